@@ -1,0 +1,84 @@
+# Every target below sets up what it needs: Python 3.11 or newer and make are enough.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+.PHONY: help demo test setup lint format bench docs lock clean
+
+# Name another interpreter with `make setup PYTHON=/path/to/python`.
+PYTHON ?=
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+PYTEST_ARGS ?= -q
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
+
+demo: $(READY) ## watch a ranker learn in the terminal, then read the report it writes
+	@$(BIN)/rankloop demo
+
+test: $(READY) ## run every test, every docstring example and every example in the docs
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+setup: $(READY) ## create .venv with the pinned versions, and the command .venv/bin/rankloop
+	@echo "Ready: $(BIN)/rankloop"
+
+lint: $(READY) ## ruff, mypy --strict and the direction of imports
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(READY) ## let ruff put the source in shape
+	@$(BIN)/ruff check --fix-only .
+	@$(BIN)/ruff format .
+
+bench: $(READY) ## rounds per second beside plain NumPy and beside the bare cost of a sort
+	@$(BIN)/python -m benchmarks
+
+docs: $(READY) ## build the documentation into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
+	@echo "site/index.html"
+
+lock: ## choose the newest versions that pyproject.toml allows and pin them in requirements.lock
+	@$(find_python); $$python -m venv --clear build/lock
+	@build/lock/bin/python -m pip --disable-pip-version-check install -qq pip-tools
+	@build/lock/bin/pip-compile --quiet --upgrade --extra dev --strip-extras --allow-unsafe \
+	    --no-header --no-annotate --no-emit-options \
+	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+	    --output-file build/lock/requirements.txt pyproject.toml
+	@{ echo "# Pinned for Python 3.11 by \`make lock\`: what the package and its tests need."; \
+	   grep '==' build/lock/requirements.txt; } > requirements.lock
+	@echo "requirements.lock: $$(grep -c == requirements.lock) packages"
+
+clean: ## remove everything that make creates, except results/
+	rm -rf $(VENV) build dist site src/rankloop.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# The first interpreter that runs and is new enough; a shim that only pretends to be one is passed over.
+define find_python
+new_enough='import sys, venv; sys.exit(sys.version_info < (3, 11))'; python=; \
+for name in $(or $(PYTHON),python3.11 python3 python3.12 python3.13 python); do \
+    if "$$name" -c "$$new_enough" 2>/dev/null; then python=$$name; break; fi; \
+done; \
+if [ -z "$$python" ]; then \
+    echo "rankloop needs Python 3.11 or newer with its venv module; found: $$(python3 --version 2>&1 || echo none)." >&2; \
+    echo "Install one (Debian, Ubuntu: apt install python3 python3-venv) or name it: make setup PYTHON=/path/to/python" >&2; \
+    exit 1; \
+fi
+endef
+
+# The stamp is written last: an interrupted or failed set-up starts again next time.
+$(READY): requirements.lock pyproject.toml
+	@rm -f $@
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	    $(find_python); \
+	    echo "Creating $(VENV) with $$($$python --version)"; \
+	    $$python -m venv --clear $(VENV); \
+	fi
+	@echo "Installing the pinned packages into $(VENV) (a minute or so the first time)"
+	@$(PIP) install -qq -r requirements.lock
+	@$(PIP) install -qq --no-deps --no-build-isolation --editable .
+	@touch $@
