@@ -29,7 +29,7 @@ lint: $(READY) ## ruff, mypy --strict and the direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 format: $(READY) ## let ruff put the source in shape
 	@$(BIN)/ruff check --fix-only .
@@ -39,8 +39,8 @@ bench: $(READY) ## rounds per second beside plain NumPy and beside the bare cost
 	@$(BIN)/python -m benchmarks
 
 docs: $(READY) ## build the documentation into site/
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
-	@echo "site/index.html"
+	@$(BIN)/typer rankloop.cli utils docs --name rankloop --title "Command line" --output docs/cli.md >/dev/null
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
 lock: ## choose the newest versions that pyproject.toml allows and pin them in requirements.lock
 	@$(find_python); $$python -m venv --clear build/lock
@@ -59,7 +59,7 @@ clean: ## remove everything that make creates, except results/
 
 # The first interpreter that runs and is new enough; a shim that only pretends to be one is passed over.
 define find_python
-new_enough='import sys, venv; sys.exit(sys.version_info < (3, 11))'; python=; \
+new_enough='import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))'; python=; \
 for name in $(or $(PYTHON),python3.11 python3 python3.12 python3.13 python); do \
     if "$$name" -c "$$new_enough" 2>/dev/null; then python=$$name; break; fi; \
 done; \

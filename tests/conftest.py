@@ -1,0 +1,15 @@
+"""What holds for every test: figures go to files, Hypothesis tells the same story every time."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+# The first example of a test may compile kernels, so no deadline; the same examples on every machine, so
+# that a red test is red for everyone. `HYPOTHESIS_PROFILE=wander` looks for new ones.
+settings.register_profile("steady", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("wander", deadline=None, max_examples=1_000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))

@@ -1,0 +1,223 @@
+"""The docs tell the truth: their code runs, their commands exist, and nothing public goes without a page."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+import types
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from rankloop import base, experiments, rankers
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+RANKERS = [
+    name
+    for name in rankers.__all__
+    if inspect.isclass(getattr(rankers, name)) and issubclass(getattr(rankers, name), base.Ranker)
+]
+RANKER_SECTIONS = ["Paper", "Assumption", "Usage", "Departures from the paper", "Our numbers"]
+
+_FENCE = re.compile(
+    r"^(?P<indent>[ ]*)```(?P<language>\w*)(?P<rest>[^\n]*)\n(?P<body>.*?)^(?P=indent)```[ ]*$", re.M | re.S
+)
+_NO_RUN = re.compile(r'^\s*no-run="(?P<why>[^"]+)"\s*$')
+_SHELL = {"sh", "bash", "shell", "console"}
+
+
+def _named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _python_blocks(page: Path) -> Iterator[tuple[int, str]]:
+    """Line number and source of every Python block that is to run."""
+    text = page.read_text()
+    for fence in _FENCE.finditer(text):
+        rest = fence["rest"].strip()
+        if fence["language"] not in {"python", "py", "pycon"}:
+            continue
+        line = text.count("\n", 0, fence.start("body"))
+        assert fence["language"] == "python", f"{page.name}:{line}: fence it as python, so that it is run"
+        if rest:
+            assert _NO_RUN.match(rest), f'{page.name}:{line}: only no-run="why" may stand behind python'
+            continue
+        yield line, textwrap.dedent(fence["body"])
+
+
+def _command_lines(page: Path) -> Iterator[str]:
+    """Everything the page tells a reader to type: lines of shell blocks, and code within sentences."""
+    text = page.read_text()
+    for fence in _FENCE.finditer(text):
+        if fence["language"] in _SHELL:
+            prompts = fence["language"] == "console"
+            for line in re.sub(r"\\\n\s*", " ", fence["body"]).splitlines():
+                if not prompts or line.lstrip().startswith("$ "):
+                    yield from re.split(r"&&|\|\||;|\|", line.strip().removeprefix("$ "))
+    yield from re.findall(r"(?<!`)`([^`\n]+)`(?!`)", _FENCE.sub("", text))
+
+
+def _words_after(program: str, line: str) -> list[str] | None:
+    """What follows `program` in a command line, or None where the line runs something else."""
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError:
+        return None
+    while words and re.fullmatch(r"[A-Z_]+=.*|time|nice", words[0]):
+        words = words[1:]
+    if len(words) < 2 or words[0].removeprefix(".venv/bin/") != program:
+        return None
+    return words[1:]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_named)
+def test_code_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = list(_python_blocks(page))
+    if not blocks:
+        return
+    monkeypatch.chdir(tmp_path)
+    module = types.ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)
+    for line, source in blocks:
+        # The blank lines in front make a traceback point at the line of the page.
+        exec(compile("\n" * line + source, str(page), "exec"), module.__dict__)
+
+
+@pytest.fixture(scope="module")
+def command() -> typer.main.TyperGroup:
+    from rankloop import cli
+
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, typer.main.TyperGroup)
+    return group
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_named)
+def test_commands_on_the_page_exist(page: Path, command: typer.main.TyperGroup) -> None:
+    from rankloop import cli
+
+    context = typer.Context(command)
+    for line in _command_lines(page):
+        words = _words_after("rankloop", line)
+        if words is None or re.match(r"[\[<A-Z]", words[0]):  # "rankloop COMMAND" stands for any command
+            continue
+        chosen, path = command, []
+        if not words[0].startswith("-"):
+            chosen = command.get_command(context, words[0])
+            path = words[:1]
+            assert chosen is not None, f"{line!r}: there is no command {words[0]!r}"
+        known = {"--help"} | {
+            option for one in chosen.get_params(context) for option in (*one.opts, *one.secondary_opts)
+        }
+        for word in words[len(path) :]:
+            if word.startswith("--"):
+                assert word.partition("=")[0] in known, f"{line!r}: there is no option {word!r}"
+        if path == ["reproduce"] and len(words) > 1 and re.fullmatch(r"[a-z0-9-]+\d[a-z0-9-]*", words[1]):
+            assert words[1] in experiments.names(), f"{line!r}: there is no such experiment"
+        result = CliRunner().invoke(cli.app, [*path, "--help"])
+        assert result.exit_code == 0, f"{line!r}: {result.output}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_named)
+def test_make_targets_on_the_page_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    for line in _command_lines(page):
+        for word in _words_after("make", line) or ():
+            if re.fullmatch(r"[a-z]+", word):
+                assert word in targets, f"{line!r}: there is no target {word!r}"
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_every_ranker_has_a_page(name: str) -> None:
+    page = DOCS / "rankers" / f"{name}.md"
+    assert page.exists(), f"{_named(page)} is missing"
+    headings = re.findall(r"^#+ +(.+?) *$", _FENCE.sub("", page.read_text()), re.M)
+    missing = [section for section in RANKER_SECTIONS if section not in headings]
+    assert not missing, f"{_named(page)} has no section {missing}"
+
+
+def test_every_page_of_a_ranker_is_about_one() -> None:
+    pages = {page.stem for page in (DOCS / "rankers").glob("*.md")} - {"README", "index"}
+    assert pages == set(RANKERS)
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_every_experiment_has_a_section(name: str) -> None:
+    headings = re.findall(r"^#+ .*$", (DOCS / "experiments.md").read_text(), re.M)
+    assert any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", heading) for heading in headings), headings
+
+
+def test_the_command_line_page_is_what_the_command_says(tmp_path: Path) -> None:
+    told = tmp_path / "cli.md"
+    # The same words as in the Makefile's `docs`.
+    said = ["rankloop.cli", "utils", "docs", "--name", "rankloop", "--title", "Command line", "--output"]
+    subprocess.run([sys.executable, "-m", "typer", *said, str(told)], capture_output=True, check=True)
+    assert (DOCS / "cli.md").read_text() == told.read_text(), "out of date: `make docs` writes it anew"
+
+
+def test_the_site_builds_and_fetches_nothing(tmp_path: Path) -> None:
+    mkdocs = Path(sys.executable).with_name("mkdocs")
+    done = subprocess.run(
+        [mkdocs, "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for page in (tmp_path / "site").rglob("*.html"):
+        fetched = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:https?:)?//[^>]*>", page.read_text())
+        assert not fetched, page.name
+
+
+def test_every_decision_is_listed() -> None:
+    listed = (DOCS / "decisions" / "README.md").read_text()
+    for note in (DOCS / "decisions").glob("[0-9]*.md"):
+        assert f"]({note.name})" in listed, f"{note.name} is not in the list of decisions"
+        assert note.read_text().startswith(f"# {note.name[:4]}: ")
+
+
+def test_every_reference_is_whole() -> None:
+    entries = re.split(r"^@", (DOCS / "references.bib").read_text(), flags=re.M)[1:]
+    keys = [re.match(r"\w+\{([^,]+),", entry)[1] for entry in entries]
+    assert len(keys) == len(set(keys))
+    for key, entry in zip(keys, entries, strict=True):
+        fields = set(re.findall(r"^  (\w+) *=", entry, re.M))
+        assert {"author", "title", "year"} <= fields, key
+
+
+def test_examples_run(tmp_path: Path) -> None:
+    assert EXAMPLES, "there are no examples"
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+
+    def run(example: Path) -> subprocess.CompletedProcess[str]:
+        folder = tmp_path / example.stem
+        folder.mkdir()
+        return subprocess.run(
+            [sys.executable, str(example)],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        for example, done in zip(EXAMPLES, pool.map(run, EXAMPLES), strict=True):
+            assert done.returncode == 0, f"{example.name}:\n{done.stdout}{done.stderr}"
+            assert done.stdout, f"{example.name} shows nothing"
