@@ -1,0 +1,37 @@
+"""Papers replayed: each experiment is one file with jobs, claims and figures, run by ``rankloop reproduce``."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rankloop.experiments.experiment import Experiment
+
+__all__ = ["get", "names"]
+
+# name -> "module:class"; the module is imported when somebody asks for the experiment.
+_KNOWN = {
+    "top1-2015-fig1": "rankloop.experiments.top1_2015_fig1:Top1Figure1",
+    "top1-2015-fig2": "rankloop.experiments.top1_2015_fig2:Top1Figure2",
+}
+
+
+def names() -> list[str]:
+    """Every experiment, in the order in which ``all`` runs them."""
+    return list(_KNOWN)
+
+
+def get(name: str) -> Experiment:
+    """The experiment called `name`.
+
+    >>> get("top1-1995")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: name must be one of top1-2015-fig1, ..., got 'top1-1995'
+    """
+    if name not in _KNOWN:
+        raise ValueError(f"name must be one of {', '.join(_KNOWN)}, got {name!r}")
+    module, _, attribute = _KNOWN[name].partition(":")
+    experiment: Experiment = getattr(importlib.import_module(module), attribute)()
+    return experiment

@@ -1,0 +1,126 @@
+"""What an experiment is: jobs that make rows, and claims and figures made from the rows.
+
+An experiment is data with a verdict. `jobs` lists independent pieces of work, each with its seed and plain
+settings; `run` turns one of them into rows; `claims` holds the rows against what the paper says. How jobs are
+scheduled, kept and resumed is no business of an experiment: see `rankloop.experiments.running`.
+"""
+
+from __future__ import annotations
+
+import abc
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+Plain = str | int | float | bool | None | list["Plain"] | dict[str, "Plain"]
+"""Anything JSON can hold, so that settings can be hashed, stored and shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One sentence that is true or false of the results, with the numbers that decide it.
+
+    >>> Claim(text="regret falls", holds=True, measured="0.31 to 0.17", source="Section 10").holds
+    True
+    """
+
+    text: str
+    holds: bool
+    measured: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One independent piece of work: a name for people, a seed, and plain settings.
+
+    `cost` is a guess of the work in any unit (rounds to play will do): dear jobs start first, and the time left
+    is told from it. It changes no result and so is no part of the identity.
+
+    >>> job = Job(name="RTop1F, seed 3", seed=3, settings={"ranker": "RTop1F", "rounds": 1000})
+    >>> job.identity(experiment="toy", version=1) == job.identity(experiment="toy", version=2)
+    False
+    """
+
+    name: str
+    seed: int
+    settings: Mapping[str, Plain] = field(default_factory=dict)
+    cost: float = 1.0
+
+    def identity(self, *, experiment: str, version: int) -> str:
+        """A name for the file of this job's rows; the same job has the same one on any machine."""
+        told = {
+            "experiment": experiment,
+            "version": version,
+            "name": self.name,
+            "seed": self.seed,
+            "settings": dict(self.settings),
+        }
+        try:
+            text = json.dumps(told, sort_keys=True, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"settings of job {self.name!r} are not plain JSON: {error}") from None
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Experiment(abc.ABC):
+    """A reproduced figure or table.
+
+    Subclasses state the class attributes and four methods. Raise `version` whenever a change makes rows that
+    were stored earlier wrong. Results are the rows of all jobs, with the columns `job` and `seed` in front.
+    """
+
+    name: ClassVar[str]
+    """As typed on the command line, such as ``top1-2015-fig1``."""
+    title: ClassVar[str]
+    """One line, as shown in lists and above the section of the report."""
+    paper: ClassVar[str]
+    """Where the original is: authors, year, figure or table."""
+    caption: ClassVar[str]
+    """What was done and what to look at, in a few sentences."""
+    departures: ClassVar[tuple[str, ...]] = ()
+    """Where and why this differs from the paper."""
+    version: ClassVar[int] = 1
+
+    def missing(self) -> str | None:
+        """What this machine lacks to run the experiment, in words, or None. A lack is no failure: it skips."""
+        return None
+
+    @abc.abstractmethod
+    def jobs(self, *, quick: bool) -> list[Job]:
+        """The work to do; with `quick`, a small version that ends within seconds."""
+
+    @abc.abstractmethod
+    def run(self, job: Job) -> pl.DataFrame:
+        """The rows of one job. Called in a thread: must not touch anything shared."""
+
+    @abc.abstractmethod
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
+        """What should hold of the results, judged."""
+
+    @abc.abstractmethod
+    def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
+        """Pictures by file name without ending; see `rankloop.experiments.drawing`."""
+
+    def summary(self, results: pl.DataFrame) -> pl.DataFrame | None:
+        """A small table of numbers to show beside the pictures, or None."""
+        return None
+
+    def settings(self, *, quick: bool) -> dict[str, Plain]:
+        """The settings that all jobs share, for people to read."""
+        shared: dict[str, Plain] = {}
+        jobs = self.jobs(quick=quick)
+        for key in sorted({key for job in jobs for key in job.settings}):
+            values: list[Plain] = []
+            for job in jobs:
+                value = job.settings.get(key)
+                if key in job.settings and value not in values:
+                    values.append(value)
+            shared[key] = values[0] if len(values) == 1 else values
+        return shared

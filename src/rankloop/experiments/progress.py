@@ -1,0 +1,76 @@
+"""The bar shown while jobs run: how many are done, how fast, how long still. Nothing when nobody is looking."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+from rankloop.experiments.experiment import Job
+
+
+def duration(seconds: float) -> str:
+    """A length of time as a person would say it.
+
+    >>> duration(0.04), duration(75), duration(7260)
+    ('0.0 s', '1 min 15 s', '2 h 1 min')
+    """
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def rate(done: int, seconds: float) -> str:
+    """Jobs a second, or seconds a job where that reads better.
+
+    >>> rate(20, 2.0), rate(2, 20.0)
+    ('10.0 jobs/s', '10.0 s/job')
+    """
+    if done == 0 or seconds <= 0.0:
+        return ""
+    if done >= seconds:
+        return f"{done / seconds:.1f} jobs/s"
+    return f"{seconds / done:.1f} s/job"
+
+
+@contextmanager
+def job_bar(name: str, jobs: Sequence[Job], *, console: Console) -> Iterator[Callable[[Job], None]]:
+    """Yield a function to call with each finished job; draws on `console` if that is a terminal.
+
+    The time left is told from the jobs' costs, since dear jobs come first and say little about the rest.
+    """
+    if not console.is_terminal:
+        yield lambda job: None
+        return
+    start = time.perf_counter()
+    total = sum(job.cost for job in jobs)
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[count]}/" + f"{len(jobs)} jobs"),
+        TextColumn("{task.fields[rate]}"),
+        TextColumn("{task.fields[left]}"),
+        console=console,
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(name, total=total, count=0, rate="", left="")
+        finished, work = 0, 0.0
+
+        def advance(job: Job) -> None:
+            nonlocal finished, work
+            finished, work = finished + 1, work + job.cost
+            seconds = time.perf_counter() - start
+            left = duration(seconds * (total - work) / work) + " left" if work > 0.0 else ""
+            bar.update(task, completed=work, count=finished, rate=rate(finished, seconds), left=left)
+
+        yield advance
