@@ -60,11 +60,12 @@ clean: ## remove everything that make creates, except results/
 # The first interpreter that runs and is new enough; a shim that only pretends to be one is passed over.
 define find_python
 new_enough='import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))'; python=; \
-for name in $(or $(PYTHON),python3.11 python3 python3.12 python3.13 python); do \
+tried="$(or $(PYTHON),python3.11 python3 python3.12 python3.13 python)"; \
+for name in $$tried; do \
     if "$$name" -c "$$new_enough" 2>/dev/null; then python=$$name; break; fi; \
 done; \
 if [ -z "$$python" ]; then \
-    echo "rankloop needs Python 3.11 or newer with its venv module; found: $$(python3 --version 2>&1 || echo none)." >&2; \
+    echo "rankloop needs Python 3.11 or newer with its venv module; tried: $$tried" >&2; \
     echo "Install one (Debian, Ubuntu: apt install python3 python3-venv) or name it: make setup PYTHON=/path/to/python" >&2; \
     exit 1; \
 fi
