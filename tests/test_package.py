@@ -17,7 +17,7 @@ import rankloop
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "rankloop"
-SOURCES = sorted(PACKAGE.rglob("*.py"))
+SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if "__pycache__" not in path.parts]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 HEAVY = ["asyncpg", "matplotlib", "numba", "pandas", "polars", "pyarrow", "ray", "scipy", "starlette"]
 
