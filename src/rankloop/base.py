@@ -1,0 +1,202 @@
+"""What everything agrees on: rankings, rankers, environments, and the five rules they keep.
+
+1. `rank` changes nothing but `rng`; many rankings may be open at once.
+2. `learn` works from a ticket that was saved and loaded in another process; late and out of order is normal.
+3. All mutable state is in `state`; parameters are not state; `load` goes into a ranker built with the same arguments.
+4. Randomness is an argument; same seed, same story, on any machine.
+5. One signature for all; `context=None` where there is none.
+
+`rankloop.checks` tests each rule on any class that follows these contracts.
+"""
+
+from __future__ import annotations
+
+import abc
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Memo = tuple[Array, ...]
+
+
+def draw_key(rng: np.random.Generator) -> np.uint64:
+    """One 64-bit word of `rng`; a kernel expands it into as many numbers as it needs."""
+    return np.uint64(rng.bit_generator.random_raw())
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A ranking that was shown, and the ticket that `learn` needs to make sense of what comes back.
+
+    items: item indices, best position first; positions count from 0.
+    propensities: exact probability with which each shown (item, position) was shown; None where the ranking is
+        deterministic or the probability has no closed form.
+    memo: written and read only by the ranker that issued it; plain arrays.
+    explored: whether this ranking was shown to find something out rather than to please.
+    """
+
+    items: NDArray[np.int64]
+    propensities: NDArray[np.float64] | None = None
+    memo: Memo = ()
+    explored: bool = False
+
+    def save(self) -> dict[str, Array]:
+        """The ticket as named arrays, ready for `np.savez`."""
+        saved: dict[str, Array] = {"items": self.items, "explored": np.asarray(self.explored)}
+        if self.propensities is not None:
+            saved["propensities"] = self.propensities
+        return saved | {f"memo.{i}": part for i, part in enumerate(self.memo)}
+
+    @classmethod
+    def load(cls, saved: Mapping[str, Array]) -> Ranking:
+        """The ticket that `save` wrote."""
+        n_parts = sum(name.startswith("memo.") for name in saved)
+        return cls(
+            items=np.asarray(saved["items"], dtype=np.int64),
+            propensities=saved.get("propensities"),
+            memo=tuple(np.asarray(saved[f"memo.{i}"]) for i in range(n_parts)),
+            explored=bool(saved["explored"]),
+        )
+
+
+class Feedback(abc.ABC):
+    """What a user reveals of a shown list. Concrete kinds live in `rankloop.feedback`."""
+
+    kind: ClassVar[str]
+
+    @abc.abstractmethod
+    def length(self, n_positions: int) -> int:
+        """How many positions, from the top, are revealed of a list with `n_positions`."""
+
+    def check(self, revealed: Array, n_positions: int) -> NDArray[np.float64]:
+        """`revealed` as numbers, one for each revealed position; ValueError if it is anything else."""
+        numbers = np.asarray(revealed, dtype=np.float64)
+        expected = self.length(n_positions)
+        if numbers.shape != (expected,):
+            raise ValueError(f"feedback has shape {numbers.shape}, {self} of {n_positions} positions needs ({expected},)")
+        if not np.isfinite(numbers).all() or (numbers < 0).any():
+            raise ValueError(f"feedback must be finite and not negative, got {numbers}")
+        return numbers
+
+
+class Ranker(abc.ABC):
+    """Shows rankings and learns from what comes back."""
+
+    feedback: Feedback
+    state: Any  # a NamedTuple of arrays
+    n_positions: int
+
+    @abc.abstractmethod
+    def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
+        """A ranking for one request. Reads state; its only effect is to advance `rng`."""
+
+    @abc.abstractmethod
+    def learn(self, ranking: Ranking, feedback: Array) -> None:
+        """Fold what came back on `ranking` into state."""
+
+    def save(self) -> dict[str, Array]:
+        """Every mutable thing, as named arrays, ready for `np.savez`."""
+        return {name: np.array(value) for name, value in self.state._asdict().items()}
+
+    def load(self, saved: Mapping[str, Array]) -> None:
+        """Take over the state that a ranker built with the same arguments saved."""
+        fields = self.state._asdict()
+        if set(saved) != set(fields):
+            raise ValueError(f"saved state has {sorted(saved)}, {type(self).__name__} needs {sorted(fields)}")
+        for name, value in fields.items():
+            if np.shape(saved[name]) != value.shape or np.asarray(saved[name]).dtype != value.dtype:
+                raise ValueError(
+                    f"saved state {name!r} is {np.asarray(saved[name]).dtype}{np.shape(saved[name])}, "
+                    f"this {type(self).__name__} holds {value.dtype}{value.shape}: built with other arguments?"
+                )
+        for name, value in fields.items():
+            value[...] = saved[name]
+
+    @classmethod
+    @abc.abstractmethod
+    def examples(cls) -> Iterator[Self]:
+        """A few small rankers of this class, fresh, for the checks."""
+
+
+class Environment(abc.ABC):
+    """Users with a known truth."""
+
+    reveals: ClassVar[str]  # the kind of feedback that `respond` gives
+    measure: str
+    is_loss: bool
+    n_positions: int
+
+    @property
+    def length(self) -> int | None:
+        """How many users there are; None where they never end."""
+        return None
+
+    @abc.abstractmethod
+    def arrive(self, *, rng: np.random.Generator) -> Any:
+        """The next request: its context, or None."""
+
+    @abc.abstractmethod
+    def respond(self, ranking: Ranking, *, rng: np.random.Generator) -> NDArray[np.float64]:
+        """All that this user could reveal of the shown list, by position; the feedback model cuts it."""
+
+    @abc.abstractmethod
+    def value(self, ranking: Ranking) -> float:
+        """The truth about this ranking for this user, never shown to the ranker."""
+
+    @abc.abstractmethod
+    def best(self, context: Any = None) -> Ranking:
+        """An optimal ranking."""
+
+    @abc.abstractmethod
+    def hindsight(self) -> float:
+        """Total value of the best fixed ranking over the users who have arrived; NaN where it cannot be had."""
+
+    @abc.abstractmethod
+    def restart(self) -> None:
+        """Forget everybody who has arrived."""
+
+    @classmethod
+    @abc.abstractmethod
+    def examples(cls) -> Iterator[Self]:
+        """A few small environments of this class, fresh, for the checks."""
+
+
+class RankerKernels(NamedTuple):
+    """rank(params, state, context, key, scratch, items, propensities, memo) -> explored;
+    learn(params, state, scratch, items, propensities, memo, feedback)."""
+
+    rank: Callable[..., bool]
+    learn: Callable[..., None]
+
+
+class EnvironmentKernels(NamedTuple):
+    """arrive(params, state, key) -> context; respond(params, state, items, key, revealed);
+    value(params, state, items); hindsight(params, state)."""
+
+    arrive: Callable[..., Any]
+    respond: Callable[..., None]
+    value: Callable[..., float]
+    hindsight: Callable[..., float]
+
+
+def whole(name: str, value: Any, *, at_least: int) -> int:
+    """`value` as an int, or a ValueError that names the argument."""
+    try:
+        number = operator.index(value) if not isinstance(value, float) else int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = at_least - 1
+    if isinstance(value, bool) or number != value or number < at_least:
+        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
+    return number
+
+
+def one_of(name: str, value: str, known: tuple[str, ...]) -> str:
+    """`value` if it is known, or a ValueError that lists what is."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+    return value

@@ -1,0 +1,74 @@
+"""Two worlds that top-1 feedback cannot tell apart, although different rankings are best in them (2015, Lemma 11).
+
+Take the difference of the first and the last row of the measure's matrix over all relevance vectors, remove what
+the relevance of single items can explain, and add what is left to (world 0) or take it from (world 1) the uniform
+distribution. Every item is then relevant with the same probability in both worlds, so a learner that sees the
+relevance of one item a round behaves alike in both, and loses in one what it gains in the other: linear regret.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop import measures
+from rankloop.base import whole
+from rankloop.environments.users import Listed, listed
+
+_FEWEST_ITEMS = {"ndcg": 3, "average_precision": 3, "auc": 4}
+_MOST_ITEMS = 6
+
+
+def adversary(measure: str, *, n_items: int | None = None, world: int = 0) -> Listed:
+    """One of the two worlds that make `measure` unlearnable from top-1 feedback.
+
+    >>> zero, one = (adversary("ndcg", world=world) for world in (0, 1))
+    >>> bool(np.allclose(zero.weights @ zero.vectors, one.weights @ one.vectors))
+    True
+    """
+    outcomes, _, direction = _unexplained(measure, n_items)
+    if world not in (0, 1):
+        raise ValueError(f"world must be 0 or 1, got {world!r}")
+    return listed(outcomes, weights=_uniform_plus(direction, 1 if world == 0 else -1))
+
+
+def forced_regret(measure: str, *, n_items: int | None = None) -> float:
+    """Regret per round, averaged over the two worlds, of every learner from top-1 feedback.
+
+    Averaged over the worlds, relevance is uniform and all rankings are worth the same, so nothing a learner plays
+    matters: what it loses is half the distance between the best of world 0 and the best of world 1.
+
+    >>> forced_regret("ndcg") > 0.05
+    True
+    """
+    _, values, direction = _unexplained(measure, n_items)
+    sign = -1 if measures.get(measure).is_loss else 1
+    best = [(sign * values @ _uniform_plus(direction, side)).max() for side in (1, -1)]
+    return float(np.mean(best) - sign * values.mean())
+
+
+def _uniform_plus(direction: NDArray[np.float64], side: int) -> NDArray[np.float64]:
+    shares = 1 / len(direction) + side * direction
+    return np.maximum(shares, 0.0)  # the extreme entry is zero up to rounding
+
+
+def _unexplained(
+    measure: str, n_items: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """All outcomes, the value of each ranking for each, and the largest step from uniform along the residual."""
+    scored = measures.get(measure)
+    if scored.name not in _FEWEST_ITEMS:
+        raise ValueError(f"measure must be one of {', '.join(_FEWEST_ITEMS)}, got {measure!r}")
+    fewest = _FEWEST_ITEMS[scored.name]
+    m = fewest if n_items is None else whole("n_items", n_items, at_least=fewest)
+    if m > _MOST_ITEMS:
+        raise ValueError(f"n_items must be at most {_MOST_ITEMS}: all rankings are listed, got {n_items!r}")
+    outcomes = np.array(list(product((0, 1), repeat=m)))
+    orders = np.array(list(permutations(range(m))))
+    values = np.asarray(scored(orders[:, None, :], outcomes[None, :, :]))
+    explained = np.column_stack([np.ones(len(outcomes)), outcomes])  # the span of all signal matrices, erratum A19
+    difference = values[0] - values[-1]
+    residual = difference - explained @ np.linalg.lstsq(explained, difference, rcond=None)[0]
+    return outcomes, values, residual / (np.abs(residual).max() * len(outcomes))

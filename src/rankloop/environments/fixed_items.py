@@ -1,0 +1,176 @@
+"""The same items for everybody: users come one by one, each with a relevance vector of their own (2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations, product
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankloop import measures
+from rankloop.base import EnvironmentKernels, Ranking
+from rankloop.compiled import CompiledEnvironment
+from rankloop.environments.users import (
+    Independent,
+    Listed,
+    Users,
+    bernoulli,
+    graded,
+    listed,
+    noisy_halves,
+    relevance_matrix,
+    switching,
+)
+from rankloop.kernels import fixed_items as kernels
+from rankloop.measures import Measure
+
+_TABLED = {
+    "average_precision": kernels.AVERAGE_PRECISION,
+    "err": kernels.ERR,
+    "pairwise_loss": kernels.PAIRWISE_LOSS,
+}
+_LARGEST_TABLE = 1 << 20
+
+
+class FixedItems(CompiledEnvironment):
+    """Users who come one by one to the same items.
+
+    Parameters
+    ----------
+    relevance : a users x items matrix, one round a row, or users from `rankloop.environments.users`.
+    measure : what a ranking is worth: a name such as "dcg" or "precision@3", or a `Measure`.
+
+    Notes
+    -----
+    The regret of measures that are not of the form f(order) . g(relevance) (average_precision, err, and pairwise_loss
+    with grades) needs every ranking to be tried on every relevance vector. Up to six items or so that is done; beyond,
+    `hindsight` is NaN and so is the regret.
+
+    Examples
+    --------
+    >>> people = FixedItems([[1, 0, 0], [0, 1, 0], [1, 0, 1]], measure="dcg")
+    >>> people.best().items
+    array([0, 1, 2])
+    """
+
+    reveals: ClassVar[str] = "relevance"
+
+    def __init__(self, relevance: ArrayLike | Users, *, measure: str | Measure = "dcg") -> None:
+        if isinstance(relevance, Independent | Listed):
+            self.users: Users = relevance
+        else:
+            self.users = Listed(relevance_matrix("relevance", relevance), None)
+        scored = measures.get(measure)
+        grade = self.users.max_grade
+        if scored.binary and grade > 1:
+            raise ValueError(f"measure {scored.name!r} takes relevance 0 or 1, the users give grades up to {grade}")
+        if scored.family == "err":
+            scored = scored.graded(max(grade, scored.max_grade or 1))
+        self.scored = scored
+        self.measure = scored.name
+        self.is_loss = scored.is_loss
+        self.n_items = self.n_positions = self.users.n_items
+        separable = scored.separable and not (scored.family == "pairwise_loss" and grade > 1)
+        self._separable = separable
+        users: Any
+        if isinstance(self.users, Independent):
+            users = kernels.IndependentUsers(self.users.tails, self.users.period)
+            arrive: Any = (
+                kernels.arrive_independent_separable if separable else kernels.arrive_independent_tabled
+            )
+        else:
+            weights = self.users.weights
+            users = kernels.ListedUsers(self.users.vectors, np.empty(0) if weights is None else np.cumsum(weights))
+            arrive = kernels.arrive_listed_separable if separable else kernels.arrive_listed_tabled
+        if separable:
+            self._set_up_separable(users, arrive)
+        else:
+            self._set_up_tabled(users, arrive)
+
+    def _set_up_separable(self, users: Any, arrive: Any) -> None:
+        m = self.n_items
+        cutoff = m if self.scored.cutoff is None else min(self.scored.cutoff, m)
+        self.params = kernels.SeparableParams(users, self.scored.kind, self.scored.discount(m), cutoff)
+        self.state = kernels.SeparableState(
+            np.zeros(1, np.int64), np.zeros(m), np.zeros(m), np.zeros(1), np.zeros(m), np.zeros(1)
+        )
+        self.kernels = EnvironmentKernels(
+            arrive, kernels.respond, kernels.value_separable, kernels.hindsight_separable
+        )
+
+    def _set_up_tabled(self, users: Any, arrive: Any) -> None:
+        m, grade = self.n_items, self.users.max_grade
+        table = self._table()
+        cutoff = m if self.scored.cutoff is None else min(self.scored.cutoff, m)
+        self.params = kernels.TabledParams(users, _TABLED[self.scored.family], cutoff, grade, table)
+        self.state = kernels.TabledState(np.zeros(1, np.int64), np.zeros(m), np.zeros(table.shape[1]))
+        self.kernels = EnvironmentKernels(arrive, kernels.respond, kernels.value_tabled, kernels.hindsight_tabled)
+
+    def _table(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        m, grade = self.n_items, self.users.max_grade
+        whole_grades = isinstance(self.users, Independent) or self.users.vectors.dtype == np.int8
+        if not whole_grades or m > 8 or np.prod(range(1, m + 1)) * (grade + 1) ** m > _LARGEST_TABLE:
+            return np.empty((0, 0))
+        orders = np.array(list(permutations(range(m))))
+        outcomes = np.array(list(product(range(grade + 1), repeat=m)))
+        return np.asarray(self.scored(orders[:, None, :], outcomes[None, :, :]), dtype=np.float64)
+
+    @property
+    def length(self) -> int | None:
+        """How many users there are; None where they never end."""
+        if isinstance(self.users, Listed) and self.users.weights is None:
+            return len(self.users.vectors)
+        return None
+
+    def arrive(self, *, rng: np.random.Generator) -> None:
+        if self.length is not None and self.state.t[0] >= self.length:
+            raise ValueError(f"all {self.length} users of the relevance matrix have come; restart() begins again")
+        super().arrive(rng=rng)
+
+    def best(self, context: Any = None) -> Ranking:
+        """The best fixed ranking: for listed users over the whole list, otherwise in expectation over all phases.
+
+        Independent users under a measure that is not linear are ranked by mean grade; with binary relevance and one
+        phase that is optimal too, because exchanging two items then only trades their probabilities.
+        """
+        users = self.users
+        if isinstance(users, Independent):
+            if self._separable and self.scored.linear:
+                steps = np.diff(self.scored.gain(np.arange(users.max_grade + 1.0)))
+                score = np.einsum("pgi,g->i", users.tails, steps)
+            else:
+                score = users.tails.sum(axis=(0, 1))
+        elif self._separable:
+            weights = np.ones(len(users.vectors)) if users.weights is None else users.weights
+            score = weights @ self.scored.gain(users.vectors.astype(np.float64))
+        else:
+            return Ranking(self._best_by_table(users))
+        return Ranking(np.argsort(-score, kind="stable"))
+
+    def _best_by_table(self, users: Listed) -> np.ndarray[Any, np.dtype[np.int64]]:
+        if self.params.table.size == 0:
+            raise ValueError(
+                f"the best ranking for {self.measure!r} is found by trying all {self.n_items}! rankings: too many"
+            )
+        weights = np.ones(len(users.vectors)) if users.weights is None else users.weights
+        base = (users.max_grade + 1) ** np.arange(self.n_items)[::-1]
+        counts = np.bincount(
+            (users.vectors @ base).astype(np.int64), weights=weights, minlength=self.params.table.shape[1]
+        )
+        totals = self.params.table @ counts
+        row = int(totals.argmin() if self.is_loss else totals.argmax())
+        return np.array(next(order for i, order in enumerate(permutations(range(self.n_items))) if i == row))
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        matrix = np.random.default_rng(1).integers(0, 2, (400, 4))
+        yield cls(matrix, measure="dcg")
+        yield cls(noisy_halves(n_items=5), measure="ndcg@3")
+        yield cls(bernoulli([0.9, 0.5, 0.2]), measure="average_precision")
+        yield cls(switching([[0.9, 0.1, 0.5], [0.1, 0.9, 0.5]], period=7), measure="sum_loss")
+        yield cls(graded([[0.2, 0.3, 0.5], [0.5, 0.4, 0.1], [0.1, 0.1, 0.8]]), measure="pairwise_loss")
+        yield cls(listed([[1, 0, 2, 0], [0, 1, 0, 3]], weights=[1, 2]), measure="err")
+        yield cls(listed([[1, 0, 1], [0, 1, 0]]), measure="auc")
+        yield cls(noisy_halves(n_items=1), measure="precision@2")

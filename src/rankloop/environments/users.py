@@ -1,0 +1,151 @@
+"""Who comes: users of fixed items, each with a relevance vector of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import erfc, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankloop.base import whole
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Independent:
+    """Users who grade every item independently. tails[phase, grade - 1, item] = P(grade or better)."""
+
+    tails: Floats
+    period: int
+
+    @property
+    def n_items(self) -> int:
+        return self.tails.shape[2]
+
+    @property
+    def max_grade(self) -> int:
+        return self.tails.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Users who bring one of the listed vectors: row after row, or drawn by `weights` where there are some."""
+
+    vectors: NDArray[np.int8] | Floats
+    weights: Floats | None
+
+    @property
+    def n_items(self) -> int:
+        return self.vectors.shape[1]
+
+    @property
+    def max_grade(self) -> int:
+        return max(1, int(np.ceil(self.vectors.max())))
+
+
+Users = Independent | Listed
+
+
+def bernoulli(probabilities: ArrayLike) -> Independent:
+    """Users who find item i relevant with probability `probabilities[i]`, independently.
+
+    >>> bernoulli([0.9, 0.5, 0.1]).n_items
+    3
+    """
+    return switching([_chances("probabilities", probabilities)], period=1)
+
+
+def noisy_halves(*, n_items: int = 10, noise: float = 0.25) -> Independent:
+    """The paper's users (2015, section 10): the first half of the items is relevant, the rest is not, and a Gaussian
+    of standard deviation `noise` is added before the result is cut at 1/2 to 0 or 1 (erratum A23).
+
+    >>> users = noisy_halves(n_items=4, noise=0.5)
+    >>> users.tails.round(3)
+    array([[[0.841, 0.841, 0.159, 0.159]]])
+    """
+    n_items = whole("n_items", n_items, at_least=1)
+    if not (np.isfinite(noise) and noise >= 0):
+        raise ValueError(f"noise must be finite and not negative, got {noise!r}")
+    flip = 0.5 * erfc(0.5 / noise / sqrt(2)) if noise > 0 else 0.0
+    return bernoulli(np.where(np.arange(n_items) < (n_items + 1) // 2, 1 - flip, flip))
+
+
+def switching(phases: Sequence[ArrayLike], *, period: int) -> Independent:
+    """An oblivious adversary: Bernoulli users whose probabilities change to the next phase every `period` rounds.
+
+    >>> switching([[0.9, 0.1], [0.1, 0.9]], period=1000).tails.shape
+    (2, 1, 2)
+    """
+    if len(phases) == 0:
+        raise ValueError("phases must name at least one vector of probabilities, got none")
+    chances = [_chances(f"phases[{i}]", phase) for i, phase in enumerate(phases)]
+    if len({len(phase) for phase in chances}) > 1:
+        raise ValueError(f"phases must be of one length, got {[len(phase) for phase in chances]}")
+    return Independent(np.stack(chances)[:, None, :], whole("period", period, at_least=1))
+
+
+def graded(probabilities: ArrayLike) -> Independent:
+    """Users who give item i the grade g with probability `probabilities[i][g]`, independently.
+
+    >>> graded([[0.2, 0.3, 0.5], [0.8, 0.1, 0.1]]).tails.round(3)
+    array([[[0.8, 0.2],
+            [0.5, 0.1]]])
+    """
+    table = np.asarray(probabilities, dtype=np.float64)
+    if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
+        raise ValueError(f"probabilities must be items x grades with at least two grades, got shape {table.shape}")
+    for row in table:
+        _chances("probabilities", row)
+    if not np.allclose(table.sum(axis=1), 1.0):
+        raise ValueError(f"probabilities must sum to 1 for every item, got {table.sum(axis=1)}")
+    tails = 1.0 - np.cumsum(table, axis=1)[:, :-1]
+    return Independent(np.ascontiguousarray(tails.T)[None], 1)
+
+
+def listed(vectors: ArrayLike, *, weights: ArrayLike | None = None, in_order: bool = False) -> Listed:
+    """Users drawn from the rows of `vectors`, evenly or by `weights`; `in_order` takes the rows one after another.
+
+    >>> listed([[1, 0, 0], [0, 1, 1]]).weights
+    array([0.5, 0.5])
+    """
+    rows = relevance_matrix("vectors", vectors)
+    if in_order:
+        if weights is not None:
+            raise ValueError("weights have no meaning with in_order=True")
+        return Listed(rows, None)
+    shares = np.full(len(rows), 1 / len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if shares.shape != (len(rows),):
+        raise ValueError(f"weights must be one for each of the {len(rows)} vectors, got shape {shares.shape}")
+    if not (np.isfinite(shares).all() and (shares >= 0).all() and shares.sum() > 0):
+        raise ValueError(f"weights must be finite, not negative and not all zero, got {shares}")
+    return Listed(rows, shares / shares.sum())
+
+
+def relevance_matrix(name: str, values: ArrayLike) -> NDArray[np.int8] | Floats:
+    """`values` as a checked users x items matrix, one byte an entry where the grades allow."""
+    matrix = np.asarray(values)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ValueError(f"{name} must be a users x items matrix with at least one of each, got shape {matrix.shape}")
+    if matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
+        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        raise ValueError(f"{name} must be finite, got {matrix[row, column]} at row {row}, column {column}")
+    if matrix.min() < 0:
+        raise ValueError(f"{name} must not be negative, got {matrix.min()}")
+    if matrix.max() > 1000:
+        raise ValueError(f"{name} must be at most 1000, got {matrix.max()}")
+    whole_grades = matrix.dtype.kind in "bui" or bool((matrix == np.floor(matrix)).all())
+    if whole_grades and matrix.max() <= 127:
+        return np.ascontiguousarray(matrix, dtype=np.int8)
+    return np.ascontiguousarray(matrix, dtype=np.float64)
+
+
+def _chances(name: str, values: ArrayLike) -> Floats:
+    chances = np.asarray(values, dtype=np.float64)
+    if chances.ndim != 1 or len(chances) == 0:
+        raise ValueError(f"{name} must be one probability for each item, got shape {chances.shape}")
+    if not ((chances >= 0) & (chances <= 1)).all():
+        raise ValueError(f"{name} must lie in [0, 1], got {chances}")
+    return chances

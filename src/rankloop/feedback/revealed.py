@@ -1,0 +1,65 @@
+"""How much of a list comes back: the relevance of its top, all of it, clicks, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.base import Array, Feedback, whole
+
+
+@dataclass(frozen=True)
+class TopK(Feedback):
+    """The relevance of the first k items, or of all where the list is shorter.
+
+    >>> TopK(2).length(10)
+    2
+    """
+
+    k: int = 1
+    kind: ClassVar[str] = "relevance"
+
+    def __post_init__(self) -> None:
+        whole("k", self.k, at_least=1)
+
+    def length(self, n_positions: int) -> int:
+        return min(self.k, n_positions)
+
+
+@dataclass(frozen=True)
+class FullRelevance(Feedback):
+    """The relevance of every shown item, by position."""
+
+    kind: ClassVar[str] = "relevance"
+
+    def length(self, n_positions: int) -> int:
+        return n_positions
+
+
+@dataclass(frozen=True)
+class Clicks(Feedback):
+    """A click (1) or none (0) for every shown position."""
+
+    kind: ClassVar[str] = "clicks"
+
+    def length(self, n_positions: int) -> int:
+        return n_positions
+
+    def check(self, revealed: Array, n_positions: int) -> NDArray[np.float64]:
+        clicks = super().check(revealed, n_positions)
+        if not np.isin(clicks, (0.0, 1.0)).all():
+            raise ValueError(f"feedback must be 0 (no click) or 1 (click), got {clicks}")
+        return clicks
+
+
+@dataclass(frozen=True)
+class Nothing(Feedback):
+    """Nothing comes back."""
+
+    kind: ClassVar[str] = "nothing"
+
+    def length(self, n_positions: int) -> int:
+        return 0

@@ -1,0 +1,189 @@
+"""Users who each bring a relevance vector for the same fixed items.
+
+Two kinds of users (independent grades; listed vectors) times two kinds of measures: separable ones, whose best
+ranking in hindsight is a sort of the summed gains, and the rest, which count outcomes and look rankings up in a table.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.kernels.jit import kernel
+from rankloop.kernels.measures import average_precision, err, gain, pairwise_loss
+from rankloop.kernels.random import uniform
+
+AVERAGE_PRECISION, ERR, PAIRWISE_LOSS = range(3)
+
+
+class IndependentUsers(NamedTuple):
+    """tails[phase, grade - 1, item] is the chance that a user grades the item at least `grade`; a new phase every `period` rounds."""
+
+    tails: NDArray[np.float64]
+    period: int
+
+
+class ListedUsers(NamedTuple):
+    """The vectors themselves, in order, or drawn where `cumulative` holds their summed weights."""
+
+    vectors: NDArray[Any]
+    cumulative: NDArray[np.float64]
+
+
+class SeparableParams(NamedTuple):
+    """Who comes and how a ranking is scored."""
+
+    users: Any
+    kind: int
+    discount: NDArray[np.float64]
+    cutoff: int
+
+
+class SeparableState(NamedTuple):
+    """The user who is here, and the sums over all who came."""
+
+    t: NDArray[np.int64]
+    relevance: NDArray[np.float64]
+    gain: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    total_gain: NDArray[np.float64]
+    total_offset: NDArray[np.float64]
+
+
+class TabledParams(NamedTuple):
+    """table[ranking, outcome] scores every ranking for every relevance vector; empty where there are too many."""
+
+    users: Any
+    measure: int
+    cutoff: int
+    max_grade: int
+    table: NDArray[np.float64]
+
+
+class TabledState(NamedTuple):
+    """The user who is here, and how often each relevance vector came."""
+
+    t: NDArray[np.int64]
+    relevance: NDArray[np.float64]
+    counts: NDArray[np.float64]
+
+
+@kernel
+def _draw_independent(users: Any, t: int, key: Any, relevance: Any) -> None:
+    phase = t // users.period % users.tails.shape[0]
+    for i in range(len(relevance)):
+        relevance[i] = 0.0
+    for grade in range(users.tails.shape[1]):
+        tail = users.tails[phase, grade]
+        for i in range(len(relevance)):
+            relevance[i] += uniform(key, i) < tail[i]
+
+
+@kernel
+def _draw_listed(users: Any, t: int, key: Any, relevance: Any) -> None:
+    row = t
+    if len(users.cumulative) > 0:
+        row = np.searchsorted(users.cumulative, uniform(key, 0) * users.cumulative[-1], side="right")
+    for i in range(len(relevance)):
+        relevance[i] = users.vectors[row, i]
+
+
+@kernel
+def _note_separable(params: Any, state: Any) -> None:
+    offset = gain(params.kind, state.relevance, params.discount, state.gain)
+    state.offset[0] = offset
+    state.total_offset[0] += offset
+    for i in range(len(state.gain)):
+        state.total_gain[i] += state.gain[i]
+    state.t[0] += 1
+
+
+@kernel
+def _note_tabled(params: Any, state: Any) -> None:
+    state.t[0] += 1
+    if len(state.counts) == 0:
+        return
+    outcome = 0
+    for i in range(len(state.relevance)):
+        outcome = outcome * (params.max_grade + 1) + int(state.relevance[i])
+    state.counts[outcome] += 1.0
+
+
+@kernel
+def arrive_independent_separable(params: Any, state: Any, key: Any) -> None:
+    """A user with independent grades, for a separable measure."""
+    _draw_independent(params.users, state.t[0], key, state.relevance)
+    _note_separable(params, state)
+
+
+@kernel
+def arrive_independent_tabled(params: Any, state: Any, key: Any) -> None:
+    """A user with independent grades, for any measure."""
+    _draw_independent(params.users, state.t[0], key, state.relevance)
+    _note_tabled(params, state)
+
+
+@kernel
+def arrive_listed_separable(params: Any, state: Any, key: Any) -> None:
+    """A listed user, for a separable measure."""
+    _draw_listed(params.users, state.t[0], key, state.relevance)
+    _note_separable(params, state)
+
+
+@kernel
+def arrive_listed_tabled(params: Any, state: Any, key: Any) -> None:
+    """A listed user, for any measure."""
+    _draw_listed(params.users, state.t[0], key, state.relevance)
+    _note_tabled(params, state)
+
+
+@kernel
+def respond(params: Any, state: Any, items: Any, key: Any, revealed: Any) -> None:
+    """The relevance of the first items shown."""
+    for position in range(len(revealed)):
+        revealed[position] = state.relevance[items[position]]
+
+
+@kernel
+def value_separable(params: Any, state: Any, items: Any) -> float:
+    """f(order) . g(relevance) + offset(relevance)."""
+    total = 0.0
+    for position in range(params.cutoff):
+        total += params.discount[position] * state.gain[items[position]]
+    return total + state.offset[0]
+
+
+@kernel
+def value_tabled(params: Any, state: Any, items: Any) -> float:
+    """Straight from the definition."""
+    if params.measure == AVERAGE_PRECISION:
+        return average_precision(items, state.relevance, params.cutoff)
+    if params.measure == ERR:
+        return err(items, state.relevance, params.cutoff, params.max_grade)
+    return pairwise_loss(items, state.relevance)
+
+
+@kernel
+def hindsight_separable(params: Any, state: Any) -> float:
+    """The largest summed gains go to the best positions (2015, A3: the same sort for losses and gains)."""
+    rising = np.sort(state.total_gain)
+    total = 0.0
+    for position in range(params.cutoff):
+        total += params.discount[position] * rising[len(rising) - 1 - position]
+    return total + state.total_offset[0]
+
+
+@kernel
+def hindsight_tabled(params: Any, state: Any) -> float:
+    """The best row of the table; NaN where there is none."""
+    best = np.nan
+    for ranking in range(params.table.shape[0]):
+        total = 0.0
+        for outcome in range(params.table.shape[1]):
+            total += params.table[ranking, outcome] * state.counts[outcome]
+        better = total < best if params.measure == PAIRWISE_LOSS else total > best
+        if better or ranking == 0:
+            best = total
+    return best

@@ -1,0 +1,52 @@
+"""Follow the perturbed leader (Kalai and Vempala 2005) over rankings, with every relevance revealed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.kernels.jit import kernel
+from rankloop.kernels.measures import exp2_gain
+from rankloop.kernels.random import uniform
+from rankloop.kernels.sorting import by_falling_score
+
+
+class FTPLParams(NamedTuple):
+    """1/epsilon is reach * sqrt(rounds); rounds is the horizon, or the rounds so far where there is none (0)."""
+
+    reach: float
+    horizon: int
+    exponential: bool
+
+
+class FTPLState(NamedTuple):
+    """Rounds learnt and the summed (transformed) relevance of each item."""
+
+    t: NDArray[np.int64]
+    r_sum: NDArray[np.float64]
+
+
+@kernel
+def rank(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> bool:
+    """M(r_{1:t} + p_t), p_t uniform in [0, 1/epsilon]^m."""
+    scores, room = scratch
+    reach = params.reach * np.sqrt(params.horizon if params.horizon > 0 else state.t[0] + 1)
+    for i in range(len(items)):
+        scores[i] = state.r_sum[i] + reach * uniform(key, i)
+    by_falling_score(scores, items, room)
+    return False
+
+
+@kernel
+def learn(
+    params: Any, state: Any, scratch: Any, items: Any, propensities: Any, memo: Any, feedback: Any
+) -> None:
+    """r_{1:t} = r_{1:t-1} + r_t."""
+    state.t[0] += 1
+    for position in range(len(items)):
+        relevance = feedback[position]
+        state.r_sum[items[position]] += exp2_gain(relevance) if params.exponential else relevance

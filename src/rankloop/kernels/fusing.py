@@ -1,0 +1,79 @@
+"""One compiled loop for each pair of ranker and environment kernels, kept on disk.
+
+numba does not cache a function that takes other functions as arguments. One that finds them by name in its module
+does cache, so each pair gets a module: the loop, with imports in place of its kernel arguments, written beside the
+compiled kernels and named after everything it depends on.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import inspect
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rankloop.kernels.jit import CACHE, FINGERPRINT
+from rankloop.kernels.loop import play_rounds
+
+_ROLES = ("rank", "learn", "arrive", "respond", "value", "hindsight")
+
+
+@functools.cache
+def fused(*kernels: Any) -> Callable[..., Any]:
+    """The loop over rounds with these kernels (rank, learn, arrive, respond, value, hindsight) built in."""
+    sources = [_import_line(kernel, role) for kernel, role in zip(kernels, _ROLES, strict=True)]
+    if None in sources:
+        return functools.partial(play_rounds, *kernels)
+    text = "\n".join(["from typing import Any", *map(str, sources), "from rankloop.kernels.jit import kernel", _named_loop()])
+    try:
+        module = _write_and_import(text, _digest(text, kernels))
+    except OSError:
+        return functools.partial(play_rounds, *kernels)  # nowhere to write: compile anew in every process
+    loop: Callable[..., Any] = module.play_rounds
+    return loop
+
+
+def _named_loop() -> str:
+    text = inspect.getsource(play_rounds.py_func).replace("@loop", "@kernel")  # type: ignore[attr-defined]
+    for role in _ROLES:
+        text = text.replace(f"    {role}: Any,\n", "")
+    return text
+
+
+def _import_line(kernel: Any, role: str) -> str | None:
+    function = kernel.py_func
+    module = sys.modules.get(function.__module__)
+    if function.__module__ == "__main__" or getattr(module, function.__name__, None) is not kernel:
+        return None  # made inside another function: no name to import it by
+    return f"from {function.__module__} import {function.__name__} as {role}"
+
+
+def _digest(text: str, kernels: tuple[Any, ...]) -> str:
+    digest = hashlib.sha256((FINGERPRINT + text).encode())
+    for file in sorted({kernel.py_func.__code__.co_filename for kernel in kernels}):
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _write_and_import(text: str, digest: str) -> Any:
+    name = f"rankloop_loop_{digest}"
+    if name in sys.modules:
+        return sys.modules[name]
+    path = CACHE / "loops" / f"{name}.py"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as part:
+            part.write(text)
+        os.replace(part.name, path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

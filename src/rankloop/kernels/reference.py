@@ -1,0 +1,58 @@
+"""Rankings that never learn: evenly random, and fixed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.kernels.jit import kernel
+from rankloop.kernels.random import shuffle
+
+
+class UniformParams(NamedTuple):
+    """How many items there are to draw from."""
+
+    n_items: int
+
+
+class FixedParams(NamedTuple):
+    """The order that is always shown."""
+
+    order: NDArray[np.int64]
+
+
+class RoundsState(NamedTuple):
+    """How many rounds came back."""
+
+    t: NDArray[np.int64]
+
+
+@kernel
+def rank_uniform(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> bool:
+    """Every order equally likely."""
+    shuffle(key, 0, items)
+    for i in range(len(items)):
+        propensities[i] = 1.0 / params.n_items
+    return True
+
+
+@kernel
+def rank_fixed(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> bool:
+    """The given order."""
+    for i in range(len(items)):
+        items[i] = params.order[i]
+    return False
+
+
+@kernel
+def learn_nothing(
+    params: Any, state: Any, scratch: Any, items: Any, propensities: Any, memo: Any, feedback: Any
+) -> None:
+    """Count the round."""
+    state.t[0] += 1

@@ -1,0 +1,140 @@
+"""RTop-1F (2015, Algorithm 1): blocked follow-the-perturbed-leader from the relevance of the top.
+
+The paper draws, at the start of a block, one round for each object. Here every round decides for itself: with n
+slots still to explore and l rounds left in the block, explore with probability n / l, a slot drawn evenly from
+those left. That is selection sampling: the same law, but nothing has to be remembered between rank and learn, so
+rankings may overlap and feedback may come late.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.kernels.jit import kernel
+from rankloop.kernels.measures import exp2_gain
+from rankloop.kernels.random import below, shuffle, uniform
+from rankloop.kernels.sorting import by_falling_score
+
+KEEP_REST = 0
+RANDOM = 1
+
+
+class Top1Params(NamedTuple):
+    """T, K and 1/epsilon of each epoch (one epoch when the horizon is known), and what feedback means."""
+
+    horizons: NDArray[np.int64]
+    blocks: NDArray[np.int64]
+    reaches: NDArray[np.float64]  # 1/epsilon
+    k: int
+    explore: int
+    exponential: bool  # g(r) = 2**r - 1 instead of r
+
+
+class Top1State(NamedTuple):
+    """Where in which block, what the block has seen (r_hat), and what all blocks before it sum to (s_hat)."""
+
+    epoch: NDArray[np.int64]
+    block: NDArray[np.int64]
+    t: NDArray[np.int64]
+    s_hat: NDArray[np.float64]
+    r_hat: NDArray[np.float64]
+    slots: NDArray[np.int64]  # the first n_open of them are still to be explored in this block
+    n_open: NDArray[np.int64]
+
+
+@kernel
+def _block_end(params: Any, epoch: int, block: int) -> int:
+    return (block + 1) * params.horizons[epoch] // params.blocks[epoch]  # erratum A10
+
+
+@kernel
+def rank(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> bool:
+    """Alg. 1, lines 11-19."""
+    scores, room, moved = scratch
+    slot_memo, chance_memo = memo
+    epoch = state.epoch[0]
+    left = _block_end(params, epoch, state.block[0]) - state.t[0]
+    n_open = state.n_open[0]
+    explored = uniform(key, 0) * left < n_open
+    slot_memo[0] = -1
+    chance_memo[0] = 0.0
+    if explored:
+        slot_memo[0] = state.slots[below(key, 1, n_open)]
+        chance_memo[0] = 1.0 / max(left, n_open)
+    if explored and params.explore == RANDOM:
+        shuffle(key, 2, items)
+    else:
+        reach = params.reaches[epoch]
+        for i in range(len(items)):
+            scores[i] = state.s_hat[i] + reach * uniform(key, 2 + i)  # lines 16-17
+        by_falling_score(scores, items, room)  # lines 18-19, erratum A3
+    if explored:
+        _to_front(slot_memo[0] * params.k, params.k, items, moved)  # lines 12-13, erratum A12
+    return explored
+
+
+@kernel
+def _to_front(first: int, k: int, items: Any, moved: Any) -> None:
+    # Items first .. first+k-1 move to the front; among themselves and among the rest the order stays.
+    n_moved = 0
+    to = len(items) - 1
+    for position in range(len(items) - 1, -1, -1):
+        item = items[position]
+        if first <= item < first + k:
+            moved[n_moved] = item
+            n_moved += 1
+        else:
+            items[to] = item
+            to -= 1
+    for i in range(n_moved):
+        items[i] = moved[n_moved - 1 - i]
+
+
+@kernel
+def learn(
+    params: Any, state: Any, scratch: Any, items: Any, propensities: Any, memo: Any, feedback: Any
+) -> None:
+    """Alg. 1, lines 14, 21 and 7."""
+    slot = memo[0][0]
+    for place in range(state.n_open[0] if slot >= 0 else 0):
+        if state.slots[place] == slot:
+            for i in range(min(params.k, len(items) - slot * params.k)):
+                gain = exp2_gain(feedback[i]) if params.exponential else feedback[i]
+                state.r_hat[items[i]] = gain
+            last = state.n_open[0] - 1
+            state.slots[place] = state.slots[last]
+            state.slots[last] = slot
+            state.n_open[0] = last
+            break
+    state.t[0] += 1
+    epoch = state.epoch[0]
+    if state.n_open[0] == 0 and state.t[0] >= _block_end(params, epoch, state.block[0]):
+        _close_block(params, state, epoch)
+
+
+@kernel
+def _close_block(params: Any, state: Any, epoch: int) -> None:
+    for i in range(len(state.s_hat)):
+        state.s_hat[i] += state.r_hat[i]  # line 7
+    state.n_open[0] = len(state.slots)
+    while _block_end(params, epoch, state.block[0]) <= state.t[0]:
+        state.block[0] += 1
+    if epoch + 1 < len(params.horizons) and state.t[0] >= params.horizons[epoch]:
+        _double(params, state, epoch)
+
+
+@kernel
+def _double(params: Any, state: Any, epoch: int) -> None:
+    # s_hat counts blocks; re-count the past in blocks of the new length, so that it keeps its weight.
+    old_length = params.horizons[epoch] / params.blocks[epoch]
+    new_length = params.horizons[epoch + 1] / params.blocks[epoch + 1]
+    for i in range(len(state.s_hat)):
+        state.s_hat[i] *= old_length / new_length
+    state.epoch[0] += 1
+    state.t[0] = 0
+    state.block[0] = 0

@@ -1,0 +1,50 @@
+"""What the 2015 paper's analysis needs to know of a measure: its gain, and D, R, A of the appendix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rankloop import measures
+from rankloop.base import whole
+from rankloop.measures import Measure
+
+_LEARNABLE = ("sum_loss", "pairwise_loss", "dcg", "precision")
+
+
+@dataclass(frozen=True, slots=True)
+class Learnable:
+    """A measure f(order) . g(relevance), with the largest g(r) that can come back."""
+
+    measure: Measure
+    exponential: bool
+    largest_gain: float
+
+
+def learnable(measure: str | Measure, *, max_grade: int) -> Learnable:
+    """`measure` if the relevance of single items tells enough about it, otherwise a ValueError that says why not."""
+    scored = measures.get(measure)
+    n = whole("max_grade", max_grade, at_least=1)
+    if scored.family not in _LEARNABLE:
+        raise ValueError(
+            f"measure {scored.name!r} cannot be learnt from the relevance of single items (2015, Theorem 12): "
+            f"choose {', '.join(_LEARNABLE)}"
+        )
+    if scored.family == "pairwise_loss":
+        if n > 1:
+            raise ValueError(
+                f"pairwise_loss is learnt through sum_loss, which is the same only for binary relevance (erratum A5), "
+                f"got max_grade={max_grade}"
+            )
+        scored = measures.get("sum_loss")
+    exponential = scored.family == "dcg"
+    return Learnable(scored, exponential, float(2**n - 1) if exponential else float(n))
+
+
+def constants_of(learnable: Learnable, n_items: int) -> tuple[float, float, float]:
+    """D, R, A of appendix 13.2, 14.1.3 and 14.2.1: bounds on |f(order)|_1, f(order) . g(r) and |g(r)|_1.
+
+    >>> constants_of(learnable("precision@2", max_grade=1), 10)
+    (2.0, 2.0, 10.0)
+    """
+    D = float(learnable.measure.discount(n_items).sum())
+    return D, D * learnable.largest_gain, n_items * learnable.largest_gain

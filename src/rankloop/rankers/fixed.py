@@ -1,0 +1,48 @@
+"""Fixed: one given order, for reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankloop.base import RankerKernels
+from rankloop.compiled import CompiledRanker, check_items
+from rankloop.feedback import Nothing
+from rankloop.kernels import reference
+
+
+class Fixed(CompiledRanker):
+    """Always shows the same order.
+
+    Parameters
+    ----------
+    order : every item once, best first.
+
+    Examples
+    --------
+    >>> Fixed(order=[2, 0, 1]).rank(rng=np.random.default_rng(1)).items
+    array([2, 0, 1])
+    """
+
+    kernels = RankerKernels(reference.rank_fixed, reference.learn_nothing)
+
+    def __init__(self, *, order: ArrayLike) -> None:
+        items = np.array(order)
+        if items.ndim != 1 or len(items) == 0 or items.dtype.kind not in "iu":
+            raise ValueError(f"order must list every item once, got {order!r}")
+        try:
+            check_items(items, len(items))
+        except ValueError as error:
+            raise ValueError(f"order must list every item once: {error}") from None
+        self.n_items = self.n_positions = len(items)
+        self.feedback = Nothing()
+        self.params = reference.FixedParams(items.astype(np.int64))
+        self.state = reference.RoundsState(np.zeros(1, np.int64))
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(order=[2, 0, 1])
+        yield cls(order=[0])

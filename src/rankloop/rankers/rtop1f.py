@@ -1,0 +1,156 @@
+"""RTop-1F: rank fixed items from the relevance of the top one (Chaudhuri and Tewari 2015, Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from rankloop.base import Memo, RankerKernels, one_of, whole
+from rankloop.compiled import CompiledRanker
+from rankloop.feedback import TopK
+from rankloop.kernels import sorting, top1
+from rankloop.measures import Measure
+from rankloop.rankers.constants import constants_of, learnable
+
+_EXPLORE = {"keep-rest": top1.KEEP_REST, "random": top1.RANDOM}
+_LONGEST = 1 << 53
+
+
+class RTop1F(CompiledRanker):
+    """Blocked follow-the-perturbed-leader that sees only the relevance of the top item.
+
+    Time is cut into K blocks. In a block every item is put on top once, at a random round, and what came back is
+    that block's estimate of everybody's taste. All other rounds show the items by the summed estimates of the
+    blocks before, plus a fresh random perturbation. Regret O(T^(2/3)), O(m log m) a round.
+
+    Parameters
+    ----------
+    n_items : how many items there are, m.
+    horizon : how many rounds will be played, T; None where nobody knows: the horizon then doubles whenever it is
+        reached, and what was learnt stays.
+    measure : "sum_loss", "pairwise_loss", "dcg" or "precision@k" (also "dcg@k"): what the ranking is judged by.
+    explore : "keep-rest" moves the item to explore to the front of the order that would have been shown; "random"
+        puts it before a random order, the dearest reading of the paper's "any permutation".
+    k : how many top items reveal their relevance. A block then has ceil(m / k) slots to explore, not m.
+    max_grade : the largest relevance that can come back, n; 1 for binary relevance.
+    blocks : the number of blocks, instead of the paper's K; needs a horizon.
+    epsilon : the inverse of the perturbation's reach, instead of the paper's; needs a horizon.
+
+    Notation
+    --------
+    m: n_items, T: horizon, K: blocks, epsilon: epsilon, s_hat and r_hat: state.s_hat and state.r_hat, i_j: drawn
+    round by round instead of at the start of a block, with the same law.
+
+    Departures
+    ----------
+    K is rounded and at most T / ceil(m / k), blocks need not divide T (errata A9, A10). Without a horizon: doubling.
+    With open rankings a block lasts until each of its slots was explored and learnt.
+
+    References
+    ----------
+    S. Chaudhuri and A. Tewari, Online ranking with top-1 feedback, AISTATS 2015.
+
+    Examples
+    --------
+    >>> ranker = RTop1F(n_items=4, horizon=1000, measure="dcg")
+    >>> rng = np.random.default_rng(1)
+    >>> shown = ranker.rank(rng=rng)
+    >>> ranker.learn(shown, [1.0])  # the relevance of shown.items[0]
+    >>> int(ranker.state.t[0])
+    1
+    """
+
+    kernels = RankerKernels(top1.rank, top1.learn)
+
+    def __init__(
+        self,
+        *,
+        n_items: int,
+        horizon: int | None = None,
+        measure: str | Measure = "dcg",
+        explore: str = "keep-rest",
+        k: int = 1,
+        max_grade: int = 1,
+        blocks: int | None = None,
+        epsilon: float | None = None,
+    ) -> None:
+        m = whole("n_items", n_items, at_least=1)
+        k = min(whole("k", k, at_least=1), m)
+        self.measure = learnable(measure, max_grade=max_grade)
+        one_of("explore", explore, tuple(_EXPLORE))
+        if horizon is None and (blocks is not None or epsilon is not None):
+            raise ValueError("blocks and epsilon need a horizon, got horizon=None")
+        self.n_items = self.n_positions = m
+        self.n_slots = -(-m // k)
+        self.max_grade = max_grade
+        self.horizon = None if horizon is None else whole("horizon", horizon, at_least=1)
+        self.feedback = TopK(k)
+        horizons = self._doubling() if self.horizon is None else [self.horizon]
+        counts = [self._blocks(T) for T in horizons]
+        if blocks is not None:
+            most = max(1, horizons[0] // self.n_slots)
+            counts = [whole("blocks", blocks, at_least=1)]
+            if counts[0] > most:
+                raise ValueError(f"blocks must leave a round for each of {self.n_slots} slots: at most {most}, got {blocks}")
+        gain = self.measure.largest_gain
+        reaches = [gain * np.sqrt(m * K) for K in counts]  # 1/epsilon of Theorems 7, 9, 10
+        if epsilon is not None:
+            if not (np.isfinite(epsilon) and epsilon > 0):
+                raise ValueError(f"epsilon must be finite and positive, got {epsilon!r}")
+            reaches = [1 / epsilon]
+        self.params = top1.Top1Params(
+            np.array(horizons, np.int64),
+            np.array(counts, np.int64),
+            np.array(reaches, np.float64),
+            k,
+            _EXPLORE[explore],
+            self.measure.exponential,
+        )
+        self.state = top1.Top1State(
+            epoch=np.zeros(1, np.int64),
+            block=np.zeros(1, np.int64),
+            t=np.zeros(1, np.int64),
+            s_hat=np.zeros(m),
+            r_hat=np.zeros(m),
+            slots=np.arange(self.n_slots, dtype=np.int64),
+            n_open=np.array([self.n_slots], np.int64),
+        )
+
+    def _blocks(self, T: int) -> int:
+        # K = (DA/R)^(1/3) (T/slots)^(2/3) with DA/R = m: the paper's m^(-1/3) T^(2/3) where there are m slots
+        K = round(self.n_items ** (1 / 3) * (T / self.n_slots) ** (2 / 3))
+        return max(1, min(K, T // self.n_slots))  # errata A9, A10
+
+    def _doubling(self) -> list[int]:
+        # The first horizon explores half of the time: (m * slots / T)^(1/3) = 1/2.
+        first = 8 * self.n_items * self.n_slots
+        return [first << epoch for epoch in range(64) if first << epoch <= _LONGEST]
+
+    def scratch(self) -> tuple[Any, ...]:
+        return np.empty(self.n_items), sorting.scratch(self.n_items), np.empty(self.feedback.k, np.int64)
+
+    def blank_memo(self) -> Memo:
+        return np.empty(1, np.int64), np.empty(1)
+
+    def regret_bound(self) -> float:
+        """R m K + 2 (T/K) sqrt(D R A K) of Theorems 7, 9 and 10, with slots for m where k > 1.
+
+        >>> round(RTop1F(n_items=10, horizon=10_000, measure="dcg").regret_bound())
+        21954
+        """
+        if self.horizon is None:
+            raise ValueError("regret_bound needs a horizon, got horizon=None")
+        T, K = self.horizon, int(self.params.blocks[0])
+        D, R, A = constants_of(self.measure, self.n_items)
+        return float(R * self.n_slots * K + 2 * (T / K) * np.sqrt(D * R * A * K))
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(n_items=4, horizon=500)
+        yield cls(n_items=5, measure="sum_loss", explore="random")
+        yield cls(n_items=7, horizon=400, measure="precision@3", k=3)
+        yield cls(n_items=3, horizon=100, measure="dcg", max_grade=4)
+        yield cls(n_items=1, horizon=10)
+        yield cls(n_items=6, horizon=4, measure="pairwise_loss")
