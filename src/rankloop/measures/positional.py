@@ -1,0 +1,53 @@
+"""Measures that add up what each position is worth times what stands there: sum_loss, dcg, precision."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.kernels import kinds
+from rankloop.measures.measure import Measure
+
+
+def by_rank(n_items: int) -> NDArray[np.float64]:
+    """1, 2, 3, ...: the rank itself."""
+    return np.arange(1, n_items + 1, dtype=np.float64)
+
+
+def by_logarithm(n_items: int) -> NDArray[np.float64]:
+    """1 / log2(1 + rank)."""
+    return 1.0 / np.log2(by_rank(n_items) + 1.0)
+
+
+def evenly(n_items: int) -> NDArray[np.float64]:
+    """1 everywhere."""
+    return np.ones(n_items)
+
+
+sum_loss = Measure(
+    family="sum_loss", is_loss=True, linear=True, separable=True, kind=kinds.IDENTITY, weights=by_rank
+)
+"""Sum over items of rank times relevance, ranks counting from 1."""
+
+dcg = Measure(
+    family="dcg",
+    is_loss=False,
+    linear=True,
+    separable=True,
+    kind=kinds.EXP2,
+    cutoffs="optional",
+    weights=by_logarithm,
+)
+"""Discounted cumulative gain: sum over items of (2^relevance - 1) / log2(1 + rank)."""
+
+# Erratum A6: rank <= k, and a sum as in the paper, not a share.
+precision = Measure(
+    family="precision",
+    is_loss=False,
+    linear=True,
+    separable=True,
+    kind=kinds.IDENTITY,
+    cutoffs="required",
+    weights=evenly,
+)
+"""Sum of the relevance of the first k items, not divided by k."""
