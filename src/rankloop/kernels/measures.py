@@ -63,20 +63,17 @@ def ideal(relevance: Floats, discount: Floats) -> float:
     z = 0.0
     position = 0
     above = np.inf
-    # One pass per grade, from the highest down: with few grades this beats sorting and needs no memory.
+    # Two passes per grade, from the highest down: with few grades this beats sorting and needs no memory.
     for _ in range(LEVELS):
         grade = 0.0
-        count = 0
         for i in range(m):
             r = relevance[i]
-            if r < above:
-                if r > grade:
-                    grade = r
-                    count = 1
-                elif r == grade:
-                    count += 1
+            grade = r if (r < above) & (r > grade) else grade  # no branch: relevance is hard to predict
         if grade == 0.0:
             return z
+        count = 0
+        for i in range(m):
+            count += relevance[i] == grade
         g = exp2_gain(grade)
         for _ in range(count):
             z += discount[position] * g
