@@ -15,7 +15,7 @@ import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from rankloop.experiments.labels import label_line_ends
 
@@ -43,12 +43,11 @@ def canvas(
     height: float = 4.9,
     rows: int = 1,
     columns: int = 1,
-    label_room: float = 2.0,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with its title above, its caption below, and room for line labels to the right of each panel.
+    """A figure with its title above, its caption below, and panels between them.
 
-    `width`, `height` and `label_room` are inches; the caption's lines are added to the height. The caption carries
-    the name "caption", so that the report can set it as text of its own.
+    `width` and `height` are inches; the caption's lines are added to the height. The caption carries the name
+    "caption", so that the report can set it as text of its own. `finish` makes room for the names of the lines.
     """
     lines = textwrap.wrap(caption, width=round(width * 72.0 / (CAPTION_SIZE * 0.53)))
     below = len(lines) * _CAPTION_LINE + 0.2
@@ -69,14 +68,14 @@ def canvas(
         linespacing=1.4,
         gid="caption",
     )
-    panel_width = (width - _LEFT - columns * label_room - (columns - 1) * _BETWEEN * 0.7) / columns
+    slot_width = (width - 0.08) / columns
     panel_height = (height - above - _BOTTOM - (rows - 1) * _BETWEEN) / rows
     panels = []
     for row in range(rows):
         for column in range(columns):
-            left = _LEFT + column * (panel_width + label_room + _BETWEEN * 0.7)
+            left = column * slot_width + _LEFT
             bottom = below + _BOTTOM + (rows - 1 - row) * (panel_height + _BETWEEN)
-            place = (left / width, bottom / total, panel_width / width, panel_height / total)
+            place = (left / width, bottom / total, (slot_width - _LEFT) / width, panel_height / total)
             panels.append(_dress(figure.add_axes(place)))
     return figure, panels
 
@@ -90,6 +89,7 @@ def _dress(axes: Axes) -> Axes:
     axes.grid(True, which="major", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.set_facecolor("none")
+    axes.yaxis.set_major_locator(MaxNLocator(5))
     return axes
 
 
@@ -135,10 +135,11 @@ def guide(axes: Axes, y: float, text: str) -> None:
         text,
         (0.0, y),
         xycoords=("axes fraction", "data"),
-        xytext=(4, 3),
+        xytext=(4, -4),
         textcoords="offset points",
         size=TICK_SIZE,
         color=MUTED,
+        va="top",
     )
 
 
@@ -149,6 +150,11 @@ def log_axis(axes: Axes, *, x: bool = True, y: bool = False) -> None:
             scale("log")
             axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
             axis.set_minor_formatter(NullFormatter())
+
+
+def count_axis(axes: Axes) -> None:
+    """Write the numbers of a linear x axis with their thousands marked."""
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
 
 
 def plain_number(value: float) -> str:
@@ -189,8 +195,17 @@ def thin(count: int, *, points: int = 400, logarithmic: bool = True) -> Sequence
 
 def finish(figure: Figure) -> Figure:
     """Write the names at the line ends, once the axes have their final limits."""
+    width = figure.get_figwidth()
     for axes in figure.get_axes():
-        label_line_ends(axes, size=LABEL_SIZE)
+        own = axes.get_position()
+        to_the_right = [
+            other.get_position().x0 - _LEFT / width
+            for other in figure.get_axes()
+            if other.get_position().x0 > own.x1
+            and other.get_position().y0 < own.y1
+            and other.get_position().y1 > own.y0
+        ]
+        label_line_ends(axes, size=LABEL_SIZE, right=min(to_the_right, default=1.0 - 0.08 / width))
     return figure
 
 

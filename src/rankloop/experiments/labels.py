@@ -9,6 +9,10 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+    from numpy.typing import NDArray
+
+_GAP = 0.16  # inches between a line's end and its label
 
 
 def spread(wanted: Sequence[float], *, gaps: Sequence[float], low: float, high: float) -> list[float]:
@@ -47,38 +51,45 @@ def spread(wanted: Sequence[float], *, gaps: Sequence[float], low: float, high: 
     return placed
 
 
-def label_line_ends(axes: Axes, *, size: float) -> None:
+def label_line_ends(axes: Axes, *, size: float, right: float) -> None:
     """Write each line's label at its right end, in the line's colour, with a thin leader where it had to move.
 
-    Lines whose label starts with an underscore (matplotlib's own way of saying "none") stay unnamed.
+    Lines whose label starts with an underscore (matplotlib's own way of saying "none") stay unnamed. The axes are
+    made as wide as the labels allow without passing `right`, a share of the figure's width.
     """
+    from matplotlib.lines import Line2D
+
     lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
-    points_high = axes.get_window_extent().height * 72.0 / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
-    to_axes = axes.transData + axes.transAxes.inverted()
-    ends = [to_axes.transform(np.asarray(line.get_xydata(), dtype=float)[-1]) for line in lines]
-    gaps = [(str(line.get_label()).count("\n") + 1) * 1.28 * size / points_high for line in lines]
-    places = spread([float(y) for _, y in ends], gaps=gaps, low=-0.06, high=1.06)
-    for line, (x, y), place in zip(lines, ends, places, strict=True):
-        colour = line.get_color()
-        if abs(place - y) > 0.012 or x < 0.99:
-            axes.plot(
-                [x, 1.022],
-                [y, place],
-                transform=axes.transAxes,
-                clip_on=False,
-                color=colour,
-                linewidth=0.8,
-                alpha=0.7,
-                label="_leader",
-            )
-        axes.text(
-            1.03,
-            place,
-            str(line.get_label()),
-            transform=axes.transAxes,
-            color=colour,
-            size=size,
-            weight="bold",
-            va="center",
-            linespacing=1.15,
-        )
+    if not lines:
+        return
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    texts = [
+        figure.text(0, 0, str(line.get_label()), size=size, weight="bold", linespacing=1.15, va="center")
+        for line in lines
+    ]
+    boxes = [text.get_window_extent() for text in texts]
+    widest = max(box.width for box in boxes) / figure.bbox.width
+    gap = _GAP * figure.dpi / figure.bbox.width
+    place = axes.get_position()
+    axes.set_position((place.x0, place.y0, max(0.1, right - widest - 1.4 * gap - place.x0), place.height))
+    panel = axes.get_position()
+    ends = [figure.transFigure.inverted().transform(_end(axes, line)) for line in lines]
+    # Half a line between labels tells where one stops.
+    air = 0.45 * size * figure.dpi / 72.0
+    heights = spread(
+        [float(y) for _, y in ends],
+        gaps=[(box.height + air) / figure.bbox.height for box in boxes],
+        low=panel.y0 - 0.02 * panel.height,
+        high=panel.y1 + 0.07 * panel.height,
+    )
+    for line, text, (x, y), height in zip(lines, texts, ends, heights, strict=True):
+        text.set(position=(panel.x1 + gap, height), color=line.get_color())
+        if abs(height - y) > 0.01 or panel.x1 - x > 0.01:
+            leader = Line2D([x, panel.x1 + 0.8 * gap], [y, height], color=line.get_color(), linewidth=0.8)
+            figure.add_artist(leader)
+
+
+def _end(axes: Axes, line: Line2D) -> NDArray[np.float64]:
+    points = np.asarray(line.get_xydata(), dtype=float)
+    return np.asarray(axes.transData.transform(points[-1]), dtype=float)
