@@ -78,7 +78,9 @@ class Feedback(abc.ABC):
         numbers = np.asarray(revealed, dtype=np.float64)
         expected = self.length(n_positions)
         if numbers.shape != (expected,):
-            raise ValueError(f"feedback has shape {numbers.shape}, {self} of {n_positions} positions needs ({expected},)")
+            raise ValueError(
+                f"feedback has shape {numbers.shape}, {self} of {n_positions} positions needs ({expected},)"
+            )
         if not np.isfinite(numbers).all() or (numbers < 0).any():
             raise ValueError(f"feedback must be finite and not negative, got {numbers}")
         return numbers
@@ -167,16 +169,22 @@ class Environment(abc.ABC):
 
 
 class RankerKernels(NamedTuple):
-    """rank(params, state, context, key, scratch, items, propensities, memo) -> explored;
-    learn(params, state, scratch, items, propensities, memo, feedback)."""
+    """The two halves of a compiled ranker.
+
+    rank(params, state, context, key, scratch, items, propensities, memo) -> explored
+    learn(params, state, scratch, items, propensities, memo, feedback)
+    """
 
     rank: Callable[..., bool]
     learn: Callable[..., None]
 
 
 class EnvironmentKernels(NamedTuple):
-    """arrive(params, state, key) -> context; respond(params, state, items, key, revealed);
-    value(params, state, items); hindsight(params, state)."""
+    """The four answers of a compiled environment.
+
+    arrive(params, state, key) -> context; respond(params, state, items, key, revealed)
+    value(params, state, items) -> float; hindsight(params, state) -> float
+    """
 
     arrive: Callable[..., Any]
     respond: Callable[..., None]

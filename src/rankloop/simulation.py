@@ -112,7 +112,9 @@ def play(
     streams = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2)]
     run: _Run = (
         _FusedRun(ranker, environment, record, streams)
-        if isinstance(ranker, CompiledRanker) and isinstance(environment, CompiledEnvironment) and fused is not False
+        if isinstance(ranker, CompiledRanker)
+        and isinstance(environment, CompiledEnvironment)
+        and fused is not False
         else _Run(ranker, environment, record, streams)
     )
     begun = time.perf_counter()
@@ -133,7 +135,8 @@ def _check_match(ranker: Ranker, environment: Environment, rounds: int) -> None:
     wants, gives = ranker.feedback.kind, environment.reveals
     if wants not in (gives, "nothing"):
         raise ValueError(
-            f"ranker {type(ranker).__name__} learns from {wants}, environment {type(environment).__name__} reveals {gives}"
+            f"ranker {type(ranker).__name__} learns from {wants}, "
+            f"environment {type(environment).__name__} reveals {gives}"
         )
     if ranker.n_positions != environment.n_positions:
         raise ValueError(
@@ -160,7 +163,7 @@ class _Run:
         self.t = self.place = self.explored = 0
         self.total = self.window = 0.0
         n = len(record)
-        self.out = (np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64))
+        self.out: tuple[Any, ...] = (np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64))
 
     def advance(self, n_rounds: int) -> None:
         """Play the next `n_rounds`."""
@@ -190,7 +193,9 @@ class _Run:
         is_loss = self.environment.is_loss
         regret = total - hindsight if is_loss else hindsight - total
         recorded = self.record[: self.place].copy()
-        return Trace(self.environment.measure, is_loss, seed, recorded, value, total, regret, explored, seconds)
+        return Trace(
+            self.environment.measure, is_loss, seed, recorded, value, total, regret, explored, seconds
+        )
 
 
 class _FusedRun(_Run):
@@ -252,10 +257,14 @@ class _Bar:
             if self.patience and spent * (self.rounds - t) / t < 2.0:
                 return
             from rich.console import Console
-            from rich.progress import Progress, SpinnerColumn, TimeRemainingColumn
+            from rich.progress import Progress, TextColumn
 
-            columns = (SpinnerColumn(), *Progress.get_default_columns()[:-1], TimeRemainingColumn(), "{task.fields[rate]}")
-            self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self.bar = Progress(
+                *Progress.get_default_columns(),
+                TextColumn("{task.fields[rate]}"),
+                console=Console(stderr=True),
+                transient=True,
+            )
             self.bar.start()
             self.task = self.bar.add_task("rounds", total=self.rounds, rate="")
         assert self.task is not None

@@ -65,7 +65,9 @@ class FixedItems(CompiledEnvironment):
         scored = measures.get(measure)
         grade = self.users.max_grade
         if scored.binary and grade > 1:
-            raise ValueError(f"measure {scored.name!r} takes relevance 0 or 1, the users give grades up to {grade}")
+            raise ValueError(
+                f"measure {scored.name!r} takes relevance 0 or 1, the users give grades up to {grade}"
+            )
         if scored.family == "err":
             scored = scored.graded(max(grade, scored.max_grade or 1))
         self.scored = scored
@@ -82,7 +84,9 @@ class FixedItems(CompiledEnvironment):
             )
         else:
             weights = self.users.weights
-            users = kernels.ListedUsers(self.users.vectors, np.empty(0) if weights is None else np.cumsum(weights))
+            users = kernels.ListedUsers(
+                self.users.vectors, np.empty(0) if weights is None else np.cumsum(weights)
+            )
             arrive = kernels.arrive_listed_separable if separable else kernels.arrive_listed_tabled
         if separable:
             self._set_up_separable(users, arrive)
@@ -106,7 +110,9 @@ class FixedItems(CompiledEnvironment):
         cutoff = m if self.scored.cutoff is None else min(self.scored.cutoff, m)
         self.params = kernels.TabledParams(users, _TABLED[self.scored.family], cutoff, grade, table)
         self.state = kernels.TabledState(np.zeros(1, np.int64), np.zeros(m), np.zeros(table.shape[1]))
-        self.kernels = EnvironmentKernels(arrive, kernels.respond, kernels.value_tabled, kernels.hindsight_tabled)
+        self.kernels = EnvironmentKernels(
+            arrive, kernels.respond, kernels.value_tabled, kernels.hindsight_tabled
+        )
 
     def _table(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         m, grade = self.n_items, self.users.max_grade
@@ -126,7 +132,9 @@ class FixedItems(CompiledEnvironment):
 
     def arrive(self, *, rng: np.random.Generator) -> None:
         if self.length is not None and self.state.t[0] >= self.length:
-            raise ValueError(f"all {self.length} users of the relevance matrix have come; restart() begins again")
+            raise ValueError(
+                f"all {self.length} users of the relevance matrix have come; restart() begins again"
+            )
         super().arrive(rng=rng)
 
     def best(self, context: Any = None) -> Ranking:

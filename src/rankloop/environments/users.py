@@ -23,11 +23,11 @@ class Independent:
 
     @property
     def n_items(self) -> int:
-        return self.tails.shape[2]
+        return int(self.tails.shape[2])
 
     @property
     def max_grade(self) -> int:
-        return self.tails.shape[1]
+        return int(self.tails.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Listed:
 
     @property
     def n_items(self) -> int:
-        return self.vectors.shape[1]
+        return int(self.vectors.shape[1])
 
     @property
     def max_grade(self) -> int:
@@ -59,8 +59,10 @@ def bernoulli(probabilities: ArrayLike) -> Independent:
 
 
 def noisy_halves(*, n_items: int = 10, noise: float = 0.25) -> Independent:
-    """The paper's users (2015, section 10): the first half of the items is relevant, the rest is not, and a Gaussian
-    of standard deviation `noise` is added before the result is cut at 1/2 to 0 or 1 (erratum A23).
+    """The paper's users (2015, section 10): all agree on which half of the items is relevant, up to some noise.
+
+    The first half is relevant, the rest is not; a Gaussian of standard deviation `noise` is added to each, and the
+    result is cut at 1/2 to 0 or 1 (erratum A23).
 
     >>> users = noisy_halves(n_items=4, noise=0.5)
     >>> users.tails.round(3)
@@ -96,7 +98,9 @@ def graded(probabilities: ArrayLike) -> Independent:
     """
     table = np.asarray(probabilities, dtype=np.float64)
     if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
-        raise ValueError(f"probabilities must be items x grades with at least two grades, got shape {table.shape}")
+        raise ValueError(
+            f"probabilities must be items x grades with at least two grades, got shape {table.shape}"
+        )
     for row in table:
         _chances("probabilities", row)
     if not np.allclose(table.sum(axis=1), 1.0):
@@ -128,7 +132,9 @@ def relevance_matrix(name: str, values: ArrayLike) -> NDArray[np.int8] | Floats:
     """`values` as a checked users x items matrix, one byte an entry where the grades allow."""
     matrix = np.asarray(values)
     if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(f"{name} must be a users x items matrix with at least one of each, got shape {matrix.shape}")
+        raise ValueError(
+            f"{name} must be a users x items matrix with at least one of each, got shape {matrix.shape}"
+        )
     if matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
         row, column = np.argwhere(~np.isfinite(matrix))[0]
         raise ValueError(f"{name} must be finite, got {matrix[row, column]} at row {row}, column {column}")

@@ -19,7 +19,7 @@ AVERAGE_PRECISION, ERR, PAIRWISE_LOSS = range(3)
 
 
 class IndependentUsers(NamedTuple):
-    """tails[phase, grade - 1, item] is the chance that a user grades the item at least `grade`; a new phase every `period` rounds."""
+    """tails[phase, grade - 1, item] is the chance of that grade or a better one; phases change every `period` rounds."""
 
     tails: NDArray[np.float64]
     period: int
@@ -147,7 +147,7 @@ def respond(params: Any, state: Any, items: Any, key: Any, revealed: Any) -> Non
 
 
 @kernel
-def value_separable(params: Any, state: Any, items: Any) -> float:
+def value_separable(params: Any, state: Any, items: Any) -> Any:
     """f(order) . g(relevance) + offset(relevance)."""
     total = 0.0
     for position in range(params.cutoff):
@@ -166,7 +166,7 @@ def value_tabled(params: Any, state: Any, items: Any) -> float:
 
 
 @kernel
-def hindsight_separable(params: Any, state: Any) -> float:
+def hindsight_separable(params: Any, state: Any) -> Any:
     """The largest summed gains go to the best positions (2015, A3: the same sort for losses and gains)."""
     rising = np.sort(state.total_gain)
     total = 0.0

@@ -11,7 +11,6 @@ import functools
 import hashlib
 import importlib.util
 import inspect
-import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -30,7 +29,14 @@ def fused(*kernels: Any) -> Callable[..., Any]:
     sources = [_import_line(kernel, role) for kernel, role in zip(kernels, _ROLES, strict=True)]
     if None in sources:
         return functools.partial(play_rounds, *kernels)
-    text = "\n".join(["from typing import Any", *map(str, sources), "from rankloop.kernels.jit import kernel", _named_loop()])
+    text = "\n".join(
+        [
+            "from typing import Any",
+            *map(str, sources),
+            "from rankloop.kernels.jit import kernel",
+            _named_loop(),
+        ]
+    )
     try:
         module = _write_and_import(text, _digest(text, kernels))
     except OSError:
@@ -70,9 +76,10 @@ def _write_and_import(text: str, digest: str) -> Any:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as part:
             part.write(text)
-        os.replace(part.name, path)
+        Path(part.name).replace(path)
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise OSError(f"cannot import {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

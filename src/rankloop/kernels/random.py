@@ -37,7 +37,7 @@ def below(key: np.uint64, i: int, n: int) -> int:
 
 @kernel
 def shuffle(key: np.uint64, first: int, items: Any) -> None:
-    """Write 0..n-1 to `items` in random order, from the numbers of `key` at `first` and after (inside-out Fisher-Yates)."""
+    """Write 0..n-1 to `items` in random order (inside-out Fisher-Yates), from the numbers of `key` at `first` on."""
     for i in range(len(items)):
         j = below(key, first + i, i + 1)
         items[i] = items[j]

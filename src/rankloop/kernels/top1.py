@@ -46,14 +46,14 @@ class Top1State(NamedTuple):
 
 
 @kernel
-def _block_end(params: Any, epoch: int, block: int) -> int:
+def _block_end(params: Any, epoch: int, block: int) -> Any:
     return (block + 1) * params.horizons[epoch] // params.blocks[epoch]  # erratum A10
 
 
 @kernel
 def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
-) -> bool:
+) -> Any:
     """Alg. 1, lines 11-19."""
     scores, room, moved = scratch
     slot_memo, chance_memo = memo

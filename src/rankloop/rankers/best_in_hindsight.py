@@ -31,7 +31,9 @@ class BestInHindsight(Fixed):
         scored = measures.get(measure)
         matrix = np.asarray(relevance, dtype=np.float64)
         if matrix.ndim != 2 or 0 in matrix.shape:
-            raise ValueError(f"relevance must be a users x items matrix with at least one of each, got shape {matrix.shape}")
+            raise ValueError(
+                f"relevance must be a users x items matrix with at least one of each, got shape {matrix.shape}"
+            )
         if not scored.separable:
             raise ValueError(
                 f"measure {scored.name!r} is not of the form f(order) . g(relevance): its best order is not a sort"

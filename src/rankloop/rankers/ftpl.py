@@ -82,7 +82,7 @@ class FTPL(CompiledRanker):
         """2 sqrt(D R A T) (2015, appendix 13.2, equation 11).
 
         >>> round(FTPL(n_items=10, horizon=10_000, measure="dcg").regret_bound())
-        2873
+        2874
         """
         if self.horizon is None:
             raise ValueError("regret_bound needs a horizon, got horizon=None")

@@ -93,7 +93,9 @@ class RTop1F(CompiledRanker):
             most = max(1, horizons[0] // self.n_slots)
             counts = [whole("blocks", blocks, at_least=1)]
             if counts[0] > most:
-                raise ValueError(f"blocks must leave a round for each of {self.n_slots} slots: at most {most}, got {blocks}")
+                raise ValueError(
+                    f"blocks must leave a round for each of {self.n_slots} slots: at most {most}, got {blocks}"
+                )
         gain = self.measure.largest_gain
         reaches = [gain * np.sqrt(m * K) for K in counts]  # 1/epsilon of Theorems 7, 9, 10
         if epsilon is not None:
@@ -120,7 +122,7 @@ class RTop1F(CompiledRanker):
 
     def _blocks(self, T: int) -> int:
         # K = (DA/R)^(1/3) (T/slots)^(2/3) with DA/R = m: the paper's m^(-1/3) T^(2/3) where there are m slots
-        K = round(self.n_items ** (1 / 3) * (T / self.n_slots) ** (2 / 3))
+        K = round(float(self.n_items ** (1 / 3) * (T / self.n_slots) ** (2 / 3)))
         return max(1, min(K, T // self.n_slots))  # errata A9, A10
 
     def _doubling(self) -> list[int]:
@@ -129,7 +131,7 @@ class RTop1F(CompiledRanker):
         return [first << epoch for epoch in range(64) if first << epoch <= _LONGEST]
 
     def scratch(self) -> tuple[Any, ...]:
-        return np.empty(self.n_items), sorting.scratch(self.n_items), np.empty(self.feedback.k, np.int64)
+        return np.empty(self.n_items), sorting.scratch(self.n_items), np.empty(self.params.k, np.int64)
 
     def blank_memo(self) -> Memo:
         return np.empty(1, np.int64), np.empty(1)
@@ -138,7 +140,7 @@ class RTop1F(CompiledRanker):
         """R m K + 2 (T/K) sqrt(D R A K) of Theorems 7, 9 and 10, with slots for m where k > 1.
 
         >>> round(RTop1F(n_items=10, horizon=10_000, measure="dcg").regret_bound())
-        21954
+        29366
         """
         if self.horizon is None:
             raise ValueError("regret_bound needs a horizon, got horizon=None")

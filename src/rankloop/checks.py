@@ -1,0 +1,292 @@
+"""Conformance: does a ranker or an environment keep the contracts? For the package's own classes and for anyone's.
+
+Each `check_*` takes a function that makes a fresh object, always with the same arguments, and raises `Broken` with
+the rule that is not kept. `check_ranker` and `check_environment` run them all.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import io
+import pickle
+import random
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop import environments, rankers, simulation
+from rankloop.base import Environment, Ranker, Ranking
+
+MakeRanker = Callable[[], Ranker]
+MakeEnvironment = Callable[[], Environment]
+
+
+class Broken(AssertionError):
+    """A contract is not kept."""
+
+
+def check_ranker(make: MakeRanker) -> None:
+    """All rules for rankers."""
+    for check in (
+        check_signature,
+        check_rankings_are_valid,
+        check_rank_changes_nothing,
+        check_tickets_travel,
+        check_state_is_everything,
+        check_randomness_is_given,
+        check_bad_feedback_changes_nothing,
+    ):
+        check(make)
+
+
+def check_environment(make: MakeEnvironment) -> None:
+    """All rules for environments."""
+    for check in (check_answers_change_nothing, check_same_seed_same_users, check_hindsight_is_best):
+        check(make)
+
+
+def every_ranker() -> Iterator[tuple[str, MakeRanker]]:
+    """A name and a maker for each example of each ranker in the package."""
+    return _every(rankers)
+
+
+def every_environment() -> Iterator[tuple[str, MakeEnvironment]]:
+    """A name and a maker for each example of each environment in the package."""
+    return _every(environments)
+
+
+def _every(room: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
+    for name in room.__all__:
+        found = getattr(room, name)
+        if inspect.isclass(found) and issubclass(found, Ranker | Environment):
+            for i, _ in enumerate(found.examples()):
+                yield f"{name}-{i}", functools.partial(_example, found, i)
+
+
+def _example(kind: Any, i: int) -> Any:
+    return next(islice(kind.examples(), i, None))
+
+
+def check_signature(make: MakeRanker) -> None:
+    """Rule 5: rank(context=None, *, rng) and learn(ranking, feedback), for every ranker."""
+    ranker = make()
+    for method, expected in ((ranker.rank, ["context", "rng"]), (ranker.learn, ["ranking", "feedback"])):
+        parameters = inspect.signature(method).parameters
+        if list(parameters) != expected:
+            raise Broken(f"rule 5: {method.__name__} takes {list(parameters)}, not {expected}")
+    parameters = inspect.signature(ranker.rank).parameters
+    if (
+        parameters["context"].default is not None
+        or parameters["rng"].kind is not inspect.Parameter.KEYWORD_ONLY
+    ):
+        raise Broken("rule 5: rank must be rank(context=None, *, rng)")
+
+
+def check_rankings_are_valid(make: MakeRanker) -> None:
+    """Every position holds another item, and probabilities are probabilities."""
+    ranker = make()
+    for ranking in _story(ranker, rounds=30, seed=1):
+        items = ranking.items
+        if items.dtype != np.int64 or items.shape != (ranker.n_positions,):
+            raise Broken(f"a ranking must be int64({ranker.n_positions},), got {items.dtype}{items.shape}")
+        if len(np.unique(items)) != len(items) or items.min() < 0:
+            raise Broken(f"a ranking must not repeat items, got {items}")
+        chances = ranking.propensities
+        if chances is not None and not (
+            chances.shape == items.shape and ((chances > 0) & (chances <= 1)).all()
+        ):
+            raise Broken(f"propensities must be one probability a position, got {chances}")
+        if not all(isinstance(part, np.ndarray) and part.dtype.kind in "biuf" for part in ranking.memo):
+            raise Broken(f"memo must be plain arrays, got {ranking.memo!r}")
+
+
+def check_rank_changes_nothing(make: MakeRanker) -> None:
+    """Rule 1: `rank` reads state and advances `rng`; nothing else changes, in `state` or beside it."""
+    ranker = make()
+    for _ in range(3):
+        before = _everything(ranker)
+        for i in range(5):
+            ranker.rank(rng=np.random.default_rng(i))
+            if _everything(ranker) != before:
+                raise Broken("rule 1: rank changed the ranker")
+        _story(ranker, rounds=5, seed=1)
+
+
+def check_tickets_travel(make: MakeRanker) -> None:
+    """Rule 2: `learn` needs only the ticket, saved and loaded, in whatever order feedback comes."""
+    ranker = make()
+    _story(ranker, rounds=20, seed=1)
+    start = ranker.save()
+    open_rankings = [ranker.rank(rng=np.random.default_rng(i)) for i in range(8)]
+    answers = [_answer(ranker, np.random.default_rng(100 + i)) for i in range(8)]
+    late = np.random.default_rng(2).permutation(8)
+    for i in late:
+        ranker.learn(open_rankings[i], answers[i])
+    elsewhere = make()
+    elsewhere.load(start)
+    for i in late:
+        try:
+            elsewhere.learn(_through_a_file(open_rankings[i]), answers[i])
+        except Exception as error:
+            raise Broken(f"rule 2: learn failed on a ticket that another object issued: {error}") from error
+    if not _same(ranker.save(), elsewhere.save()):
+        raise Broken("rule 2: learn depends on more than state, ticket and feedback")
+
+
+def check_state_is_everything(make: MakeRanker) -> None:
+    """Rule 3: a fresh ranker that loads a saved state goes on exactly as the one that saved it."""
+    for seed in range(1, 6):
+        ranker = make()
+        _story(ranker, rounds=60, seed=seed)
+        other = make()
+        other.load(_arrays_through_a_file(ranker.save()))
+        stories = (_story(ranker, rounds=60, seed=9), _story(other, rounds=60, seed=9))
+        for mine, theirs in zip(*stories, strict=True):
+            if not _same(mine.save(), theirs.save()):
+                raise Broken(
+                    f"rule 3: it showed {mine.items}, after load {theirs.items}: state outside `state`"
+                )
+        if not _same(ranker.save(), other.save()):
+            raise Broken("rule 3: after load it learns differently: state outside `state`")
+
+
+def check_randomness_is_given(make: MakeRanker) -> None:
+    """Rule 4: same seed, same story, whatever the global generators stand at; and they stay where they stand."""
+    stories = []
+    for disturbance in (1, 2):
+        random.seed(disturbance)
+        np.random.seed(disturbance)  # noqa: NPY002 - this is about the global generator
+        before = (random.getstate(), pickle.dumps(np.random.get_state()))  # noqa: NPY002
+        ranker = make()
+        stories.append([r.save() for r in _story(ranker, rounds=40, seed=3)] + [ranker.save()])
+        if (random.getstate(), pickle.dumps(np.random.get_state())) != before:  # noqa: NPY002
+            raise Broken("rule 4: it draws from a global generator")
+    if not all(map(_same, *stories)):
+        raise Broken("rule 4: the same seed tells another story")
+
+
+def check_bad_feedback_changes_nothing(make: MakeRanker) -> None:
+    """Feedback of the wrong length or with a NaN is refused before anything changes."""
+    ranker = make()
+    ranking = ranker.rank(rng=np.random.default_rng(1))
+    good = _answer(ranker, np.random.default_rng(1))
+    before = ranker.save()
+    bad = [np.append(good, 1.0), good[:-1], np.full_like(good, np.nan), np.full_like(good, -1.0)]
+    for feedback in bad[: 4 if len(good) else 1]:
+        try:
+            ranker.learn(ranking, feedback)
+        except ValueError:
+            pass
+        else:
+            raise Broken(f"learn took {feedback}, it should raise ValueError")
+        if not _same(before, ranker.save()):
+            raise Broken(f"learn refused {feedback} but changed state")
+
+
+def check_same_story(
+    make: MakeRanker, make_environment: MakeEnvironment, *, rounds: int = 300, seed: int = 5
+) -> None:
+    """The compiled loop and the stepwise one agree in every bit: trace, ranker and environment."""
+    ends = []
+    for fused in (True, False):
+        ranker, environment = make(), make_environment()
+        trace = simulation.play(ranker, environment, rounds=rounds, seed=seed, points=100, fused=fused)
+        story = {name: getattr(trace, name) for name in ("rounds", "value", "total", "regret", "explored")}
+        state: Any = getattr(environment, "state", None)
+        ends.append(story | ranker.save() | {f"environment.{k}": v for k, v in state._asdict().items()})
+    if not _same(*ends):
+        raise Broken("the compiled loop and the stepwise one tell different stories")
+
+
+def check_answers_change_nothing(make: MakeEnvironment) -> None:
+    """`respond`, `value`, `best` and `hindsight` answer; only `arrive` moves on."""
+    environment = make()
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        environment.arrive(rng=rng)
+    ranking = environment.best()
+    value, hindsight, before = environment.value(ranking), environment.hindsight(), _everything(environment)
+    response = environment.respond(ranking, rng=np.random.default_rng(2))
+    if response.shape != (environment.n_positions,) or not np.isfinite(response).all():
+        raise Broken(f"respond must give one number a position, got {response}")
+    if not np.isfinite(value):
+        raise Broken(f"value must be finite, got {value}")
+    again = (environment.value(ranking), environment.hindsight())
+    if not np.array_equal(again, (value, hindsight), equal_nan=True) or _everything(environment) != before:
+        raise Broken("asking an environment for a value, a response or its best ranking changed it")
+
+
+def check_same_seed_same_users(make: MakeEnvironment) -> None:
+    """Same seed, same users: in another object, and after `restart`."""
+    environment, other = make(), make()
+    first = _users(environment, seed=4)
+    environment.restart()
+    if not (
+        np.array_equal(first, _users(environment, seed=4)) and np.array_equal(first, _users(other, seed=4))
+    ):
+        raise Broken("the same seed brought other users")
+
+
+def check_hindsight_is_best(make: MakeEnvironment) -> None:
+    """No fixed ranking beats the best one in hindsight."""
+    environment = make()
+    tries = [np.random.default_rng(i).permutation(environment.n_positions) for i in range(20)]
+    totals = np.zeros(len(tries))
+    rng = np.random.default_rng(6)
+    for _ in range(100):
+        environment.arrive(rng=rng)
+        totals += [environment.value(Ranking(items)) for items in tries]
+    best = environment.hindsight()
+    lead = (totals - best if environment.is_loss else best - totals).min()
+    if lead < -1e-9 * max(1.0, abs(best)):
+        raise Broken(f"a fixed ranking beats hindsight by {-lead}")
+
+
+def _story(ranker: Ranker, *, rounds: int, seed: int) -> list[Ranking]:
+    rng, users = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
+    rankings = []
+    for _ in range(rounds):
+        rankings.append(ranker.rank(rng=rng))
+        ranker.learn(rankings[-1], _answer(ranker, users))
+    return rankings
+
+
+def _answer(ranker: Ranker, rng: np.random.Generator) -> NDArray[np.float64]:
+    return rng.integers(0, 2, ranker.feedback.length(ranker.n_positions)).astype(np.float64)
+
+
+def _users(environment: Environment, *, seed: int) -> NDArray[np.float64]:
+    rng = np.random.default_rng(seed)
+    ranking, seen = environment.best(), []
+    for _ in range(50):
+        environment.arrive(rng=rng)
+        seen.append(np.append(environment.respond(ranking, rng=rng), environment.value(ranking)))
+    return np.array(seen)
+
+
+def _everything(thing: Any) -> bytes:
+    kept = {name: value for name, value in vars(thing).items() if name != "kernels"}
+    return pickle.dumps(kept)
+
+
+def _arrays_through_a_file(arrays: dict[str, Any]) -> dict[str, Any]:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as loaded:
+        return {name: loaded[name] for name in loaded.files}
+
+
+def _through_a_file(ranking: Ranking) -> Ranking:
+    return Ranking.load(_arrays_through_a_file(ranking.save()))
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return one.keys() == other.keys() and all(
+        np.array_equal(one[name], other[name], equal_nan=np.asarray(one[name]).dtype.kind == "f")
+        for name in one
+    )

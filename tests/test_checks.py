@@ -1,0 +1,151 @@
+"""The package's own classes keep the contracts, and each classic fault is caught."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rankloop import checks
+from rankloop.base import Array, Ranker, Ranking
+from rankloop.feedback import TopK
+
+RANKERS = dict(checks.every_ranker())
+ENVIRONMENTS = dict(checks.every_environment())
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_ranker_keeps_the_rules(name: str) -> None:
+    checks.check_ranker(RANKERS[name])
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_environment_keeps_the_rules(name: str) -> None:
+    checks.check_environment(ENVIRONMENTS[name])
+
+
+def _pairs() -> Iterator[Any]:
+    """Each ranker with each environment of its length, one example of each kernel combination."""
+    seen = set()
+    for ranker_name, make_ranker in RANKERS.items():
+        for environment_name, make_environment in ENVIRONMENTS.items():
+            ranker, environment = make_ranker(), make_environment()
+            combination = (
+                type(ranker),
+                getattr(ranker, "kernels", None),
+                getattr(environment, "kernels", None),
+            )
+            if ranker.n_positions == environment.n_positions and combination not in seen:
+                seen.add(combination)
+                yield pytest.param(make_ranker, make_environment, id=f"{ranker_name}+{environment_name}")
+
+
+@pytest.mark.parametrize(("make_ranker", "make_environment"), list(_pairs()))
+def test_both_loops_tell_the_same_story(make_ranker: Any, make_environment: Any) -> None:
+    checks.check_same_story(make_ranker, make_environment)
+
+
+def test_introspection_finds_every_class() -> None:
+    found = {name.rsplit("-", 1)[0] for name in (*RANKERS, *ENVIRONMENTS)}
+    assert {"RTop1F", "FTPL", "Uniform", "Fixed", "BestInHindsight", "FixedItems"} <= found
+
+
+class _Mean(NamedTuple):
+    total: NDArray[np.float64]
+    t: NDArray[np.int64]
+
+
+class Sound(Ranker):
+    """A small ranker, made without kernels, that keeps all the rules: greedy on summed relevance, at random first."""
+
+    def __init__(self) -> None:
+        self.n_positions = 4
+        self.feedback = TopK(1)
+        self.state = _Mean(np.zeros(4), np.zeros(1, np.int64))
+
+    def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
+        return Ranking(np.argsort(-(self.state.total + rng.random(4)), kind="stable"))
+
+    def learn(self, ranking: Ranking, feedback: Array) -> None:
+        relevance = self.feedback.check(feedback, self.n_positions)
+        self.state.total[ranking.items[0]] += relevance[0]
+        self.state.t[0] += 1
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls()
+
+
+class RemembersItsLastRanking(Sound):
+    def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
+        self.last = super().rank(context, rng=rng)
+        return self.last
+
+    def learn(self, ranking: Ranking, feedback: Array) -> None:
+        super().learn(self.last, feedback)
+
+
+class CountsInRank(Sound):
+    def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
+        self.state.t[0] += 1
+        return super().rank(context, rng=rng)
+
+
+class KeepsStateElsewhere(Sound):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bonus = np.zeros(4)
+
+    def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
+        return Ranking(np.argsort(-(self.bonus + rng.random(4)), kind="stable"))
+
+    def learn(self, ranking: Ranking, feedback: Array) -> None:
+        super().learn(ranking, feedback)
+        self.bonus[ranking.items[0]] += 1.0
+
+
+class DrawsFromTheGlobalGenerator(Sound):
+    def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
+        return Ranking(np.argsort(-(self.state.total + np.random.random(4)), kind="stable"))  # noqa: NPY002
+
+
+class RepeatsItems(Sound):
+    def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
+        return Ranking(rng.integers(0, 4, 4))
+
+
+class TakesAnythingAsFeedback(Sound):
+    def learn(self, ranking: Ranking, feedback: Array) -> None:
+        self.state.total[ranking.items[0]] += np.sum(feedback)
+
+
+class HasItsOwnSignature(Sound):
+    def rank(self, rng: np.random.Generator) -> Ranking:  # type: ignore[override]
+        return super().rank(rng=rng)
+
+
+def test_a_sound_ranker_passes() -> None:
+    checks.check_ranker(Sound)
+
+
+@pytest.mark.parametrize(
+    ("faulty", "check"),
+    [
+        (RemembersItsLastRanking, checks.check_rank_changes_nothing),
+        (RemembersItsLastRanking, checks.check_tickets_travel),
+        (CountsInRank, checks.check_rank_changes_nothing),
+        (KeepsStateElsewhere, checks.check_state_is_everything),
+        (DrawsFromTheGlobalGenerator, checks.check_randomness_is_given),
+        (RepeatsItems, checks.check_rankings_are_valid),
+        (TakesAnythingAsFeedback, checks.check_bad_feedback_changes_nothing),
+        (HasItsOwnSignature, checks.check_signature),
+    ],
+)
+def test_each_classic_fault_is_caught(faulty: type[Sound], check: Any) -> None:
+    with pytest.raises(checks.Broken):
+        check(faulty)
+    with pytest.raises(checks.Broken):
+        checks.check_ranker(faulty)
