@@ -42,7 +42,7 @@ def line_chart(
     >>> print(text.plain)
       1.00 ┤⠀⠀⡠⠊ a
       0.00 ┤⡠⠊⠀⠀
-           └────
+           └┬──┬
             1 10
     """
     if width < 2 or height < 2:
@@ -71,15 +71,29 @@ def line_chart(
     text = Text()
     for row in range(height):
         text.append(f"{ticks[row]:6.2f} ┤" if row in ticks else "       │", style="dim")
-        for cell, colour in zip(cells[row], colours[row], strict=True):
-            text.append(chr(cell), style=colour or None)
+        for colour, run in itertools.groupby(
+            zip(cells[row], colours[row], strict=True), key=lambda cell: cell[1]
+        ):
+            text.append("".join(chr(cell) for cell, _ in run), style=colour or None)
         if row in labels:
             text.append(f" {labels[row].label}", style=f"bold {labels[row].colour}")
         text.append("\n")
-    text.append("       └" + "─" * width + "\n", style="dim")
-    first, last = (f"{edge:,.0f}" for edge in x_range)
-    text.append("        " + first + last.rjust(width - len(first)), style="dim")
+    text.append(_x_axis(x_range, width), style="dim")
     return text
+
+
+def _x_axis(x_range: tuple[float, float], width: int) -> str:
+    """Two lines below the plot: a mark at every power of ten, and its number where there is room."""
+    left, right = (math.log10(edge) for edge in x_range)
+    marks, numbers = ["─"] * width, ""
+    for power in range(math.ceil(left), math.floor(right) + 1):
+        column = round((power - left) / (right - left) * (width - 1))
+        marks[column] = "┬"
+        number = f"{10**power:,}"
+        start = max(0, min(column - len(number) // 2, width - len(number)))
+        if start > len(numbers) or not numbers:
+            numbers = numbers.ljust(start) + number
+    return "       └" + "".join(marks) + "\n        " + numbers
 
 
 def _connect(dots: Sequence[tuple[float, float]]) -> set[tuple[int, int]]:

@@ -1,0 +1,43 @@
+"""Environments by name, those of real people among them.
+
+`rankloop.environments` knows the simulated ones; people's ratings come from `rankloop.data`, and only up here may
+the two be put together.
+"""
+
+from __future__ import annotations
+
+from rankloop import data, environments
+
+_PEOPLE = {
+    "jester": (
+        "people and the jokes they find funny (Jester), drawn over and over",
+        "ratings/jester_users_0001_2500.csv.gz",
+    ),
+    "movielens": (
+        "people and the films they like (MovieLens), drawn over and over",
+        "ratings/ml-latest-small",
+    ),
+}
+
+
+def environment_names() -> dict[str, str]:
+    """Every name with its description."""
+    return environments.names() | {name: description for name, (description, _) in _PEOPLE.items()}
+
+
+def environment(name: str, *, n_items: int = 10, measure: str = "dcg") -> environments.FixedItems:
+    """The environment called `name`; of real people, those who rated all of the `n_items` most-rated items.
+
+    >>> environment("bernoulli", n_items=3).n_items
+    3
+    """
+    if name not in _PEOPLE:
+        if name not in environments.names():
+            raise ValueError(f"environment must be one of {', '.join(environment_names())}, got {name!r}")
+        return environments.named(name, n_items=n_items, measure=measure)
+    try:
+        ratings = data.read_ratings(data.find(_PEOPLE[name][1]))
+    except data.DataMissing as missing:
+        raise ValueError(str(missing)) from None
+    relevance = ratings.most_rated(n_items).relevance()
+    return environments.FixedItems(environments.users.listed(relevance), measure=measure)
