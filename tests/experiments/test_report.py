@@ -82,6 +82,8 @@ def test_the_report_needs_nothing_but_itself(tmp_path: Path) -> None:
     assert all(reference.startswith("#") and reference[1:] in checker.ids for reference in checker.references)
     for used in re.findall(r"url\(([^)]*)\)", page):
         assert used[1:] in checker.ids
+    for picture in re.findall(r"<svg.*?</svg>", page, re.S):
+        assert not re.search(r"#[0-9a-f]{6}\b", picture), "a colour that does not follow the page"
     for used in re.findall(r"var\((--\w+)\)", page):
         assert f"{used}:" in page
 

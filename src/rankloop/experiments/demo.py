@@ -12,12 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from rankloop.compiled import CompiledRanker
-from rankloop.environments import FixedItems, users
+from rankloop.environments import FixedItems
 from rankloop.experiments.terminal import Line, line_chart
+from rankloop.experiments.top1_2015 import N_ITEMS, NOISE, users
 from rankloop.rankers import FTPL, RTop1F, Uniform
 from rankloop.simulation import play
 
-N_ITEMS = 10
 _SHOWN = 0.85  # top of the chart
 
 
@@ -29,9 +29,7 @@ class Contestant:
     hears: str
     colour: str
     ranker: CompiledRanker
-    people: FixedItems = field(
-        default_factory=lambda: FixedItems(users.noisy_halves(n_items=N_ITEMS), measure="dcg")
-    )
+    people: FixedItems
     played: int = 0
     total: float = 0.0
     explored: float = 0.0
@@ -39,7 +37,7 @@ class Contestant:
     average: list[float] = field(default_factory=list)
 
     def play_until(self, t: int) -> None:
-        """Go on to round `t`. The seed depends on the round alone, so that all contestants meet the same people."""
+        """Go on to round `t`."""
         piece = t - self.played
         trace = play(self.ranker, self.people, rounds=piece, seed=self.played, points=1, progress=False)
         self.played = t
@@ -49,24 +47,29 @@ class Contestant:
         self.average.append((self.people.hindsight() - self.total) / t)
 
 
-def contestants() -> list[Contestant]:
-    """The three, drawn in this order."""
+def contestants(rounds: int) -> list[Contestant]:
+    """The three, drawn in this order; they meet the same people."""
+    people = users(rounds, NOISE)
     return [
-        Contestant("Uniform", "nothing", "bright_black", Uniform(n_items=N_ITEMS)),
-        Contestant("FTPL", "all ten items", "green", FTPL(n_items=N_ITEMS)),
-        Contestant("RTop-1F", "the top item only", "bright_blue", RTop1F(n_items=N_ITEMS)),
+        Contestant(name, hears, colour, ranker, FixedItems(people, measure="dcg"))
+        for name, hears, colour, ranker in (
+            ("Uniform", "nothing", "bright_black", Uniform(n_items=N_ITEMS)),
+            ("FTPL", "all ten items", "green", FTPL(n_items=N_ITEMS)),
+            ("RTop-1F", "the top item only", "bright_blue", RTop1F(n_items=N_ITEMS)),
+        )
     ]
 
 
-def play_demo(*, console: Console, rounds: int = 1_000_000, seconds: float = 12.0) -> list[Contestant]:
+def play_demo(*, console: Console, rounds: int = 1_000_000, seconds: float = 9.0) -> list[Contestant]:
     """Play on `console`: a moving chart of about `seconds` on a terminal, a few plain lines elsewhere."""
     if rounds < 10:
         raise ValueError(f"rounds must be at least 10, got {rounds}")
     if console.is_terminal:
         with console.status("Compiling the loops (the first time only)"):
-            for one in contestants():
+            for one in contestants(rounds):
                 one.play_until(1)
-    players = contestants()
+                _shown_now(one.ranker, np.random.default_rng(1))
+    players = contestants(rounds)
     # Evenly spaced in the logarithm: the early rounds, where most is learnt, get most of the time.
     stops = np.unique(np.geomspace(1, rounds, 160).round().astype(int))
     if not console.is_terminal:

@@ -63,7 +63,9 @@ def job_bar(name: str, jobs: Sequence[Job], *, console: Console) -> Iterator[Cal
         transient=True,
     )
     with bar:
-        task = bar.add_task(name, total=total, count=0, rate="", left="")
+        task = bar.add_task(
+            name, total=total, count=0, rate="", left="until the first ends (new code compiles once)"
+        )
         finished, work = 0, 0.0
 
         def advance(job: Job) -> None:

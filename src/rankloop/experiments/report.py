@@ -92,7 +92,8 @@ def _section(out: Path, record: Record) -> str:
 {_claims(record)}
 {"<h3>Numbers</h3>" + _table(record["summary"]) if record["summary"] else ""}
 {"<h3>Departures from the paper</h3><ul>" + departures + "</ul>" if departures else ""}
-<details><summary>How this was made</summary>{_making(record)}</details>
+<h3>How this was made</h3>
+{_making(record)}
 </section>"""
 
 
@@ -136,39 +137,48 @@ def _claims(record: Record) -> str:
 
 
 def _table(rows: list[Record]) -> str:
-    head = "".join(f"<th{_number_class(rows[0][key])}>{escape(key)}</th>" for key in rows[0])
+    columns = {key: [row[key] for row in rows] for key in rows[0]}
+    shown = {key: _column(values) for key, values in columns.items()}
+    number = {
+        key: ' class="number"' if all(isinstance(value, int | float) for value in values) else ""
+        for key, values in columns.items()
+    }
+    head = "".join(f"<th{number[key]}>{escape(key)}</th>" for key in columns)
     body = "".join(
-        "<tr>"
-        + "".join(f"<td{_number_class(value)}>{escape(_shown(value))}</td>" for value in row.values())
-        + "</tr>"
-        for row in rows
+        "<tr>" + "".join(f"<td{number[key]}>{escape(shown[key][i])}</td>" for key in columns) + "</tr>"
+        for i in range(len(rows))
     )
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _number_class(value: object) -> str:
-    return ' class="number"' if isinstance(value, int | float) else ""
+def _column(values: list[Any]) -> list[str]:
+    """Numbers with the same decimals all the way down, so that they can be compared at a glance."""
+    floats = [value for value in values if isinstance(value, float)]
+    decimals = max((len(f"{value:.4g}".partition(".")[2]) for value in floats if abs(value) < 1e4), default=0)
+    texts = []
+    for value in values:
+        if isinstance(value, float):
+            texts.append(f"{value:,.{min(decimals, 6)}f}")
+        elif isinstance(value, int) and not isinstance(value, bool):
+            texts.append(f"{value:,}")
+        else:
+            texts.append("" if value is None else str(value))
+    return texts
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    if isinstance(value, list):
-        return ", ".join(_shown(part) for part in value)
-    return "" if value is None else str(value)
+def _setting(value: object) -> str:
+    return ", ".join(map(_setting, value)) if isinstance(value, list) else str(value)
 
 
 def _seeds(seeds: list[int]) -> str:
     if len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1)):
         return f"{seeds[0]} to {seeds[-1]}"
-    return _shown(seeds)
+    return _setting(seeds)
 
 
 def _making(record: Record) -> str:
     facts = {
-        "Settings": "; ".join(f"{key} = {_shown(value)}" for key, value in record["settings"].items()),
+        "Settings": "; ".join(f"{key} = {_setting(value)}" for key, value in record["settings"].items()),
         "Seeds": _seeds(record["seeds"]),
         "Work": f"{_count(record['jobs'], 'job')}, {duration(record['seconds'])} of computing in all",
         "Software": ", ".join(f"{name} {version}" for name, version in record["versions"].items()),

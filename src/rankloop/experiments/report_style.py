@@ -35,7 +35,7 @@ _NIGHT_RULES = _palette(NIGHT) + "--page:#0e1318;--card:#141a21;--good:#3ccba0;-
 
 STYLE = f"""
 :root {{ color-scheme: light dark; {_DAY_RULES} }}
-@media (prefers-color-scheme: dark) {{ :root {{ {_NIGHT_RULES} }} }}
+@media screen and (prefers-color-scheme: dark) {{ :root {{ {_NIGHT_RULES} }} }}
 """ + """
 :root { --ink: var(INK); --muted: var(MUTED); --line: var(GRID); --link: var(BLUE); }
 * { box-sizing: border-box; }
@@ -70,7 +70,6 @@ code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-si
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.25rem 1rem; margin: 0.4rem 0; font-size: 0.92rem; }
 dt { color: var(--muted); }
 dd { margin: 0; overflow-wrap: anywhere; }
-details summary { cursor: pointer; color: var(--muted); margin-top: 1rem; }
 @media (max-width: 40rem) {
   main { padding: 0.8rem 0.6rem 3rem; }
   section { padding: 0.9rem 0.8rem; }

@@ -133,7 +133,8 @@ def _live_view(console: Console | None, rounds: int) -> Iterator[Callable[[Trace
     if console is None or not console.is_terminal:
         yield None
         return
-    with Live(console=console, auto_refresh=False, transient=False) as live:
+    begin = Text("Starting (new code compiles once)", style="dim")
+    with Live(begin, console=console, auto_refresh=False) as live:
         yield lambda trace: live.update(_view(trace, rounds, console.width), refresh=True)
 
 
