@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from rankloop.compiled import CompiledRanker
 from rankloop.environments import FixedItems
-from rankloop.experiments.terminal import Line, line_chart
+from rankloop.experiments.terminal import Line, line_chart, live_view
 from rankloop.experiments.top1_2015 import N_ITEMS, NOISE, users
 from rankloop.rankers import FTPL, RTop1F, Uniform
 from rankloop.simulation import play
@@ -65,7 +64,7 @@ def play_demo(*, console: Console, rounds: int = 1_000_000, seconds: float = 9.0
     if rounds < 10:
         raise ValueError(f"rounds must be at least 10, got {rounds}")
     if console.is_terminal:
-        with console.status("Compiling the loops (the first time only)"):
+        with live_view(Text("Compiling the loops (the first time only)"), console=console, transient=True):
             for one in contestants(rounds):
                 one.play_until(1)
                 _shown_now(one.ranker, np.random.default_rng(1))
@@ -77,7 +76,7 @@ def play_demo(*, console: Console, rounds: int = 1_000_000, seconds: float = 9.0
         return players
     rng = np.random.default_rng(1)
     begun = time.perf_counter()
-    with Live(console=console, auto_refresh=False) as live:
+    with live_view(Text(), console=console) as live:
         for i, stop in enumerate(stops, start=1):
             for player in players:
                 player.play_until(int(stop))

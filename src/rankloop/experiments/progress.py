@@ -61,6 +61,9 @@ def job_bar(name: str, jobs: Sequence[Job], *, console: Console) -> Iterator[Cal
         TextColumn("{task.fields[left]}"),
         console=console,
         transient=True,
+        # Jobs import libraries that take hold of the standard streams; they should find the real ones.
+        redirect_stdout=False,
+        redirect_stderr=False,
     )
     with bar:
         task = bar.add_task(

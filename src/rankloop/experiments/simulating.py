@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.text import Text
 
 from rankloop import rankers, simulation
@@ -17,7 +16,7 @@ from rankloop.environments import FixedItems
 from rankloop.experiments.drawing import thin
 from rankloop.experiments.experiment import Plain
 from rankloop.experiments.named import environment as named_environment
-from rankloop.experiments.terminal import Line, line_chart
+from rankloop.experiments.terminal import Line, line_chart, live_view
 from rankloop.simulation import Trace
 
 
@@ -134,7 +133,7 @@ def _live_view(console: Console | None, rounds: int) -> Iterator[Callable[[Trace
         yield None
         return
     begin = Text("Starting (new code compiles once)", style="dim")
-    with Live(begin, console=console, auto_refresh=False) as live:
+    with live_view(begin, console=console) as live:
         yield lambda trace: live.update(_view(trace, rounds, console.width), refresh=True)
 
 

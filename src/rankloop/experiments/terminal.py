@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.console import Console, RenderableType
+from rich.live import Live
 from rich.text import Text
 
 from rankloop.experiments.labels import spread
@@ -24,6 +26,21 @@ class Line:
     colour: str
     x: Sequence[float]
     y: Sequence[float]
+
+
+def live_view(first: RenderableType, *, console: Console, transient: bool = False) -> Live:
+    """A part of the terminal to draw on again and again.
+
+    Standard streams are left alone: compilers imported meanwhile take hold of them and should find the real ones.
+    """
+    return Live(
+        first,
+        console=console,
+        transient=transient,
+        auto_refresh=False,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
 
 
 def line_chart(
