@@ -44,10 +44,10 @@ def test_gain(measure: Measure, data: st.DataObject) -> None:
     assert offset == pytest.approx(expected_offset, rel=1e-13)
 
 
-@pytest.mark.parametrize("n_grades", [2, kernels.LEVELS - 1, kernels.LEVELS, kernels.LEVELS + 1, 80])
+@pytest.mark.parametrize("n_grades", [2, 31, 80])
 @pytest.mark.parametrize("cutoff", [3, 200])
 def test_ideal_for_few_and_for_many_grades(n_grades: int, cutoff: int) -> None:
-    """Up to LEVELS grades are counted off, more are sorted; 0.1 steps keep the powers of two apart."""
+    """Grades are counted off one by one; 0.1 steps keep the powers of two apart."""
     relevance = np.random.default_rng(n_grades).permutation(np.arange(160) % n_grades * 0.1)
     discount = measures.dcg.at(cutoff).discount(160)
     z = discount @ np.sort(2**relevance - 1)[::-1]

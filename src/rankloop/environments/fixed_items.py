@@ -24,6 +24,7 @@ from rankloop.environments.users import (
     switching,
 )
 from rankloop.kernels import fixed_items as kernels
+from rankloop.kernels.kinds import EXP2, IDENTITY
 from rankloop.measures import Measure
 
 _TABLED = {
@@ -96,7 +97,10 @@ class FixedItems(CompiledEnvironment):
     def _set_up_separable(self, users: Any, arrive: Any) -> None:
         m = self.n_items
         cutoff = m if self.scored.cutoff is None else min(self.scored.cutoff, m)
-        self.params = kernels.SeparableParams(users, self.scored.kind, self.scored.discount(m), cutoff)
+        kind = self.scored.kind
+        if kind == EXP2 and self.users.is_binary:
+            kind = IDENTITY  # 2^r - 1 = r, and copying is quicker
+        self.params = kernels.SeparableParams(users, kind, self.scored.discount(m), cutoff)
         self.state = kernels.SeparableState(
             np.zeros(1, np.int64), np.zeros(m), np.zeros(m), np.zeros(1), np.zeros(m), np.zeros(1)
         )

@@ -29,6 +29,10 @@ class Independent:
     def max_grade(self) -> int:
         return int(self.tails.shape[1])
 
+    @property
+    def is_binary(self) -> bool:
+        return self.max_grade == 1
+
 
 @dataclass(frozen=True, eq=False)
 class Listed:
@@ -44,6 +48,10 @@ class Listed:
     @property
     def max_grade(self) -> int:
         return max(1, int(np.ceil(self.vectors.max())))
+
+    @property
+    def is_binary(self) -> bool:
+        return self.vectors.dtype == np.int8 and self.max_grade == 1
 
 
 Users = Independent | Listed

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels.jit import kernel
+from rankloop.kernels.jit import hot, inlined, kernel
 from rankloop.kernels.measures import average_precision, err, gain, pairwise_loss
 from rankloop.kernels.random import uniform
 
@@ -70,18 +70,17 @@ class TabledState(NamedTuple):
     counts: NDArray[np.float64]
 
 
-@kernel
+@inlined
 def _draw_independent(users: Any, t: int, key: Any, relevance: Any) -> None:
-    phase = t // users.period % users.tails.shape[0]
+    phase = t // users.period % len(users.tails) if len(users.tails) > 1 else 0
     for i in range(len(relevance)):
-        relevance[i] = 0.0
-    for grade in range(users.tails.shape[1]):
-        tail = users.tails[phase, grade]
+        relevance[i] = uniform(key, i) < users.tails[phase, 0, i]
+    for grade in range(1, users.tails.shape[1]):
         for i in range(len(relevance)):
-            relevance[i] += uniform(key, i) < tail[i]
+            relevance[i] += uniform(key, i) < users.tails[phase, grade, i]
 
 
-@kernel
+@inlined
 def _draw_listed(users: Any, t: int, key: Any, relevance: Any) -> None:
     row = t
     if len(users.cumulative) > 0:
@@ -90,7 +89,7 @@ def _draw_listed(users: Any, t: int, key: Any, relevance: Any) -> None:
         relevance[i] = users.vectors[row, i]
 
 
-@kernel
+@inlined
 def _note_separable(params: Any, state: Any) -> None:
     offset = gain(params.kind, state.relevance, params.discount, state.gain)
     state.offset[0] = offset
@@ -100,7 +99,7 @@ def _note_separable(params: Any, state: Any) -> None:
     state.t[0] += 1
 
 
-@kernel
+@inlined
 def _note_tabled(params: Any, state: Any) -> None:
     state.t[0] += 1
     if len(state.counts) == 0:
@@ -111,42 +110,42 @@ def _note_tabled(params: Any, state: Any) -> None:
     state.counts[outcome] += 1.0
 
 
-@kernel
+@hot
 def arrive_independent_separable(params: Any, state: Any, key: Any) -> None:
     """A user with independent grades, for a separable measure."""
     _draw_independent(params.users, state.t[0], key, state.relevance)
     _note_separable(params, state)
 
 
-@kernel
+@hot
 def arrive_independent_tabled(params: Any, state: Any, key: Any) -> None:
     """A user with independent grades, for any measure."""
     _draw_independent(params.users, state.t[0], key, state.relevance)
     _note_tabled(params, state)
 
 
-@kernel
+@hot
 def arrive_listed_separable(params: Any, state: Any, key: Any) -> None:
     """A listed user, for a separable measure."""
     _draw_listed(params.users, state.t[0], key, state.relevance)
     _note_separable(params, state)
 
 
-@kernel
+@hot
 def arrive_listed_tabled(params: Any, state: Any, key: Any) -> None:
     """A listed user, for any measure."""
     _draw_listed(params.users, state.t[0], key, state.relevance)
     _note_tabled(params, state)
 
 
-@kernel
+@hot
 def respond(params: Any, state: Any, items: Any, key: Any, revealed: Any) -> None:
     """The relevance of the first items shown."""
     for position in range(len(revealed)):
         revealed[position] = state.relevance[items[position]]
 
 
-@kernel
+@hot
 def value_separable(params: Any, state: Any, items: Any) -> Any:
     """f(order) . g(relevance) + offset(relevance)."""
     total = 0.0
@@ -155,7 +154,7 @@ def value_separable(params: Any, state: Any, items: Any) -> Any:
     return total + state.offset[0]
 
 
-@kernel
+@hot
 def value_tabled(params: Any, state: Any, items: Any) -> float:
     """Straight from the definition."""
     if params.measure == AVERAGE_PRECISION:

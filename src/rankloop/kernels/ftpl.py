@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels.jit import kernel
+from rankloop.kernels.jit import hot
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import uniform
 from rankloop.kernels.sorting import by_falling_score
@@ -28,7 +28,7 @@ class FTPLState(NamedTuple):
     r_sum: NDArray[np.float64]
 
 
-@kernel
+@hot
 def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
@@ -41,7 +41,7 @@ def rank(
     return False
 
 
-@kernel
+@hot
 def learn(
     params: Any, state: Any, scratch: Any, items: Any, propensities: Any, memo: Any, feedback: Any
 ) -> None:

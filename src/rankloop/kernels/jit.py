@@ -20,6 +20,20 @@ def kernel(function: Function) -> Function:
     return cast(Function, numba.njit(cache=True, error_model="numpy", nogil=True)(function))
 
 
+def hot(function: Function) -> Function:
+    """Compile a kernel that runs every round: it may not allocate, and refuses to compile if it would.
+
+    Without numba's runtime there are no references to count either, which for ten items is half of the time.
+    """
+    return cast(Function, numba.njit(cache=True, error_model="numpy", nogil=True, _nrt=False)(function))
+
+
+def inlined(function: Function) -> Function:
+    """Compile `function` into each kernel that calls it, for parts of a hot kernel."""
+    compiled = numba.njit(cache=True, error_model="numpy", nogil=True, inline="always")(function)
+    return cast(Function, compiled)
+
+
 def loop(function: Function) -> Function:
     """Compile a function that takes kernels as arguments; such code cannot be cached on disk."""
     return cast(Function, numba.njit(error_model="numpy", nogil=True)(function))

@@ -2,7 +2,7 @@
 
 A separable measure is f(order) . g(relevance) + offset(relevance). Here `discount` is f by position (zero
 beyond a cut-off), `gain` writes g and returns the offset, and `total` puts the first two together. Nothing above
-the batched functions allocates, except `ideal` when relevance takes more than `LEVELS` different values.
+the batched functions allocates.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels.jit import kernel
+from rankloop.kernels.jit import hot, inlined, kernel
 from rankloop.kernels.kinds import AUC, EXP2, IDENTITY, NDCG, NOT_SEPARABLE, PAIRS
 
 __all__ = [
@@ -42,11 +42,10 @@ __all__ = [
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LEVELS = 32
 _LN2 = math.log(2.0)
 
 
-@kernel
+@inlined
 def exp2_gain(r: float) -> float:
     """2^r - 1."""
     if r == 0.0 or r == 1.0:  # binary relevance is the hot case, and a power is slow
@@ -56,15 +55,16 @@ def exp2_gain(r: float) -> float:
     return float(2.0**r) - 1.0
 
 
-@kernel
+@hot
 def ideal(relevance: Floats, discount: Floats) -> float:
     """Z(r): the largest DCG that any order reaches, for a discount that never increases."""
     m = relevance.shape[0]
     z = 0.0
     position = 0
     above = np.inf
-    # Two passes per grade, from the highest down: with few grades this beats sorting and needs no memory.
-    for _ in range(LEVELS):
+    # Two passes per grade, from the highest down: for the few grades that people use this beats sorting, and it
+    # needs no memory; with every relevance different it is quadratic in the length of the list.
+    while True:
         grade = 0.0
         for i in range(m):
             r = relevance[i]
@@ -81,13 +81,9 @@ def ideal(relevance: Floats, discount: Floats) -> float:
         if position == m or discount[position] == 0.0:
             return z
         above = grade
-    ascending = np.sort(relevance)
-    for p in range(position, m):
-        z += discount[p] * exp2_gain(ascending[m - 1 - p])
-    return z
 
 
-@kernel
+@inlined
 def parts(kind: int, relevance: Floats, discount: Floats, out: Floats) -> tuple[float, float]:
     """Write h(r) to `out`; return c, z so that the value is (f . h + c) / z. Dividing last keeps 1 exactly 1."""
     m = relevance.shape[0]
@@ -114,7 +110,7 @@ def parts(kind: int, relevance: Floats, discount: Floats, out: Floats) -> tuple[
     return 0.0, 1.0
 
 
-@kernel
+@inlined
 def gain(kind: int, relevance: Floats, discount: Floats, out: Floats) -> float:
     """Write g(r) to `out` and return the offset."""
     c, z = parts(kind, relevance, discount, out)
@@ -133,7 +129,7 @@ def total(items: Ints, gains: Floats, discount: Floats) -> float:
     return value
 
 
-@kernel
+@hot
 def average_precision(items: Ints, relevance: Floats, cutoff: int) -> float:
     """Mean over all relevant items of the precision at their rank; those below the cut-off count as 0."""
     m = items.shape[0]
@@ -152,7 +148,7 @@ def average_precision(items: Ints, relevance: Floats, cutoff: int) -> float:
     return precisions / relevant
 
 
-@kernel
+@hot
 def err(items: Ints, relevance: Floats, cutoff: int, max_grade: int) -> float:
     """Expected 1/rank of the item at which a reader who goes down the list stops (Chapelle et al. 2009)."""
     scale = 2.0**max_grade
@@ -165,7 +161,7 @@ def err(items: Ints, relevance: Floats, cutoff: int, max_grade: int) -> float:
     return value
 
 
-@kernel
+@hot
 def pairwise_loss(items: Ints, relevance: Floats) -> float:
     """Pairs in which the item of lower relevance stands higher; one pass per different grade."""
     m = items.shape[0]

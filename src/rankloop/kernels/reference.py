@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels.jit import kernel
+from rankloop.kernels.jit import hot
 from rankloop.kernels.random import shuffle
 
 
@@ -29,7 +29,7 @@ class RoundsState(NamedTuple):
     t: NDArray[np.int64]
 
 
-@kernel
+@hot
 def rank_uniform(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
@@ -40,7 +40,7 @@ def rank_uniform(
     return True
 
 
-@kernel
+@hot
 def rank_fixed(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
@@ -50,7 +50,7 @@ def rank_fixed(
     return False
 
 
-@kernel
+@hot
 def learn_nothing(
     params: Any, state: Any, scratch: Any, items: Any, propensities: Any, memo: Any, feedback: Any
 ) -> None:

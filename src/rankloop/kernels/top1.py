@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels.jit import kernel
+from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import below, shuffle, uniform
 from rankloop.kernels.sorting import by_falling_score
@@ -39,46 +39,54 @@ class Top1State(NamedTuple):
     epoch: NDArray[np.int64]
     block: NDArray[np.int64]
     t: NDArray[np.int64]
+    left: NDArray[np.int64]  # rounds left in this block; below zero while it waits for feedback
     s_hat: NDArray[np.float64]
     r_hat: NDArray[np.float64]
     slots: NDArray[np.int64]  # the first n_open of them are still to be explored in this block
     n_open: NDArray[np.int64]
 
 
-@kernel
-def _block_end(params: Any, epoch: int, block: int) -> Any:
-    return (block + 1) * params.horizons[epoch] // params.blocks[epoch]  # erratum A10
+@inlined
+def block_end(params: Any, epoch: int, block: int) -> Any:
+    """How many rounds of the epoch have passed when `block`, counted from 0, ends (erratum A10)."""
+    return (block + 1) * params.horizons[epoch] // params.blocks[epoch]
 
 
-@kernel
+@hot
 def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
-) -> Any:
-    """Alg. 1, lines 11-19."""
-    scores, room, moved = scratch
-    slot_memo, chance_memo = memo
-    epoch = state.epoch[0]
-    left = _block_end(params, epoch, state.block[0]) - state.t[0]
-    n_open = state.n_open[0]
-    explored = uniform(key, 0) * left < n_open
-    slot_memo[0] = -1
-    chance_memo[0] = 0.0
-    if explored:
-        slot_memo[0] = state.slots[below(key, 1, n_open)]
-        chance_memo[0] = 1.0 / max(left, n_open)
-    if explored and params.explore == RANDOM:
+) -> bool:
+    """Alg. 1, lines 11-19. The memo is the chance with which this slot was explored now; 0 where nothing was."""
+    if uniform(key, 0) * state.left[0] < state.n_open[0]:
+        _explore(params, state, key, scratch, items, memo)
+        return True
+    _perturbed_leader(params, state, key, scratch, items)
+    memo[0][0] = 0.0
+    return False
+
+
+@inlined
+def _perturbed_leader(params: Any, state: Any, key: Any, scratch: Any, items: Any) -> None:
+    scores, room = scratch
+    reach = params.reaches[state.epoch[0]]
+    for i in range(len(items)):
+        scores[i] = state.s_hat[i] + reach * uniform(key, 2 + i)  # lines 16-17
+    by_falling_score(scores, items, room)  # lines 18-19, erratum A3
+
+
+@hot
+def _explore(params: Any, state: Any, key: Any, scratch: Any, items: Any, memo: Any) -> None:
+    # Lines 12-13. Apart from `rank`, because the rounds that do not explore are quicker without it.
+    if params.explore == RANDOM:
         shuffle(key, 2, items)
     else:
-        reach = params.reaches[epoch]
-        for i in range(len(items)):
-            scores[i] = state.s_hat[i] + reach * uniform(key, 2 + i)  # lines 16-17
-        by_falling_score(scores, items, room)  # lines 18-19, erratum A3
-    if explored:
-        _to_front(slot_memo[0] * params.k, params.k, items, moved)  # lines 12-13, erratum A12
-    return explored
+        _perturbed_leader(params, state, key, scratch, items)
+    slot = state.slots[below(key, 1, state.n_open[0])]
+    _to_front(slot * params.k, params.k, items, scratch[1])  # erratum A12
+    memo[0][0] = 1.0 / max(state.left[0], state.n_open[0])
 
 
-@kernel
+@inlined
 def _to_front(first: int, k: int, items: Any, moved: Any) -> None:
     # Items first .. first+k-1 move to the front; among themselves and among the rest the order stays.
     n_moved = 0
@@ -95,13 +103,13 @@ def _to_front(first: int, k: int, items: Any, moved: Any) -> None:
         items[i] = moved[n_moved - 1 - i]
 
 
-@kernel
+@hot
 def learn(
     params: Any, state: Any, scratch: Any, items: Any, propensities: Any, memo: Any, feedback: Any
 ) -> None:
     """Alg. 1, lines 14, 21 and 7."""
-    slot = memo[0][0]
-    for place in range(state.n_open[0] if slot >= 0 else 0):
+    slot = items[0] // params.k
+    for place in range(state.n_open[0] if memo[0][0] > 0.0 else 0):
         if state.slots[place] == slot:
             for i in range(min(params.k, len(items) - slot * params.k)):
                 gain = exp2_gain(feedback[i]) if params.exponential else feedback[i]
@@ -112,24 +120,26 @@ def learn(
             state.n_open[0] = last
             break
     state.t[0] += 1
-    epoch = state.epoch[0]
-    if state.n_open[0] == 0 and state.t[0] >= _block_end(params, epoch, state.block[0]):
-        _close_block(params, state, epoch)
+    state.left[0] -= 1
+    if state.left[0] <= 0 and state.n_open[0] == 0:
+        _close_block(params, state)
 
 
-@kernel
-def _close_block(params: Any, state: Any, epoch: int) -> None:
+@hot
+def _close_block(params: Any, state: Any) -> None:
     for i in range(len(state.s_hat)):
         state.s_hat[i] += state.r_hat[i]  # line 7
     state.n_open[0] = len(state.slots)
-    while _block_end(params, epoch, state.block[0]) <= state.t[0]:
+    if state.epoch[0] + 1 < len(params.horizons) and state.t[0] >= params.horizons[state.epoch[0]]:
+        _double(params, state)
+    while state.left[0] <= 0:
         state.block[0] += 1
-    if epoch + 1 < len(params.horizons) and state.t[0] >= params.horizons[epoch]:
-        _double(params, state, epoch)
+        state.left[0] = block_end(params, state.epoch[0], state.block[0]) - state.t[0]
 
 
-@kernel
-def _double(params: Any, state: Any, epoch: int) -> None:
+@hot
+def _double(params: Any, state: Any) -> None:
+    epoch = state.epoch[0]
     # s_hat counts blocks; re-count the past in blocks of the new length, so that it keeps its weight.
     old_length = params.horizons[epoch] / params.blocks[epoch]
     new_length = params.horizons[epoch + 1] / params.blocks[epoch + 1]
@@ -137,4 +147,4 @@ def _double(params: Any, state: Any, epoch: int) -> None:
         state.s_hat[i] *= old_length / new_length
     state.epoch[0] += 1
     state.t[0] = 0
-    state.block[0] = 0
+    state.block[0] = -1  # none yet

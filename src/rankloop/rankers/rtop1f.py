@@ -114,6 +114,7 @@ class RTop1F(CompiledRanker):
             epoch=np.zeros(1, np.int64),
             block=np.zeros(1, np.int64),
             t=np.zeros(1, np.int64),
+            left=np.array([horizons[0] // counts[0]], np.int64),
             s_hat=np.zeros(m),
             r_hat=np.zeros(m),
             slots=np.arange(self.n_slots, dtype=np.int64),
@@ -131,10 +132,10 @@ class RTop1F(CompiledRanker):
         return [first << epoch for epoch in range(64) if first << epoch <= _LONGEST]
 
     def scratch(self) -> tuple[Any, ...]:
-        return np.empty(self.n_items), sorting.scratch(self.n_items), np.empty(self.params.k, np.int64)
+        return np.empty(self.n_items), sorting.scratch(self.n_items)
 
     def blank_memo(self) -> Memo:
-        return np.empty(1, np.int64), np.empty(1)
+        return (np.empty(1),)
 
     def regret_bound(self) -> float:
         """R m K + 2 (T/K) sqrt(D R A K) of Theorems 7, 9 and 10, with slots for m where k > 1.
