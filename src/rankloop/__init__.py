@@ -16,7 +16,7 @@ from types import ModuleType
 __version__ = "0.1.0"
 
 _ROOMS = frozenset(
-    {"base", "checks", "data", "environments", "experiments", "feedback", "kernels", "measures", "rankers", "simulation"}
+    "base checks data environments experiments feedback kernels measures rankers simulation".split()
 )
 
 __all__ = ["__version__"]

@@ -19,7 +19,7 @@ AVERAGE_PRECISION, ERR, PAIRWISE_LOSS = range(3)
 
 
 class IndependentUsers(NamedTuple):
-    """tails[phase, grade - 1, item] is the chance of that grade or a better one; phases change every `period` rounds."""
+    """tails[phase, grade - 1, item] is the chance of that grade or better; phases change every `period` rounds."""
 
     tails: NDArray[np.float64]
     period: int

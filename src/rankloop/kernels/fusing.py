@@ -13,6 +13,7 @@ import importlib.util
 import inspect
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,18 @@ from typing import Any
 from rankloop.kernels.jit import CACHE, FINGERPRINT
 from rankloop.kernels.loop import play_rounds
 
+_ONE_AT_A_TIME = threading.Lock()
 _ROLES = ("rank", "learn", "arrive", "respond", "value", "hindsight")
 
 
-@functools.cache
 def fused(*kernels: Any) -> Callable[..., Any]:
     """The loop over rounds with these kernels (rank, learn, arrive, respond, value, hindsight) built in."""
+    with _ONE_AT_A_TIME:
+        return _fused(*kernels)
+
+
+@functools.cache
+def _fused(*kernels: Any) -> Callable[..., Any]:
     sources = [_import_line(kernel, role) for kernel, role in zip(kernels, _ROLES, strict=True)]
     if None in sources:
         return functools.partial(play_rounds, *kernels)

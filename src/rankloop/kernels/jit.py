@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True}
+_WITHOUT_RUNTIME = _OPTIONS | {"_nrt": False}  # not in numba's documentation: see docs/decisions
 _FOLDER = Path(__file__).parent
 CACHE = _FOLDER / "__pycache__"
 
 
 def kernel(function: Function) -> Function:
     """Compile `function` on first call and keep the machine code beside its source."""
-    return cast(Function, numba.njit(cache=True, error_model="numpy", nogil=True)(function))
+    return cast(Function, numba.njit(**_OPTIONS)(function))
 
 
 def hot(function: Function) -> Function:
@@ -25,18 +27,17 @@ def hot(function: Function) -> Function:
 
     Without numba's runtime there are no references to count either, which for ten items is half of the time.
     """
-    return cast(Function, numba.njit(cache=True, error_model="numpy", nogil=True, _nrt=False)(function))
+    return cast(Function, numba.njit(**_WITHOUT_RUNTIME)(function))
 
 
 def inlined(function: Function) -> Function:
     """Compile `function` into each kernel that calls it, for parts of a hot kernel."""
-    compiled = numba.njit(cache=True, error_model="numpy", nogil=True, inline="always")(function)
-    return cast(Function, compiled)
+    return cast(Function, numba.njit(**_OPTIONS, inline="always")(function))
 
 
 def loop(function: Function) -> Function:
     """Compile a function that takes kernels as arguments; such code cannot be cached on disk."""
-    return cast(Function, numba.njit(error_model="numpy", nogil=True)(function))
+    return cast(Function, numba.njit(**_OPTIONS | {"cache": False})(function))
 
 
 def _fingerprint() -> str:

@@ -19,7 +19,6 @@ __all__ = [
     "AUC",
     "EXP2",
     "IDENTITY",
-    "LEVELS",
     "NDCG",
     "NOT_SEPARABLE",
     "PAIRS",
