@@ -16,7 +16,18 @@ from types import ModuleType
 __version__ = "0.1.0"
 
 _ROOMS = frozenset(
-    "base checks data environments experiments feedback kernels measures rankers simulation".split()
+    {
+        "base",
+        "checks",
+        "data",
+        "environments",
+        "experiments",
+        "feedback",
+        "kernels",
+        "measures",
+        "rankers",
+        "simulation",
+    }
 )
 
 __all__ = ["__version__"]
