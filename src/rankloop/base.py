@@ -91,7 +91,7 @@ class Ranker(abc.ABC):
 
     feedback: Feedback
     state: Any  # a NamedTuple of arrays
-    n_positions: int
+    n_positions: int | None  # None where each request brings a list of its own
 
     @abc.abstractmethod
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
@@ -124,6 +124,10 @@ class Ranker(abc.ABC):
     def examples(cls) -> Iterator[Self]:
         """A few small rankers of this class, fresh, for the checks."""
 
+    def example_context(self, rng: np.random.Generator) -> Any:
+        """A request such as this ranker takes, for the checks."""
+        return None
+
 
 class Environment(abc.ABC):
     """Users with a known truth."""
@@ -131,7 +135,7 @@ class Environment(abc.ABC):
     reveals: ClassVar[str]  # the kind of feedback that `respond` gives
     measure: str
     is_loss: bool
-    n_positions: int
+    n_positions: int  # of the longest list
 
     @property
     def length(self) -> int | None:
@@ -172,7 +176,9 @@ class RankerKernels(NamedTuple):
     """The two halves of a compiled ranker.
 
     rank(params, state, context, key, scratch, items, propensities, memo) -> explored
-    learn(params, state, scratch, items, propensities, memo, feedback)
+    learn(params, state, context, scratch, items, propensities, memo, feedback)
+
+    Buffers may be longer than a list: of n items, the first n entries count.
     """
 
     rank: Callable[..., bool]

@@ -30,35 +30,54 @@ class CompiledRanker(Ranker):
 
     kernels: RankerKernels
     params: Any  # a NamedTuple of numbers and arrays that never change
-    n_items: int
+    keeps_context = False  # whether `learn` needs the request again; it then travels in the ticket
 
-    def scratch(self) -> tuple[Any, ...]:
-        """Room for the kernels to work in; never state."""
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        """Room for the kernels to work in on a list of `n` items; never state."""
         return ()
 
-    def blank_memo(self) -> Memo:
+    def blank_memo(self, n: int) -> Memo:
         """The arrays that `rank` writes for `learn` to read."""
         return ()
 
-    def blank_propensities(self) -> NDArray[np.float64]:
+    def blank_propensities(self, n: int) -> NDArray[np.float64]:
         """Room for exact propensities; empty where there are none to tell."""
         return np.empty(0)
 
-    def blank_ticket(self) -> Ticket:
-        """An unwritten ticket."""
-        return np.empty(self.n_positions, np.int64), self.blank_propensities(), self.blank_memo()
+    def blank_ticket(self, n: int) -> Ticket:
+        """An unwritten ticket for a list of `n` items."""
+        return np.empty(n, np.int64), self.blank_propensities(n), self.blank_memo(n)
+
+    def read_context(self, context: Any) -> tuple[int, Any]:
+        """How many items the request is about, and the request as the kernels take it."""
+        if context is not None or self.n_positions is None:
+            raise ValueError(f"{type(self).__name__} takes no context, got {context!r}")
+        return self.n_positions, None
 
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
-        items, propensities, memo = self.blank_ticket()
+        n, request = self.read_context(context)
+        items, propensities, memo = self.blank_ticket(n)
         explored = self.kernels.rank(
-            self.params, self.state, context, draw_key(rng), self.scratch(), items, propensities, memo
+            self.params, self.state, request, draw_key(rng), self.scratch(n), items, propensities, memo
         )
-        return Ranking(items, propensities if len(propensities) else None, memo, bool(explored))
+        kept = (*memo, request) if self.keeps_context else memo
+        return Ranking(items, propensities if len(propensities) else None, kept, bool(explored))
 
     def learn(self, ranking: Ranking, feedback: Array) -> None:
         # The kernels do not check bounds, and a ticket may come from anywhere.
-        revealed = self.feedback.check(feedback, self.n_positions)
-        items, propensities, memo = self.blank_ticket()
+        n = len(ranking.items)
+        if self.n_positions not in (n, None):
+            raise ValueError(f"ranking.items must be {self.n_positions} items, got {n}")
+        revealed = self.feedback.check(feedback, n)
+        request = None
+        if self.keeps_context:
+            if not ranking.memo:
+                raise ValueError("ranking.memo must end with the request, got nothing: a ticket of another ranker?")
+            size, request = self.read_context(ranking.memo[-1])
+            if size != n:
+                raise ValueError(f"ranking.memo must end with a request for {n} items, got one for {size}")
+            ranking = Ranking(ranking.items, ranking.propensities, ranking.memo[:-1], ranking.explored)
+        items, propensities, memo = self.blank_ticket(n)
         given = (ranking.items, ranking.propensities if len(propensities) else propensities, *ranking.memo)
         for name, wanted, got in zip(
             ("items", "propensities", *(f"memo.{i}" for i in range(len(memo)))),
@@ -72,9 +91,9 @@ class CompiledRanker(Ranker):
                 )
         if len(ranking.memo) != len(memo):
             raise ValueError(f"ranking.memo must have {len(memo)} parts, got {len(ranking.memo)}")
-        check_items(ranking.items, self.n_items)
+        check_items(ranking.items, n)
         self.kernels.learn(
-            self.params, self.state, self.scratch(), ranking.items, given[1], ranking.memo, revealed
+            self.params, self.state, request, self.scratch(n), ranking.items, given[1], ranking.memo, revealed
         )
 
 
@@ -84,19 +103,23 @@ class CompiledEnvironment(Environment):
     kernels: EnvironmentKernels
     params: Any
     state: Any
-    n_items: int
+
+    @property
+    def list_length(self) -> int:
+        """How many items the present request is about."""
+        return self.n_positions
 
     def arrive(self, *, rng: np.random.Generator) -> Any:
         return self.kernels.arrive(self.params, self.state, draw_key(rng))
 
     def respond(self, ranking: Ranking, *, rng: np.random.Generator) -> NDArray[np.float64]:
-        revealed = np.empty(self.n_positions)
-        check_items(ranking.items, self.n_items)
+        revealed = np.empty(self.list_length)
+        check_items(ranking.items, self.list_length)
         self.kernels.respond(self.params, self.state, ranking.items, draw_key(rng), revealed)
         return revealed
 
     def value(self, ranking: Ranking) -> float:
-        check_items(ranking.items, self.n_items)
+        check_items(ranking.items, self.list_length)
         return float(self.kernels.value(self.params, self.state, ranking.items))
 
     def hindsight(self) -> float:
@@ -107,8 +130,25 @@ class CompiledEnvironment(Environment):
             part[...] = 0
 
 
+def read_features(context: Any, n_features: int | None = None) -> NDArray[Any]:
+    """The request as rows of features, one an item; ValueError if it is anything else."""
+    features = np.asarray(context)
+    if features.ndim != 2 or 0 in features.shape or n_features not in (features.shape[1], None):
+        wanted = "any" if n_features is None else str(n_features)
+        raise ValueError(f"context must be items x features ({wanted} of them), at least one of each, got shape {features.shape}")
+    if features.dtype not in (np.float32, np.float64):
+        features = features.astype(np.float64)
+    features = np.ascontiguousarray(features)
+    if not np.isfinite(features).all():
+        row, column = np.argwhere(~np.isfinite(features))[0]
+        raise ValueError(f"context must be finite, got {features[row, column]} at item {row}, feature {column}")
+    return features
+
+
 def check_items(items: NDArray[np.int64], n_items: int) -> None:
-    """ValueError unless `items` are different items out of `n_items`."""
+    """ValueError unless `items` are all of `n_items` items, each once."""
+    if len(items) != n_items:
+        raise ValueError(f"items must be {n_items}, got {len(items)}")
     if items.min() < 0 or items.max() >= n_items:
         raise ValueError(f"items must be in 0..{n_items - 1}, got {items}")
     seen = np.zeros(n_items, np.bool_)

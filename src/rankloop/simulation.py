@@ -138,7 +138,7 @@ def _check_match(ranker: Ranker, environment: Environment, rounds: int) -> None:
             f"ranker {type(ranker).__name__} learns from {wants}, "
             f"environment {type(environment).__name__} reveals {gives}"
         )
-    if ranker.n_positions != environment.n_positions:
+    if ranker.n_positions not in (environment.n_positions, None):
         raise ValueError(
             f"ranker shows {ranker.n_positions} positions, environment has {environment.n_positions}"
         )
@@ -209,9 +209,10 @@ class _FusedRun(_Run):
 
         super().__init__(*args)
         self.play_rounds = fused(*self.ranker.kernels, *self.environment.kernels)
-        self.scratch = self.ranker.scratch()
-        self.ticket = self.ranker.blank_ticket()
-        self.revealed = np.empty(self.ranker.feedback.length(self.ranker.n_positions))
+        longest = self.environment.n_positions
+        self.scratch = self.ranker.scratch(longest)
+        self.ticket = self.ranker.blank_ticket(longest)
+        self.revealed = np.empty(self.ranker.feedback.length(longest))
 
     def advance(self, n_rounds: int) -> None:
         self.t, self.place, self.total, self.window, self.explored = self.play_rounds(

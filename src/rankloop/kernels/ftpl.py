@@ -37,13 +37,20 @@ def rank(
     reach = params.reach * np.sqrt(params.horizon if params.horizon > 0 else state.t[0] + 1)
     for i in range(len(items)):
         scores[i] = state.r_sum[i] + reach * uniform(key, i)
-    by_falling_score(scores, items, room)
+    by_falling_score(scores, len(items), items, room)
     return False
 
 
 @hot
 def learn(
-    params: Any, state: Any, scratch: Any, items: Any, propensities: Any, memo: Any, feedback: Any
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
 ) -> None:
     """r_{1:t} = r_{1:t-1} + r_t."""
     state.t[0] += 1

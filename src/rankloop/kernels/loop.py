@@ -43,7 +43,7 @@ def play_rounds(
         )
         this_value = value(environment_params, environment_state, items)
         respond(environment_params, environment_state, items, environment_words[2 * i + 1], revealed)
-        learn(ranker_params, ranker_state, scratch, items, propensities, memo, revealed)
+        learn(ranker_params, ranker_state, context, scratch, items, propensities, memo, revealed)
         total += this_value
         window += this_value
         t += 1

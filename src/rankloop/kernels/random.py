@@ -36,9 +36,9 @@ def below(key: np.uint64, i: int, n: int) -> int:
 
 
 @inlined
-def shuffle(key: np.uint64, first: int, items: Any) -> None:
+def shuffle(key: np.uint64, first: int, n: int, items: Any) -> None:
     """Write 0..n-1 to `items` in random order (inside-out Fisher-Yates), from the numbers of `key` at `first` on."""
-    for i in range(len(items)):
+    for i in range(n):
         j = below(key, first + i, i + 1)
         items[i] = items[j]
         items[j] = i

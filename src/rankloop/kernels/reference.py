@@ -11,12 +11,6 @@ from rankloop.kernels.jit import hot
 from rankloop.kernels.random import shuffle
 
 
-class UniformParams(NamedTuple):
-    """How many items there are to draw from."""
-
-    n_items: int
-
-
 class FixedParams(NamedTuple):
     """The order that is always shown."""
 
@@ -34,9 +28,10 @@ def rank_uniform(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
     """Every order equally likely."""
-    shuffle(key, 0, items)
-    for i in range(len(items)):
-        propensities[i] = 1.0 / params.n_items
+    n = len(items) if context is None else len(context)
+    shuffle(key, 0, n, items)
+    for i in range(n):
+        propensities[i] = 1.0 / n
     return True
 
 
@@ -52,7 +47,14 @@ def rank_fixed(
 
 @hot
 def learn_nothing(
-    params: Any, state: Any, scratch: Any, items: Any, propensities: Any, memo: Any, feedback: Any
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
 ) -> None:
     """Count the round."""
     state.t[0] += 1

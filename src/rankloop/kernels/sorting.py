@@ -23,17 +23,17 @@ def scratch(n: int) -> NDArray[np.uint64]:
 
 
 @inlined
-def by_falling_score(scores: Any, items: Any, room: Any) -> None:
-    """Write to `items` the indices of `scores`, highest first; equal scores keep the order of their indices."""
-    if len(scores) <= COUNT_UP_TO:
-        _by_counting(scores, items, room)
+def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> None:
+    """Write to `items` the indices of the first n `scores`, highest first; equal ones keep the order of their indices."""
+    if n <= COUNT_UP_TO:
+        _by_counting(scores, n, items, room)
     else:
-        _by_radix(scores, items, room)
+        _by_radix(scores, n, items, room)
 
 
 @inlined
-def _by_counting(scores: Any, items: Any, beaten_by: Any) -> None:
-    for j in range(len(scores)):
+def _by_counting(scores: Any, n: int, items: Any, beaten_by: Any) -> None:
+    for j in range(n):
         score = scores[j]
         losses = 0
         for i in range(j):
@@ -41,7 +41,7 @@ def _by_counting(scores: Any, items: Any, beaten_by: Any) -> None:
             beaten_by[i] += wins
             losses += 1 - wins
         beaten_by[j] = losses
-    for i in range(len(scores)):
+    for i in range(n):
         items[beaten_by[i]] = i
 
 
@@ -53,10 +53,9 @@ def _falling_key(score: float) -> Any:
 
 
 @hot
-def _by_radix(scores: Any, items: Any, room: Any) -> None:
-    n = len(scores)
+def _by_radix(scores: Any, n: int, items: Any, room: Any) -> None:
     keys, other_keys, other_items = room[:n], room[n : 2 * n], room[2 * n : 3 * n].view(np.int64)
-    counts = room[3 * n :]  # 256 for each of the 8 digits
+    counts = room[3 * n : 3 * n + 8 * 256]  # 256 for each of the 8 digits
     counts[:] = 0
     for i in range(n):
         key = _falling_key(scores[i])

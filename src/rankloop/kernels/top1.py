@@ -71,14 +71,14 @@ def _perturbed_leader(params: Any, state: Any, key: Any, scratch: Any, items: An
     reach = params.reaches[state.epoch[0]]
     for i in range(len(items)):
         scores[i] = state.s_hat[i] + reach * uniform(key, 2 + i)  # lines 16-17
-    by_falling_score(scores, items, room)  # lines 18-19, erratum A3
+    by_falling_score(scores, len(items), items, room)  # lines 18-19, erratum A3
 
 
 @hot
 def _explore(params: Any, state: Any, key: Any, scratch: Any, items: Any, memo: Any) -> None:
     # Lines 12-13. Apart from `rank`, because the rounds that do not explore are quicker without it.
     if params.explore == RANDOM:
-        shuffle(key, 2, items)
+        shuffle(key, 2, len(items), items)
     else:
         _perturbed_leader(params, state, key, scratch, items)
     slot = state.slots[below(key, 1, state.n_open[0])]
@@ -105,7 +105,14 @@ def _to_front(first: int, k: int, items: Any, moved: Any) -> None:
 
 @hot
 def learn(
-    params: Any, state: Any, scratch: Any, items: Any, propensities: Any, memo: Any, feedback: Any
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
 ) -> None:
     """Alg. 1, lines 14, 21 and 7."""
     slot = items[0] // params.k

@@ -75,8 +75,8 @@ class FTPL(CompiledRanker):
         self.params = ftpl.FTPLParams(reach, self.horizon or 0, self.measure.exponential)
         self.state = ftpl.FTPLState(np.zeros(1, np.int64), np.zeros(self.n_items))
 
-    def scratch(self) -> tuple[Any, ...]:
-        return np.empty(self.n_items), sorting.scratch(self.n_items)
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        return np.empty(n), sorting.scratch(n)
 
     def regret_bound(self) -> float:
         """2 sqrt(D R A T) (2015, appendix 13.2, equation 11).

@@ -131,10 +131,10 @@ class RTop1F(CompiledRanker):
         first = 8 * self.n_items * self.n_slots
         return [first << epoch for epoch in range(64) if first << epoch <= _LONGEST]
 
-    def scratch(self) -> tuple[Any, ...]:
-        return np.empty(self.n_items), sorting.scratch(self.n_items)
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        return np.empty(n), sorting.scratch(n)
 
-    def blank_memo(self) -> Memo:
+    def blank_memo(self, n: int) -> Memo:
         return (np.empty(1),)
 
     def regret_bound(self) -> float:

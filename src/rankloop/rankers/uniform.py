@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.base import RankerKernels, whole
-from rankloop.compiled import CompiledRanker
+from rankloop.compiled import CompiledRanker, read_features
 from rankloop.feedback import Nothing
 from rankloop.kernels import reference
 
@@ -19,7 +19,7 @@ class Uniform(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are.
+    n_items : how many items there are; None where each request brings a list of its own, as rows of features.
 
     Examples
     --------
@@ -29,16 +29,26 @@ class Uniform(CompiledRanker):
 
     kernels = RankerKernels(reference.rank_uniform, reference.learn_nothing)
 
-    def __init__(self, *, n_items: int) -> None:
-        self.n_items = self.n_positions = whole("n_items", n_items, at_least=1)
+    def __init__(self, *, n_items: int | None = None) -> None:
+        self.n_positions = None if n_items is None else whole("n_items", n_items, at_least=1)
         self.feedback = Nothing()
-        self.params = reference.UniformParams(self.n_items)
+        self.params = ()
         self.state = reference.RoundsState(np.zeros(1, np.int64))
 
-    def blank_propensities(self) -> NDArray[np.float64]:
-        return np.empty(self.n_positions)
+    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+        return np.empty(n)
+
+    def read_context(self, context: Any) -> tuple[int, Any]:
+        if self.n_positions is not None:
+            return super().read_context(context)
+        features = read_features(context)
+        return len(features), features
+
+    def example_context(self, rng: np.random.Generator) -> Any:
+        return None if self.n_positions is not None else rng.random((int(rng.integers(1, 9)), 3))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
         yield cls(n_items=4)
         yield cls(n_items=1)
+        yield cls()
