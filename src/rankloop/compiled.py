@@ -58,6 +58,8 @@ class CompiledRanker(Ranker):
     def learn(self, ranking: Ranking, feedback: Array) -> None:
         # The kernels do not check bounds, and a ticket may come from anywhere.
         revealed = self.feedback.check(feedback, self.n_positions)
+        if self.max_grade is not None and revealed.max(initial=0.0) > self.max_grade:
+            raise ValueError(f"feedback must be at most max_grade={self.max_grade}, got {revealed}")
         items, propensities, memo = self.blank_ticket()
         given = (ranking.items, ranking.propensities if len(propensities) else propensities, *ranking.memo)
         for name, wanted, got in zip(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,10 @@ class Uniform(CompiledRanker):
 
     def blank_propensities(self) -> NDArray[np.float64]:
         return np.empty(self.n_positions)
+
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        """Items as they are numbered: it holds none of them better than another."""
+        return np.arange(self.n_items)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
