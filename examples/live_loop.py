@@ -56,5 +56,5 @@ with tempfile.TemporaryDirectory() as temporary:
         print(f"day {day}: {answered:,} answers, {liked / answered:.0%} liked the headline on top")
 
     print("\nlearnt order:")
-    for item in np.argsort(-ranker.state.s_hat):
+    for item in ranker.current():
         print(f"  {HEADLINES[item]:<15} liked by {LIKED_BY[item]:.0%}")

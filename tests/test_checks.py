@@ -38,7 +38,9 @@ def _pairs() -> Iterator[Any]:
                 getattr(ranker, "kernels", None),
                 getattr(environment, "kernels", None),
             )
-            if ranker.n_positions == environment.n_positions and combination not in seen:
+            fits = ranker.n_positions == environment.n_positions
+            fits = fits and (ranker.max_grade is None or ranker.max_grade >= environment.max_grade)
+            if fits and combination not in seen:
                 seen.add(combination)
                 yield pytest.param(make_ranker, make_environment, id=f"{ranker_name}+{environment_name}")
 
@@ -68,6 +70,9 @@ class Sound(Ranker):
 
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
         return Ranking(np.argsort(-(self.state.total + rng.random(4)), kind="stable"))
+
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        return np.argsort(-self.state.total, kind="stable")
 
     def learn(self, ranking: Ranking, feedback: Array) -> None:
         relevance = self.feedback.check(feedback, self.n_positions)

@@ -58,7 +58,7 @@ class Ranking:
         n_parts = sum(name.startswith("memo.") for name in saved)
         return cls(
             items=np.asarray(saved["items"], dtype=np.int64),
-            propensities=saved.get("propensities"),
+            propensities=np.asarray(saved["propensities"], np.float64) if "propensities" in saved else None,
             memo=tuple(np.asarray(saved[f"memo.{i}"]) for i in range(n_parts)),
             explored=bool(saved["explored"]),
         )
@@ -92,6 +92,7 @@ class Ranker(abc.ABC):
     feedback: Feedback
     state: Any  # a NamedTuple of arrays
     n_positions: int | None  # None where each request brings a list of its own
+    max_grade: int | None = None  # the largest relevance that it was built for, where that matters
 
     @abc.abstractmethod
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
@@ -100,6 +101,10 @@ class Ranker(abc.ABC):
     @abc.abstractmethod
     def learn(self, ranking: Ranking, feedback: Array) -> None:
         """Fold what came back on `ranking` into state."""
+
+    @abc.abstractmethod
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        """The order that it holds best now: what it would show if it neither explored nor perturbed."""
 
     def save(self) -> dict[str, Array]:
         """Every mutable thing, as named arrays, ready for `np.savez`."""
@@ -136,10 +141,11 @@ class Environment(abc.ABC):
     measure: str
     is_loss: bool
     n_positions: int  # of the longest list
+    max_grade: int  # the largest relevance that `respond` gives
 
     @property
-    def length(self) -> int | None:
-        """How many users there are; None where they never end."""
+    def remaining(self) -> int | None:
+        """How many users are still to come; None where they never end."""
         return None
 
     @abc.abstractmethod

@@ -69,6 +69,8 @@ class CompiledRanker(Ranker):
         if self.n_positions not in (n, None):
             raise ValueError(f"ranking.items must be {self.n_positions} items, got {n}")
         revealed = self.feedback.check(feedback, n)
+        if self.max_grade is not None and revealed.max(initial=0.0) > self.max_grade:
+            raise ValueError(f"feedback must be at most max_grade={self.max_grade}, got {revealed}")
         request = None
         if self.keeps_context:
             if not ranking.memo:

@@ -103,6 +103,7 @@ def play(
     (1000, True)
     """
     rounds = whole("rounds", rounds, at_least=1)
+    seed = whole("seed", seed, at_least=0)
     points = whole("points", points, at_least=1)
     _check_match(ranker, environment, rounds)
     both_compiled = isinstance(ranker, CompiledRanker) and isinstance(environment, CompiledEnvironment)
@@ -142,8 +143,16 @@ def _check_match(ranker: Ranker, environment: Environment, rounds: int) -> None:
         raise ValueError(
             f"ranker shows {ranker.n_positions} positions, environment has {environment.n_positions}"
         )
-    if environment.length is not None and rounds > environment.length:
-        raise ValueError(f"rounds must be at most {environment.length}, one for each user, got {rounds}")
+    if environment.remaining is not None and rounds > environment.remaining:
+        raise ValueError(
+            f"rounds must be at most {environment.remaining}, one for each user still to come, got {rounds}; "
+            "environment.restart() begins again"
+        )
+    most = ranker.max_grade
+    if wants == "relevance" and most is not None and environment.max_grade > most:
+        raise ValueError(
+            f"ranker was built for relevance up to max_grade={most}, environment gives up to {environment.max_grade}"
+        )
 
 
 class _Run:

@@ -74,6 +74,7 @@ class FixedItems(CompiledEnvironment):
         self.scored = scored
         self.measure = scored.name
         self.is_loss = scored.is_loss
+        self.max_grade = grade
         self.n_items = self.n_positions = self.users.n_items
         separable = scored.separable and not (scored.family == "pairwise_loss" and grade > 1)
         self._separable = separable
@@ -128,17 +129,14 @@ class FixedItems(CompiledEnvironment):
         return np.asarray(self.scored(orders[:, None, :], outcomes[None, :, :]), dtype=np.float64)
 
     @property
-    def length(self) -> int | None:
-        """How many users there are; None where they never end."""
+    def remaining(self) -> int | None:
         if isinstance(self.users, Listed) and self.users.weights is None:
-            return len(self.users.vectors)
+            return len(self.users.vectors) - int(self.state.t[0])
         return None
 
     def arrive(self, *, rng: np.random.Generator) -> None:
-        if self.length is not None and self.state.t[0] >= self.length:
-            raise ValueError(
-                f"all {self.length} users of the relevance matrix have come; restart() begins again"
-            )
+        if self.remaining == 0:
+            raise ValueError("all users of the relevance matrix have come; restart() begins again")
         super().arrive(rng=rng)
 
     def best(self, context: Any = None) -> Ranking:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -12,14 +14,39 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., object])
 
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True}
-_WITHOUT_RUNTIME = _OPTIONS | {"_nrt": False}  # not in numba's documentation: see docs/decisions
+_WITHOUT_RUNTIME = _OPTIONS | {"_nrt": False}  # not in numba's documentation: see docs/decisions/0007
+_CONFIG: Any = numba.config
 _FOLDER = Path(__file__).parent
-CACHE = _FOLDER / "__pycache__"
+
+
+def _fingerprint() -> str:
+    digest = hashlib.sha256(numba.__version__.encode())
+    for source in sorted(_FOLDER.glob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+# numba compares a cached kernel with its own file only, so a kernel would go on calling the old version of one that
+# was edited in another file. Each state of this folder therefore has a cache of its own.
+CACHE = Path(_CONFIG.CACHE_DIR or _FOLDER / "__pycache__") / f"kernels-{_fingerprint()}"
+
+
+def _compile(function: Function, options: dict[str, Any]) -> Function:
+    elsewhere = _CONFIG.CACHE_DIR
+    try:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        _CONFIG.CACHE_DIR = str(CACHE)
+    except OSError:
+        pass  # an installation that nobody may write to: numba then finds a folder of the user's
+    try:
+        return cast(Function, numba.njit(**options)(function))
+    finally:
+        _CONFIG.CACHE_DIR = elsewhere
 
 
 def kernel(function: Function) -> Function:
-    """Compile `function` on first call and keep the machine code beside its source."""
-    return cast(Function, numba.njit(**_OPTIONS)(function))
+    """Compile `function` on first call and keep the machine code on disk."""
+    return _compile(function, _OPTIONS)
 
 
 def hot(function: Function) -> Function:
@@ -27,40 +54,24 @@ def hot(function: Function) -> Function:
 
     Without numba's runtime there are no references to count either, which for ten items is half of the time.
     """
-    return cast(Function, numba.njit(**_WITHOUT_RUNTIME)(function))
+    return _compile(function, _WITHOUT_RUNTIME)
 
 
 def inlined(function: Function) -> Function:
     """Compile `function` into each kernel that calls it, for parts of a hot kernel."""
-    return cast(Function, numba.njit(**_OPTIONS, inline="always")(function))
+    return _compile(function, _OPTIONS | {"inline": "always"})
 
 
 def loop(function: Function) -> Function:
     """Compile a function that takes kernels as arguments; such code cannot be cached on disk."""
-    return cast(Function, numba.njit(**_OPTIONS | {"cache": False})(function))
+    return _compile(function, _OPTIONS | {"cache": False})
 
 
-def _fingerprint() -> str:
-    digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(_FOLDER.glob("*.py")):
-        digest.update(source.read_bytes())
-    return digest.hexdigest()
+def _forget_old_code() -> None:
+    # Caches of earlier states of the folder, unless something used them within a week.
+    for folder in CACHE.parent.glob("kernels-*"):
+        if folder != CACHE and folder.stat().st_mtime < time.time() - 7 * 86_400:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _drop_stale_code() -> None:
-    # numba compares a cached kernel with its own file only, so a kernel would go on calling the old
-    # version of one that was edited in another file. A changed fingerprint of the folder drops them all.
-    stamp = CACHE / "kernels.sha256"
-    try:
-        if stamp.exists() and stamp.read_text() == FINGERPRINT:
-            return
-        for compiled in [*CACHE.glob("*.nb?"), *CACHE.glob("loops/**/*.*")]:
-            compiled.unlink(missing_ok=True)
-        CACHE.mkdir(exist_ok=True)
-        stamp.write_text(FINGERPRINT)
-    except OSError:
-        return  # a read-only installation: its files do not change either
-
-
-FINGERPRINT = _fingerprint()
-_drop_stale_code()
+_forget_old_code()

@@ -9,6 +9,7 @@ from rankloop.base import whole
 from rankloop.measures import Measure
 
 _LEARNABLE = ("sum_loss", "pairwise_loss", "dcg", "precision")
+_PROVED_HOPELESS = ("ndcg", "average_precision", "auc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,10 @@ def learnable(measure: str | Measure, *, max_grade: int) -> Learnable:
     scored = measures.get(measure)
     n = whole("max_grade", max_grade, at_least=1)
     if scored.family not in _LEARNABLE:
+        proof = " (2015, Theorem 12)" if scored.family in _PROVED_HOPELESS else ""
         raise ValueError(
-            f"measure {scored.name!r} cannot be learnt from the relevance of single items (2015, Theorem 12): "
-            f"choose {', '.join(_LEARNABLE)}"
+            f"measure {scored.name!r} is not f(order) . g(relevance of each item), so the relevance of single items "
+            f"does not tell enough{proof}: choose {', '.join(_LEARNABLE)}"
         )
     if scored.family == "pairwise_loss":
         if n > 1:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rankloop.base import RankerKernels
 from rankloop.compiled import CompiledRanker, check_items
@@ -41,6 +41,10 @@ class Fixed(CompiledRanker):
         self.feedback = Nothing()
         self.params = reference.FixedParams(items.astype(np.int64))
         self.state = reference.RoundsState(np.zeros(1, np.int64))
+
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        order: NDArray[np.int64] = self.params.order.copy()
+        return order
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankloop.base import RankerKernels, whole
 from rankloop.compiled import CompiledRanker
@@ -62,21 +63,25 @@ class FTPL(CompiledRanker):
         epsilon: float | None = None,
     ) -> None:
         self.n_items = self.n_positions = whole("n_items", n_items, at_least=1)
-        self.measure = learnable(measure, max_grade=max_grade)
+        self.learnable = learnable(measure, max_grade=max_grade)
+        self.max_grade = max_grade
         self.horizon = None if horizon is None else whole("horizon", horizon, at_least=1)
         self.feedback = FullRelevance()
-        reach = self.measure.largest_gain * float(np.sqrt(self.n_items))
+        reach = self.learnable.largest_gain * float(np.sqrt(self.n_items))
         if epsilon is not None:
             if self.horizon is None:
                 raise ValueError("epsilon needs a horizon, got horizon=None")
             if not (np.isfinite(epsilon) and epsilon > 0):
                 raise ValueError(f"epsilon must be finite and positive, got {epsilon!r}")
             reach = 1 / epsilon / float(np.sqrt(self.horizon))
-        self.params = ftpl.FTPLParams(reach, self.horizon or 0, self.measure.exponential)
+        self.params = ftpl.FTPLParams(reach, self.horizon or 0, self.learnable.exponential)
         self.state = ftpl.FTPLState(np.zeros(1, np.int64), np.zeros(self.n_items))
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         return np.empty(n), sorting.scratch(n)
+
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        return np.argsort(-self.state.r_sum, kind="stable")
 
     def regret_bound(self) -> float:
         """2 sqrt(D R A T) (2015, appendix 13.2, equation 11).
@@ -86,7 +91,7 @@ class FTPL(CompiledRanker):
         """
         if self.horizon is None:
             raise ValueError("regret_bound needs a horizon, got horizon=None")
-        D, R, A = constants_of(self.measure, self.n_items)
+        D, R, A = constants_of(self.learnable, self.n_items)
         return float(2 * np.sqrt(D * R * A * self.horizon))
 
     @classmethod

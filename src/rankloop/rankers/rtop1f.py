@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankloop.base import Memo, RankerKernels, one_of, whole
 from rankloop.compiled import CompiledRanker
@@ -78,7 +79,7 @@ class RTop1F(CompiledRanker):
     ) -> None:
         m = whole("n_items", n_items, at_least=1)
         k = min(whole("k", k, at_least=1), m)
-        self.measure = learnable(measure, max_grade=max_grade)
+        self.learnable = learnable(measure, max_grade=max_grade)
         one_of("explore", explore, tuple(_EXPLORE))
         if horizon is None and (blocks is not None or epsilon is not None):
             raise ValueError("blocks and epsilon need a horizon, got horizon=None")
@@ -96,7 +97,7 @@ class RTop1F(CompiledRanker):
                 raise ValueError(
                     f"blocks must leave a round for each of {self.n_slots} slots: at most {most}, got {blocks}"
                 )
-        gain = self.measure.largest_gain
+        gain = self.learnable.largest_gain
         reaches = [gain * np.sqrt(m * K) for K in counts]  # 1/epsilon of Theorems 7, 9, 10
         if epsilon is not None:
             if not (np.isfinite(epsilon) and epsilon > 0):
@@ -108,7 +109,7 @@ class RTop1F(CompiledRanker):
             np.array(reaches, np.float64),
             k,
             _EXPLORE[explore],
-            self.measure.exponential,
+            self.learnable.exponential,
         )
         self.state = top1.Top1State(
             epoch=np.zeros(1, np.int64),
@@ -137,6 +138,9 @@ class RTop1F(CompiledRanker):
     def blank_memo(self, n: int) -> Memo:
         return (np.empty(1),)
 
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        return np.argsort(-self.state.s_hat, kind="stable")
+
     def regret_bound(self) -> float:
         """R m K + 2 (T/K) sqrt(D R A K) of Theorems 7, 9 and 10, with slots for m where k > 1.
 
@@ -146,7 +150,7 @@ class RTop1F(CompiledRanker):
         if self.horizon is None:
             raise ValueError("regret_bound needs a horizon, got horizon=None")
         T, K = self.horizon, int(self.params.blocks[0])
-        D, R, A = constants_of(self.measure, self.n_items)
+        D, R, A = constants_of(self.learnable, self.n_items)
         return float(R * self.n_slots * K + 2 * (T / K) * np.sqrt(D * R * A * K))
 
     @classmethod

@@ -47,6 +47,10 @@ class Uniform(CompiledRanker):
     def example_context(self, rng: np.random.Generator) -> Any:
         return None if self.n_positions is not None else rng.random((int(rng.integers(1, 9)), 3))
 
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        """Items as they are numbered: it holds none of them better than another."""
+        return np.arange(self.read_context(context)[0])
+
     @classmethod
     def examples(cls) -> Iterator[Self]:
         yield cls(n_items=4)

@@ -1,0 +1,73 @@
+"""Sorting by falling score is numpy's stable argsort of the negated scores, on both sides of the switch of method."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from rankloop.kernels import sorting
+
+AWKWARD = [0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e308, -1e308, np.inf, -np.inf]
+BOTH_SIDES = (sorting.COUNT_UP_TO, sorting.COUNT_UP_TO + 1)
+
+
+def by_falling_score(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    items = np.full(len(scores), -1, np.int64)
+    sorting.by_falling_score(scores, items, sorting.scratch(len(scores)))
+    return items
+
+
+def reference(scores: NDArray[np.float64]) -> NDArray[np.intp]:
+    return np.argsort(-scores, kind="stable")
+
+
+@given(
+    st.lists(
+        st.one_of(st.sampled_from(AWKWARD), st.floats(allow_nan=False), st.integers(-3, 3).map(float)),
+        max_size=2 * sorting.COUNT_UP_TO,
+    )
+)
+def test_is_a_stable_sort_of_any_numbers(scores: list[float]) -> None:
+    given_scores = np.array(scores, dtype=np.float64)
+    before = given_scores.copy()
+    np.testing.assert_array_equal(by_falling_score(given_scores), reference(given_scores))
+    np.testing.assert_array_equal(given_scores, before)
+
+
+@given(st.integers(1, 1000), st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 5, 1000]))
+def test_keeps_the_order_of_ties_at_every_length(n: int, seed: int, n_values: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.choice(np.append(rng.standard_normal(n_values) * 10.0 ** rng.integers(-300, 300), -0.0), n)
+    np.testing.assert_array_equal(by_falling_score(scores), reference(scores))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, *BOTH_SIDES, 255, 256, 257, 1000, 5000])
+@pytest.mark.parametrize(
+    "shape", ["random", "rising", "falling", "equal", "signed zeros", "one byte differs"]
+)
+def test_each_shape_at_the_lengths_where_the_method_changes(n: int, shape: str) -> None:
+    rng = np.random.default_rng(n)
+    scores = {
+        "random": rng.standard_normal(n),
+        "rising": np.arange(n, dtype=np.float64),
+        "falling": -np.arange(n, dtype=np.float64),
+        "equal": np.full(n, 0.1),
+        "signed zeros": np.where(rng.random(n) < 0.5, 0.0, -0.0),
+        "one byte differs": 1.0 + rng.integers(0, 200, n) * 2.0**-52,  # all but one radix pass is skipped
+    }[shape]
+    np.testing.assert_array_equal(by_falling_score(scores), reference(scores))
+
+
+@pytest.mark.parametrize("n", BOTH_SIDES)
+def test_what_was_in_the_scratch_does_not_matter(n: int) -> None:
+    scores = np.random.default_rng(1).integers(0, 9, n).astype(np.float64)
+    room = sorting.scratch(n)
+    items = np.empty(n, np.int64)
+    for rubbish in (0, 1, 2**64 - 1):
+        room[...] = rubbish
+        items[...] = -7
+        sorting.by_falling_score(scores, items, room)
+        np.testing.assert_array_equal(items, reference(scores))
