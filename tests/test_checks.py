@@ -38,7 +38,8 @@ def _pairs() -> Iterator[Any]:
                 getattr(ranker, "kernels", None),
                 getattr(environment, "kernels", None),
             )
-            fits = ranker.n_positions == environment.n_positions
+            fits = ranker.n_positions == (environment.n_positions if environment.n_features is None else None)
+            fits = fits and ranker.n_features in (environment.n_features, None)
             fits = fits and (ranker.max_grade is None or ranker.max_grade >= environment.max_grade)
             if fits and combination not in seen:
                 seen.add(combination)

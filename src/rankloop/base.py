@@ -91,7 +91,8 @@ class Ranker(abc.ABC):
 
     feedback: Feedback
     state: Any  # a NamedTuple of arrays
-    n_positions: int | None  # None where each request brings a list of its own
+    n_positions: int | None  # None where each request brings a list of its own, with features
+    n_features: int | None = None  # of an item in such a list, where it must be known
     max_grade: int | None = None  # the largest relevance that it was built for, where that matters
 
     @abc.abstractmethod
@@ -141,6 +142,7 @@ class Environment(abc.ABC):
     measure: str
     is_loss: bool
     n_positions: int  # of the longest list
+    n_features: int | None = None  # of an item, where requests bring lists of their own
     max_grade: int  # the largest relevance that `respond` gives
 
     @property

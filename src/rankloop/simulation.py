@@ -139,7 +139,9 @@ def _check_match(ranker: Ranker, environment: Environment, rounds: int) -> None:
             f"ranker {type(ranker).__name__} learns from {wants}, "
             f"environment {type(environment).__name__} reveals {gives}"
         )
-    if ranker.n_positions not in (environment.n_positions, None):
+    if ranker.n_positions is None or environment.n_features is not None:
+        _check_features(ranker, environment)
+    elif ranker.n_positions != environment.n_positions:
         raise ValueError(
             f"ranker shows {ranker.n_positions} positions, environment has {environment.n_positions}"
         )
@@ -153,6 +155,18 @@ def _check_match(ranker: Ranker, environment: Environment, rounds: int) -> None:
         raise ValueError(
             f"ranker was built for relevance up to max_grade={most}, environment gives up to {environment.max_grade}"
         )
+
+
+def _check_features(ranker: Ranker, environment: Environment) -> None:
+    if environment.n_features is None:
+        raise ValueError(f"{type(ranker).__name__} ranks items by features, {type(environment).__name__} has none")
+    if ranker.n_positions is not None:
+        raise ValueError(
+            f"{type(ranker).__name__} ranks the same {ranker.n_positions} items each round, "
+            f"{type(environment).__name__} brings another list each time"
+        )
+    if ranker.n_features not in (environment.n_features, None):
+        raise ValueError(f"ranker takes {ranker.n_features} features, environment has {environment.n_features}")
 
 
 class _Run:

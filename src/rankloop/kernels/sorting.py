@@ -24,7 +24,7 @@ def scratch(n: int) -> NDArray[np.uint64]:
 
 @inlined
 def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> None:
-    """Write to `items` the indices of the first n `scores`, highest first; equal ones keep the order of their indices."""
+    """Write to `items` the indices of the first n `scores`, highest first; of equal ones, the lower index."""
     if n <= COUNT_UP_TO:
         _by_counting(scores, n, items, room)
     else:

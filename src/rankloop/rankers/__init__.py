@@ -1,9 +1,12 @@
 """One file per algorithm, each named after its paper's name for it."""
 
 from rankloop.rankers.best_in_hindsight import BestInHindsight
+from rankloop.rankers.calibrated_squared import CalibratedSquared
 from rankloop.rankers.fixed import Fixed
 from rankloop.rankers.ftpl import FTPL
+from rankloop.rankers.listnet import ListNet
 from rankloop.rankers.rtop1f import RTop1F
+from rankloop.rankers.rtopkf import RTopKF
 from rankloop.rankers.uniform import Uniform
 
-__all__ = ["FTPL", "BestInHindsight", "Fixed", "RTop1F", "Uniform"]
+__all__ = ["FTPL", "BestInHindsight", "CalibratedSquared", "Fixed", "ListNet", "RTop1F", "RTopKF", "Uniform"]

@@ -1,0 +1,174 @@
+"""Queries with documents of their own, described by features: the setting of learning to rank (2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankloop import measures
+from rankloop.base import EnvironmentKernels, Ranking, one_of
+from rankloop.compiled import CompiledEnvironment
+from rankloop.kernels import query_stream as kernels
+from rankloop.measures import Measure
+
+_ORDERS = {"in-order": kernels.IN_ORDER, "shuffled": kernels.SHUFFLED, "drawn": kernels.DRAWN}
+_UNSEPARABLE = {"average_precision": kernels.AVERAGE_PRECISION, "err": kernels.ERR}
+
+
+class Queries(Protocol):
+    """What a stream needs of a dataset: query q owns rows offsets[q] to offsets[q + 1] of the other two."""
+
+    @property
+    def features(self) -> NDArray[Any]: ...
+    @property
+    def relevance(self) -> NDArray[np.float64]: ...
+    @property
+    def offsets(self) -> NDArray[np.int64]: ...
+
+
+class QueryStream(CompiledEnvironment):
+    """Queries that come one by one, each with its documents; rankings are judged by the labels of all of them.
+
+    Parameters
+    ----------
+    dataset : queries with features and labels, such as `rankloop.data.read_letor` reads.
+    measure : what a ranking is worth: "ndcg@10", "dcg", "precision@5", "average_precision", "err@10" and so on.
+    order : "shuffled" goes through all queries in a new random sequence each pass, "in-order" as they are listed,
+        "drawn" takes one at random each round.
+
+    Notes
+    -----
+    Regret is against the best ranking of each query, the highest bar there is: no linear ranker reaches it. A query
+    without any relevant document counts as the measure's convention says (NDCG: 1 whatever is shown).
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> queries = SimpleNamespace(features=np.eye(3), relevance=np.array([0.0, 1.0, 2.0]), offsets=np.array([0, 2, 3]))
+    >>> stream = QueryStream(queries, measure="ndcg@10", order="in-order")
+    >>> stream.arrive(rng=np.random.default_rng(1))
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
+    >>> stream.best().items, stream.value(stream.best())
+    (array([1, 0]), 1.0)
+    """
+
+    reveals: ClassVar[str] = "relevance"
+    kernels = EnvironmentKernels(kernels.arrive, kernels.respond, kernels.value, kernels.hindsight)
+
+    def __init__(
+        self, dataset: Queries, *, measure: str | Measure = "ndcg@10", order: str = "shuffled"
+    ) -> None:
+        features, relevance, offsets = _read(dataset)
+        lengths = np.diff(offsets)
+        self.max_grade = max(1, int(np.ceil(relevance.max())))
+        scored = measures.get(measure)
+        if scored.family == "err":
+            scored = scored.graded(max(self.max_grade, scored.max_grade or 1))
+        if scored.binary and self.max_grade > 1:
+            raise ValueError(
+                f"measure {scored.name!r} takes relevance 0 or 1, the queries have grades up to {self.max_grade}"
+            )
+        self.scored = scored
+        self.measure = scored.name
+        self.is_loss = scored.is_loss
+        self.n_positions = int(lengths.max())
+        self.n_features = int(features.shape[1])
+        separable = scored.family not in _UNSEPARABLE
+        gains, query_offset, best = self._score_queries(relevance, offsets, separable=separable)
+        self.params = kernels.QueryStreamParams(
+            features=features,
+            relevance=relevance,
+            offsets=offsets,
+            order=_ORDERS[one_of("order", order, tuple(_ORDERS))],
+            measure=kernels.SEPARABLE if separable else _UNSEPARABLE[scored.family],
+            discount=scored.discount(self.n_positions) if separable else np.empty(0),
+            cutoff=self.n_positions if scored.cutoff is None else scored.cutoff,
+            max_grade=self.max_grade,
+            gains=gains,
+            query_offset=query_offset,
+            best=best,
+        )
+        self.state = kernels.QueryStreamState(
+            np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(len(lengths), np.int64), np.zeros(1)
+        )
+
+    def _score_queries(
+        self, relevance: NDArray[np.float64], offsets: NDArray[np.int64], *, separable: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        gains, query_offset = np.zeros(len(relevance)), np.zeros(len(offsets) - 1)
+        best = np.zeros(len(offsets) - 1)
+        for query, (start, stop) in enumerate(pairwise(offsets)):
+            labels = relevance[start:stop]
+            if separable:
+                gains[start:stop] = self.scored.gain(labels)
+                query_offset[query] = self.scored.offset(labels)
+            best[query] = self.scored(np.argsort(-labels, kind="stable"), labels)
+        return gains, query_offset, best
+
+    @property
+    def list_length(self) -> int:
+        query = int(self.state.query[0])
+        return int(self.params.offsets[query + 1] - self.params.offsets[query])
+
+    def best(self, context: Any = None) -> Ranking:
+        """The documents of the present query by falling label."""
+        query = int(self.state.query[0])
+        labels = self.params.relevance[self.params.offsets[query] : self.params.offsets[query + 1]]
+        return Ranking(np.argsort(-labels, kind="stable"))
+
+    def greedy_values(self, w: ArrayLike) -> NDArray[np.float64]:
+        """The value of every query when its documents are shown by falling score X w: how good weights are, unexplored.
+
+        Documents with equal scores stay as they are listed.
+        """
+        weights = np.ascontiguousarray(w, dtype=np.float64)
+        if weights.shape != (self.n_features,):
+            raise ValueError(f"w must be {self.n_features} weights, got shape {weights.shape}")
+        values = np.empty(len(self.params.best))
+        kernels.greedy_values(self.params, weights, values)
+        return values
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        for seed, (measure, order, grades) in enumerate(
+            [
+                ("ndcg@3", "shuffled", 3),
+                ("dcg", "in-order", 3),
+                ("average_precision", "drawn", 2),
+                ("err@2", "shuffled", 3),
+                ("precision@2", "drawn", 2),
+            ]
+        ):
+            yield cls(_Example(np.random.default_rng(seed), grades), measure=measure, order=order)
+
+
+class _Example:
+    def __init__(self, rng: np.random.Generator, grades: int) -> None:
+        self.offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 8, 12))])
+        self.features = rng.random((self.offsets[-1], 3)).astype(np.float32) / 3
+        self.relevance = rng.integers(0, grades, self.offsets[-1]).astype(np.float64)
+
+
+def _read(dataset: Queries) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
+    features = np.ascontiguousarray(dataset.features)
+    relevance = np.ascontiguousarray(dataset.relevance, dtype=np.float64)
+    offsets = np.ascontiguousarray(dataset.offsets, dtype=np.int64)
+    if features.ndim != 2 or 0 in features.shape or features.dtype not in (np.float32, np.float64):
+        raise ValueError(
+            f"dataset.features must be float documents x features, got {features.dtype}{features.shape}"
+        )
+    if relevance.shape != (len(features),):
+        raise ValueError(
+            f"dataset.relevance must be one label for each of {len(features)} documents, got {relevance.shape}"
+        )
+    if not (np.isfinite(relevance).all() and (relevance >= 0).all()):
+        raise ValueError("dataset.relevance must be finite and not negative")
+    rising = offsets.ndim == 1 and len(offsets) > 1 and offsets[0] == 0 and offsets[-1] == len(features)
+    if not rising or (np.diff(offsets) < 1).any():
+        raise ValueError("dataset.offsets must rise from 0 to the number of documents, with no empty query")
+    return features, relevance, offsets

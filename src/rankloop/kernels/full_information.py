@@ -1,0 +1,111 @@
+"""Online gradient descent on surrogates that need every label of a list: ListNet, and the calibrated squared loss."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.kernels.greedy import greedy_order
+from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.linear import combine, project, score
+from rankloop.kernels.measures import exp2_gain
+
+LISTNET, CALIBRATED_SQUARED = range(2)
+
+
+class FullInformationParams(NamedTuple):
+    """Which surrogate, the schedule eta * t**-power, and the ball."""
+
+    surrogate: int
+    radius: float
+    eta: float
+    eta_power: float
+
+
+class FullInformationState(NamedTuple):
+    """The weights and the rounds learnt."""
+
+    w: NDArray[np.float64]
+    t: NDArray[np.int64]
+
+
+@hot
+def rank(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> bool:
+    """By falling score; there is nothing to explore."""
+    scores, room, _, _, _ = scratch
+    score(context, state.w, scores)
+    greedy_order(scores, context.shape[0], key, 0, items, room)
+    return False
+
+
+@hot
+def learn(
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
+) -> None:
+    """Weights minus eta X^T gradient, back into the ball."""
+    scores, _, labels, targets, step = scratch
+    n = context.shape[0]
+    score(context, state.w, scores)
+    for position in range(n):
+        labels[items[position]] = feedback[position]
+    if params.surrogate == LISTNET:
+        _softmax(scores, n)  # softmax(s) - softmax(R), erratum B19
+        for i in range(n):
+            targets[i] = labels[i]
+        _softmax(targets, n)
+        for i in range(n):
+            scores[i] -= targets[i]
+    else:
+        ideal = _ideal(labels, n)
+        for i in range(n):
+            target = exp2_gain(labels[i]) / ideal if ideal > 0.0 else 0.0
+            scores[i] = 2.0 * (scores[i] - target)  # section 5: ||s - G(R) / Z(R)||^2
+    combine(context, scores, step)
+    eta = params.eta * float(state.t[0] + 1) ** -params.eta_power
+    for j in range(len(step)):
+        state.w[j] -= eta * step[j]
+    project(state.w, params.radius)
+    state.t[0] += 1
+
+
+@inlined
+def _softmax(values: Any, n: int) -> None:
+    highest = values[0]
+    for i in range(1, n):
+        highest = values[i] if values[i] > highest else highest
+    total = 0.0
+    for i in range(n):
+        values[i] = np.exp(values[i] - highest)
+        total += values[i]
+    for i in range(n):
+        values[i] /= total
+
+
+@inlined
+def _ideal(labels: Any, n: int) -> Any:
+    # Z(R): position by position, the next largest gain. Grades are few, so each pass takes a whole grade.
+    total = 0.0
+    position = 0
+    above = np.inf
+    while position < n:
+        grade = -1.0
+        for i in range(n):
+            grade = labels[i] if labels[i] < above and labels[i] > grade else grade
+        gain = exp2_gain(grade)
+        for i in range(n):
+            if labels[i] == grade:
+                position += 1
+                total += gain / np.log2(position + 1.0)
+        above = grade
+    return total

@@ -1,0 +1,39 @@
+"""The squared loss that is calibrated for NDCG, online and told every label (2016, section 5)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rankloop.kernels import full_information
+from rankloop.rankers.listnet import ListNet
+
+
+class CalibratedSquared(ListNet):
+    """Online gradient descent on ||s - G(R) / Z(R)||^2, with the label of every document revealed.
+
+    Its minimiser sorts documents by their expected share of the ideal DCG, which is what NDCG wants. No learner that
+    sees fewer than all but one labels can do the same (2016, Theorem 5.2; erratum B17).
+
+    Parameters
+    ----------
+    n_features, learning_rate, radius : as for `ListNet`.
+
+    Departures
+    ----------
+    None; ties are broken at random, and the radius is ours (erratum B11).
+
+    References
+    ----------
+    P. Ravikumar, A. Tewari and E. Yang, On NDCG consistency of listwise ranking methods, AISTATS 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ranker = CalibratedSquared(n_features=2, learning_rate=0.1)
+    >>> shown = ranker.rank(np.eye(2), rng=np.random.default_rng(1))
+    >>> ranker.learn(shown, [1.0, 0.0])
+    >>> round(float(ranker.state.w[shown.items[0]]), 3)
+    0.2
+    """
+
+    surrogate: ClassVar[int] = full_information.CALIBRATED_SQUARED

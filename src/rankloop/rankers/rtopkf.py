@@ -1,0 +1,177 @@
+"""RTop-kF: learn to rank documents by their features from the labels of the top k (Chaudhuri and Tewari 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop import surrogates
+from rankloop.base import Memo, RankerKernels, one_of, whole
+from rankloop.compiled import CompiledRanker, read_features
+from rankloop.feedback import TopK
+from rankloop.kernels import sorting, topk
+from rankloop.rankers.schedules import Schedule, read_schedule
+
+_KINDS = {"squared": topk.SQUARED, "ranksvm": topk.RANKSVM, "kl": topk.KL, "smooth_dcg": topk.SMOOTH_DCG}
+_GUESSES = {"score": topk.SCORE, "mean": topk.MEAN}
+ScheduleLike = str | float | tuple[float, float]
+
+
+class RTopKF(CompiledRanker):
+    """A linear ranker that hears the labels of the top k documents and descends a surrogate's gradient.
+
+    With probability 1 - gamma the documents are shown by falling score X w, otherwise in random order. What is seen of
+    the top gives an unbiased estimate of the surrogate's gradient, and w takes a step against it. Regret O(T^(2/3)) for
+    the three convex surrogates.
+
+    Parameters
+    ----------
+    n_features : the length of a document's feature vector, d.
+    surrogate : "squared", "ranksvm" (needs k >= 2), "kl" or "smooth_dcg".
+    k : how many top documents reveal their label. A list shorter than k reveals all.
+    learning_rate, exploration : "camera-ready" for 0.01 t^(-2/3) and 0.1 t^(-1/3); "preprint" for the constants
+        T^(-2/3) and T^(-1/3), which need a horizon; a number; or a pair (scale, power) for scale * t**-power.
+    radius : w stays in the ball of this radius, U. The default 10 lets scores of documents with ||x|| <= 1 cover the
+        usual grades twice over.
+    estimator : "paper" uses as many labels as the surrogate's decomposition needs; "horvitz-thompson" uses all k.
+    control_variate : None for the estimators as printed; "score" guesses each label by its score, cut to 0..max_grade;
+        "mean" by the mean of the labels seen so far. Not for ranksvm.
+    epsilon : SmoothDCG's smoothing: a number, or a pair (scale, power) that anneals it down to `epsilon_floor`.
+    max_grade : the largest label; cuts guesses, and larger feedback is refused.
+    horizon : T, for "preprint" schedules only.
+
+    Notation
+    --------
+    w_t: state.w, eta: learning_rate, gamma: exploration, U: radius, sigma_t: the greedy order, p(.): chances in `memo`.
+
+    Departures
+    ----------
+    Ties are broken at random before chances are computed (erratum B10). SmoothDCG is climbed (B3). Exponentials stop at
+    e^20 (B12). Features should have ||x|| <= 1, as `Dataset.bounded` makes them; the paper does not say (B11).
+
+    References
+    ----------
+    S. Chaudhuri and A. Tewari, Online learning to rank with feedback at the top, AISTATS 2016, Algorithm 1.
+
+    Examples
+    --------
+    >>> ranker = RTopKF(n_features=3, surrogate="kl", k=1)
+    >>> documents = np.eye(3)
+    >>> shown = ranker.rank(documents, rng=np.random.default_rng(1))
+    >>> ranker.learn(shown, [2.0])  # the label of shown.items[0]
+    >>> bool(ranker.state.w[shown.items[0]] > 0)
+    True
+    """
+
+    n_features: int
+    kernels = RankerKernels(topk.rank, topk.learn)
+
+    def __init__(
+        self,
+        *,
+        n_features: int,
+        surrogate: str = "kl",
+        k: int = 1,
+        learning_rate: ScheduleLike = "camera-ready",
+        exploration: ScheduleLike = "camera-ready",
+        radius: float = 10.0,
+        estimator: str = "paper",
+        control_variate: str | None = None,
+        epsilon: float | tuple[float, float] = 1.0,
+        epsilon_floor: float = 0.01,
+        max_grade: int = 4,
+        horizon: int | None = None,
+    ) -> None:
+        self.n_features = whole("n_features", n_features, at_least=1)
+        self.surrogate = surrogates.require(surrogate, whole("k", k, at_least=1))
+        one_of("estimator", estimator, ("paper", "horvitz-thompson"))
+        if not (np.isfinite(radius) and radius > 0):
+            raise ValueError(f"radius must be positive and finite, got {radius!r}")
+        if not (np.isfinite(epsilon_floor) and epsilon_floor > 0):
+            raise ValueError(f"epsilon_floor must be positive and finite, got {epsilon_floor!r}")
+        self.max_grade = whole("max_grade", max_grade, at_least=1)
+        self.n_positions = None
+        self.feedback = TopK(k)
+        self.learning_rate = _read("learning_rate", learning_rate, Schedule(0.01, 2 / 3), 2 / 3, horizon)
+        self.exploration = _read("exploration", exploration, Schedule(0.1, 1 / 3), 1 / 3, horizon)
+        smoothing = read_schedule("epsilon", epsilon)
+        n_observed = self.surrogate.level if estimator == "paper" else k
+        self.params = topk.TopKParams(
+            surrogate=_KINDS[self.surrogate.name],
+            guess=self._guess(control_variate),
+            n_observed=int(n_observed or 0),
+            max_grade=float(self.max_grade),
+            radius=float(radius),
+            eta=self.learning_rate.scale,
+            eta_power=self.learning_rate.power,
+            gamma=self.exploration.scale,
+            gamma_power=self.exploration.power,
+            epsilon=smoothing.scale,
+            epsilon_power=smoothing.power,
+            epsilon_floor=min(float(epsilon_floor), smoothing.scale),
+        )
+        self.state = topk.TopKState(np.zeros(self.n_features), np.zeros(1, np.int64), np.zeros(2))
+
+    def _guess(self, control_variate: str | None) -> int:
+        if control_variate is None:
+            return topk.ZERO if self.surrogate.name == "squared" else topk.NO_GUESS  # erratum B6
+        if self.surrogate.name == "ranksvm":
+            raise ValueError(
+                f"control_variate needs a surrogate with one label at a time, got {control_variate!r} for ranksvm"
+            )
+        return _GUESSES[one_of("control_variate", control_variate, tuple(_GUESSES))]
+
+    def read_context(self, context: Any) -> tuple[int, Any]:
+        features = read_features(context, self.n_features)
+        return len(features), features
+
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        return np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64), sorting.scratch(n)
+
+    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+        return np.empty(n)
+
+    def blank_memo(self, n: int) -> Memo:
+        observed = self.params.n_observed
+        d = self.n_features
+        return np.zeros(3), np.zeros((observed, 4)), np.zeros((2, d)), np.zeros((observed, d))
+
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        _, features = self.read_context(context)
+        return np.argsort(-(features @ self.state.w), kind="stable")
+
+    def example_context(self, rng: np.random.Generator) -> Any:
+        return rng.random((int(rng.integers(1, 9)), self.n_features)) / self.n_features
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(n_features=3, surrogate="squared", learning_rate=(0.5, 2 / 3), exploration=(1.0, 1 / 3))
+        yield cls(n_features=9, surrogate="ranksvm", k=2, learning_rate=(0.5, 2 / 3), exploration=0.3)
+        yield cls(n_features=3, surrogate="kl", k=3, estimator="horvitz-thompson", exploration=0.5)
+        yield cls(
+            n_features=4,
+            surrogate="smooth_dcg",
+            epsilon=(1.0, 0.2),
+            exploration=(1.0, 1 / 3),
+            control_variate="mean",
+        )
+        yield cls(n_features=2, surrogate="ranksvm", k=4, estimator="horvitz-thompson", exploration=0.5)
+        yield cls(
+            n_features=1, surrogate="kl", control_variate="score", horizon=100, learning_rate="preprint"
+        )
+
+
+def _read(
+    name: str, given: ScheduleLike, camera_ready: Schedule, power: float, horizon: int | None
+) -> Schedule:
+    if not isinstance(given, str):
+        return read_schedule(name, given)
+    one_of(name, given, ("camera-ready", "preprint"))
+    if given == "camera-ready":
+        return camera_ready
+    if horizon is None:
+        raise ValueError(f"{name}='preprint' is a constant made from T: it needs a horizon, got None")
+    return Schedule(float(whole("horizon", horizon, at_least=1) ** -power))

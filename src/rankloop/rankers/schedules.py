@@ -1,0 +1,34 @@
+"""Step sizes and exploration rates as they fall with the rounds: scale * t**-power."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Schedule(NamedTuple):
+    """scale * t**-power at round t, counted from 1.
+
+    >>> Schedule(0.1, 1 / 3).at(8)
+    0.05
+    """
+
+    scale: float
+    power: float = 0.0
+
+    def at(self, t: int) -> float:
+        """The value at round t."""
+        return float(self.scale * t**-self.power)
+
+
+def read_schedule(name: str, given: float | tuple[float, float], *, positive: bool = True) -> Schedule:
+    """A number stays as it is; a pair is scale and power."""
+    scale, power = given if isinstance(given, tuple) else (given, 0.0)
+    if not (
+        np.isfinite(scale) and np.isfinite(power) and power >= 0 and (scale > 0 if positive else scale >= 0)
+    ):
+        raise ValueError(
+            f"{name} must be a positive number, or a pair (scale, power) for scale * t**-power, got {given!r}"
+        )
+    return Schedule(float(scale), float(power))
