@@ -15,6 +15,8 @@ Each takes a control variate `baseline` = R_hat, a guess of R that does not use 
     z = gradient(s, R_hat) + sum over the terms seen of (h(R) - h(R_hat)) / probability.
 
 The better the guess, the smaller the part that has to be estimated. It is unbiased for every guess, good or bad.
+No baseline stands for the paper's forms: none but for the squared loss, where the paper knows s and estimates R alone,
+which is the guess 0.
 """
 
 from __future__ import annotations
@@ -84,9 +86,8 @@ def horvitz_thompson(
 ) -> Floats:
     """Sum over the terms seen of h / pi, pi the probability that the items of the term are among the first k.
 
-    Without a baseline, level 1: the sum of h_i(R_i) / pi_i over the k items seen. Level 2: the sum of
-    (h_ij + h_ji) / pi_ij over the pairs seen. With h as here, this leaves nothing of the squared loss unestimated;
-    the paper's form of it is the baseline 0. Once the whole list is seen, z is the gradient itself.
+    Level 1: the sum of h_i(R_i) / pi_i over the k items seen. Level 2: the sum of (h_ij + h_ji) / pi_ij over the pairs
+    seen. Once the whole list is seen, z is the gradient itself.
 
     >>> from rankloop.surrogates import Squared
     >>> round_ = dict(s=[0.0, 0.0, 0.0], greedy=[0, 1, 2], gamma=0.5)
@@ -95,7 +96,7 @@ def horvitz_thompson(
     >>> horvitz_thompson(Squared(), shown=[2, 0, 1], labels=[1.0, 0.0], baseline=[0, 0, 1], **round_)
     array([ 0., 0., -2.])
     """
-    scores, items, seen, R_hat = _read(s, shown, labels, baseline)
+    scores, items, seen, R_hat = _read(s, shown, labels, _guess(surrogate, baseline))
     m, k = len(items), len(seen)
     if k == m:
         # Every pi is 1. This also takes care of lists too short to hold a single term, such as one item for RankSVM.
@@ -123,9 +124,8 @@ def paper(
 ) -> Floats:
     """The estimators printed in sections 4.1 and 4.1.1: the first `level` labels, further ones thrown away.
 
-    With only `level` labels the probability of having them among the first `level` is that of section 4.2, so
-    this is `horvitz_thompson` with k = level. For the squared loss the paper estimates R and knows s, which is the
-    baseline 0.
+    This is `horvitz_thompson` at k = level: the probability that just these items come first, in any order, is that of
+    section 4.2.
 
     >>> from rankloop.surrogates import Squared
     >>> paper(Squared(), s=[1.0, 0.0], shown=[0, 1], labels=[2.0], greedy=[0, 1], gamma=0.5)
@@ -138,7 +138,7 @@ def paper(
         labels=one_list("labels", labels)[: surrogate.level],
         greedy=greedy,
         gamma=gamma,
-        baseline=surrogate.printed_baseline if baseline is None else baseline,
+        baseline=baseline,
     )
 
 
@@ -210,7 +210,7 @@ def by_lemma1(
         shown=shown,
         labels=labels,
         probability=partial(ordered_probability, greedy=greedy, gamma=gamma),
-        baseline=baseline,
+        baseline=_guess(surrogate, baseline),
     )
 
 
@@ -231,6 +231,10 @@ def get(name: str) -> Estimator:
     if name not in _ESTIMATORS:
         raise ValueError(f"estimator {name!r} is not known; known are {', '.join(_ESTIMATORS)}")
     return _ESTIMATORS[name]
+
+
+def _guess(surrogate: Surrogate, baseline: ArrayLike | None) -> ArrayLike | None:
+    return surrogate.printed_baseline if baseline is None else baseline
 
 
 def _by_item(items: Ints, seen: Floats) -> Floats:

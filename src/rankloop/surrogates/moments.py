@@ -18,15 +18,16 @@ from rankloop.surrogates.estimators import get
 from rankloop.surrogates.kl import KL
 from rankloop.surrogates.propensities import Order
 from rankloop.surrogates.ranksvm import RankSVM
+from rankloop.surrogates.registry import require
 from rankloop.surrogates.smooth_dcg import SmoothDCG
 from rankloop.surrogates.squared import Squared
 from rankloop.surrogates.surrogate import Floats, Ints, Surrogate, one_list
 
 
 def expectation(estimate: Callable[[Ints], Floats | float], *, greedy: Order, gamma: float, k: int) -> Floats:
-    """E over the orders of Algorithm 1 of something that depends on the first k items only.
+    """E over the orders of Algorithm 1 of something that depends only on which k items come first.
 
-    Exact: m! / (m - k)! beginnings stand for the m! orders.
+    Exact: the C(m, k) sets of first items stand for the m! orders.
 
     >>> float(expectation(lambda shown: float(shown[0] == 2), greedy=[2, 0, 1], gamma=0.75, k=1))
     0.5
@@ -34,10 +35,9 @@ def expectation(estimate: Callable[[Ints], Floats | float], *, greedy: Order, ga
     best = np.asarray(greedy, dtype=np.int64)
     m, k = len(best), min(whole("k", k, at_least=1), len(best))
     total: Floats = np.asarray((1.0 - gamma) * estimate(best))
-    share = gamma * math.factorial(m - k) / math.factorial(m)
-    for beginning in itertools.permutations(range(m), k):
-        rest = [item for item in range(m) if item not in beginning]
-        total = total + share * estimate(np.array([*beginning, *rest]))
+    for first in itertools.combinations(range(m), k):
+        rest = [item for item in range(m) if item not in first]
+        total = total + gamma / math.comb(m, k) * estimate(np.array([*first, *rest]))
     return total
 
 
@@ -59,6 +59,8 @@ def second_moment(
     16.0
     """
     rows, relevance, z = np.asarray(X, dtype=np.float64), one_list("R", R), get(estimator)
+    if estimator == "paper":
+        k = min(k, require(surrogate, k).level or k)  # it throws further labels away
 
     def squared_length(shown: Ints) -> float:
         labels = relevance[shown[:k]]
@@ -74,7 +76,7 @@ def second_moment(
 def lemma5(
     surrogate: Surrogate, *, n_items: int, feature_bound: float, radius: float, max_grade: float
 ) -> float:
-    """C such that E||X^T z||^2 <= C / gamma for the paper's estimator, whatever the list.
+    """C such that E||X^T z||^2 <= C / gamma for the estimators without a baseline, whatever the list.
 
     The proof of Lemma 5, carried through. ||X^T z||_2 <= R_D ||z||_1 (Lemma 4); the sum over items of 1 / p(i) is at
     most m^2 / gamma, and over pairs of 1 / (p(i, j) + p(j, i)) at most (m(m - 1) / 2)^2 / gamma.
@@ -84,6 +86,9 @@ def lemma5(
     ranksvm: ||z||_1 <= 2 / (p(i, j) + p(j, i)), so C = m^2 (m - 1)^2 R_D^2.
     kl: ||z||_1 <= max(e^(R_D U), e^R_max) / p, so C = m^2 R_D^2 max(e^(2 R_D U), e^(2 R_max)) (erratum B14).
     smooth_dcg, not in the paper: ||z||_1 <= 2 q(1 - q) G_max / (epsilon p), so C = m^2 R_D^2 G_max^2 / (4 epsilon^2).
+
+    For Horvitz-Thompson the same C holds at every k: by Cauchy-Schwarz (sum over k items of 1 / pi)^2 is at most k
+    times the sum of 1 / pi^2, whose mean is at most k m (m / (gamma k)) = m^2 / gamma; and likewise for pairs.
 
     Notation: m = n_items, R_D = feature_bound, U = radius, R_max = max_grade.
     """

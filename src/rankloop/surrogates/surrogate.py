@@ -30,8 +30,8 @@ class Surrogate(abc.ABC):
     reason : why the level is what it is.
     convex : convex in s for every R.
     is_gain : larger is better, so climb the gradient instead of descending it (erratum B3).
-    printed_baseline : the R_hat for which the control variate is the estimator printed in the paper; None where
-        the paper uses none. See `estimators`.
+    printed_baseline : the guess R_hat that makes an estimate the one printed in the paper; None where that has none.
+        See `estimators`.
     """
 
     name: ClassVar[str]
