@@ -1,8 +1,24 @@
-"""Real people's ratings, read into frozen datasets; and a generator for those who have none."""
+"""Real queries and real people's ratings, read into frozen datasets; and generators for those who have none."""
 
+from rankloop.data.dataset import Dataset
 from rankloop.data.folder import DataMissing, find, folder
+from rankloop.data.letor import read_letor
+from rankloop.data.presets import PRESETS, Preset
 from rankloop.data.ratings import Ratings
 from rankloop.data.reading import read_ratings
 from rankloop.data.synthetic import synthetic_ratings
+from rankloop.data.synthetic_letor import synthetic_letor
 
-__all__ = ["DataMissing", "Ratings", "find", "folder", "read_ratings", "synthetic_ratings"]
+__all__ = [
+    "PRESETS",
+    "DataMissing",
+    "Dataset",
+    "Preset",
+    "Ratings",
+    "find",
+    "folder",
+    "read_letor",
+    "read_ratings",
+    "synthetic_letor",
+    "synthetic_ratings",
+]

@@ -1,0 +1,69 @@
+"""Made-up queries: as they were ordered, and learnable."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rankloop import data
+
+
+def test_same_seed_same_queries() -> None:
+    one, other = (data.synthetic_letor(n_queries=30, n_features=5, seed=3) for _ in range(2))
+    np.testing.assert_array_equal(one.features, other.features)
+    np.testing.assert_array_equal(one.relevance, other.relevance)
+    assert not np.array_equal(one.offsets, data.synthetic_letor(n_queries=30, n_features=5, seed=4).offsets)
+
+
+@pytest.mark.parametrize("max_grade", [1, 2, 4])
+def test_shares_of_grades_and_lengths(max_grade: int) -> None:
+    made = data.synthetic_letor(n_queries=500, n_features=8, seed=0, list_length=(3, 30), max_grade=max_grade)
+    assert (made.lengths.min(), made.lengths.max()) == (3, 30)
+    assert made.max_grade == made.relevance.max() == max_grade
+    shares = [np.mean(made.relevance >= grade) for grade in range(1, max_grade + 1)]
+    np.testing.assert_allclose(shares, 0.4 ** np.arange(1, max_grade + 1), atol=0.002)
+    hopeless = np.maximum.reduceat(made.relevance, made.offsets[:-1]) == 0
+    assert 0 < hopeless.sum() < 100
+    norms = np.linalg.norm(made.features, axis=1)
+    assert 0.999 < norms.max() <= 1
+
+
+def test_without_noise_one_weight_vector_orders_every_query() -> None:
+    made = data.synthetic_letor(n_queries=200, n_features=6, seed=5, noise=0.0)
+    # The first draws are lengths and features, then come the weights.
+    rng = np.random.default_rng(5)
+    lengths = rng.integers(5, 40, size=200, endpoint=True)
+    rng.normal(size=(lengths.sum(), 6))
+    weights = rng.normal(size=6)
+    for i in range(made.n_queries):
+        features, relevance = made.query(i)
+        assert (np.diff(relevance[np.argsort(features @ weights)]) >= 0).all()
+
+
+def test_noise_makes_it_harder() -> None:
+    def fit(noise: float) -> float:
+        made = data.synthetic_letor(n_queries=300, n_features=6, seed=7, noise=noise)
+        _, residual, *_ = np.linalg.lstsq(made.features, made.relevance - made.relevance.mean(), rcond=None)
+        return float(residual[0]) / float(made.relevance.var() * made.n_documents)
+
+    assert fit(0.0) < fit(1.0) < fit(10.0) < 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_queries": 0}, "n_queries must be at least 1, got 0"),
+        ({"n_features": 0}, "n_features must be at least 1, got 0"),
+        ({"max_grade": 0}, "max_grade must be at least 1, got 0"),
+        (
+            {"list_length": (0, 3)},
+            r"list_length must be two lengths in rising order, at least 1, got \(0, 3\)",
+        ),
+        ({"list_length": (5, 3)}, "list_length must be two lengths in rising order"),
+        ({"noise": -1.0}, "noise must be finite and not negative, got -1"),
+        ({"noise": np.nan}, "noise must be finite and not negative, got nan"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        data.synthetic_letor(**{"n_queries": 2, "n_features": 2, "seed": 0, **changes})
