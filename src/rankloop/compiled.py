@@ -6,7 +6,8 @@ by one, and `simulation.play` hands the same kernels to the compiled loop, so bo
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,36 @@ from numpy.typing import NDArray
 from rankloop.base import (
     Array,
     Environment,
-    EnvironmentKernels,
     Memo,
     Ranker,
-    RankerKernels,
     Ranking,
     draw_key,
 )
+
+
+class RankerKernels(NamedTuple):
+    """The two halves of a compiled ranker.
+
+    rank(params, state, context, key, scratch, items, propensities, memo) -> explored
+    learn(params, state, scratch, items, propensities, memo, feedback)
+    """
+
+    rank: Callable[..., bool]
+    learn: Callable[..., None]
+
+
+class EnvironmentKernels(NamedTuple):
+    """The four answers of a compiled environment.
+
+    arrive(params, state, key) -> context; respond(params, state, items, key, revealed)
+    value(params, state, items) -> float; hindsight(params, state) -> float
+    """
+
+    arrive: Callable[..., Any]
+    respond: Callable[..., None]
+    value: Callable[..., float]
+    hindsight: Callable[..., float]
+
 
 Ticket = tuple[NDArray[np.int64], NDArray[np.float64], Memo]
 
@@ -75,9 +99,14 @@ class CompiledRanker(Ranker):
         if len(ranking.memo) != len(memo):
             raise ValueError(f"ranking.memo must have {len(memo)} parts, got {len(ranking.memo)}")
         check_items(ranking.items, self.n_items)
+        self.check_ticket(ranking)
         self.kernels.learn(
             self.params, self.state, self.scratch(), ranking.items, given[1], ranking.memo, revealed
         )
+
+    def check_ticket(self, ranking: Ranking) -> None:
+        """ValueError where arrays of the right shape hold what no ticket of this ranker could hold."""
+        return
 
 
 class CompiledEnvironment(Environment):
@@ -110,7 +139,9 @@ class CompiledEnvironment(Environment):
 
 
 def check_items(items: NDArray[np.int64], n_items: int) -> None:
-    """ValueError unless `items` are different items out of `n_items`."""
+    """ValueError unless `items` are all of `n_items` items, each once."""
+    if items.shape != (n_items,) or items.dtype != np.int64:
+        raise ValueError(f"items must be int64({n_items},), got {items.dtype}{items.shape}")
     if items.min() < 0 or items.max() >= n_items:
         raise ValueError(f"items must be in 0..{n_items - 1}, got {items}")
     seen = np.zeros(n_items, np.bool_)
