@@ -38,6 +38,9 @@ class EpsilonGreedy(Ranker):
         self.state.total[ranking.items[0]] += relevance
         self.state.times[ranking.items[0]] += 1
 
+    def current(self, context: Any = None) -> np.ndarray:
+        return np.argsort(-(self.state.total + 1) / (self.state.times + 2), kind="stable")
+
     @classmethod
     def examples(cls) -> Iterator[Self]:
         yield cls(n_items=4)

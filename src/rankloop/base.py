@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import abc
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,14 @@ class Ranking:
     def load(cls, saved: Mapping[str, Array]) -> Ranking:
         """The ticket that `save` wrote."""
         n_parts = sum(name.startswith("memo.") for name in saved)
+        for name in ("items", "explored", *(f"memo.{i}" for i in range(n_parts))):
+            if name not in saved:
+                raise ValueError(f"saved ticket has no {name!r}, only {sorted(saved)}")
+        items = numbers("items", saved["items"])
+        if items.ndim != 1 or (items != np.floor(items)).any():
+            raise ValueError(f"items must be a list of item numbers, got {saved['items']!r}")
         return cls(
-            items=np.asarray(saved["items"], dtype=np.int64),
+            items=items.astype(np.int64),
             propensities=np.asarray(saved["propensities"], np.float64) if "propensities" in saved else None,
             memo=tuple(np.asarray(saved[f"memo.{i}"]) for i in range(n_parts)),
             explored=bool(saved["explored"]),
@@ -75,15 +81,15 @@ class Feedback(abc.ABC):
 
     def check(self, revealed: Array, n_positions: int) -> NDArray[np.float64]:
         """`revealed` as numbers, one for each revealed position; ValueError if it is anything else."""
-        numbers = np.asarray(revealed, dtype=np.float64)
+        given = numbers("feedback", revealed)
         expected = self.length(n_positions)
-        if numbers.shape != (expected,):
+        if given.shape != (expected,):
             raise ValueError(
-                f"feedback has shape {numbers.shape}, {self} of {n_positions} positions needs ({expected},)"
+                f"feedback has shape {given.shape}, {self} of {n_positions} positions needs ({expected},)"
             )
-        if not np.isfinite(numbers).all() or (numbers < 0).any():
-            raise ValueError(f"feedback must be finite and not negative, got {numbers}")
-        return numbers
+        if not np.isfinite(given).all() or (given < 0).any():
+            raise ValueError(f"feedback must be finite and not negative, got {given}")
+        return given
 
 
 class Ranker(abc.ABC):
@@ -122,8 +128,15 @@ class Ranker(abc.ABC):
                     f"saved state {name!r} is {np.asarray(saved[name]).dtype}{np.shape(saved[name])}, "
                     f"this {type(self).__name__} holds {value.dtype}{value.shape}: built with other arguments?"
                 )
+            if not np.isfinite(saved[name]).all():
+                raise ValueError(f"saved state {name!r} must be finite, got {saved[name]}")
+        self.check_state(saved)
         for name, value in fields.items():
             value[...] = saved[name]
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        """ValueError where arrays of the right shape hold what no state of this ranker could hold."""
+        return
 
     @classmethod
     @abc.abstractmethod
@@ -168,7 +181,11 @@ class Environment(abc.ABC):
 
     @abc.abstractmethod
     def hindsight(self) -> float:
-        """Total value of the best fixed ranking over the users who have arrived; NaN where it cannot be had."""
+        """Total value of the best fixed ranking over the users since `start_counting`; NaN where it cannot be had."""
+
+    @abc.abstractmethod
+    def start_counting(self) -> None:
+        """From here on `hindsight` counts. Whoever comes next stays the same."""
 
     @abc.abstractmethod
     def restart(self) -> None:
@@ -180,39 +197,14 @@ class Environment(abc.ABC):
         """A few small environments of this class, fresh, for the checks."""
 
 
-class RankerKernels(NamedTuple):
-    """The two halves of a compiled ranker.
-
-    rank(params, state, context, key, scratch, items, propensities, memo) -> explored
-    learn(params, state, context, scratch, items, propensities, memo, feedback)
-
-    Buffers may be longer than a list: of n items, the first n entries count.
-    """
-
-    rank: Callable[..., bool]
-    learn: Callable[..., None]
-
-
-class EnvironmentKernels(NamedTuple):
-    """The four answers of a compiled environment.
-
-    arrive(params, state, key) -> context; respond(params, state, items, key, revealed)
-    value(params, state, items) -> float; hindsight(params, state) -> float
-    """
-
-    arrive: Callable[..., Any]
-    respond: Callable[..., None]
-    value: Callable[..., float]
-    hindsight: Callable[..., float]
-
-
 def whole(name: str, value: Any, *, at_least: int) -> int:
     """`value` as an int, or a ValueError that names the argument."""
     try:
-        number = operator.index(value) if not isinstance(value, float) else int(value)
+        number = int(value) if isinstance(value, float) else operator.index(value)
+        exact = bool(number == value) and not isinstance(value, bool)
     except (TypeError, ValueError, OverflowError):
-        number = at_least - 1
-    if isinstance(value, bool) or number != value or number < at_least:
+        exact = False
+    if not exact or number < at_least:
         raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
     return number
 
@@ -222,3 +214,14 @@ def one_of(name: str, value: str, known: tuple[str, ...]) -> str:
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
     return value
+
+
+def numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """`values` as an array of numbers, or a ValueError that names the argument."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        array = np.asarray(None)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be numbers, got {values!r}")
+    return array.astype(np.float64, copy=False)

@@ -6,7 +6,8 @@ by one, and `simulation.play` hands the same kernels to the compiled loop, so bo
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,38 @@ from numpy.typing import NDArray
 from rankloop.base import (
     Array,
     Environment,
-    EnvironmentKernels,
     Memo,
     Ranker,
-    RankerKernels,
     Ranking,
     draw_key,
 )
+
+
+class RankerKernels(NamedTuple):
+    """The two halves of a compiled ranker.
+
+    rank(params, state, context, key, scratch, items, propensities, memo) -> explored
+    learn(params, state, context, scratch, items, propensities, memo, feedback)
+
+    Buffers may be longer than a list: of n items, the first n entries count.
+    """
+
+    rank: Callable[..., bool]
+    learn: Callable[..., None]
+
+
+class EnvironmentKernels(NamedTuple):
+    """The four answers of a compiled environment.
+
+    arrive(params, state, key) -> context; respond(params, state, items, key, revealed)
+    value(params, state, items) -> float; hindsight(params, state) -> float
+    """
+
+    arrive: Callable[..., Any]
+    respond: Callable[..., None]
+    value: Callable[..., float]
+    hindsight: Callable[..., float]
+
 
 Ticket = tuple[NDArray[np.int64], NDArray[np.float64], Memo]
 
@@ -74,7 +100,9 @@ class CompiledRanker(Ranker):
         request = None
         if self.keeps_context:
             if not ranking.memo:
-                raise ValueError("ranking.memo must end with the request, got nothing: a ticket of another ranker?")
+                raise ValueError(
+                    "ranking.memo must end with the request, got nothing: a ticket of another ranker?"
+                )
             size, request = self.read_context(ranking.memo[-1])
             if size != n:
                 raise ValueError(f"ranking.memo must end with a request for {n} items, got one for {size}")
@@ -94,9 +122,14 @@ class CompiledRanker(Ranker):
         if len(ranking.memo) != len(memo):
             raise ValueError(f"ranking.memo must have {len(memo)} parts, got {len(ranking.memo)}")
         check_items(ranking.items, n)
+        self.check_ticket(ranking)
         self.kernels.learn(
             self.params, self.state, request, self.scratch(n), ranking.items, given[1], ranking.memo, revealed
         )
+
+    def check_ticket(self, ranking: Ranking) -> None:
+        """ValueError where arrays of the right shape hold what no ticket of this ranker could hold."""
+        return
 
 
 class CompiledEnvironment(Environment):
@@ -135,22 +168,28 @@ class CompiledEnvironment(Environment):
 def read_features(context: Any, n_features: int | None = None) -> NDArray[Any]:
     """The request as rows of features, one an item; ValueError if it is anything else."""
     features = np.asarray(context)
+    if features.dtype.kind not in "biuf":
+        raise ValueError(f"context must be numbers, items x features, got {context!r}")
     if features.ndim != 2 or 0 in features.shape or n_features not in (features.shape[1], None):
         wanted = "any" if n_features is None else str(n_features)
-        raise ValueError(f"context must be items x features ({wanted} of them), at least one of each, got shape {features.shape}")
+        raise ValueError(
+            f"context must be items x features ({wanted} of them), at least one of each, got shape {features.shape}"
+        )
     if features.dtype not in (np.float32, np.float64):
         features = features.astype(np.float64)
     features = np.ascontiguousarray(features)
     if not np.isfinite(features).all():
         row, column = np.argwhere(~np.isfinite(features))[0]
-        raise ValueError(f"context must be finite, got {features[row, column]} at item {row}, feature {column}")
+        raise ValueError(
+            f"context must be finite, got {features[row, column]} at item {row}, feature {column}"
+        )
     return features
 
 
 def check_items(items: NDArray[np.int64], n_items: int) -> None:
     """ValueError unless `items` are all of `n_items` items, each once."""
-    if len(items) != n_items:
-        raise ValueError(f"items must be {n_items}, got {len(items)}")
+    if items.shape != (n_items,) or items.dtype != np.int64:
+        raise ValueError(f"items must be int64({n_items},), got {items.dtype}{items.shape}")
     if items.min() < 0 or items.max() >= n_items:
         raise ValueError(f"items must be in 0..{n_items - 1}, got {items}")
     seen = np.zeros(n_items, np.bool_)

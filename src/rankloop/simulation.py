@@ -109,6 +109,7 @@ def play(
     both_compiled = isinstance(ranker, CompiledRanker) and isinstance(environment, CompiledEnvironment)
     if fused and not both_compiled:
         raise ValueError("fused=True needs a ranker and an environment that are made of kernels")
+    environment.start_counting()
     record = np.unique(np.linspace(0, rounds, min(points, rounds) + 1).round().astype(np.int64))[1:]
     streams = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2)]
     run: _Run = (

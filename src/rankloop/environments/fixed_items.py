@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankloop import measures
-from rankloop.base import EnvironmentKernels, Ranking
-from rankloop.compiled import CompiledEnvironment
+from rankloop.base import Ranking
+from rankloop.compiled import CompiledEnvironment, EnvironmentKernels
 from rankloop.environments.users import (
     Independent,
     Listed,
@@ -65,18 +65,23 @@ class FixedItems(CompiledEnvironment):
             self.users = Listed(relevance_matrix("relevance", relevance), None)
         scored = measures.get(measure)
         grade = self.users.max_grade
-        if scored.binary and grade > 1:
+        binary = self.users.is_binary
+        if scored.binary and not binary:
             raise ValueError(
                 f"measure {scored.name!r} takes relevance 0 or 1, the users give grades up to {grade}"
             )
         if scored.family == "err":
             scored = scored.graded(max(grade, scored.max_grade or 1))
+        elif scored.max_grade is not None and grade > scored.max_grade:
+            raise ValueError(
+                f"measure {scored.name!r} takes relevance up to {scored.max_grade}, users give up to {grade}"
+            )
         self.scored = scored
         self.measure = scored.name
         self.is_loss = scored.is_loss
         self.max_grade = grade
         self.n_items = self.n_positions = self.users.n_items
-        separable = scored.separable and not (scored.family == "pairwise_loss" and grade > 1)
+        separable = scored.separable and (binary or scored.family != "pairwise_loss")
         self._separable = separable
         users: Any
         if isinstance(self.users, Independent):
@@ -113,7 +118,9 @@ class FixedItems(CompiledEnvironment):
         m, grade = self.n_items, self.users.max_grade
         table = self._table()
         cutoff = m if self.scored.cutoff is None else min(self.scored.cutoff, m)
-        self.params = kernels.TabledParams(users, _TABLED[self.scored.family], cutoff, grade, table)
+        self.params = kernels.TabledParams(
+            users, _TABLED[self.scored.family], cutoff, grade, self.scored.max_grade or grade, table
+        )
         self.state = kernels.TabledState(np.zeros(1, np.int64), np.zeros(m), np.zeros(table.shape[1]))
         self.kernels = EnvironmentKernels(
             arrive, kernels.respond, kernels.value_tabled, kernels.hindsight_tabled
@@ -127,6 +134,11 @@ class FixedItems(CompiledEnvironment):
         orders = np.array(list(permutations(range(m))))
         outcomes = np.array(list(product(range(grade + 1), repeat=m)))
         return np.asarray(self.scored(orders[:, None, :], outcomes[None, :, :]), dtype=np.float64)
+
+    def start_counting(self) -> None:
+        counted = ("total_gain", "total_offset") if self._separable else ("counts",)
+        for name in counted:
+            getattr(self.state, name)[...] = 0
 
     @property
     def remaining(self) -> int | None:

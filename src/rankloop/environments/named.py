@@ -16,22 +16,22 @@ class _Named(NamedTuple):
     """What `rankloop list` says of an environment, and how to make its users of so many items."""
 
     description: str
-    users: Callable[[int], users.Users]
+    users: Callable[[int | None], users.Users]
 
 
-def _falling(n_items: int) -> users.Users:
-    return users.bernoulli(np.linspace(0.9, 0.1, n_items))
+def _falling(n_items: int | None) -> users.Users:
+    return users.bernoulli(np.linspace(0.9, 0.1, n_items or 10))
 
 
-def _switching(n_items: int) -> users.Users:
-    chances = np.linspace(0.9, 0.1, n_items)
+def _switching(n_items: int | None) -> users.Users:
+    chances = np.linspace(0.9, 0.1, n_items or 10)
     return users.switching([chances, chances[::-1]], period=1000)
 
 
 _ENVIRONMENTS = {
     "noisy-halves": _Named(
         "half of the items is relevant, users differ a little (2015, section 10)",
-        lambda n_items: users.noisy_halves(n_items=n_items),
+        lambda n_items: users.noisy_halves(n_items=n_items or 10),
     ),
     "bernoulli": _Named("independent items, relevant with probability 0.9 down to 0.1", _falling),
     "switching": _Named("as bernoulli, but the order of the items turns over every 1,000 rounds", _switching),
@@ -55,8 +55,8 @@ def names() -> dict[str, str]:
     return {name: entry.description for name, entry in _ENVIRONMENTS.items()}
 
 
-def named(name: str, *, n_items: int = 10, measure: str = "dcg") -> FixedItems:
-    """The environment called `name`.
+def named(name: str, *, n_items: int | None = None, measure: str = "dcg") -> FixedItems:
+    """The environment called `name`, with ten items unless told otherwise; an adversary, with as few as it needs.
 
     >>> named("noisy-halves", n_items=4, measure="ndcg").n_items
     4

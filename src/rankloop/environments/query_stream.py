@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop import measures
-from rankloop.base import EnvironmentKernels, Ranking, one_of
-from rankloop.compiled import CompiledEnvironment
+from rankloop.base import Ranking, one_of
+from rankloop.compiled import CompiledEnvironment, EnvironmentKernels
 from rankloop.kernels import query_stream as kernels
 from rankloop.measures import Measure
 
@@ -109,6 +109,9 @@ class QueryStream(CompiledEnvironment):
                 query_offset[query] = self.scored.offset(labels)
             best[query] = self.scored(np.argsort(-labels, kind="stable"), labels)
         return gains, query_offset, best
+
+    def start_counting(self) -> None:
+        self.state.total_best[...] = 0
 
     @property
     def list_length(self) -> int:

@@ -9,7 +9,7 @@ from math import erfc, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.base import whole
+from rankloop.base import numbers, whole
 
 Floats = NDArray[np.float64]
 
@@ -77,24 +77,29 @@ def noisy_halves(*, n_items: int = 10, noise: float = 0.25) -> Independent:
     array([[[0.841, 0.841, 0.159, 0.159]]])
     """
     n_items = whole("n_items", n_items, at_least=1)
-    if not (np.isfinite(noise) and noise >= 0):
+    if not np.isfinite(numbers("noise", noise)) or noise < 0:
         raise ValueError(f"noise must be finite and not negative, got {noise!r}")
     flip = 0.5 * erfc(0.5 / noise / sqrt(2)) if noise > 0 else 0.0
     return bernoulli(np.where(np.arange(n_items) < (n_items + 1) // 2, 1 - flip, flip))
 
 
-def switching(phases: Sequence[ArrayLike], *, period: int) -> Independent:
-    """An oblivious adversary: Bernoulli users whose probabilities change to the next phase every `period` rounds.
+def switching(phases: Sequence[ArrayLike | Independent], *, period: int) -> Independent:
+    """An oblivious adversary: the users of the next phase come every `period` rounds.
+
+    A phase is a vector of probabilities, for Bernoulli users, or users that grade items independently.
 
     >>> switching([[0.9, 0.1], [0.1, 0.9]], period=1000).tails.shape
     (2, 1, 2)
     """
     if len(phases) == 0:
         raise ValueError("phases must name at least one vector of probabilities, got none")
-    chances = [_chances(f"phases[{i}]", phase) for i, phase in enumerate(phases)]
-    if len({len(phase) for phase in chances}) > 1:
-        raise ValueError(f"phases must be of one length, got {[len(phase) for phase in chances]}")
-    return Independent(np.stack(chances)[:, None, :], whole("period", period, at_least=1))
+    tails = [
+        phase.tails[0] if isinstance(phase, Independent) else _chances(f"phases[{i}]", phase)[None]
+        for i, phase in enumerate(phases)
+    ]
+    if len({tail.shape for tail in tails}) > 1:
+        raise ValueError(f"phases must agree in items and grades, got {[tail.shape[::-1] for tail in tails]}")
+    return Independent(np.stack(tails), whole("period", period, at_least=1))
 
 
 def graded(probabilities: ArrayLike) -> Independent:
@@ -104,7 +109,7 @@ def graded(probabilities: ArrayLike) -> Independent:
     array([[[0.8, 0.2],
             [0.5, 0.1]]])
     """
-    table = np.asarray(probabilities, dtype=np.float64)
+    table = numbers("probabilities", probabilities)
     if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
         raise ValueError(
             f"probabilities must be items x grades with at least two grades, got shape {table.shape}"
@@ -128,7 +133,7 @@ def listed(vectors: ArrayLike, *, weights: ArrayLike | None = None, in_order: bo
         if weights is not None:
             raise ValueError("weights have no meaning with in_order=True")
         return Listed(rows, None)
-    shares = np.full(len(rows), 1 / len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
+    shares = np.full(len(rows), 1 / len(rows)) if weights is None else numbers("weights", weights)
     if shares.shape != (len(rows),):
         raise ValueError(f"weights must be one for each of the {len(rows)} vectors, got shape {shares.shape}")
     if not (np.isfinite(shares).all() and (shares >= 0).all() and shares.sum() > 0):
@@ -138,7 +143,12 @@ def listed(vectors: ArrayLike, *, weights: ArrayLike | None = None, in_order: bo
 
 def relevance_matrix(name: str, values: ArrayLike) -> NDArray[np.int8] | Floats:
     """`values` as a checked users x items matrix, one byte an entry where the grades allow."""
-    matrix = np.asarray(values)
+    try:
+        matrix = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must be a users x items matrix, got rows of different length") from None
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be numbers, got {matrix.dtype}")
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(
             f"{name} must be a users x items matrix with at least one of each, got shape {matrix.shape}"
@@ -152,12 +162,12 @@ def relevance_matrix(name: str, values: ArrayLike) -> NDArray[np.int8] | Floats:
         raise ValueError(f"{name} must be at most 1000, got {matrix.max()}")
     whole_grades = matrix.dtype.kind in "bui" or bool((matrix == np.floor(matrix)).all())
     if whole_grades and matrix.max() <= 127:
-        return np.ascontiguousarray(matrix, dtype=np.int8)
-    return np.ascontiguousarray(matrix, dtype=np.float64)
+        return np.array(matrix, dtype=np.int8, order="C")  # a copy: users do not change
+    return np.array(matrix, dtype=np.float64, order="C")
 
 
 def _chances(name: str, values: ArrayLike) -> Floats:
-    chances = np.asarray(values, dtype=np.float64)
+    chances = numbers(name, values)
     if chances.ndim != 1 or len(chances) == 0:
         raise ValueError(f"{name} must be one probability for each item, got shape {chances.shape}")
     if not ((chances >= 0) & (chances <= 1)).all():

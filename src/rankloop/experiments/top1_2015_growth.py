@@ -63,7 +63,7 @@ def _job(measure: str, learner: str, horizons: Sequence[int], seed: int) -> Job:
 def run(job: Job) -> pl.DataFrame:
     """Regret at each horizon, with the bound where there is one; in hard worlds, both of them."""
     measure, learner = cast(str, job.settings["measure"]), cast(str, job.settings["learner"])
-    rows: list[tuple[str, str, int, int, float, float | None]] = []
+    rows: list[tuple[str, str, int | None, int, float, float | None]] = []
     for horizon in cast(list[int], job.settings["horizons"]):
         if measure in HOPELESS:
             for world in (0, 1):
@@ -75,7 +75,7 @@ def run(job: Job) -> pl.DataFrame:
             ranker = make_learner(learner, n_items=N_ITEMS, horizon=horizon, measure=measure)
             people = FixedItems(users.noisy_halves(n_items=N_ITEMS, noise=NOISE), measure=measure)
             trace = play(ranker, people, rounds=horizon, seed=job.seed, points=1, progress=False)
-            rows.append((measure, learner, 0, horizon, trace.total_regret, bound_of(ranker)))
+            rows.append((measure, learner, None, horizon, trace.total_regret, bound_of(ranker)))
     columns = {
         "measure": pl.String,
         "learner": pl.String,
@@ -88,7 +88,7 @@ def run(job: Job) -> pl.DataFrame:
 
 
 def growth(results: pl.DataFrame, *, measure: str, learner: str) -> pl.DataFrame:
-    """By horizon: regret (mean, standard error, lowest and highest run) and bound. A run is averaged over its worlds."""
+    """By horizon: regret (mean, standard error, lowest and highest run) and bound. A run is a mean over its worlds."""
     runs = (
         results.filter((pl.col("measure") == measure) & (pl.col("learner") == learner))
         .group_by("horizon", "seed")

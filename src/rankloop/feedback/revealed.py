@@ -23,7 +23,7 @@ class TopK(Feedback):
     kind: ClassVar[str] = "relevance"
 
     def __post_init__(self) -> None:
-        whole("k", self.k, at_least=1)
+        object.__setattr__(self, "k", whole("k", self.k, at_least=1))
 
     def length(self, n_positions: int) -> int:
         return min(self.k, n_positions)

@@ -58,7 +58,8 @@ class TabledParams(NamedTuple):
     users: Any
     measure: int
     cutoff: int
-    max_grade: int
+    max_grade: int  # of the users
+    scale: int  # the highest grade that the measure knows
     table: NDArray[np.float64]
 
 
@@ -160,7 +161,7 @@ def value_tabled(params: Any, state: Any, items: Any) -> float:
     if params.measure == AVERAGE_PRECISION:
         return average_precision(items, state.relevance, params.cutoff)
     if params.measure == ERR:
-        return err(items, state.relevance, params.cutoff, params.max_grade)
+        return err(items, state.relevance, params.cutoff, params.scale)
     return pairwise_loss(items, state.relevance)
 
 

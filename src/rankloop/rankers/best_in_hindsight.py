@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankloop import measures
+from rankloop.base import numbers
 from rankloop.measures import Measure
 from rankloop.rankers.fixed import Fixed
 
@@ -29,7 +30,7 @@ class BestInHindsight(Fixed):
 
     def __init__(self, *, relevance: ArrayLike, measure: str | Measure = "dcg") -> None:
         scored = measures.get(measure)
-        matrix = np.asarray(relevance, dtype=np.float64)
+        matrix = numbers("relevance", relevance)
         if matrix.ndim != 2 or 0 in matrix.shape:
             raise ValueError(
                 f"relevance must be a users x items matrix with at least one of each, got shape {matrix.shape}"

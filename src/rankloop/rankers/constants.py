@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from rankloop import measures
-from rankloop.base import whole
+from rankloop.base import numbers, whole
 from rankloop.measures import Measure
+from rankloop.measures.measure import HIGHEST_GRADE
 
 _LEARNABLE = ("sum_loss", "pairwise_loss", "dcg", "precision")
 _PROVED_HOPELESS = ("ndcg", "average_precision", "auc")
@@ -26,11 +29,14 @@ def learnable(measure: str | Measure, *, max_grade: int) -> Learnable:
     scored = measures.get(measure)
     n = whole("max_grade", max_grade, at_least=1)
     if scored.family not in _LEARNABLE:
-        proof = " (2015, Theorem 12)" if scored.family in _PROVED_HOPELESS else ""
+        why = "2015, Theorem 12" if scored.family in _PROVED_HOPELESS else "it is not f(order) . g(relevance)"
         raise ValueError(
-            f"measure {scored.name!r} is not f(order) . g(relevance of each item), so the relevance of single items "
-            f"does not tell enough{proof}: choose {', '.join(_LEARNABLE)}"
+            f"measure {scored.name!r} cannot be learnt from the relevance of single items ({why}): "
+            f"choose {', '.join(_LEARNABLE)}"
         )
+    scored.discount(1)  # refuses precision without a cut-off
+    if n > HIGHEST_GRADE:
+        raise ValueError(f"max_grade must be at most {HIGHEST_GRADE}, got {max_grade}")
     if scored.family == "pairwise_loss":
         if n > 1:
             raise ValueError(
@@ -50,3 +56,11 @@ def constants_of(learnable: Learnable, n_items: int) -> tuple[float, float, floa
     """
     D = float(learnable.measure.discount(n_items).sum())
     return D, D * learnable.largest_gain, n_items * learnable.largest_gain
+
+
+def read_epsilon(epsilon: float) -> float:
+    """1/epsilon, how far the perturbation reaches; ValueError where that is no number."""
+    given = float(numbers("epsilon", epsilon))
+    if not (np.isfinite(given) and given > 1e-300):
+        raise ValueError(f"epsilon must be finite and positive, got {epsilon!r}")
+    return 1 / given

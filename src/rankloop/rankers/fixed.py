@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.base import RankerKernels
-from rankloop.compiled import CompiledRanker, check_items
+from rankloop.compiled import CompiledRanker, RankerKernels, check_items
 from rankloop.feedback import Nothing
 from rankloop.kernels import reference
 
@@ -30,11 +29,14 @@ class Fixed(CompiledRanker):
     kernels = RankerKernels(reference.rank_fixed, reference.learn_nothing)
 
     def __init__(self, *, order: ArrayLike) -> None:
-        items = np.array(order)
+        try:
+            items = np.array(order)
+        except ValueError:
+            raise ValueError(f"order must list every item once, got {order!r}") from None
         if items.ndim != 1 or len(items) == 0 or items.dtype.kind not in "iu":
             raise ValueError(f"order must list every item once, got {order!r}")
         try:
-            check_items(items, len(items))
+            check_items(items.astype(np.int64), len(items))
         except ValueError as error:
             raise ValueError(f"order must list every item once: {error}") from None
         self.n_items = self.n_positions = len(items)

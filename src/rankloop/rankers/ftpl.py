@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import RankerKernels, whole
-from rankloop.compiled import CompiledRanker
+from rankloop.base import whole
+from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import ftpl, sorting
 from rankloop.measures import Measure
-from rankloop.rankers.constants import constants_of, learnable
+from rankloop.rankers.constants import constants_of, learnable, read_epsilon
 
 
 class FTPL(CompiledRanker):
@@ -66,14 +66,14 @@ class FTPL(CompiledRanker):
         self.learnable = learnable(measure, max_grade=max_grade)
         self.max_grade = max_grade
         self.horizon = None if horizon is None else whole("horizon", horizon, at_least=1)
+        if self.horizon is not None and self.horizon >= 1 << 62:
+            raise ValueError(f"horizon must be below 2**62, got {horizon}")
         self.feedback = FullRelevance()
         reach = self.learnable.largest_gain * float(np.sqrt(self.n_items))
         if epsilon is not None:
             if self.horizon is None:
                 raise ValueError("epsilon needs a horizon, got horizon=None")
-            if not (np.isfinite(epsilon) and epsilon > 0):
-                raise ValueError(f"epsilon must be finite and positive, got {epsilon!r}")
-            reach = 1 / epsilon / float(np.sqrt(self.horizon))
+            reach = read_epsilon(epsilon) / float(np.sqrt(self.horizon))
         self.params = ftpl.FTPLParams(reach, self.horizon or 0, self.learnable.exponential)
         self.state = ftpl.FTPLState(np.zeros(1, np.int64), np.zeros(self.n_items))
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import RankerKernels, whole
-from rankloop.compiled import CompiledRanker, read_features
+from rankloop.base import whole
+from rankloop.compiled import CompiledRanker, RankerKernels, read_features
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import full_information, sorting
 from rankloop.rankers.schedules import read_schedule

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import Memo, RankerKernels, one_of, whole
-from rankloop.compiled import CompiledRanker
+from rankloop.base import Array, Memo, Ranking, one_of, whole
+from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels import sorting, top1
 from rankloop.measures import Measure
-from rankloop.rankers.constants import constants_of, learnable
+from rankloop.rankers.constants import constants_of, learnable, read_epsilon
 
 _EXPLORE = {"keep-rest": top1.KEEP_REST, "random": top1.RANDOM}
-_LONGEST = 1 << 53
+
+
+def _fits(T: int, K: int) -> bool:
+    return T * (K + 1) < 1 << 63  # blocks end at (block + 1) * T // K
 
 
 class RTop1F(CompiledRanker):
@@ -97,12 +100,12 @@ class RTop1F(CompiledRanker):
                 raise ValueError(
                     f"blocks must leave a round for each of {self.n_slots} slots: at most {most}, got {blocks}"
                 )
+        if not _fits(horizons[0], counts[0]):
+            raise ValueError(f"horizon must leave horizon * blocks below 2**63, got horizon={horizon}")
         gain = self.learnable.largest_gain
         reaches = [gain * np.sqrt(m * K) for K in counts]  # 1/epsilon of Theorems 7, 9, 10
         if epsilon is not None:
-            if not (np.isfinite(epsilon) and epsilon > 0):
-                raise ValueError(f"epsilon must be finite and positive, got {epsilon!r}")
-            reaches = [1 / epsilon]
+            reaches = [read_epsilon(epsilon)]
         self.params = top1.Top1Params(
             np.array(horizons, np.int64),
             np.array(counts, np.int64),
@@ -130,13 +133,33 @@ class RTop1F(CompiledRanker):
     def _doubling(self) -> list[int]:
         # The first horizon explores half of the time: (m * slots / T)^(1/3) = 1/2.
         first = 8 * self.n_items * self.n_slots
-        return [first << epoch for epoch in range(64) if first << epoch <= _LONGEST]
+        horizons = [first << epoch for epoch in range(64)]
+        return [T for T in horizons if _fits(T, self._blocks(T))]
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         return np.empty(n), sorting.scratch(n)
 
     def blank_memo(self, n: int) -> Memo:
         return (np.empty(1),)
+
+    def check_ticket(self, ranking: Ranking) -> None:
+        if ranking.memo[0][0] > 0:
+            first = int(ranking.items[0]) // self.params.k * self.params.k
+            slot = range(first, min(first + self.params.k, self.n_items))
+            if set(ranking.items[: len(slot)].tolist()) != set(slot):
+                raise ValueError(
+                    f"ranking.items must begin with the items {list(slot)} that it explored, got {ranking.items}"
+                )
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        limits = {"epoch": len(self.params.horizons) - 1, "n_open": self.n_slots}
+        for name, most in limits.items():
+            if not 0 <= saved[name][0] <= most:
+                raise ValueError(f"saved state {name!r} must be in 0..{most}, got {saved[name][0]}")
+        if sorted(saved["slots"].tolist()) != list(range(self.n_slots)):
+            raise ValueError(
+                f"saved state 'slots' must be 0..{self.n_slots - 1} in some order, got {saved['slots']}"
+            )
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         return np.argsort(-self.state.s_hat, kind="stable")

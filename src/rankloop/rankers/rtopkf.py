@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop import surrogates
-from rankloop.base import Memo, RankerKernels, one_of, whole
-from rankloop.compiled import CompiledRanker, read_features
+from rankloop.base import Memo, one_of, whole
+from rankloop.compiled import CompiledRanker, RankerKernels, read_features
 from rankloop.feedback import TopK
 from rankloop.kernels import sorting, topk
 from rankloop.rankers.schedules import Schedule, read_schedule

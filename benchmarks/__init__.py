@@ -1,0 +1,1 @@
+"""Speed and scale, side by side in one run: `python -m benchmarks`."""

@@ -1,0 +1,78 @@
+"""Twenty rounds of each ranker, as text: what it showed, what it heard, and where that left it.
+
+A transcript changes only when a ranker tells another story, which is a change that people who stored tickets or
+seeds will notice. If it is meant, write the transcripts anew, look at the difference and commit it:
+
+    RANKLOOP_WRITE_GOLDEN=1 python -m pytest tests/golden
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rankloop import rankers
+from rankloop.base import Ranker, Ranking
+
+FOLDER = Path(__file__).parent
+CLASSES = {
+    name: found
+    for name, found in vars(rankers).items()
+    if inspect.isclass(found) and issubclass(found, Ranker) and name in rankers.__all__
+}
+ROUNDS = 20
+
+
+def heard(ranker: Ranker, t: int, shown: Ranking) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Feedback without chance: every item takes every grade in turn, neighbours out of step."""
+    top = shown.items[: ranker.feedback.length(ranker.n_positions)]
+    return ((3 * top + t) // 2 % ((ranker.max_grade or 1) + 1)).astype(np.float64)
+
+
+def numbers(values: object) -> str:
+    return " ".join(str(value) for value in np.ravel(values).tolist())
+
+
+def transcript(examples: Iterator[Ranker]) -> str:
+    lines = []
+    for number, ranker in enumerate(examples):
+        lines.append(f"== example {number}")
+        rng = np.random.default_rng(2015)
+        for t in range(1, ROUNDS + 1):
+            shown = ranker.rank(rng=rng)
+            feedback = heard(ranker, t, shown)
+            ranker.learn(shown, feedback)
+            memo = "".join(f" memo {numbers(part)}" for part in shown.memo)
+            chances = "" if shown.propensities is None else f" chances {numbers(shown.propensities)}"
+            mark = "*" if shown.explored else " "
+            lines.append(f"{t:3}{mark} {numbers(shown.items)} | {numbers(feedback)}{chances}{memo}".rstrip())
+        lines += [f"{name}: {numbers(value)}" for name, value in ranker.save().items()]
+        lines.append(f"current: {numbers(ranker.current())}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_story_is_the_one_on_paper(name: str) -> None:
+    told = transcript(CLASSES[name].examples())
+    path = FOLDER / f"{name}.txt"
+    if os.environ.get("RANKLOOP_WRITE_GOLDEN"):
+        path.write_text(told)
+    assert path.exists(), f"{path.name} is missing; this module says how to write it"
+    assert told == path.read_text()
+
+
+def test_there_is_no_transcript_without_a_ranker() -> None:
+    assert {path.stem for path in FOLDER.glob("*.txt")} == set(CLASSES)
+
+
+def test_a_transcript_has_every_round_of_every_example() -> None:
+    for name, found in CLASSES.items():
+        lines = (FOLDER / f"{name}.txt").read_text().splitlines()
+        examples = sum(1 for _ in found.examples())
+        assert sum(line.startswith("==") for line in lines) == examples
+        assert sum(" | " in line or line.endswith(" |") for line in lines) == ROUNDS * examples

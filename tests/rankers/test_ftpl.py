@@ -1,0 +1,118 @@
+"""FTPL: sums, perturbation, and arguments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations
+from math import log2, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rankloop import environments, rankers, simulation
+
+
+@pytest.mark.parametrize(
+    ("measure", "max_grade"), [("sum_loss", 3), ("dcg", 3), ("precision@2", 3), ("dcg@2", 1)]
+)
+def test_it_sums_what_every_item_was_worth(measure: str, max_grade: int) -> None:
+    ranker = rankers.FTPL(n_items=5, horizon=40, measure=measure, max_grade=max_grade)
+    rng = np.random.default_rng(1)
+    expected = np.zeros(5)
+    for t in range(40):
+        shown = ranker.rank(rng=rng)
+        relevance = rng.integers(0, max_grade + 1, 5).astype(float)
+        ranker.learn(shown, relevance[shown.items])  # by position
+        expected += 2**relevance - 1 if measure.startswith("dcg") else relevance
+        np.testing.assert_array_equal(ranker.state.r_sum, expected)
+        assert ranker.state.t[0] == t + 1
+        assert not shown.explored
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rounds", "reach"),
+    [
+        ({"horizon": 100}, 0, sqrt(3 * 100)),
+        ({"horizon": 100}, 50, sqrt(3 * 100)),
+        ({"horizon": 100, "max_grade": 2}, 0, 3 * sqrt(3 * 100)),
+        ({"horizon": 100, "max_grade": 2, "measure": "sum_loss"}, 0, 2 * sqrt(3 * 100)),
+        ({"horizon": 100, "epsilon": 0.05}, 0, 20.0),
+        ({}, 0, sqrt(3 * 1)),
+        ({}, 24, sqrt(3 * 25)),
+        ({"max_grade": 2}, 24, 3 * sqrt(3 * 25)),
+    ],
+)
+def test_reach_of_the_perturbation(arguments: dict[str, Any], rounds: int, reach: float) -> None:
+    # An item behind by more than the reach never overtakes; one behind by half of it does in 1/8 of the rounds.
+    ranker = rankers.FTPL(n_items=3, **arguments)
+    ranker.state.t[0] = rounds
+    rng = np.random.default_rng(2)
+    for behind, chance in ((1.001 * reach, 0.0), (0.5 * reach, 0.125)):
+        ranker.state.r_sum[:] = [behind, 0, -10 * reach]
+        tops = [int(ranker.rank(rng=rng).items[0]) for _ in range(4000)]
+        assert 2 not in tops
+        assert abs(np.mean(tops) - chance) <= 4.5 * sqrt(chance * (1 - chance) / len(tops))
+
+
+def test_before_anything_is_known_every_order_is_equally_likely() -> None:
+    ranker = rankers.FTPL(n_items=4, horizon=10)
+    rng = np.random.default_rng(3)
+    counts = Counter(tuple(ranker.rank(rng=rng).items.tolist()) for _ in range(6000))
+    assert stats.chisquare([counts[order] for order in permutations(range(4))]).pvalue > 1e-4
+
+
+def test_regret_bound_of_appendix_13() -> None:
+    D = sum(1 / log2(1 + rank) for rank in range(1, 5))
+    bound = rankers.FTPL(n_items=4, horizon=900, max_grade=2).regret_bound()
+    assert bound == pytest.approx(2 * sqrt(D * (3 * D) * (3 * 4) * 900), rel=1e-12)
+    with pytest.raises(ValueError, match="horizon"):
+        rankers.FTPL(n_items=4).regret_bound()
+
+
+@pytest.mark.parametrize("horizon", [None, 40_000])
+def test_regret_per_round_falls_with_and_without_a_horizon(horizon: int | None) -> None:
+    people = environments.FixedItems(environments.users.bernoulli([0.6, 0.5, 0.4, 0.3]), measure="dcg")
+    rates = []
+    for seed in range(5):
+        people.restart()
+        ranker = rankers.FTPL(n_items=4, horizon=horizon)
+        trace = simulation.play(ranker, people, rounds=40_000, seed=seed, points=40)
+        rates.append(trace.regret[[1, 39]] / trace.rounds[[1, 39]])
+    early, late = np.mean(rates, axis=0)
+    assert 0 < late < 0.5 * early  # twenty times as long: 20^(-1/2) = 0.22 times the regret
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"n_items": 0}, "n_items"),
+        ({"horizon": 0}, "horizon"),
+        ({"measure": "ndcg"}, "ndcg"),
+        ({"measure": "auc"}, "auc"),
+        ({"max_grade": 0}, "max_grade"),
+        ({"max_grade": 2000}, "max_grade"),
+        ({"epsilon": 0.1}, "epsilon"),
+        ({"horizon": 10, "epsilon": 0.0}, "epsilon"),
+        ({"horizon": 10, "epsilon": float("nan")}, "epsilon"),
+        ({"horizon": 10, "epsilon": 5e-324}, "epsilon"),
+        ({"horizon": 10, "epsilon": "x"}, "epsilon"),
+        ({"measure": "precision"}, "precision"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_name(arguments: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        rankers.FTPL(**{"n_items": 4} | arguments)
+
+
+def test_a_horizon_too_long_for_64_bits_is_refused() -> None:
+    with pytest.raises(ValueError, match="horizon"):
+        rankers.FTPL(n_items=4, horizon=10**30)
+
+
+def test_relevance_above_max_grade_is_refused_and_changes_nothing() -> None:
+    ranker = rankers.FTPL(n_items=2, horizon=10, measure="dcg")
+    with pytest.raises(ValueError, match=r"max_grade|feedback"):
+        ranker.learn(ranker.rank(rng=np.random.default_rng(1)), np.array([0.0, 1100.0]))
+    assert ranker.state.r_sum.tolist() == [0, 0]

@@ -1,0 +1,366 @@
+"""RTop-1F round by round: blocks, constants, what it takes from feedback, and life at the edges."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from math import ceil, log2
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rankloop import environments, measures, rankers, simulation
+from rankloop.base import Ranking
+
+Relevance = Callable[[int, int], float]
+
+
+def play(
+    ranker: rankers.RTop1F, rounds: int, relevance: Relevance = lambda t, item: 0.0, seed: int = 1
+) -> list[tuple[Ranking, dict[str, Any]]]:
+    """Rank and learn in turn; each ranking with the state after it was learnt."""
+    rng = np.random.default_rng(seed)
+    story = []
+    for t in range(rounds):
+        shown = ranker.rank(rng=rng)
+        top = shown.items[: ranker.feedback.length(ranker.n_positions)]
+        ranker.learn(shown, np.array([relevance(t, int(item)) for item in top]))
+        story.append((shown, ranker.save()))
+    return story
+
+
+def test_number_of_blocks_is_the_papers_rounded_and_capped() -> None:
+    for m in (1, 2, 3, 5, 10, 33, 100):
+        for T in (1, 2, 7, 50, 99, 100, 101, 1000, 9999, 10_000, 123_457, 10**6):
+            K = rankers.RTop1F(n_items=m, horizon=T).params.blocks[0]
+            assert max(1, min(round(m ** (-1 / 3) * T ** (2 / 3)), T // m)) == K, (m, T)
+
+
+def test_number_of_blocks_of_the_papers_simulation() -> None:
+    assert rankers.RTop1F(n_items=10, horizon=10**4).params.blocks[0] == 215  # erratum A23
+    assert rankers.RTop1F(n_items=10, horizon=10**5).params.blocks[0] == 1000
+
+
+@pytest.mark.parametrize(
+    ("measure", "max_grade", "gain"),
+    [
+        ("sum_loss", 1, 1),
+        ("sum_loss", 3, 3),
+        ("pairwise_loss", 1, 1),
+        ("precision@3", 1, 1),
+        ("precision@3", 4, 4),
+        ("dcg", 1, 1),
+        ("dcg", 2, 3),
+        ("dcg", 4, 15),
+        ("dcg@5", 4, 15),
+    ],
+)
+def test_reach_of_the_perturbation(measure: str, max_grade: int, gain: float) -> None:
+    ranker = rankers.RTop1F(n_items=10, horizon=10**4, measure=measure, max_grade=max_grade)
+    np.testing.assert_allclose(ranker.params.reaches, [gain * np.sqrt(10 * 215)], rtol=1e-15)
+
+
+def test_epsilon_and_blocks_can_be_chosen() -> None:
+    ranker = rankers.RTop1F(n_items=4, horizon=100, blocks=7, epsilon=0.25)
+    assert ranker.params.blocks[0] == 7
+    assert ranker.params.reaches[0] == 4.0
+
+
+def test_the_perturbation_reaches_as_far_as_it_says_and_no_further() -> None:
+    # Two items, the first ahead by s_hat = 1: it is overtaken with probability (1 - 1/reach)^2 / 2.
+    for reach, chance in ((0.99, 0.0), (2.0, 0.125), (10.0, 0.405)):
+        ranker = rankers.RTop1F(n_items=2, horizon=10**6, blocks=1, epsilon=1 / reach)
+        ranker.state.s_hat[0] = 1.0
+        rng = np.random.default_rng(3)
+        tops = [shown.items[0] for shown in (ranker.rank(rng=rng) for _ in range(6000)) if not shown.explored]
+        error = np.sqrt(chance * (1 - chance) / len(tops))
+        assert abs(np.mean(tops) - chance) <= 4.5 * error
+
+
+@pytest.mark.parametrize(
+    ("m", "T", "blocks", "k"),
+    [
+        (3, 100, 7, 1),
+        (3, 100, 33, 1),
+        (10, 10_000, None, 1),
+        (4, 59, 13, 1),
+        (7, 100, 9, 3),
+        (5, 1000, None, 2),
+    ],
+)
+def test_blocks_end_where_erratum_a10_says_with_one_exploration_a_slot(
+    m: int, T: int, blocks: int | None, k: int
+) -> None:
+    ranker = rankers.RTop1F(n_items=m, horizon=T, blocks=blocks, k=k)
+    K, n_slots = int(ranker.params.blocks[0]), ceil(m / k)
+    story = play(ranker, T)
+    begun = 0
+    for i in range(1, K + 1):
+        end = i * T // K
+        assert end - begun >= T // K >= n_slots
+        explored = Counter(int(shown.items[0]) // k for shown, _ in story[begun:end] if shown.explored)
+        assert explored == Counter(range(n_slots)), f"block {i}"
+        assert [int(state["block"][0]) for _, state in story[begun:end]] == [i - 1] * (end - begun - 1) + [i]
+        begun = end
+    assert begun == T
+
+
+def test_only_explored_relevance_counts_and_only_after_its_block() -> None:
+    rng = np.random.default_rng(5)
+    r = rng.integers(0, 2, (60, 4)).astype(float)
+    ranker = rankers.RTop1F(n_items=4, horizon=60, blocks=6, measure="sum_loss")
+    s_hat, r_hat = np.zeros(4), np.zeros(4)
+    for t, (shown, state) in enumerate(play(ranker, 60, lambda t, item: r[t, item])):
+        if shown.explored:
+            r_hat[shown.items[0]] = r[t, shown.items[0]]
+        if (t + 1) % 10 == 0:
+            s_hat += r_hat  # Alg. 1, line 7
+        np.testing.assert_array_equal(state["s_hat"], s_hat, err_msg=f"round {t + 1}")
+
+
+@pytest.mark.parametrize(
+    ("measure", "gain"),
+    [
+        ("dcg", lambda r: 2.0**r - 1),
+        ("dcg@2", lambda r: 2.0**r - 1),
+        ("sum_loss", float),
+        ("precision@2", float),
+    ],
+)
+def test_grades_enter_through_the_gain_of_the_measure(measure: str, gain: Callable[[int], float]) -> None:
+    ranker = rankers.RTop1F(n_items=5, horizon=50, blocks=5, measure=measure, max_grade=4)
+    play(ranker, 50, lambda t, item: float(item))
+    np.testing.assert_array_equal(ranker.state.s_hat, [5 * gain(item) for item in range(5)])
+
+
+def test_a_fraction_of_a_grade_is_no_surprise() -> None:
+    ranker = rankers.RTop1F(n_items=2, horizon=4, blocks=1, measure="dcg")
+    play(ranker, 4, lambda t, item: 0.5)
+    np.testing.assert_allclose(ranker.state.s_hat, 2**0.5 - 1, rtol=1e-15)
+
+
+def _almost_unperturbed(explore: str, k: int = 1) -> rankers.RTop1F:
+    ranker = rankers.RTop1F(n_items=7, horizon=700, blocks=50, explore=explore, k=k, epsilon=1e9)
+    ranker.state.s_hat[:] = [3, 6, 1, 5, 0, 2, 4]
+    return ranker
+
+
+BEST_FIRST = [1, 3, 6, 0, 5, 2, 4]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 7])
+def test_keep_rest_moves_the_slot_to_the_front_and_nothing_else(k: int) -> None:
+    ranker = _almost_unperturbed("keep-rest", k)
+    rng = np.random.default_rng(2)
+    seen = set()
+    for _ in range(300):
+        shown = ranker.rank(rng=rng)
+        slot = [item for item in BEST_FIRST if shown.explored and item // k == shown.items[0] // k]
+        assert shown.items.tolist() == slot + [item for item in BEST_FIRST if item not in slot]
+        seen |= set(slot)
+    assert seen == set(range(7))
+
+
+def test_random_puts_the_slot_before_an_order_that_knows_nothing() -> None:
+    ranker = _almost_unperturbed("random")
+    rng = np.random.default_rng(2)
+    second = Counter()
+    for _ in range(12_000):
+        shown = ranker.rank(rng=rng)
+        if shown.explored:
+            second[int(shown.items[1])] += 1
+        else:
+            assert shown.items.tolist() == BEST_FIRST
+    n = sum(second.values())
+    assert n > 5000
+    assert max(abs(count / n - 1 / 7) for count in second.values()) < 4.5 * np.sqrt(6 / 49 / n)
+
+
+@pytest.mark.parametrize(("m", "k"), [(7, 3), (6, 3), (5, 4), (3, 3), (4, 9), (5, 1)])
+def test_all_labels_of_a_slot_are_used(m: int, k: int) -> None:
+    ranker = rankers.RTop1F(n_items=m, horizon=10 * m, blocks=1, k=k, measure="sum_loss", max_grade=m)
+    assert len(ranker.state.slots) == ceil(m / k)
+    assert ranker.feedback.length(m) == min(k, m)
+    story = play(ranker, 10 * m, lambda t, item: 1.0 + item)
+    np.testing.assert_array_equal(ranker.state.s_hat, np.arange(1, m + 1))
+    assert sum(shown.explored for shown, _ in story) == ceil(m / k)
+
+
+@pytest.mark.parametrize(
+    ("m", "T"), [(1, 1), (1, 50), (2, 1), (5, 1), (5, 4), (5, 5), (5, 24), (5, 25), (100, 150)]
+)
+def test_short_horizons_still_explore_every_item_once_a_block(m: int, T: int) -> None:
+    ranker = rankers.RTop1F(n_items=m, horizon=T)
+    story = play(ranker, 3 * max(m, T), lambda t, item: 1.0)
+    tops = Counter(int(shown.items[0]) for shown, _ in story if shown.explored)
+    finished = int(ranker.state.s_hat[0])
+    assert finished >= 1
+    np.testing.assert_array_equal(ranker.state.s_hat, finished)
+    assert all(finished <= tops[item] <= finished + 1 for item in range(m))
+    if m > T:  # fewer rounds than items: nothing but exploring
+        assert all(shown.explored for shown, _ in story[:m])
+
+
+def test_rounds_beyond_the_horizon_go_on_in_blocks_of_the_same_length() -> None:
+    ranker = rankers.RTop1F(n_items=3, horizon=50, blocks=7)
+    story = play(ranker, 500, lambda t, item: float(item == 2))
+    ends = [t + 1 for t in range(1, 500) if story[t][1]["block"][0] > story[t - 1][1]["block"][0]]
+    assert ends == [i * 50 // 7 for i in range(1, 71)]
+    assert ranker.state.s_hat.tolist() == [0, 0, 70]
+
+
+def _epochs(ranker: rankers.RTop1F) -> NDArray[np.int64]:
+    return ranker.params.horizons
+
+
+def test_without_a_horizon_it_doubles_and_what_was_learnt_keeps_its_weight() -> None:
+    ranker = rankers.RTop1F(n_items=2, measure="sum_loss")
+    horizons, blocks = _epochs(ranker), ranker.params.blocks
+    np.testing.assert_array_equal(horizons[1:], 2 * horizons[:-1])
+    story = play(ranker, int(horizons[:4].sum()) + 3, lambda t, item: float(item == 0))
+    played = 0
+    for epoch in range(4):
+        T, K = int(horizons[epoch]), int(blocks[epoch])
+        assert max(1, min(round(2 ** (-1 / 3) * T ** (2 / 3)), T // 2)) == K
+        before, after = story[played + T - 2][1], story[played + T - 1][1]
+        assert (before["epoch"][0], after["epoch"][0], after["t"][0]) == (epoch, epoch + 1, 0)
+        length, new_length = T / K, horizons[epoch + 1] / blocks[epoch + 1]
+        expected = (before["s_hat"] + [1, 0]) * length / new_length
+        np.testing.assert_allclose(after["s_hat"], expected, rtol=1e-12)
+        # Each round weighs 1 / length, whichever epoch it was in: item 0 was relevant in all of them.
+        np.testing.assert_allclose(after["s_hat"][0] * new_length, played + T, rtol=1e-9)
+        played += T
+    assert story[-1][1]["t"][0] == 3
+
+
+def test_without_a_horizon_the_first_epoch_explores_half_of_the_time() -> None:
+    for m in (1, 3, 10):
+        ranker = rankers.RTop1F(n_items=m)
+        assert ranker.params.blocks[0] * m / ranker.params.horizons[0] == pytest.approx(0.5, rel=0.1)
+
+
+def test_without_a_horizon_regret_per_round_falls() -> None:
+    people = environments.FixedItems(environments.users.noisy_halves(n_items=4), measure="dcg")
+    rates = []
+    for seed in range(5):
+        people.restart()
+        trace = simulation.play(rankers.RTop1F(n_items=4), people, rounds=64_000, seed=seed, points=64)
+        rates.append(trace.regret[[0, 3, 15, 63]] / trace.rounds[[0, 3, 15, 63]])
+    falling = np.mean(rates, axis=0)
+    assert (falling[1:] < 0.8 * falling[:-1]).all(), (
+        falling
+    )  # four times as long: 4^(-1/3) = 0.63 times the regret
+
+
+def test_without_a_horizon_it_is_not_much_worse_than_with_one() -> None:
+    people = environments.FixedItems(environments.users.noisy_halves(n_items=5), measure="dcg")
+    regrets = {}
+    for horizon in (None, 20_000):
+        totals = []
+        for seed in range(6):
+            people.restart()
+            ranker = rankers.RTop1F(n_items=5, horizon=horizon)
+            totals.append(simulation.play(ranker, people, rounds=20_000, seed=seed, points=10).total_regret)
+        regrets[horizon] = np.mean(totals)
+    assert regrets[None] < 2.5 * regrets[20_000]
+
+
+@pytest.mark.parametrize(
+    ("measure", "max_grade", "D", "gain"),
+    [
+        ("sum_loss", 1, 10.0, 1.0),
+        ("pairwise_loss", 1, 10.0, 1.0),
+        ("dcg", 1, sum(1 / log2(1 + rank) for rank in range(1, 5)), 1.0),
+        ("dcg", 3, sum(1 / log2(1 + rank) for rank in range(1, 5)), 7.0),
+        ("dcg@2", 1, 1 + 1 / log2(3), 1.0),
+        ("precision@2", 1, 2.0, 1.0),
+    ],
+)
+def test_regret_bound_of_theorems_7_9_and_10(measure: str, max_grade: int, D: float, gain: float) -> None:
+    m, T = 4, 1000
+    ranker = rankers.RTop1F(n_items=m, horizon=T, measure=measure, max_grade=max_grade)
+    K, R, A = int(ranker.params.blocks[0]), D * gain, m * gain
+    assert ranker.regret_bound() == pytest.approx(R * m * K + 2 * (T / K) * np.sqrt(D * R * A * K), rel=1e-12)
+
+
+@pytest.mark.parametrize("measure", ["ndcg", "ndcg@3", "average_precision", "map", "auc", "err"])
+def test_a_measure_that_cannot_be_learnt_is_refused_by_name(measure: str) -> None:
+    with pytest.raises(ValueError, match=measures.get(measure).name) as refused:
+        rankers.RTop1F(n_items=5, measure=measure)
+    assert "dcg" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"n_items": 0}, "n_items"),
+        ({"n_items": 2.5}, "n_items"),
+        ({"n_items": "3"}, "n_items"),
+        ({"n_items": None}, "n_items"),
+        ({"n_items": True}, "n_items"),
+        ({"horizon": 0}, "horizon"),
+        ({"horizon": -1}, "horizon"),
+        ({"horizon": 1.5}, "horizon"),
+        ({"horizon": float("nan")}, "horizon"),
+        ({"horizon": float("inf")}, "horizon"),
+        ({"k": 0}, "k"),
+        ({"max_grade": 0}, "max_grade"),
+        ({"measure": "pairwise_loss", "max_grade": 2}, "max_grade"),
+        ({"measure": "dgc"}, "dgc"),
+        ({"measure": "dcg@0"}, "k"),
+        ({"explore": "greedy"}, "explore"),
+        ({"blocks": 3}, "blocks"),
+        ({"epsilon": 0.1}, "epsilon"),
+        ({"horizon": 100, "blocks": 0}, "blocks"),
+        ({"horizon": 100, "blocks": 26}, "blocks"),
+        ({"horizon": 100, "epsilon": 0.0}, "epsilon"),
+        ({"horizon": 100, "epsilon": -1.0}, "epsilon"),
+        ({"horizon": 100, "epsilon": float("nan")}, "epsilon"),
+        ({"horizon": 100, "epsilon": float("inf")}, "epsilon"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_name(arguments: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        rankers.RTop1F(**{"n_items": 4} | arguments)
+
+
+@pytest.mark.parametrize("horizon", [10**13, 2**62, 2**63, 10**30])
+def test_a_horizon_too_long_for_the_arithmetic_is_refused(horizon: int) -> None:
+    # (block + 1) * T must fit into 64 bits; where it wraps, a block never ends.
+    with pytest.raises(ValueError, match="horizon"):
+        rankers.RTop1F(n_items=2, horizon=horizon)
+
+
+@pytest.mark.parametrize("epoch", [-1, -2])
+def test_no_epoch_of_the_doubling_overflows(epoch: int) -> None:
+    params = rankers.RTop1F(n_items=2).params
+    assert int(params.horizons[epoch]) * (int(params.blocks[epoch]) + 1) < 2**63
+
+
+@pytest.mark.parametrize("max_grade", [1001, 2000])
+def test_a_grade_whose_gain_is_no_number_is_refused(max_grade: int) -> None:
+    with pytest.raises(ValueError, match="max_grade"):
+        rankers.RTop1F(n_items=2, max_grade=max_grade)
+
+
+def test_an_epsilon_without_a_finite_inverse_is_refused() -> None:
+    with pytest.raises(ValueError, match="epsilon"):
+        rankers.RTop1F(n_items=2, horizon=10, epsilon=5e-324)
+
+
+def test_precision_needs_its_cutoff() -> None:
+    with pytest.raises(ValueError, match="precision"):
+        rankers.RTop1F(n_items=5, measure="precision")
+
+
+@pytest.mark.parametrize("relevance", [2.0, 1100.0])
+def test_relevance_above_max_grade_is_refused_and_changes_nothing(relevance: float) -> None:
+    # 2^1100 - 1 is infinite: one such label would put its item first for ever.
+    ranker = rankers.RTop1F(n_items=3, horizon=30, measure="dcg", max_grade=1)
+    before = ranker.save()
+    with pytest.raises(ValueError, match=r"max_grade|feedback"):
+        ranker.learn(ranker.rank(rng=np.random.default_rng(1)), np.array([relevance]))
+    for name, value in ranker.save().items():
+        np.testing.assert_array_equal(value, before[name])
