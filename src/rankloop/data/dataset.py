@@ -15,7 +15,7 @@ _DOC_ID = re.compile(r"\bdocid\s*=\s*(\S+)")
 _ROWS = 1 << 14  # how many rows a temporary array may have
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Dataset:
     """A frozen learning-to-rank dataset: documents by query, in the order of the source within each.
 
