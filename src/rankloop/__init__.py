@@ -27,6 +27,7 @@ _ROOMS = frozenset(
         "measures",
         "rankers",
         "simulation",
+        "surrogates",
     }
 )
 
