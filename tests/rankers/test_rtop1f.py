@@ -327,7 +327,7 @@ def test_wrong_arguments_are_refused_by_name(arguments: dict[str, Any], named: s
         rankers.RTop1F(**{"n_items": 4} | arguments)
 
 
-@pytest.mark.parametrize("horizon", [10**13, 2**62, 2**63, 10**30])
+@pytest.mark.parametrize("horizon", [2**62, 2**63, 10**30])
 def test_a_horizon_too_long_for_the_arithmetic_is_refused(horizon: int) -> None:
     # At 2^62 already the second block begins at a number that does not fit into 64 bits, and then it never ends.
     with pytest.raises(ValueError, match="horizon"):
