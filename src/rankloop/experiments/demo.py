@@ -49,7 +49,7 @@ class Contestant:
         best = (
             self.people.scored.discount(N_ITEMS) @ np.sort(self.liked)[::-1]
         )  # of all pieces taken together
-        self.average.append((best - self.total) / t)
+        self.average.append((float(best) - self.total) / t)
 
 
 def contestants(rounds: int) -> list[Contestant]:
