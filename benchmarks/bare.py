@@ -22,7 +22,7 @@ def draw_and_sort(words: Any, scores: Any, items: Any, room: Any) -> None:
     for word in words:
         for i in range(len(scores)):
             scores[i] = uniform(word, i)
-        by_falling_score(scores, items, room)
+        by_falling_score(scores, len(scores), items, room)
 
 
 @numba.njit(error_model="numpy", nogil=True)

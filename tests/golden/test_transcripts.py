@@ -30,7 +30,7 @@ ROUNDS = 20
 
 def heard(ranker: Ranker, t: int, shown: Ranking) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Feedback without chance: every item takes every grade in turn, neighbours out of step."""
-    top = shown.items[: ranker.feedback.length(ranker.n_positions)]
+    top = shown.items[: ranker.feedback.length(len(shown.items))]
     return ((3 * top + t) // 2 % ((ranker.max_grade or 1) + 1)).astype(np.float64)
 
 
@@ -38,13 +38,23 @@ def numbers(values: object) -> str:
     return " ".join(str(value) for value in np.ravel(values).tolist())
 
 
+def same(told: str, written: str) -> bool:
+    """Word by word; numbers up to what the exponentials of two machines may differ by."""
+    pairs = list(zip(told.split(), written.split(), strict=False))
+    return len(told.split()) == len(written.split()) and all(
+        one == other or ("." in other and abs(float(one) - float(other)) <= 1e-9 * (1 + abs(float(other))))
+        for one, other in pairs
+    )
+
+
 def transcript(examples: Iterator[Ranker]) -> str:
     lines = []
     for number, ranker in enumerate(examples):
         lines.append(f"== example {number}")
-        rng = np.random.default_rng(2015)
+        rng, users = np.random.default_rng(2015), np.random.default_rng(2016)
         for t in range(1, ROUNDS + 1):
-            shown = ranker.rank(rng=rng)
+            request = ranker.example_context(users)
+            shown = ranker.rank(request, rng=rng)
             feedback = heard(ranker, t, shown)
             ranker.learn(shown, feedback)
             memo = "".join(f" memo {numbers(part)}" for part in shown.memo)
@@ -52,7 +62,7 @@ def transcript(examples: Iterator[Ranker]) -> str:
             mark = "*" if shown.explored else " "
             lines.append(f"{t:3}{mark} {numbers(shown.items)} | {numbers(feedback)}{chances}{memo}".rstrip())
         lines += [f"{name}: {numbers(value)}" for name, value in ranker.save().items()]
-        lines.append(f"current: {numbers(ranker.current())}")
+        lines.append(f"current: {numbers(ranker.current(request))}")
     return "\n".join(lines) + "\n"
 
 
@@ -63,7 +73,7 @@ def test_the_story_is_the_one_on_paper(name: str) -> None:
     if os.environ.get("RANKLOOP_WRITE_GOLDEN"):
         path.write_text(told)
     assert path.exists(), f"{path.name} is missing; this module says how to write it"
-    assert told == path.read_text()
+    assert same(told, path.read_text())
 
 
 def test_there_is_no_transcript_without_a_ranker() -> None:

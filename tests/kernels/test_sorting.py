@@ -16,7 +16,7 @@ BOTH_SIDES = (sorting.COUNT_UP_TO, sorting.COUNT_UP_TO + 1)
 
 def by_falling_score(scores: NDArray[np.float64]) -> NDArray[np.int64]:
     items = np.full(len(scores), -1, np.int64)
-    sorting.by_falling_score(scores, items, sorting.scratch(len(scores)))
+    sorting.by_falling_score(scores, len(scores), items, sorting.scratch(len(scores)))
     return items
 
 
@@ -69,5 +69,5 @@ def test_what_was_in_the_scratch_does_not_matter(n: int) -> None:
     for rubbish in (0, 1, 2**64 - 1):
         room[...] = rubbish
         items[...] = -7
-        sorting.by_falling_score(scores, items, room)
+        sorting.by_falling_score(scores, len(scores), items, room)
         np.testing.assert_array_equal(items, reference(scores))

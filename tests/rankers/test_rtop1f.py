@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rankloop import environments, measures, rankers, simulation
 from rankloop.base import Ranking
+from rankloop.kernels import top1
 
 Relevance = Callable[[int, int], float]
 
@@ -326,17 +327,27 @@ def test_wrong_arguments_are_refused_by_name(arguments: dict[str, Any], named: s
         rankers.RTop1F(**{"n_items": 4} | arguments)
 
 
-@pytest.mark.parametrize("horizon", [10**13, 2**62, 2**63, 10**30])
+@pytest.mark.parametrize("horizon", [2**62, 2**63, 10**30])
 def test_a_horizon_too_long_for_the_arithmetic_is_refused(horizon: int) -> None:
-    # (block + 1) * T must fit into 64 bits; where it wraps, a block never ends.
+    # At 2^62 already the second block begins at a number that does not fit into 64 bits, and then it never ends.
     with pytest.raises(ValueError, match="horizon"):
         rankers.RTop1F(n_items=2, horizon=horizon)
 
 
-@pytest.mark.parametrize("epoch", [-1, -2])
-def test_no_epoch_of_the_doubling_overflows(epoch: int) -> None:
-    params = rankers.RTop1F(n_items=2).params
-    assert int(params.horizons[epoch]) * (int(params.blocks[epoch]) + 1) < 2**63
+@pytest.mark.parametrize("m", [1, 2, 10, 1000])
+@pytest.mark.parametrize("horizon", [10**4, 10**9, 10**11, None])
+def test_blocks_end_where_exact_integers_say_however_long_the_horizon(m: int, horizon: int | None) -> None:
+    params = rankers.RTop1F(n_items=m, horizon=horizon).params
+    for epoch, (T, K) in enumerate(zip(params.horizons.tolist(), params.blocks.tolist(), strict=True)):
+        reachable = min(K, 10**13 * K // T)  # in as many rounds as anybody will live to see
+        for block in {0, 1, reachable // 3, reachable - 1, reachable}:
+            if block >= 0:
+                assert top1.block_end(params, epoch, block) == (block + 1) * T // K, (T, K, block)
+
+
+@pytest.mark.parametrize("m", [100_000, 1_000_000])
+def test_without_a_horizon_there_may_be_very_many_items(m: int) -> None:
+    assert len(_epochs(rankers.RTop1F(n_items=m))) >= 1
 
 
 @pytest.mark.parametrize("max_grade", [1001, 2000])

@@ -15,6 +15,7 @@ _KNOWN = {
     "top1-2015-fig1": "rankloop.experiments.top1_2015_fig1:Top1Figure1",
     "top1-2015-fig2": "rankloop.experiments.top1_2015_fig2:Top1Figure2",
     "top1-2015-rates": "rankloop.experiments.top1_2015_rates:Top1Rates",
+    "top1-2015-jester": "rankloop.experiments.top1_2015_jester:Top1Jester",
 }
 
 

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -32,18 +33,23 @@ class Contestant:
     played: int = 0
     total: float = 0.0
     explored: float = 0.0
+    liked: NDArray[np.int64] = field(default_factory=lambda: np.zeros(N_ITEMS, np.int64))
     rounds: list[float] = field(default_factory=list)
     average: list[float] = field(default_factory=list)
 
     def play_until(self, t: int) -> None:
         """Go on to round `t`."""
         piece = t - self.played
+        self.liked += self.people.users.vectors[self.played : t].sum(axis=0)  # type: ignore[union-attr]
         trace = play(self.ranker, self.people, rounds=piece, seed=self.played, points=1, progress=False)
         self.played = t
         self.total += trace.total_value
         self.explored += trace.exploration_share * piece
         self.rounds.append(float(t))
-        self.average.append((self.people.hindsight() - self.total) / t)
+        best = (
+            self.people.scored.discount(N_ITEMS) @ np.sort(self.liked)[::-1]
+        )  # of all pieces taken together
+        self.average.append((float(best) - self.total) / t)
 
 
 def contestants(rounds: int) -> list[Contestant]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.jit import hot
-from rankloop.kernels.measures import exp2_gain
+from rankloop.kernels.measures import exp2_gain, is_binary
 from rankloop.kernels.random import uniform
 from rankloop.kernels.sorting import by_falling_score
 
@@ -54,6 +54,7 @@ def learn(
 ) -> None:
     """r_{1:t} = r_{1:t-1} + r_t."""
     state.t[0] += 1
+    exponential = params.exponential and not is_binary(feedback)
     for position in range(len(items)):
         relevance = feedback[position]
-        state.r_sum[items[position]] += exp2_gain(relevance) if params.exponential else relevance
+        state.r_sum[items[position]] += exp2_gain(relevance) if exponential else relevance

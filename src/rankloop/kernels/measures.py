@@ -54,6 +54,15 @@ def exp2_gain(r: float) -> float:
     return float(2.0**r) - 1.0
 
 
+@inlined
+def is_binary(relevance: Floats) -> bool:
+    """Whether all are 0 or 1, which then are their own gain; without a branch on any one of them."""
+    others = 0
+    for i in range(relevance.shape[0]):
+        others += (relevance[i] != 0.0) & (relevance[i] != 1.0)
+    return others == 0
+
+
 @hot
 def ideal(relevance: Floats, discount: Floats) -> float:
     """Z(r): the largest DCG that any order reaches, for a discount that never increases."""
@@ -87,8 +96,12 @@ def parts(kind: int, relevance: Floats, discount: Floats, out: Floats) -> tuple[
     """Write h(r) to `out`; return c, z so that the value is (f . h + c) / z. Dividing last keeps 1 exactly 1."""
     m = relevance.shape[0]
     if kind in (EXP2, NDCG):
-        for i in range(m):
-            out[i] = exp2_gain(relevance[i])
+        if is_binary(relevance):
+            for i in range(m):
+                out[i] = relevance[i]
+        else:
+            for i in range(m):
+                out[i] = exp2_gain(relevance[i])
         if kind == EXP2:
             return 0.0, 1.0
         z = ideal(relevance, discount)

@@ -1,7 +1,7 @@
 """Items by falling score, without a branch that the processor could mispredict.
 
-Short lists count, for every item, how many beat it (n**2 / 2 comparisons, but several at a time); longer ones
-are radix-sorted on the bits of their scores. A comparison sort loses to one or the other at every length.
+Short lists count, for every item, how many beat it (n**2 comparisons, but several at a time); longer ones are
+radix-sorted. A comparison sort loses to one or the other at every length.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from rankloop.kernels.jit import hot, inlined
 
 COUNT_UP_TO = 128  # where counting and radix sort cost the same
 _SIGN = np.uint64(1 << 63)
+_BITS = np.uint64(11)
+_BINS = 1 << 11  # two tables of counts fit into the first-level cache
+_LOW = np.uint64(_BINS - 1)
+_CROWD = 16  # insertion sort moves no item further than this
 
 
 def scratch(n: int) -> NDArray[np.uint64]:
     """Room to sort `n` items; what is in it means nothing between calls."""
-    return np.empty(n if n <= COUNT_UP_TO else 3 * n + 8 * 256, np.uint64)
+    return np.empty(n if n <= COUNT_UP_TO else 3 * n + 2 * _BINS, np.uint64)
 
 
 @inlined
@@ -28,21 +32,101 @@ def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> None:
     if n <= COUNT_UP_TO:
         _by_counting(scores, n, items, room)
     else:
-        _by_radix(scores, n, items, room)
+        _by_place(scores, n, items, room)
 
 
 @inlined
 def _by_counting(scores: Any, n: int, items: Any, beaten_by: Any) -> None:
-    for j in range(n):
-        score = scores[j]
-        losses = 0
-        for i in range(j):
-            wins = score > scores[i]
-            beaten_by[i] += wins
-            losses += 1 - wins
-        beaten_by[j] = losses
+    # Four items at a time meet all the others: four counts stay in registers, and compare as one instruction.
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        score_0, score_1, score_2, score_3 = scores[i], scores[i + 1], scores[i + 2], scores[i + 3]
+        count_0 = count_1 = count_2 = count_3 = 0
+        for j in range(n):
+            score = scores[j]
+            count_0 += score > score_0
+            count_1 += score > score_1
+            count_2 += score > score_2
+            count_3 += score > score_3
+        beaten_by[i] = count_0
+        beaten_by[i + 1] = count_1
+        beaten_by[i + 2] = count_2
+        beaten_by[i + 3] = count_3
+    for i in range(whole, n):
+        count = 0
+        for j in range(n):
+            count += scores[j] > scores[i]
+        beaten_by[i] = count
+    places = 0
     for i in range(n):
+        places += beaten_by[i]
         items[beaten_by[i]] = i
+    if places != n * (n - 1) // 2:  # every tied pair loses one place
+        for i in range(n):
+            items[i] = i
+        _put_right(scores, n, items)
+
+
+@hot
+def _put_right(scores: Any, n: int, items: Any) -> None:
+    # Insertion sort, for orders that are right but for a few.
+    for i in range(1, n):
+        item = items[i]
+        j = i
+        while j > 0 and scores[items[j - 1]] < scores[item]:
+            items[j] = items[j - 1]
+            j -= 1
+        items[j] = item
+
+
+@hot
+def _by_place(scores: Any, n: int, items: Any, room: Any) -> None:
+    # Two radix passes over where a score lies between the highest and the lowest, in 2**22 steps; the few that
+    # share a step are put right by insertion. Where many do, the bits of the scores decide.
+    places, other_places, other_items = room[:n], room[n : 2 * n], room[2 * n : 3 * n].view(np.int64)
+    low, high = room[3 * n : 3 * n + _BINS], room[3 * n + _BINS : 3 * n + 2 * _BINS]
+    lowest = highest = scores[0]
+    for i in range(n):
+        lowest = scores[i] if scores[i] < lowest else lowest
+        highest = scores[i] if scores[i] > highest else highest
+    steps = float(_BINS * _BINS - 1) / (highest - lowest)
+    if not 0.0 < steps < np.inf:
+        _by_radix(scores, n, items, room)
+        return
+    low[:] = 0
+    high[:] = 0
+    for i in range(n):
+        places[i] = np.uint64((highest - scores[i]) * steps)
+    for i in range(n):
+        low[places[i] & _LOW] += np.uint64(1)
+        high[places[i] >> _BITS] += np.uint64(1)
+    low_start = high_start = np.uint64(0)
+    for value in range(_BINS):
+        low_size, high_size = low[value], high[value]
+        low[value] = low_start
+        high[value] = high_start
+        low_start += low_size
+        high_start += high_size
+    for i in range(n):
+        value = places[i] & _LOW
+        to = low[value]
+        low[value] = to + np.uint64(1)
+        other_places[to] = places[i]
+        other_items[to] = i
+    for i in range(n):
+        value = other_places[i] >> _BITS
+        to = high[value]
+        high[value] = to + np.uint64(1)
+        places[to] = other_places[i]
+        items[to] = other_items[i]
+    run = longest = 0
+    for i in range(1, n):
+        run = run + 1 if places[i] == places[i - 1] else 0
+        longest = run if run > longest else longest
+    if longest > _CROWD:
+        _by_radix(scores, n, items, room)
+    elif longest > 0:
+        _put_right(scores, n, items)
 
 
 @inlined

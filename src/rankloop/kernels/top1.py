@@ -48,8 +48,9 @@ class Top1State(NamedTuple):
 
 @inlined
 def block_end(params: Any, epoch: int, block: int) -> Any:
-    """How many rounds of the epoch have passed when `block`, counted from 0, ends (erratum A10)."""
-    return (block + 1) * params.horizons[epoch] // params.blocks[epoch]
+    """How many rounds of the epoch have passed when `block`, counted from 0, ends: (block + 1) T // K (erratum A10)."""
+    length, rest = divmod(params.horizons[epoch], params.blocks[epoch])
+    return (block + 1) * length + (block + 1) * rest // params.blocks[epoch]
 
 
 @hot

@@ -19,7 +19,7 @@ _EXPLORE = {"keep-rest": top1.KEEP_REST, "random": top1.RANDOM}
 
 
 def _fits(T: int, K: int) -> bool:
-    return T * (K + 1) < 1 << 63  # blocks end at (block + 1) * T // K
+    return T < 1 << 62 and K * (K + 1) < 1 << 63  # so that no step of `block_end` leaves 64 bits
 
 
 class RTop1F(CompiledRanker):
@@ -101,7 +101,7 @@ class RTop1F(CompiledRanker):
                     f"blocks must leave a round for each of {self.n_slots} slots: at most {most}, got {blocks}"
                 )
         if not _fits(horizons[0], counts[0]):
-            raise ValueError(f"horizon must leave horizon * blocks below 2**63, got horizon={horizon}")
+            raise ValueError(f"horizon must be below 2**62 and blocks**2 below 2**63, got horizon={horizon}")
         gain = self.learnable.largest_gain
         reaches = [gain * np.sqrt(m * K) for K in counts]  # 1/epsilon of Theorems 7, 9, 10
         if epsilon is not None:
