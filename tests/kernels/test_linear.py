@@ -1,0 +1,89 @@
+"""Scores, gradients and the projection of a linear ranker, against numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankloop.kernels import linear
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@numba.njit
+def score(features: Any, w: Any, scores: Any) -> None:
+    linear.score(features, w, scores)
+
+
+@numba.njit
+def combine(features: Any, weights: Any, out: Any) -> None:
+    linear.combine(features, weights, out)
+
+
+@numba.njit
+def project(w: Any, radius: float) -> None:
+    linear.project(w, radius)
+
+
+@given(st.integers(1, 6), st.integers(1, 40), SEEDS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scores_and_their_transpose_are_products_of_matrices(dtype: Any, n: int, d: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)).astype(dtype)
+    w, v = rng.normal(size=d), rng.normal(size=n + 3)
+    scores, out = np.full(n + 3, np.nan), np.full(d, np.nan)
+    score(X, w, scores)
+    combine(X, v, out)
+    exact = X.astype(np.float64)
+    np.testing.assert_allclose(scores[:n], exact @ w, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(out, exact.T @ v[:n], rtol=1e-12, atol=1e-13)
+    assert np.isnan(scores[n:]).all(), "what lies beyond the list is not touched"
+
+
+def test_sums_run_in_eight_lanes_of_a_fixed_order() -> None:
+    # Rounding is part of the story that a seed tells, so the order of the sum is too.
+    rng = np.random.default_rng(1)
+    X, w = rng.normal(size=(4, 19)) * 10.0 ** rng.integers(-8, 8, (4, 19)), rng.normal(size=19)
+    scores = np.empty(4)
+    score(X, w, scores)
+    for row, got in zip(X, scores, strict=True):
+        lane = [0.0] * 8
+        for j in range(16):
+            lane[j % 8] += row[j] * w[j]
+        for j in range(16, 19):
+            lane[0] += row[j] * w[j]
+        even, odd = (lane[0] + lane[4]) + (lane[2] + lane[6]), (lane[1] + lane[5]) + (lane[3] + lane[7])
+        assert got == even + odd
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 12), st.floats(1e-6, 1e6), st.floats(1e-8, 1e8), SEEDS)
+def test_projection_shortens_what_is_too_long_and_nothing_else(
+    d: int, radius: float, length: float, seed: int
+) -> None:
+    w = np.random.default_rng(seed).normal(size=d)
+    w *= length / np.linalg.norm(w)
+    projected = w.copy()
+    project(projected, radius)
+    if length < radius * (1 - 1e-12):
+        np.testing.assert_array_equal(projected, w)
+    elif length > radius * (1 + 1e-12):
+        np.testing.assert_allclose(projected, w * (radius / length), rtol=1e-12)
+
+
+@pytest.mark.parametrize("length", [1e160, 1e300])
+def test_projection_of_weights_whose_squares_are_infinite(length: float) -> None:
+    w = np.array([3.0, -4.0]) * length / 5.0
+    project(w, 10.0)
+    np.testing.assert_allclose(w, [6.0, -8.0], rtol=1e-12)
+
+
+def test_projection_of_nothing_is_nothing() -> None:
+    w = np.zeros(3)
+    project(w, 1e-300)
+    assert not w.any()
