@@ -1,0 +1,130 @@
+"""Schedules: scale * t**-power, as the two versions of the 2016 paper set it, and as anyone likes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankloop.rankers import CalibratedSquared, ListNet, RTopKF
+from rankloop.rankers.schedules import Schedule, read_schedule
+from tests.rankers.one_step import Learner, keyed
+
+POSITIVE = st.floats(1e-9, 1e3)
+
+
+@given(POSITIVE, st.floats(0.0, 2.0), st.integers(1, 10**7))
+def test_a_pair_is_scale_and_power(scale: float, power: float, t: int) -> None:
+    assert read_schedule("eta", (scale, power)) == Schedule(scale, power)
+    np.testing.assert_allclose(Schedule(scale, power).at(t), scale / t**power, rtol=1e-12)
+
+
+@given(POSITIVE, st.integers(1, 10**7))
+def test_a_number_stays_as_it_is(scale: float, t: int) -> None:
+    assert read_schedule("eta", scale).at(t) == scale
+
+
+@pytest.mark.parametrize(
+    "given",
+    [0.0, -1.0, np.nan, np.inf, (0.0, 1.0), (1.0, -0.1), (np.nan, 1.0), (1.0, np.inf), (-np.inf, 0.5)],
+    ids=str,
+)
+def test_numbers_that_make_no_sense_are_named(given: Any) -> None:
+    with pytest.raises(ValueError, match=r"^step must be a positive number.* got "):
+        read_schedule("step", given)
+    with pytest.raises(ValueError, match="learning_rate"):
+        ListNet(n_features=1, learning_rate=given)
+    with pytest.raises(ValueError, match="exploration"):
+        RTopKF(n_features=1, exploration=given)
+
+
+@pytest.mark.parametrize(
+    "given", [None, "fast", (1.0,), (1.0, 2.0, 3.0), ("a", 1.0), {}, [1.0, 2.0, 3.0]], ids=str
+)
+def test_what_is_no_number_and_no_pair_is_named_too(given: Any) -> None:
+    with pytest.raises(ValueError, match="step"):
+        read_schedule("step", given)
+
+
+def test_a_radius_that_is_no_number_is_named() -> None:
+    for kind in (RTopKF, ListNet):
+        with pytest.raises(ValueError, match=r"radius.*'wide'"):
+            kind(n_features=1, radius="wide")  # type: ignore[arg-type]
+
+
+def test_camera_ready_schedules_fall_with_every_round() -> None:
+    ranker = RTopKF(n_features=2)
+    for t in (1, 2, 8, 1000, 200_000):
+        np.testing.assert_allclose(ranker.learning_rate.at(t), 0.01 * t ** (-2 / 3), rtol=1e-14)
+        np.testing.assert_allclose(ranker.exploration.at(t), 0.1 * t ** (-1 / 3), rtol=1e-14)
+    for kind in (ListNet, CalibratedSquared):
+        np.testing.assert_allclose(kind(n_features=2).learning_rate.at(64), 0.01 / 8, rtol=1e-14)
+
+
+def test_preprint_schedules_are_constants_made_from_the_horizon() -> None:
+    ranker = RTopKF(n_features=2, learning_rate="preprint", exploration="preprint", horizon=1000)
+    for t in (1, 500, 10_000):
+        np.testing.assert_allclose(ranker.learning_rate.at(t), 0.01, rtol=1e-14)
+        np.testing.assert_allclose(ranker.exploration.at(t), 0.1, rtol=1e-14)
+    for argument in ("learning_rate", "exploration"):
+        with pytest.raises(ValueError, match=rf"{argument}.*horizon.*None"):
+            RTopKF(n_features=2, **{argument: "preprint"})  # type: ignore[arg-type]
+    mixed = RTopKF(n_features=2, learning_rate="preprint", exploration=(1.0, 0.5), horizon=8)
+    np.testing.assert_allclose((mixed.learning_rate.at(3), mixed.exploration.at(4)), (0.25, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("given", "at"),
+    [
+        ("camera-ready", lambda t: (0.01 * t ** (-2 / 3), 0.1 * t ** (-1 / 3))),
+        ("preprint", lambda t: (64 ** (-2 / 3), 64 ** (-1 / 3))),
+        (0.3, lambda t: (0.3, 0.3)),
+        ((0.5, 0.25), lambda t: (0.5 * t**-0.25, 0.5 * t**-0.25)),
+        ((9.0, 1.0), lambda t: (9.0 / t, min(1.0, 9.0 / t))),
+    ],
+)
+def test_the_kernels_keep_the_schedules(given: Any, at: Any) -> None:
+    # One document in a list of one: the chance is 1, so the step is eta itself times a known gradient.
+    ranker = RTopKF(n_features=1, surrogate="squared", learning_rate=given, exploration=given, horizon=64)
+    for t in (1, 2, 3, 10, 1000):
+        eta, gamma = at(t)
+        ranker.state.t[0] = t - 1
+        ranker.state.w[0] = 0.0
+        pair = ranker.rank(np.zeros((2, 1)), rng=keyed(t))
+        chance = float(pair.propensities[0])
+        assert min(abs(chance - gamma / 2), abs(chance - (1 - gamma / 2))) < 1e-14
+        ranker.learn(ranker.rank(np.ones((1, 1)), rng=keyed(t)), [2.0])
+        np.testing.assert_allclose(ranker.state.w[0], min(10.0, 4.0 * eta), rtol=1e-12)
+        assert ranker.state.t[0] == t
+
+
+@pytest.mark.parametrize(
+    ("given", "floor", "at"),
+    [
+        (0.5, 0.01, lambda t: 0.5),
+        (0.001, 0.01, lambda t: 0.001),  # a constant below the floor is meant
+        ((2.0, 0.5), 0.01, lambda t: max(0.01, 2.0 * t**-0.5)),
+        ((2.0, 0.5), 0.3, lambda t: max(0.3, 2.0 * t**-0.5)),
+    ],
+)
+def test_epsilon_anneals_down_to_its_floor(given: Any, floor: float, at: Any) -> None:
+    X, R = np.array([[0.2, 0.4], [0.1, -0.3], [0.0, 0.5]]), np.array([1.0, 0.0, 2.0])
+    for t in (1, 4, 100, 10**6):
+        ranker = RTopKF(
+            n_features=2,
+            surrogate="smooth_dcg",
+            k=3,
+            estimator="horvitz-thompson",
+            epsilon=given,
+            epsilon_floor=floor,
+            learning_rate=1e-3,
+        )
+        ranker.state.t[0] = t - 1
+        ranker.state.w[:] = [0.3, 0.2]
+        same = Learner("smooth_dcg", 3, "horvitz-thompson", n_features=2, epsilon=at(t)).at(ranker.state.w)
+        shown = ranker.rank(X, rng=keyed(t))
+        ranker.learn(shown, R[shown.items])  # the whole list, so z is the gradient
+        np.testing.assert_allclose(ranker.state.w, [0.3, 0.2] - 1e-3 * same.gradient(X, R), rtol=1e-10)
