@@ -1,0 +1,189 @@
+"""ListNet: each step is X^T (softmax(s) - softmax(R)), and the ticket carries the request."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from rankloop import surrogates
+from rankloop.base import Ranking
+from rankloop.rankers import CalibratedSquared, ListNet
+from tests.rankers.one_step import keyed, project
+
+KINDS = [ListNet, CalibratedSquared]
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 8), st.integers(1, 17), st.integers(0, 2**32 - 1), st.booleans(), st.integers(0, 50))
+@pytest.mark.parametrize("radius", [0.5, 1e6])
+def test_one_step_is_the_gradient_in_the_ball(
+    radius: float, n: int, d: int, seed: int, single: bool, t: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)).astype(np.float32 if single else np.float64)
+    R = rng.integers(0, 5, n).astype(np.float64)
+    ranker = ListNet(n_features=d, learning_rate=(0.8, 0.5), radius=radius)
+    w = ranker.state.w[:] = project(rng.normal(size=d), radius)
+    ranker.state.t[0] = t
+    shown = ranker.rank(X, rng=rng)
+    s = X.astype(np.float64) @ w
+    np.testing.assert_array_equal(shown.items, np.argsort(-s, kind="stable"))
+    ranker.learn(shown, R[shown.items])
+    step = X.astype(np.float64).T @ surrogates.ListNet().gradient(s, R)
+    expected = project(w - 0.8 * (t + 1) ** -0.5 * step, radius)
+    np.testing.assert_allclose(ranker.state.w, expected, rtol=1e-10, atol=1e-10)
+    assert ranker.state.t[0] == t + 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_shows_by_falling_score_with_ties_in_random_order(kind: Any) -> None:
+    ranker = kind(n_features=1)
+    ranker.state.w[0] = 1.0
+    X, rng = np.array([[0.0], [1.0], [0.0], [2.0], [0.0]]), np.random.default_rng(1)
+    seen = Counter(tuple(ranker.rank(X, rng=rng).items.tolist()) for _ in range(6_000))
+    assert {order[:2] for order in seen} == {(3, 1)}
+    assert len(seen) == 6
+    assert stats.chisquare(list(seen.values())).pvalue > 1e-4
+    np.testing.assert_array_equal(ranker.current(X), [3, 1, 0, 2, 4])
+    shown = ranker.rank(X, rng=rng)
+    assert shown.propensities is None
+    assert not shown.explored
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_and_labels_far_apart_do_no_harm(kind: Any) -> None:
+    ranker = kind(n_features=3, learning_rate=10.0)
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        X = 1e3 * rng.normal(size=(6, 3))
+        ranker.learn(ranker.rank(X, rng=rng), rng.choice([0.0, 1.0, 900.0], 6))
+        assert np.isfinite(ranker.state.w).all()
+        assert np.linalg.norm(ranker.state.w) <= 10.0 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "feedback", [[1.0], [1.0, 0.0, 0.0], [np.nan, 0.0], [-1.0, 0.0], [np.inf, 0.0]], ids=str
+)
+def test_feedback_that_makes_no_sense_is_refused_and_changes_nothing(kind: Any, feedback: Any) -> None:
+    ranker = kind(n_features=2)
+    ticket = ranker.rank(np.eye(2), rng=keyed(1))
+    with pytest.raises(ValueError, match="feedback"):
+        ranker.learn(ticket, feedback)
+    assert not ranker.state.w.any()
+    assert ranker.state.t[0] == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_late_labels_are_learnt_at_the_present_weights(kind: Any) -> None:
+    ranker, surrogate = (
+        kind(n_features=2, learning_rate=0.1),
+        surrogates.get({ListNet: "listnet", CalibratedSquared: "calibrated_squared"}[kind]),
+    )
+    X, R = np.array([[0.3, 0.1], [-0.2, 0.5]]), np.array([0.0, 2.0])
+    late = ranker.rank(X, rng=keyed(1))
+    ranker.learn(ranker.rank(np.eye(2), rng=keyed(2)), [3.0, 0.0])
+    w = ranker.state.w.copy()
+    ranker.learn(late, R[late.items])
+    np.testing.assert_allclose(ranker.state.w, w - 0.1 * X.T @ surrogate.gradient(X @ w, R), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_ticket_is_not_changed_by_whoever_made_the_request(kind: Any) -> None:
+    # Several rankings may be open at once, and whoever asked may use the same memory for the next request.
+    X, R = np.array([[0.3, 0.1], [-0.2, 0.5]]), np.array([0.0, 2.0])
+    first, second = kind(n_features=2), kind(n_features=2)
+    wanted = first.rank(X, rng=keyed(1))
+    first.learn(wanted, R[wanted.items])
+    ticket = second.rank(X, rng=keyed(1))
+    X[:] = 7.0
+    second.learn(ticket, R[ticket.items])
+    np.testing.assert_array_equal(second.state.w, first.state.w)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_ticket_carries_the_request(kind: Any, dtype: Any) -> None:
+    X = np.array([[0.3, 0.1], [-0.2, 0.5], [1.0, 0.0]], dtype=dtype)
+    shown = kind(n_features=2).rank(X, rng=keyed(4))
+    np.testing.assert_array_equal(shown.memo[-1], X)
+    assert shown.memo[-1].dtype == dtype
+    for bad in ((), (X[:2],), (X[:, :1],), (X, X), (np.full_like(X, np.nan),)):
+        ranker = kind(n_features=2)
+        with pytest.raises(ValueError, match=r"ranking|context"):
+            ranker.learn(Ranking(shown.items, None, bad), [1.0, 0.0, 0.0])
+        assert not ranker.state.w.any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("part", "given"), [("t", [-1]), ("w", [np.inf, 0.0]), ("w", [0.0, 11.0])], ids=str)
+def test_a_state_that_cannot_be_is_refused_and_changes_nothing(kind: Any, part: str, given: Any) -> None:
+    ranker = kind(n_features=2, radius=10.0)
+    ranker.learn(ranker.rank(np.eye(2), rng=keyed(1)), [3.0, 0.0])
+    before = ranker.save()
+    with pytest.raises(ValueError, match="saved state"):
+        ranker.load(before | {part: np.array(given, dtype=before[part].dtype)})
+    for name, value in ranker.save().items():
+        np.testing.assert_array_equal(before[name], value)
+
+
+ELSEWHERE = """
+import sys
+import numpy as np
+from rankloop import rankers
+from rankloop.base import Ranking
+
+kind, folder = sys.argv[1:]
+ranker = getattr(rankers, kind)(n_features=3)
+with np.load(f"{folder}/state.npz") as saved:
+    ranker.load(saved)
+for i in (1, 0):
+    with np.load(f"{folder}/ticket{i}.npz") as saved:
+        ticket = Ranking.load(saved)
+    ranker.learn(ticket, np.arange(float(len(ticket.items))))
+np.savez(f"{folder}/after.npz", **ranker.save())
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tickets_are_learnt_in_another_process(kind: Any, tmp_path: Path) -> None:
+    ranker, rng = kind(n_features=3), np.random.default_rng(1)
+    for _ in range(3):
+        ranker.learn(ranker.rank(rng.random((4, 3)), rng=rng), [1.0, 0.0, 2.0, 0.0])
+    np.savez(tmp_path / "state.npz", **ranker.save())
+    requests = [rng.random((5, 3)), rng.random((2, 3)).astype(np.float32)]
+    tickets = [ranker.rank(request, rng=rng) for request in requests]
+    for i, ticket in enumerate(tickets):
+        np.savez(tmp_path / f"ticket{i}.npz", **ticket.save())
+    subprocess.run([sys.executable, "-c", ELSEWHERE, kind.__name__, str(tmp_path)], check=True)
+    for i in (1, 0):
+        ranker.learn(tickets[i], np.arange(float(len(tickets[i].items))))
+    with np.load(tmp_path / "after.npz") as after:
+        for part, value in ranker.save().items():
+            np.testing.assert_array_equal(after[part], value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"n_features": 0}, r"n_features.*0"),
+        ({"learning_rate": 0.0}, r"learning_rate.*0\.0"),
+        ({"learning_rate": (1.0, -1.0)}, r"learning_rate.*-1\.0"),
+        ({"radius": -1.0}, r"radius.*-1\.0"),
+        ({"radius": np.nan}, r"radius.*nan"),
+    ],
+    ids=str,
+)
+def test_arguments_that_make_no_sense_are_named(kind: Any, arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        kind(**{"n_features": 2} | arguments)
