@@ -14,13 +14,19 @@ from rankloop.checks import every_environment, every_ranker
 from rankloop.compiled import CompiledEnvironment, CompiledRanker, check_items
 
 RANKERS = {name: make for name, make in every_ranker() if isinstance(make(), CompiledRanker)}
+
+
+def show(ranker: CompiledRanker, rng: np.random.Generator) -> Ranking:
+    return ranker.rank(ranker.example_context(np.random.default_rng(0)), rng=rng)
+
+
 ENVIRONMENTS = {name: make for name, make in every_environment() if isinstance(make(), CompiledEnvironment)}
 
 
 @pytest.mark.parametrize("name", RANKERS)
 def test_rank_takes_one_word_of_the_generator_and_no_more(name: str) -> None:
     rng, other = np.random.default_rng(1), np.random.default_rng(1)
-    RANKERS[name]().rank(rng=rng)
+    show(RANKERS[name](), rng)
     other.bit_generator.random_raw()
     assert rng.bit_generator.state == other.bit_generator.state
 
@@ -29,8 +35,7 @@ def test_rank_takes_one_word_of_the_generator_and_no_more(name: str) -> None:
 def test_arrive_and_respond_take_one_word_each(name: str) -> None:
     people = ENVIRONMENTS[name]()
     rng, other = np.random.default_rng(1), np.random.default_rng(1)
-    people.arrive(rng=rng)
-    people.respond(Ranking(np.arange(people.n_positions)), rng=rng)
+    people.respond(people.best(people.arrive(rng=rng)), rng=rng)
     other.bit_generator.random_raw(2)
     assert rng.bit_generator.state == other.bit_generator.state
 
@@ -39,7 +44,7 @@ def test_arrive_and_respond_take_one_word_each(name: str) -> None:
 def test_no_two_tickets_share_their_arrays(name: str) -> None:
     ranker = RANKERS[name]()
     rng = np.random.default_rng(2)
-    one, other = ranker.rank(rng=rng), ranker.rank(rng=rng)
+    one, other = show(ranker, rng), show(ranker, rng)
     kept = [part.copy() for part in one.save().values()]
     for part in other.save().values():
         part[...] = 0
@@ -54,8 +59,8 @@ def test_no_two_tickets_share_their_arrays(name: str) -> None:
 @pytest.mark.parametrize("name", RANKERS)
 def test_learn_leaves_its_arguments_as_they_are(name: str) -> None:
     ranker = RANKERS[name]()
-    ticket = ranker.rank(rng=np.random.default_rng(3))
-    answer = np.ones(ranker.feedback.length(ranker.n_positions))
+    ticket = show(ranker, np.random.default_rng(3))
+    answer = np.ones(ranker.feedback.length(len(ticket.items)))
     before = {part: value.copy() for part, value in ticket.save().items()}
     ranker.learn(ticket, answer)
     assert (answer == 1).all()
@@ -67,8 +72,8 @@ def test_learn_leaves_its_arguments_as_they_are(name: str) -> None:
 def test_read_only_tickets_and_answers_are_as_good(name: str) -> None:
     # As they come from a memory-mapped file or from a store that protects what it hands out.
     ranker, twin = RANKERS[name](), RANKERS[name]()
-    ticket = ranker.rank(rng=np.random.default_rng(4))
-    answer = np.ones(ranker.feedback.length(ranker.n_positions))
+    ticket = show(ranker, np.random.default_rng(4))
+    answer = np.ones(ranker.feedback.length(len(ticket.items)))
     twin.learn(ticket, answer)
     locked = Ranking.load(ticket.save())
     for part in (*locked.save().values(), answer):
@@ -82,11 +87,13 @@ def test_read_only_tickets_and_answers_are_as_good(name: str) -> None:
 def test_current_is_an_order_of_all_items_and_changes_nothing(name: str) -> None:
     ranker = RANKERS[name]()
     before = ranker.save()
-    order = ranker.current()
+    context = ranker.example_context(np.random.default_rng(0))
+    order = ranker.current(context)
     assert order.dtype == np.int64
-    assert sorted(order.tolist()) == list(range(ranker.n_items))
+    n = ranker.n_positions if context is None else len(context)
+    assert sorted(order.tolist()) == list(range(n))
     order[:] = 0
-    assert sorted(ranker.current().tolist()) == list(range(ranker.n_items))
+    assert sorted(ranker.current(context).tolist()) == list(range(n))
     for part, value in ranker.save().items():
         np.testing.assert_array_equal(value, before[part])
 

@@ -87,7 +87,7 @@ def test_shuffle_gives_every_order_of_four_equally_often(first: int) -> None:
     items = np.full(4, -9, np.int64)
     counts: Counter[tuple[int, ...]] = Counter()
     for key in keys(12_000, first):
-        random.shuffle(key, first, items)
+        random.shuffle(key, first, len(items), items)
         counts[tuple(items.tolist())] += 1
     assert set(counts) == set(permutations(range(4)))
     assert stats.chisquare(list(counts.values())).pvalue > UNLIKELY
@@ -96,5 +96,5 @@ def test_shuffle_gives_every_order_of_four_equally_often(first: int) -> None:
 @given(st.integers(0, MASK), st.integers(0, 200))
 def test_shuffle_is_a_permutation_whatever_was_there(key: int, n: int) -> None:
     items = np.full(n, 2**62, np.int64)
-    random.shuffle(np.uint64(key), 2, items)
+    random.shuffle(np.uint64(key), 2, len(items), items)
     assert sorted(items.tolist()) == list(range(n))

@@ -33,6 +33,12 @@ def keyed(key: int) -> Any:
     return SimpleNamespace(bit_generator=SimpleNamespace(random_raw=lambda: key))
 
 
+def a_list(n: int, d: int, seed: int) -> tuple[Floats, Floats]:
+    """Features and labels of n documents."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.integers(0, MAX_GRADE + 1, n).astype(np.float64)
+
+
 def project(w: Floats, radius: float) -> Floats:
     """Line 11."""
     norm = float(np.linalg.norm(w))

@@ -76,7 +76,7 @@ def test_an_order_that_is_none_is_refused(order: Any) -> None:
         rankers.Fixed(order=order)
 
 
-@pytest.mark.parametrize("n_items", [0, -1, 1.5, None, "x"])
+@pytest.mark.parametrize("n_items", [0, -1, 1.5, "x"])
 def test_a_number_of_items_that_is_none_is_refused(n_items: Any) -> None:
     with pytest.raises(ValueError, match="n_items"):
         rankers.Uniform(n_items=n_items)
