@@ -14,8 +14,7 @@ from scipy import stats
 from rankloop.rankers import RTopKF
 from tests.rankers.one_step import FORMS, Learner, a_list, keyed, keys, project
 
-LEVEL_1 = ["squared", "kl", "smooth_dcg"]
-ALL = [*LEVEL_1, "ranksvm"]
+ALL = ["squared", "kl", "smooth_dcg", "ranksvm"]
 
 
 def ks(name: str) -> range:
