@@ -48,6 +48,7 @@ class EnvironmentKernels(NamedTuple):
     hindsight: Callable[..., float]
 
 
+LARGEST_FEATURE = np.float64(1e60)  # of more, a gradient's square may be infinite, and a score inf - inf
 Ticket = tuple[NDArray[np.int64], NDArray[np.float64], Memo]
 
 
@@ -86,7 +87,8 @@ class CompiledRanker(Ranker):
         explored = self.kernels.rank(
             self.params, self.state, request, draw_key(rng), self.scratch(n), items, propensities, memo
         )
-        kept = (*memo, request) if self.keeps_context else memo
+        # A copy: whoever asked may use the same memory for the next request while this ranking is open.
+        kept = (*memo, np.array(request)) if self.keeps_context else memo
         return Ranking(items, propensities if len(propensities) else None, kept, bool(explored))
 
     def learn(self, ranking: Ranking, feedback: Array) -> None:
@@ -167,7 +169,10 @@ class CompiledEnvironment(Environment):
 
 def read_features(context: Any, n_features: int | None = None) -> NDArray[Any]:
     """The request as rows of features, one an item; ValueError if it is anything else."""
-    features = np.asarray(context)
+    try:
+        features = np.asarray(context)
+    except ValueError:  # rows of different lengths
+        features = np.asarray(None)
     if features.dtype.kind not in "biuf":
         raise ValueError(f"context must be numbers, items x features, got {context!r}")
     if features.ndim != 2 or 0 in features.shape or n_features not in (features.shape[1], None):
@@ -178,10 +183,11 @@ def read_features(context: Any, n_features: int | None = None) -> NDArray[Any]:
     if features.dtype not in (np.float32, np.float64):
         features = features.astype(np.float64)
     features = np.ascontiguousarray(features)
-    if not np.isfinite(features).all():
-        row, column = np.argwhere(~np.isfinite(features))[0]
+    if not (np.abs(features) <= LARGEST_FEATURE).all():
+        row, column = np.argwhere(~(np.abs(features) <= LARGEST_FEATURE))[0]
         raise ValueError(
-            f"context must be finite, got {features[row, column]} at item {row}, feature {column}"
+            f"context must be finite and at most {LARGEST_FEATURE:g}, "
+            f"got {features[row, column]} at item {row}, feature {column}"
         )
     return features
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankloop import measures
 from rankloop.base import Ranking, one_of
-from rankloop.compiled import CompiledEnvironment, EnvironmentKernels
+from rankloop.compiled import LARGEST_FEATURE, CompiledEnvironment, EnvironmentKernels
 from rankloop.kernels import query_stream as kernels
 from rankloop.measures import Measure
 
@@ -65,7 +65,7 @@ class QueryStream(CompiledEnvironment):
     ) -> None:
         features, relevance, offsets = _read(dataset)
         lengths = np.diff(offsets)
-        self.max_grade = max(1, int(np.ceil(relevance.max())))
+        self.max_grade = max(1, int(np.ceil(relevance.max())), getattr(dataset, "max_grade", 1))
         scored = measures.get(measure)
         if scored.family == "err":
             scored = scored.graded(max(self.max_grade, scored.max_grade or 1))
@@ -88,7 +88,7 @@ class QueryStream(CompiledEnvironment):
             measure=kernels.SEPARABLE if separable else _UNSEPARABLE[scored.family],
             discount=scored.discount(self.n_positions) if separable else np.empty(0),
             cutoff=self.n_positions if scored.cutoff is None else scored.cutoff,
-            max_grade=self.max_grade,
+            max_grade=scored.max_grade or self.max_grade,
             gains=gains,
             query_offset=query_offset,
             best=best,
@@ -130,8 +130,8 @@ class QueryStream(CompiledEnvironment):
         Documents with equal scores stay as they are listed.
         """
         weights = np.ascontiguousarray(w, dtype=np.float64)
-        if weights.shape != (self.n_features,):
-            raise ValueError(f"w must be {self.n_features} weights, got shape {weights.shape}")
+        if weights.shape != (self.n_features,) or not np.isfinite(weights).all():
+            raise ValueError(f"w must be {self.n_features} weights, all finite, got {weights!r}")
         values = np.empty(len(self.params.best))
         kernels.greedy_values(self.params, weights, values)
         return values
@@ -165,6 +165,9 @@ def _read(dataset: Queries) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[
         raise ValueError(
             f"dataset.features must be float documents x features, got {features.dtype}{features.shape}"
         )
+    # NaN comes through min and max, and neither makes an array as large as the features.
+    if not (features.max() <= LARGEST_FEATURE and features.min() >= -LARGEST_FEATURE):
+        raise ValueError(f"dataset.features must be finite and at most {LARGEST_FEATURE:g}")
     if relevance.shape != (len(features),):
         raise ValueError(
             f"dataset.relevance must be one label for each of {len(features)} documents, got {relevance.shape}"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rankloop.kernels.jit import inlined
 
 
@@ -49,7 +51,16 @@ def project(w: Any, radius: float) -> None:
     norm = 0.0
     for j in range(len(w)):
         norm += w[j] * w[j]
-    if norm > radius * radius:
-        shrink = radius / norm**0.5
+    length = norm**0.5
+    if not length < np.inf:  # the squares are too large, not the weights
+        largest = 0.0
+        for j in range(len(w)):
+            largest = max(largest, abs(w[j]))
+        norm = 0.0
+        for j in range(len(w)):
+            norm += (w[j] / largest) ** 2
+        length = largest * norm**0.5
+    if length > radius:
+        shrink = radius / length
         for j in range(len(w)):
             w[j] *= shrink

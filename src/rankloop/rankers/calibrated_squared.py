@@ -36,4 +36,5 @@ class CalibratedSquared(ListNet):
     0.2
     """
 
+    max_grade = 1000  # 2^1000, even summed over the longest list, is still a finite float64
     surrogate: ClassVar[int] = full_information.CALIBRATED_SQUARED

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import whole
+from rankloop.base import Array, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_features
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import full_information, sorting
-from rankloop.rankers.schedules import read_schedule
+from rankloop.rankers.schedules import check_weights, read_radius, read_schedule
 
 
 class ListNet(CompiledRanker):
@@ -59,19 +59,20 @@ class ListNet(CompiledRanker):
         radius: float = 10.0,
     ) -> None:
         self.n_features = whole("n_features", n_features, at_least=1)
-        if not (np.isfinite(radius) and radius > 0):
-            raise ValueError(f"radius must be positive and finite, got {radius!r}")
         self.learning_rate = read_schedule("learning_rate", learning_rate)
         self.n_positions = None
         self.feedback = FullRelevance()
         self.params = full_information.FullInformationParams(
-            self.surrogate, float(radius), self.learning_rate.scale, self.learning_rate.power
+            self.surrogate, read_radius(radius), self.learning_rate.scale, self.learning_rate.power
         )
         self.state = full_information.FullInformationState(np.zeros(self.n_features), np.zeros(1, np.int64))
 
     def read_context(self, context: Any) -> tuple[int, Any]:
         features = read_features(context, self.n_features)
         return len(features), features
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        check_weights(saved, self.params.radius)
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         return np.empty(n), sorting.scratch(n), np.empty(n), np.empty(n), np.empty(self.n_features)

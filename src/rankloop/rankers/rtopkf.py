@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankloop import surrogates
-from rankloop.base import Memo, one_of, whole
+from rankloop.base import Array, Memo, Ranking, one_of, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_features
 from rankloop.feedback import TopK
 from rankloop.kernels import sorting, topk
-from rankloop.rankers.schedules import Schedule, read_schedule
+from rankloop.rankers.schedules import Schedule, check_weights, read_radius, read_schedule
 
 _KINDS = {"squared": topk.SQUARED, "ranksvm": topk.RANKSVM, "kl": topk.KL, "smooth_dcg": topk.SMOOTH_DCG}
 _GUESSES = {"score": topk.SCORE, "mean": topk.MEAN}
@@ -86,13 +86,15 @@ class RTopKF(CompiledRanker):
         horizon: int | None = None,
     ) -> None:
         self.n_features = whole("n_features", n_features, at_least=1)
+        if not isinstance(surrogate, str):
+            raise ValueError(f"surrogate must be a name, got {surrogate!r}")
         self.surrogate = surrogates.require(surrogate, whole("k", k, at_least=1))
         one_of("estimator", estimator, ("paper", "horvitz-thompson"))
-        if not (np.isfinite(radius) and radius > 0):
-            raise ValueError(f"radius must be positive and finite, got {radius!r}")
         if not (np.isfinite(epsilon_floor) and epsilon_floor > 0):
             raise ValueError(f"epsilon_floor must be positive and finite, got {epsilon_floor!r}")
         self.max_grade = whole("max_grade", max_grade, at_least=1)
+        if self.max_grade > 1000:
+            raise ValueError(f"max_grade must be at most 1000, or 2^max_grade overflows; got {max_grade}")
         self.n_positions = None
         self.feedback = TopK(k)
         self.learning_rate = _read("learning_rate", learning_rate, Schedule(0.01, 2 / 3), 2 / 3, horizon)
@@ -104,7 +106,7 @@ class RTopKF(CompiledRanker):
             guess=self._guess(control_variate),
             n_observed=int(n_observed or 0),
             max_grade=float(self.max_grade),
-            radius=float(radius),
+            radius=read_radius(radius),
             eta=self.learning_rate.scale,
             eta_power=self.learning_rate.power,
             gamma=self.exploration.scale,
@@ -127,6 +129,20 @@ class RTopKF(CompiledRanker):
     def read_context(self, context: Any) -> tuple[int, Any]:
         features = read_features(context, self.n_features)
         return len(features), features
+
+    def check_ticket(self, ranking: Ranking) -> None:
+        header = ranking.memo[0]
+        good = header[0] == len(ranking.items) and 0 < header[1] <= 1 and header[2] > 0
+        if not (good and all(np.isfinite(part).all() for part in ranking.memo)):
+            raise ValueError(f"ranking.memo must be finite, and of {len(ranking.items)} items, got {header}")
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        check_weights(saved, self.params.radius)
+        total, number = saved["labels"]
+        if not 0 <= total <= number * self.max_grade:
+            raise ValueError(
+                f"saved state 'labels' must be a sum and a number of labels, got {saved['labels']}"
+            )
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         return np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64), sorting.scratch(n)

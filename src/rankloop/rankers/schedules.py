@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,9 @@ class Schedule(NamedTuple):
 
 def read_schedule(name: str, given: float | tuple[float, float], *, positive: bool = True) -> Schedule:
     """A number stays as it is; a pair is scale and power."""
-    scale, power = given if isinstance(given, tuple) else (given, 0.0)
+    pair = given if isinstance(given, tuple | list) else (given, 0.0)
+    good = len(pair) == 2 and all(isinstance(part, int | float | np.number) for part in pair)
+    scale, power = pair if good else (np.nan, np.nan)
     if not (
         np.isfinite(scale) and np.isfinite(power) and power >= 0 and (scale > 0 if positive else scale >= 0)
     ):
@@ -32,3 +34,18 @@ def read_schedule(name: str, given: float | tuple[float, float], *, positive: bo
             f"{name} must be a positive number, or a pair (scale, power) for scale * t**-power, got {given!r}"
         )
     return Schedule(float(scale), float(power))
+
+
+def read_radius(radius: float) -> float:
+    """A positive number, or a ValueError."""
+    if not (isinstance(radius, int | float | np.number) and 0 < radius < np.inf):
+        raise ValueError(f"radius must be positive and finite, got {radius!r}")
+    return float(radius)
+
+
+def check_weights(saved: Any, radius: float) -> None:
+    """ValueError unless saved weights are in the ball and the rounds are not negative."""
+    if saved["t"][0] < 0:
+        raise ValueError(f"saved state 't' must not be negative, got {saved['t'][0]}")
+    if np.linalg.norm(saved["w"]) > radius * (1 + 1e-9):
+        raise ValueError(f"saved state 'w' must be in the ball of radius {radius:g}, got {saved['w']}")
