@@ -86,6 +86,15 @@ def test_a_ranking_is_frozen() -> None:
         Ranking(np.array([0])).explored = True  # type: ignore[misc]
 
 
+def test_rankings_can_be_compared_and_kept_in_a_set() -> None:
+    # A list of open rankings is searched with `in`, and removed from; that must not compare arrays.
+    one, other = Ranking(np.array([0, 1])), Ranking(np.array([0, 1]))
+    waiting = [one, other]
+    waiting.remove(other)
+    assert waiting == [one]
+    assert len({one, other}) == 2
+
+
 class Counts(NamedTuple):
     n: NDArray[np.int64]
     mean: NDArray[np.float64]

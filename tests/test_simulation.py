@@ -102,6 +102,11 @@ def test_what_a_trace_says_of_itself() -> None:
         trace.seed = 2  # type: ignore[misc]
 
 
+def test_traces_can_be_compared() -> None:
+    one, other = run(20), run(20)
+    assert isinstance(one == other, bool)
+
+
 def test_regret_is_positive_where_a_ranking_is_worse_for_losses_and_gains_alike() -> None:
     for measure in ("dcg", "sum_loss", "ndcg", "auc"):
         people = FixedItems(np.tile([1, 1, 0, 0], (100, 1)), measure=measure)

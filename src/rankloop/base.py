@@ -29,7 +29,7 @@ def draw_key(rng: np.random.Generator) -> np.uint64:
     return np.uint64(rng.bit_generator.random_raw())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
     """A ranking that was shown, and the ticket that `learn` needs to make sense of what comes back.
 

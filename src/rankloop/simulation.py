@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _CHUNK_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """What a run came to, at each recorded round. All sums are exact, however few rounds are recorded.
 

@@ -175,6 +175,19 @@ def test_best_for_graded_and_switching_users_is_the_best_in_expectation(name: st
     assert phases.sum(axis=0)[switching.best().items].tolist() == sorted(phases.sum(axis=0), reverse=True)
 
 
+@pytest.mark.parametrize("name", ["ndcg", "average_precision", "auc", "err"])
+def test_best_for_users_that_change_their_minds_is_the_best_in_expectation(name: str) -> None:
+    # Item 0 is liked alone, the others together: a normalised measure gives it more than its mean relevance.
+    phases = np.array([[0.0, 0.6, 0.9, 0.9], [0.5, 0.0, 0.0, 0.0]])
+    outcomes = np.array(list(product((0, 1), repeat=4)))
+    weights = np.mean([np.prod(np.where(outcomes, phase, 1 - phase), axis=1) for phase in phases], axis=0)
+    scored = measures.get(name)
+    expected = np.asarray(scored(orders(4)[:, None], outcomes[None])) @ weights
+    best = expected.min() if scored.is_loss else expected.max()
+    shown = FixedItems(users.switching(list(phases), period=5), measure=name).best()
+    assert np.asarray(scored(shown.items, outcomes)) @ weights == pytest.approx(best, rel=1e-12)
+
+
 def test_the_best_ranking_of_too_many_is_refused_with_a_reason() -> None:
     people = FixedItems(users.listed(np.eye(9, dtype=int)), measure="average_precision")
     with pytest.raises(ValueError, match="average_precision"):

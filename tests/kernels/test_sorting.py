@@ -44,20 +44,34 @@ def test_keeps_the_order_of_ties_at_every_length(n: int, seed: int, n_values: in
     np.testing.assert_array_equal(by_falling_score(scores), reference(scores))
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 3, *BOTH_SIDES, 255, 256, 257, 1000, 5000])
-@pytest.mark.parametrize(
-    "shape", ["random", "rising", "falling", "equal", "signed zeros", "one byte differs"]
-)
+SHAPES = {
+    "random": lambda rng, n: rng.standard_normal(n),
+    "rising": lambda rng, n: np.arange(n, dtype=np.float64),
+    "falling": lambda rng, n: -np.arange(n, dtype=np.float64),
+    "equal": lambda rng, n: np.full(n, 0.1),
+    "signed zeros": lambda rng, n: np.where(rng.random(n) < 0.5, 0.0, -0.0),
+    "one byte differs": lambda rng, n: 1.0 + rng.integers(0, 200, n) * 2.0**-52,
+    "one far above": lambda rng, n: np.append(rng.random(n), 1e300)[-n:] if n else np.empty(0),
+    "one far below": lambda rng, n: np.append(-1e300, rng.random(n))[:n],
+    "wider than a number": lambda rng, n: rng.choice([-1.7e308, 1.7e308, 0.0, 1.0], n),
+    "narrower than a number": lambda rng, n: rng.integers(0, 9, n) * 5e-324,
+    "infinite": lambda rng, n: rng.choice([-np.inf, np.inf, 0.0, 1.0], n),
+    "infinite only": lambda rng, n: np.full(n, np.inf),
+    "small crowds": lambda rng, n: (
+        rng.permutation(np.repeat(rng.random(n // 8 + 1), 8)[:n]) + rng.random(n) * 1e-12
+    ),
+    "large crowds": lambda rng, n: (
+        rng.permutation(np.repeat(rng.random(n // 99 + 1), 99)[:n]) + rng.random(n) * 1e-12
+    ),
+    "tied crowds": lambda rng, n: rng.permutation(np.repeat(rng.random(n // 5 + 1), 5)[:n]),
+    "learnt": lambda rng, n: rng.binomial(500, rng.random(n)) + 70 * rng.random(n),
+}
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5, 7, *BOTH_SIDES, 255, 256, 257, 1000, 5000])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_each_shape_at_the_lengths_where_the_method_changes(n: int, shape: str) -> None:
-    rng = np.random.default_rng(n)
-    scores = {
-        "random": rng.standard_normal(n),
-        "rising": np.arange(n, dtype=np.float64),
-        "falling": -np.arange(n, dtype=np.float64),
-        "equal": np.full(n, 0.1),
-        "signed zeros": np.where(rng.random(n) < 0.5, 0.0, -0.0),
-        "one byte differs": 1.0 + rng.integers(0, 200, n) * 2.0**-52,  # all but one radix pass is skipped
-    }[shape]
+    scores = SHAPES[shape](np.random.default_rng(n), n)
     np.testing.assert_array_equal(by_falling_score(scores), reference(scores))
 
 

@@ -98,6 +98,7 @@ def test_regret_per_round_falls_with_and_without_a_horizon(horizon: int | None) 
         ({"horizon": 10, "epsilon": float("nan")}, "epsilon"),
         ({"horizon": 10, "epsilon": 5e-324}, "epsilon"),
         ({"horizon": 10, "epsilon": "x"}, "epsilon"),
+        ({"horizon": 10, "epsilon": [0.1, 0.2]}, "epsilon"),
         ({"measure": "precision"}, "precision"),
     ],
 )

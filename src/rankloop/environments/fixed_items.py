@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import permutations, product
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rankloop import measures
 from rankloop.base import Ranking
@@ -126,17 +127,23 @@ class FixedItems(CompiledEnvironment):
             arrive, kernels.respond, kernels.value_tabled, kernels.hindsight_tabled
         )
 
-    def _table(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _table(self) -> NDArray[np.float64]:
+        if not self._few_outcomes():
+            return np.empty((0, 0))
+        orders, outcomes = self._orders_and_outcomes()
+        return np.asarray(self.scored(orders[None, :, :], outcomes[:, None, :]), dtype=np.float64)
+
+    def _few_outcomes(self) -> bool:
         m, grade = self.n_items, self.users.max_grade
         whole_grades = isinstance(self.users, Independent) or self.users.vectors.dtype == np.int8
-        if not whole_grades or m > 8 or np.prod(range(1, m + 1)) * (grade + 1) ** m > _LARGEST_TABLE:
-            return np.empty((0, 0))
-        orders = np.array(list(permutations(range(m))))
-        outcomes = np.array(list(product(range(grade + 1), repeat=m)))
-        return np.asarray(self.scored(orders[:, None, :], outcomes[None, :, :]), dtype=np.float64)
+        return whole_grades and m <= 8 and math.factorial(m) * (grade + 1) ** m <= _LARGEST_TABLE
+
+    def _orders_and_outcomes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        m, grade = self.n_items, self.users.max_grade
+        return np.array(list(permutations(range(m)))), np.array(list(product(range(grade + 1), repeat=m)))
 
     def start_counting(self) -> None:
-        counted = ("total_gain", "total_offset") if self._separable else ("counts",)
+        counted = ("total_gain", "total_offset") if self._separable else ("totals",)
         for name in counted:
             getattr(self.state, name)[...] = 0
 
@@ -154,36 +161,43 @@ class FixedItems(CompiledEnvironment):
     def best(self, context: Any = None) -> Ranking:
         """The best fixed ranking: for listed users over the whole list, otherwise in expectation over all phases.
 
-        Independent users under a measure that is not linear are ranked by mean grade; with binary relevance and one
-        phase that is optimal too, because exchanging two items then only trades their probabilities.
+        Where it is not a sort it is found by trying all rankings, up to six items or so; beyond, a ValueError.
         """
         users = self.users
-        if isinstance(users, Independent):
-            if self._separable and self.scored.linear:
-                steps = np.diff(self.scored.gain(np.arange(users.max_grade + 1.0)))
-                score = np.einsum("pgi,g->i", users.tails, steps)
-            else:
-                score = users.tails.sum(axis=(0, 1))
-        elif self._separable:
-            weights = np.ones(len(users.vectors)) if users.weights is None else users.weights
-            score = weights @ self.scored.gain(users.vectors.astype(np.float64))
-        else:
-            return Ranking(self._best_by_table(users))
-        return Ranking(np.argsort(-score, kind="stable"))
+        if isinstance(users, Listed):
+            if self._separable:
+                shares = np.ones(len(users.vectors)) if users.weights is None else users.weights
+                return _sorted(shares @ self.scored.gain(users.vectors.astype(np.float64)))
+        elif self._separable and self.scored.linear:
+            steps = np.diff(self.scored.gain(np.arange(users.max_grade + 1.0)))
+            return _sorted(np.einsum("pgi,g->i", users.tails, steps))
+        elif len(users.tails) == 1 and users.is_binary:
+            return _sorted(
+                users.tails[0, 0]
+            )  # exchanging two independent items only trades their probabilities
+        return self._best_of_all()
 
-    def _best_by_table(self, users: Listed) -> np.ndarray[Any, np.dtype[np.int64]]:
-        if self.params.table.size == 0:
+    def _best_of_all(self) -> Ranking:
+        if not self._few_outcomes():
             raise ValueError(
                 f"the best ranking for {self.measure!r} is found by trying all {self.n_items}! rankings: too many"
             )
-        weights = np.ones(len(users.vectors)) if users.weights is None else users.weights
-        base = (users.max_grade + 1) ** np.arange(self.n_items)[::-1]
-        counts = np.bincount(
-            (users.vectors @ base).astype(np.int64), weights=weights, minlength=self.params.table.shape[1]
-        )
-        totals = self.params.table @ counts
-        row = int(totals.argmin() if self.is_loss else totals.argmax())
-        return np.array(next(order for i, order in enumerate(permutations(range(self.n_items))) if i == row))
+        orders, outcomes = self._orders_and_outcomes()
+        values = np.asarray(self.scored(orders[:, None, :], outcomes[None, :, :])) @ self._chances(outcomes)
+        return Ranking(orders[int(values.argmin() if self.is_loss else values.argmax())])
+
+    def _chances(self, outcomes: NDArray[np.int64]) -> NDArray[np.float64]:
+        users = self.users
+        if isinstance(users, Listed):
+            base = (users.max_grade + 1) ** np.arange(self.n_items)[::-1]
+            return np.bincount(
+                (users.vectors @ base).astype(np.int64), weights=users.weights, minlength=len(outcomes)
+            ).astype(np.float64)
+        ends = np.ones((len(users.tails), 1, self.n_items))
+        chance = -np.diff(np.concatenate([ends, users.tails, 0 * ends], axis=1), axis=1)  # phase, grade, item
+        picked = chance[:, outcomes, np.arange(self.n_items)]  # phase, outcome, item
+        mean: NDArray[np.float64] = picked.prod(axis=2).mean(axis=0)
+        return mean
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -196,3 +210,7 @@ class FixedItems(CompiledEnvironment):
         yield cls(listed([[1, 0, 2, 0], [0, 1, 0, 3]], weights=[1, 2]), measure="err")
         yield cls(listed([[1, 0, 1], [0, 1, 0]]), measure="auc")
         yield cls(noisy_halves(n_items=1), measure="precision@2")
+
+
+def _sorted(score: NDArray[np.float64]) -> Ranking:
+    return Ranking(np.argsort(-score, kind="stable"))

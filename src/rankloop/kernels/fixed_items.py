@@ -1,7 +1,7 @@
 """Users who each bring a relevance vector for the same fixed items.
 
 Two kinds of users (independent grades; listed vectors) times two kinds of measures: separable ones, whose best
-ranking in hindsight is a sort of the summed gains, and the rest, which count outcomes and look rankings up in a table.
+ranking in hindsight is a sort of the summed gains, and the rest, which follow every ranking by means of a table.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SeparableState(NamedTuple):
 
 
 class TabledParams(NamedTuple):
-    """table[ranking, outcome] scores every ranking for every relevance vector; empty where there are too many."""
+    """table[outcome, ranking] scores every ranking for every relevance vector; empty where there are too many."""
 
     users: Any
     measure: int
@@ -64,11 +64,11 @@ class TabledParams(NamedTuple):
 
 
 class TabledState(NamedTuple):
-    """The user who is here, and how often each relevance vector came."""
+    """The user who is here, and the total of every ranking over all who came."""
 
     t: NDArray[np.int64]
     relevance: NDArray[np.float64]
-    counts: NDArray[np.float64]
+    totals: NDArray[np.float64]
 
 
 @inlined
@@ -103,12 +103,13 @@ def _note_separable(params: Any, state: Any) -> None:
 @inlined
 def _note_tabled(params: Any, state: Any) -> None:
     state.t[0] += 1
-    if len(state.counts) == 0:
+    if len(state.totals) == 0:
         return
     outcome = 0
     for i in range(len(state.relevance)):
         outcome = outcome * (params.max_grade + 1) + int(state.relevance[i])
-    state.counts[outcome] += 1.0
+    for ranking in range(len(state.totals)):
+        state.totals[ranking] += params.table[outcome, ranking]
 
 
 @hot
@@ -177,12 +178,10 @@ def hindsight_separable(params: Any, state: Any) -> Any:
 
 @kernel
 def hindsight_tabled(params: Any, state: Any) -> float:
-    """The best row of the table; NaN where there is none."""
+    """The best of all rankings; NaN where they are too many to follow."""
     best = np.nan
-    for ranking in range(params.table.shape[0]):
-        total = 0.0
-        for outcome in range(params.table.shape[1]):
-            total += params.table[ranking, outcome] * state.counts[outcome]
+    for ranking in range(len(state.totals)):
+        total = state.totals[ranking]
         better = total < best if params.measure == PAIRWISE_LOSS else total > best
         if better or ranking == 0:
             best = total

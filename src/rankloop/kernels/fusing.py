@@ -33,6 +33,8 @@ def fused(*kernels: Any) -> Callable[..., Any]:
 
 @functools.cache
 def _fused(*kernels: Any) -> Callable[..., Any]:
+    if not hasattr(play_rounds, "py_func"):
+        return functools.partial(play_rounds, *kernels)  # numba is switched off, for a debugger
     sources = [_import_line(kernel, role) for kernel, role in zip(kernels, _ROLES, strict=True)]
     if None in sources:
         return functools.partial(play_rounds, *kernels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
 import time
@@ -72,10 +73,11 @@ def loop(function: Function) -> Function:
 
 
 def _forget_old_code() -> None:
-    # Caches of earlier states of the folder, unless something used them within a week.
+    # Caches of earlier states of the folder, unless something was compiled into them within a week.
     for folder in CACHE.parent.glob("kernels-*"):
-        if folder != CACHE and folder.stat().st_mtime < time.time() - 7 * 86_400:
-            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another process may be doing the same
+            if folder != CACHE and folder.stat().st_mtime < time.time() - 7 * 86_400:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 _forget_old_code()

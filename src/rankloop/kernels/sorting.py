@@ -82,7 +82,7 @@ def _put_right(scores: Any, n: int, items: Any) -> None:
 @hot
 def _by_place(scores: Any, n: int, items: Any, room: Any) -> None:
     # Two radix passes over where a score lies between the highest and the lowest, in 2**22 steps; the few that
-    # share a step are put right by insertion. Where many do, the bits of the scores decide.
+    # share a step are put right by insertion. Where many do, the bits of the scores decide. Scores must not be NaN.
     places, other_places, other_items = room[:n], room[n : 2 * n], room[2 * n : 3 * n].view(np.int64)
     low, high = room[3 * n : 3 * n + _BINS], room[3 * n + _BINS : 3 * n + 2 * _BINS]
     lowest = highest = scores[0]

@@ -60,7 +60,7 @@ def constants_of(learnable: Learnable, n_items: int) -> tuple[float, float, floa
 
 def read_epsilon(epsilon: float) -> float:
     """1/epsilon, how far the perturbation reaches; ValueError where that is no number."""
-    given = float(numbers("epsilon", epsilon))
-    if not (np.isfinite(given) and given > 1e-300):
-        raise ValueError(f"epsilon must be finite and positive, got {epsilon!r}")
-    return 1 / given
+    given = numbers("epsilon", epsilon)
+    if given.ndim != 0 or not (np.isfinite(given) and given > 1e-300):
+        raise ValueError(f"epsilon must be one number, finite and positive, got {epsilon!r}")
+    return 1 / float(given)
