@@ -1,7 +1,4 @@
-"""Scores and gradients of a linear ranker: passes over the rows of a list's features.
-
-Sums run in eight lanes of a fixed order, so that they are quick and the same on every machine.
-"""
+"""Scores and gradients of a linear ranker: passes over the rows of a list's features."""
 
 from __future__ import annotations
 
@@ -10,27 +7,14 @@ from typing import Any
 import numpy as np
 
 from rankloop.kernels.jit import inlined
+from rankloop.kernels.lanes import dot_row
 
 
 @inlined
 def score(features: Any, w: Any, scores: Any) -> None:
     """Scores X w."""
-    n, d = features.shape
-    whole = d - d % 8
-    for i in range(n):
-        a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-        for j in range(0, whole, 8):
-            a0 += features[i, j] * w[j]
-            a1 += features[i, j + 1] * w[j + 1]
-            a2 += features[i, j + 2] * w[j + 2]
-            a3 += features[i, j + 3] * w[j + 3]
-            a4 += features[i, j + 4] * w[j + 4]
-            a5 += features[i, j + 5] * w[j + 5]
-            a6 += features[i, j + 6] * w[j + 6]
-            a7 += features[i, j + 7] * w[j + 7]
-        for j in range(whole, d):
-            a0 += features[i, j] * w[j]
-        scores[i] = ((a0 + a4) + (a2 + a6)) + ((a1 + a5) + (a3 + a7))
+    for i in range(features.shape[0]):
+        scores[i] = dot_row(features, i, w)
 
 
 @inlined
