@@ -16,6 +16,8 @@ _KNOWN = {
     "top1-2015-fig2": "rankloop.experiments.top1_2015_fig2:Top1Figure2",
     "top1-2015-rates": "rankloop.experiments.top1_2015_rates:Top1Rates",
     "top1-2015-jester": "rankloop.experiments.top1_2015_jester:Top1Jester",
+    "top-2016-fig1": "rankloop.experiments.top_2016_fig1:TopFigure1",
+    "top-2016-impossible": "rankloop.experiments.top_2016_impossible:TopImpossible",
 }
 
 

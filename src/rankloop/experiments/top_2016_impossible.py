@@ -127,8 +127,8 @@ class TopImpossible(Experiment):
             title="Whoever hears the top goes on losing",
             subtitle="NDCG regret per round at T, averaged over the two worlds and all runs",
             caption="Dotted: what the best compromise between the two worlds loses, however long it learns. No learner "
-            "that hears only the top stays below it (a thousand rounds may be lucky). The same linear ranker with every "
-            "label revealed (green) does: it sees which world it is in.",
+            "that hears only the top stays below it (a thousand rounds may be lucky). The same linear ranker with "
+            "every label revealed (green) does: it sees which world it is in.",
             height=8.6,
             rows=2,
         )
