@@ -17,6 +17,7 @@ _KNOWN = {
     "top1-2015-rates": "rankloop.experiments.top1_2015_rates:Top1Rates",
     "top1-2015-jester": "rankloop.experiments.top1_2015_jester:Top1Jester",
     "top-2016-fig1": "rankloop.experiments.top_2016_fig1:TopFigure1",
+    "top-2016-regret": "rankloop.experiments.top_2016_regret:TopRegret",
     "top-2016-impossible": "rankloop.experiments.top_2016_impossible:TopImpossible",
 }
 
