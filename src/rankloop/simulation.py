@@ -160,14 +160,18 @@ def _check_match(ranker: Ranker, environment: Environment, rounds: int) -> None:
 
 def _check_features(ranker: Ranker, environment: Environment) -> None:
     if environment.n_features is None:
-        raise ValueError(f"{type(ranker).__name__} ranks items by features, {type(environment).__name__} has none")
+        raise ValueError(
+            f"{type(ranker).__name__} ranks items by features, {type(environment).__name__} has none"
+        )
     if ranker.n_positions is not None:
         raise ValueError(
             f"{type(ranker).__name__} ranks the same {ranker.n_positions} items each round, "
             f"{type(environment).__name__} brings another list each time"
         )
     if ranker.n_features not in (environment.n_features, None):
-        raise ValueError(f"ranker takes {ranker.n_features} features, environment has {environment.n_features}")
+        raise ValueError(
+            f"ranker takes {ranker.n_features} features, environment has {environment.n_features}"
+        )
 
 
 class _Run:
