@@ -11,6 +11,7 @@ from rankloop.kernels.greedy import greedy_order
 from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.linear import combine, project, score
 from rankloop.kernels.measures import exp2_gain
+from rankloop.kernels.softmax import softmax
 
 LISTNET, CALIBRATED_SQUARED = range(2)
 
@@ -60,10 +61,8 @@ def learn(
     for position in range(n):
         labels[items[position]] = feedback[position]
     if params.surrogate == LISTNET:
-        _softmax(scores, n)  # softmax(s) - softmax(R), erratum B19
-        for i in range(n):
-            targets[i] = labels[i]
-        _softmax(targets, n)
+        softmax(scores, n, 1.0, scores)  # softmax(s) - softmax(R), erratum B19
+        softmax(labels, n, 1.0, targets)
         for i in range(n):
             scores[i] -= targets[i]
     else:
@@ -77,19 +76,6 @@ def learn(
         state.w[j] -= eta * step[j]
     project(state.w, params.radius)
     state.t[0] += 1
-
-
-@inlined
-def _softmax(values: Any, n: int) -> None:
-    highest = values[0]
-    for i in range(1, n):
-        highest = values[i] if values[i] > highest else highest
-    total = 0.0
-    for i in range(n):
-        values[i] = np.exp(values[i] - highest)
-        total += values[i]
-    for i in range(n):
-        values[i] /= total
 
 
 @inlined

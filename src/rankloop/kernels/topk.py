@@ -17,6 +17,7 @@ from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.linear import combine, project, score
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import shuffle, uniform
+from rankloop.kernels.softmax import softmax
 
 SQUARED, RANKSVM, KL, SMOOTH_DCG = range(4)
 NO_GUESS, ZERO, SCORE, MEAN = range(4)
@@ -112,7 +113,7 @@ def _keep_known_part(
     # known[0]: the gradient at R_hat in terms of w; known[1]: the mean of the features under SmoothDCG's softmax.
     n = context.shape[0]
     if params.surrogate == SMOOTH_DCG:
-        _softmax(scores, n, epsilon, weights)
+        softmax(scores, n, epsilon, weights)
         combine(context, weights, known[1])
         total = 0.0
         for i in range(n):
@@ -122,7 +123,7 @@ def _keep_known_part(
             combine(context, weights, known[0])
             for j in range(context.shape[1]):
                 known[0, j] = (known[0, j] - total * known[1, j]) / epsilon
-        _softmax(scores, n, epsilon, weights)
+        softmax(scores, n, epsilon, weights)
     elif params.guess != NO_GUESS:
         for i in range(n):
             if params.surrogate == SQUARED:
@@ -135,19 +136,6 @@ def _keep_known_part(
 @inlined
 def _exp(x: float) -> float:
     return float(np.exp(min(x, MAX_EXPONENT)))
-
-
-@inlined
-def _softmax(scores: Any, n: int, epsilon: float, weights: Any) -> None:
-    highest = scores[0]
-    for i in range(1, n):
-        highest = scores[i] if scores[i] > highest else highest
-    total = 0.0
-    for i in range(n):
-        weights[i] = np.exp((scores[i] - highest) / epsilon)
-        total += weights[i]
-    for i in range(n):
-        weights[i] /= total
 
 
 @hot

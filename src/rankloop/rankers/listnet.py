@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.base import Array, whole
-from rankloop.compiled import CompiledRanker, RankerKernels, read_features
+from rankloop.compiled import RankerKernels
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import full_information, sorting
+from rankloop.rankers.linear import LinearRanker
 from rankloop.rankers.schedules import check_weights, read_radius, read_schedule
 
 
-class ListNet(CompiledRanker):
+class ListNet(LinearRanker):
     """Online gradient descent on ListNet's cross-entropy, with the label of every document revealed.
 
     Parameters
@@ -46,7 +46,6 @@ class ListNet(CompiledRanker):
     True
     """
 
-    n_features: int
     kernels = RankerKernels(full_information.rank, full_information.learn)
     keeps_context = True
     surrogate: ClassVar[int] = full_information.LISTNET
@@ -60,29 +59,17 @@ class ListNet(CompiledRanker):
     ) -> None:
         self.n_features = whole("n_features", n_features, at_least=1)
         self.learning_rate = read_schedule("learning_rate", learning_rate)
-        self.n_positions = None
         self.feedback = FullRelevance()
         self.params = full_information.FullInformationParams(
             self.surrogate, read_radius(radius), self.learning_rate.scale, self.learning_rate.power
         )
         self.state = full_information.FullInformationState(np.zeros(self.n_features), np.zeros(1, np.int64))
 
-    def read_context(self, context: Any) -> tuple[int, Any]:
-        features = read_features(context, self.n_features)
-        return len(features), features
-
     def check_state(self, saved: Mapping[str, Array]) -> None:
         check_weights(saved, self.params.radius)
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         return np.empty(n), sorting.scratch(n), np.empty(n), np.empty(n), np.empty(self.n_features)
-
-    def current(self, context: Any = None) -> NDArray[np.int64]:
-        _, features = self.read_context(context)
-        return np.argsort(-(features @ self.state.w), kind="stable")
-
-    def example_context(self, rng: np.random.Generator) -> Any:
-        return rng.random((int(rng.integers(1, 9)), self.n_features)) / self.n_features
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from rankloop import surrogates
 from rankloop.base import Array, Memo, Ranking, one_of, whole
-from rankloop.compiled import CompiledRanker, RankerKernels, read_features
+from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels import sorting, topk
+from rankloop.rankers.linear import LinearRanker
 from rankloop.rankers.schedules import Schedule, check_weights, read_radius, read_schedule
 
 _KINDS = {"squared": topk.SQUARED, "ranksvm": topk.RANKSVM, "kl": topk.KL, "smooth_dcg": topk.SMOOTH_DCG}
@@ -20,7 +21,7 @@ _GUESSES = {"score": topk.SCORE, "mean": topk.MEAN}
 ScheduleLike = str | float | tuple[float, float]
 
 
-class RTopKF(CompiledRanker):
+class RTopKF(LinearRanker):
     """A linear ranker that hears the labels of the top k documents and descends a surrogate's gradient.
 
     With probability 1 - gamma the documents are shown by falling score X w, otherwise in random order. What is seen of
@@ -66,7 +67,6 @@ class RTopKF(CompiledRanker):
     True
     """
 
-    n_features: int
     kernels = RankerKernels(topk.rank, topk.learn)
 
     def __init__(
@@ -95,7 +95,6 @@ class RTopKF(CompiledRanker):
         self.max_grade = whole("max_grade", max_grade, at_least=1)
         if self.max_grade > 1000:
             raise ValueError(f"max_grade must be at most 1000, or 2^max_grade overflows; got {max_grade}")
-        self.n_positions = None
         self.feedback = TopK(k)
         self.learning_rate = _read("learning_rate", learning_rate, Schedule(0.01, 2 / 3), 2 / 3, horizon)
         self.exploration = _read("exploration", exploration, Schedule(0.1, 1 / 3), 1 / 3, horizon)
@@ -126,10 +125,6 @@ class RTopKF(CompiledRanker):
             )
         return _GUESSES[one_of("control_variate", control_variate, tuple(_GUESSES))]
 
-    def read_context(self, context: Any) -> tuple[int, Any]:
-        features = read_features(context, self.n_features)
-        return len(features), features
-
     def check_ticket(self, ranking: Ranking) -> None:
         header = ranking.memo[0]
         good = header[0] == len(ranking.items) and 0 < header[1] <= 1 and header[2] > 0
@@ -154,13 +149,6 @@ class RTopKF(CompiledRanker):
         observed = self.params.n_observed
         d = self.n_features
         return np.zeros(3), np.zeros((observed, 4)), np.zeros((2, d)), np.zeros((observed, d))
-
-    def current(self, context: Any = None) -> NDArray[np.int64]:
-        _, features = self.read_context(context)
-        return np.argsort(-(features @ self.state.w), kind="stable")
-
-    def example_context(self, rng: np.random.Generator) -> Any:
-        return rng.random((int(rng.integers(1, 9)), self.n_features)) / self.n_features
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
