@@ -1,4 +1,4 @@
-"""`python -m benchmarks [speed] [growth] [startup] [--quick] [--json FILE]`: every speed that matters, side by side."""
+"""`python -m benchmarks [NAME ...] [--quick] [--json FILE]`: every speed that matters, side by side."""
 
 from __future__ import annotations
 
@@ -21,11 +21,25 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import rankloop
-from benchmarks import growth, speed, startup
+from benchmarks import growth, letor, memory, speed, startup, topk
 from benchmarks.timing import FULL, QUICK
 
-BENCHMARKS: dict[str, Any] = {"speed": speed, "growth": growth, "startup": startup}
-_STEPS = {"speed": len(speed.SIZES) * len(speed.RANKERS), "growth": len(growth.SIZES), "startup": 4}
+BENCHMARKS: dict[str, Any] = {
+    "speed": speed,
+    "growth": growth,
+    "startup": startup,
+    "topk": topk,
+    "memory": memory,
+    "letor": letor,
+}
+_STEPS = {
+    "speed": len(speed.SIZES) * len(speed.RANKERS),
+    "growth": len(growth.SIZES),
+    "startup": 4,
+    "topk": len(topk.SETS) * len(topk.LEARNERS),
+    "memory": len(topk.LEARNERS),
+    "letor": 24,
+}
 
 
 def main(words: list[str] | None = None) -> None:

@@ -1,0 +1,23 @@
+"""What no linear ranker can do without, in compiled code: a pass over the features of each list, and one sort.
+
+Not kept on disk, for the same reason as `bare`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rankloop.kernels.greedy import greedy_order
+from rankloop.kernels.jit import loop
+from rankloop.kernels.linear import score
+
+
+@loop
+def score_and_sort(
+    features: Any, offsets: Any, sequence: Any, words: Any, w: Any, scores: Any, items: Any, room: Any
+) -> None:
+    """A round for each query in `sequence`: the scores X w, and the documents by falling score."""
+    for i in range(len(sequence)):
+        documents = features[offsets[sequence[i]] : offsets[sequence[i] + 1]]
+        score(documents, w, scores)
+        greedy_order(scores, documents.shape[0], words[i], 0, items, room)
