@@ -38,7 +38,7 @@ def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> None:
 @inlined
 def _by_counting(scores: Any, n: int, items: Any, beaten_by: Any) -> None:
     # Four items at a time meet all the others: four counts stay in registers, and compare as one instruction.
-    whole = n - n % 4
+    whole = n & ~3
     for i in range(0, whole, 4):
         score_0, score_1, score_2, score_3 = scores[i], scores[i + 1], scores[i + 2], scores[i + 3]
         count_0 = count_1 = count_2 = count_3 = 0
