@@ -19,6 +19,7 @@ _KNOWN = {
     "top-2016-fig1": "rankloop.experiments.top_2016_fig1:TopFigure1",
     "top-2016-regret": "rankloop.experiments.top_2016_regret:TopRegret",
     "top-2016-impossible": "rankloop.experiments.top_2016_impossible:TopImpossible",
+    "top-2016-beyond": "rankloop.experiments.top_2016_beyond:TopBeyond",
 }
 
 

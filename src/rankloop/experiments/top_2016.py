@@ -8,7 +8,7 @@ over five runs every query is held out once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -74,9 +74,10 @@ def available() -> list[str]:
     return [*(name for name in SOURCES if name not in skipped()), SYNTHETIC]
 
 
-def told_as_claim(played: list[str]) -> Claim:
+def told_as_claim(played: list[str], *, wanted: Iterable[str] = tuple(SOURCES)) -> Claim:
     """A line on which data sets the verdict rests, and on those left out because they are not on this machine."""
-    lacks = [f"skipped {label_of(name)}, {why}" for name, why in skipped().items() if name not in played]
+    missing = skipped()
+    lacks = [f"skipped {label_of(name)}, {missing[name]}" for name in wanted if name in missing]
     return Claim(
         text=f"Played on {', '.join(map(label_of, played))}",
         holds=bool(played),

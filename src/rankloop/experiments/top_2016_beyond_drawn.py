@@ -1,0 +1,116 @@
+"""The pictures of `top-2016-beyond`."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+
+from rankloop.experiments import drawing
+from rankloop.experiments import top_2016_tables as tables
+from rankloop.experiments import top_2016_tuning as tuning
+from rankloop.experiments.top_2016 import label_of
+from rankloop.experiments.top_2016_tuning import ANNEALED, ESTIMATORS, LISTNET, LISTNET_PAPER, SMOOTH
+
+AMBITION = 0.95
+_COLOURS = {
+    "Squared": drawing.GREEN,
+    "KL": drawing.BLUE,
+    "RankSVM": drawing.ORANGE,
+    SMOOTH: drawing.PURPLE,
+    LISTNET: drawing.INK,
+}
+_ESTIMATOR_COLOURS = dict(zip(ESTIMATORS, (drawing.ORANGE, drawing.SKY, drawing.BLUE), strict=True))
+_ROWS = (
+    LISTNET_PAPER,
+    "RankSVM, paper",
+    *(f"{surrogate}, {estimator}" for surrogate in ("Squared", "KL", SMOOTH) for estimator in ESTIMATORS),
+    ANNEALED,
+)
+
+
+def shares(results: pl.DataFrame) -> Figure:
+    """What part of the gap every learner closes, over the run and on new queries."""
+    sets = tables.sets(results)
+    figure, panels = drawing.canvas(
+        title="Two labels a round, well used, and what they buy of full information",
+        subtitle="0: random order, 1: ListNet, told everything; bars: one standard error over the parts held out",
+        caption="Filled: NDCG@10 averaged over the run, on the queries it learns from. Open: the greedy order at the "
+        "end, on held-out queries. Every learner, ListNet too, has settings chosen by the same rule. Using both labels "
+        "(HT, for Horvitz-Thompson) and guessing the unseen ones moves dots to the right; dotted is 95 %.",
+        width=13.0,
+        height=7.4,
+        columns=len(sets),
+    )
+    for axes, name in zip(panels, sets, strict=True):
+        axes.axvline(AMBITION, color=drawing.MUTED, linewidth=1.2, linestyle=(0, (2, 2)))
+        for place, method in enumerate(reversed(_ROWS)):
+            colour = _COLOURS[method.split(",")[0]]
+            for column, lift, face in (("average", 0.15, colour), ("held out", -0.15, drawing.PAPER)):
+                mean, error = tuning.share(results, dataset=name, method=method, column=column)
+                axes.errorbar(
+                    mean,
+                    place + lift,
+                    xerr=error,
+                    marker="o",
+                    markersize=9,
+                    color=colour,
+                    markerfacecolor=face,
+                    markeredgewidth=1.8,
+                )
+        axes.set_yticks(range(len(_ROWS)), [row.replace(", the", ",\nthe") for row in reversed(_ROWS)])
+        axes.set_ylim(-0.6, len(_ROWS) - 0.4)
+        drawing.name_axes(axes, x="share of the gap that is closed", y=label_of(name))
+        slot = axes.get_position()
+        axes.set_position((slot.x0 + 0.09, slot.y0, slot.width - 0.11, slot.height))
+    return figure
+
+
+def steps(results: pl.DataFrame) -> Figure:
+    """Average NDCG of the runs that were tried, against the size of the steps, by estimator."""
+    sets = tables.sets(results)
+    figure, panels = drawing.canvas(
+        title="Better estimates bear larger steps",
+        subtitle="runs that were tried to choose the steps; exploration t^(-1/3), radius 30; bands: one standard error",
+        caption="Steps fall as t^(-2/3), for SmoothDCG as t^(-1/2). The paper's estimators use one of the two labels "
+        "that are seen. Horvitz-Thompson (HT) uses both; a guess at the labels, the document's score for Squared and "
+        "the mean label for the others, takes further noise out. Less noise shows most where steps are large.",
+        width=15.0,
+        height=1.0 + 4.0 * len(sets),
+        rows=len(sets),
+        columns=3,
+    )
+    tried = results.filter(
+        (pl.col("kind") == "tried") & (pl.col("exploration") == 1.0) & (pl.col("radius") == 30.0)
+    )
+    for row, name in enumerate(sets):
+        for column, surrogate in enumerate(("Squared", "KL", SMOOTH)):
+            axes = panels[3 * row + column]
+            for estimator in ESTIMATORS:
+                runs = tried.filter(
+                    (pl.col("set") == name) & (pl.col("method") == f"{surrogate}, {estimator}")
+                )
+                level = (
+                    runs.group_by("learning_rate")
+                    .agg(
+                        pl.col("average").mean().alias("mean"),
+                        (pl.col("average").std() / pl.len().sqrt()).alias("error"),
+                    )
+                    .sort("learning_rate")
+                )
+                mean, error = level["mean"].to_numpy(), np.nan_to_num(level["error"].to_numpy())
+                drawing.curve(
+                    axes,
+                    level["learning_rate"].to_numpy(),
+                    mean,
+                    band=(mean - error, mean + error),
+                    label=estimator,
+                    colour=_ESTIMATOR_COLOURS[estimator],
+                    points=True,
+                )
+            drawing.log_axis(axes)
+            axes.set_xticks(
+                sorted(set(tried.filter(pl.col("method") == f"{surrogate}, HT")["learning_rate"]))
+            )
+            drawing.name_axes(axes, x="scale of the steps", y=f"{surrogate}, {label_of(name)}")
+    return drawing.finish(figure)
