@@ -1,5 +1,6 @@
-"""Real queries and real people's ratings, read into frozen datasets; and generators for those who have none."""
+"""Real queries, ratings and clicks, read into frozen datasets; and generators for those who have none."""
 
+from rankloop.data.clicks import read_clicks
 from rankloop.data.dataset import Dataset
 from rankloop.data.folder import DataMissing, find, folder
 from rankloop.data.letor import read_letor
@@ -17,6 +18,7 @@ __all__ = [
     "Ratings",
     "find",
     "folder",
+    "read_clicks",
     "read_letor",
     "read_ratings",
     "synthetic_letor",

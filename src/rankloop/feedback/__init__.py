@@ -1,6 +1,7 @@
 """What a user reveals of a shown list, and how users click."""
 
 from rankloop.feedback.cascade import CascadeModel
+from rankloop.feedback.click_log import ClickLog
 from rankloop.feedback.click_model import ClickModel
 from rankloop.feedback.dependent_click import DependentClickModel
 from rankloop.feedback.dynamic_bayesian import DynamicBayesianModel
@@ -10,6 +11,7 @@ from rankloop.feedback.user_browsing import UserBrowsingModel
 
 __all__ = [
     "CascadeModel",
+    "ClickLog",
     "ClickModel",
     "Clicks",
     "DependentClickModel",
