@@ -26,16 +26,15 @@ class Tally:
 
     def add(self, cells: pl.DataFrame, rows: pl.DataFrame) -> None:
         """Count some: columns query, item, position, shown, clicked; and query, rows."""
-        # Names become text only after grouping, when there are few of them left.
-        names = pl.col("query").cast(pl.String), pl.col("item").cast(pl.String)
-        self._cells.append(_summed(cells, CELL).with_columns(names))
-        self._rows.append(_summed(rows, ["query"]).with_columns(names[0]))
+        self._cells.append(_named_alike(_summed(cells, CELL)))
+        self._rows.append(_named_alike(_summed(rows, ["query"])))
         if sum(part.height for part in self._cells) > max(_WAITING, 2 * self._added):
             self._add_up()
 
     def _add_up(self) -> None:
-        self._cells = [_summed(pl.concat(self._cells), CELL)]
-        self._rows = [_summed(pl.concat(self._rows), ["query"])]
+        # Files that write an id as a number and as text mean the same by it.
+        self._cells = [_summed(pl.concat(_alike(self._cells)), CELL)]
+        self._rows = [_summed(pl.concat(_alike(self._rows)), ["query"])]
         self._added = self._cells[0].height
 
     def log(self, *, name: str) -> ClickLog:
@@ -45,7 +44,7 @@ class Tally:
             reasons = ", ".join(f"{count:,} with {reason}" for reason, count in self.bad_rows.items())
             raise ValueError(f"{name}: no row to count" + (f"; bad rows: {reasons}" if reasons else ""))
         self._add_up()
-        cells, rows = self._cells[0], self._rows[0]
+        cells, rows = _as_text(self._cells[0]), _as_text(self._rows[0])
         query_ids, item_ids = (_names(cells[column]) for column in ("query", "item"))
         cells = cells.with_columns(
             pl.col("query").replace_strict(query_ids, np.arange(len(query_ids)), return_dtype=pl.Int64),
@@ -69,6 +68,25 @@ class Tally:
 
 def _summed(frame: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     return frame.group_by(by).agg(pl.all().sum())
+
+
+def _named_alike(frame: pl.DataFrame) -> pl.DataFrame:
+    # Whole numbers stay numbers, which are quicker to group than text; every size of them is the same.
+    names = [column for column in ("query", "item") if column in frame.columns]
+    return frame.with_columns(
+        pl.col(name).cast(pl.Int64 if frame.schema[name].is_integer() else pl.String) for name in names
+    )
+
+
+def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(
+        pl.col(name).cast(pl.String) for name in ("query", "item") if name in frame.columns
+    )
+
+
+def _alike(frames: list[pl.DataFrame]) -> list[pl.DataFrame]:
+    same = all(frame.schema == frames[0].schema for frame in frames)
+    return frames if same else [_as_text(frame) for frame in frames]
 
 
 def _names(column: pl.Series) -> list[str]:

@@ -5,6 +5,7 @@ from rankloop.feedback.click_log import ClickLog
 from rankloop.feedback.click_model import ClickModel
 from rankloop.feedback.dependent_click import DependentClickModel
 from rankloop.feedback.dynamic_bayesian import DynamicBayesianModel
+from rankloop.feedback.parameters import ClickParameters, read_parameters
 from rankloop.feedback.position_based import PositionBasedModel
 from rankloop.feedback.revealed import Clicks, FullRelevance, Nothing, TopK
 from rankloop.feedback.user_browsing import UserBrowsingModel
@@ -13,6 +14,7 @@ __all__ = [
     "CascadeModel",
     "ClickLog",
     "ClickModel",
+    "ClickParameters",
     "Clicks",
     "DependentClickModel",
     "DynamicBayesianModel",
@@ -21,4 +23,5 @@ __all__ = [
     "PositionBasedModel",
     "TopK",
     "UserBrowsingModel",
+    "read_parameters",
 ]
