@@ -5,6 +5,7 @@ from rankloop.feedback.click_log import ClickLog
 from rankloop.feedback.click_model import ClickModel
 from rankloop.feedback.dependent_click import DependentClickModel
 from rankloop.feedback.dynamic_bayesian import DynamicBayesianModel
+from rankloop.feedback.logged_lists import LoggedLists
 from rankloop.feedback.parameters import ClickParameters, read_parameters
 from rankloop.feedback.position_based import PositionBasedModel
 from rankloop.feedback.revealed import Clicks, FullRelevance, Nothing, TopK
@@ -19,6 +20,7 @@ __all__ = [
     "DependentClickModel",
     "DynamicBayesianModel",
     "FullRelevance",
+    "LoggedLists",
     "Nothing",
     "PositionBasedModel",
     "TopK",
