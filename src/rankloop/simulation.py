@@ -146,6 +146,8 @@ def _check_match(ranker: Ranker, environment: Environment, rounds: int) -> None:
         raise ValueError(
             f"ranker shows {ranker.n_positions} positions, environment has {environment.n_positions}"
         )
+    elif ranker.n_items not in (environment.n_items, None):
+        raise ValueError(f"ranker has {ranker.n_items} items, environment has {environment.n_items}")
     if environment.remaining is not None and rounds > environment.remaining:
         raise ValueError(
             f"rounds must be at most {environment.remaining}, one for each user still to come, got {rounds}; "
