@@ -49,6 +49,12 @@ def test_one_query_and_the_items_shown_most(log: ClickLog) -> None:
     assert top.pairs()[0] == (("a", "x"), ("a", "z"))
     assert log.select(query="b", top=1).item_ids == ("z",)
     assert log.select(query="b", top=9).item_ids == ("y", "z")
+    first = log.select(positions=1)
+    assert (first.n_positions, first.item_ids, first.n_cells) == (1, ("x", "y", "z"), 3)
+    assert log.select(positions=2, top=1).pairs()[0] == (("a", "z"),)
+    assert log.select(positions=9).n_positions == 3
+    with pytest.raises(ValueError, match="positions must be a whole number of at least 1, got 0"):
+        log.select(positions=0)
     with pytest.raises(ValueError, match="query must be one of a, b, got 'c'"):
         log.select(query="c")
     with pytest.raises(ValueError, match="top must be a whole number of at least 1, got 0"):

@@ -25,7 +25,7 @@ COLUMNS = {
     "clicks": ("clicks",),
     "propensity": ("propensity", "propensity_score", "pscore"),
 }
-_ROWS = 1 << 19  # of Parquet in a batch
+_ROWS = 1 << 18  # of Parquet in a batch
 _BYTES = 1 << 24  # of CSV in a batch
 _MOST_POSITIONS = 100_000  # beyond it, a column was taken for positions that holds something else
 
@@ -163,7 +163,8 @@ def _find_columns(path: Path, header: list[str], columns: Mapping[str, str]) -> 
 
 def _parquet(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
     try:
-        with pyarrow.parquet.ParquetFile(path, memory_map=False) as file:
+        # Without pre_buffer=False the whole file would be read ahead, and held.
+        with pyarrow.parquet.ParquetFile(path, pre_buffer=False) as file:
             yield from file.iter_batches(batch_size=_ROWS, columns=columns)
     except pa.ArrowInvalid as error:
         raise ValueError(f"{path}: {error}") from error

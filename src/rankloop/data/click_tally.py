@@ -11,8 +11,8 @@ import polars as pl
 from rankloop.feedback import ClickLog
 
 CELL = ["query", "item", "position"]
-# Rows of cells that may wait before they are added up: enough to make adding rare, and 50 MB at the most.
-_WAITING = 1_000_000
+# Rows of cells that may wait before they are added up: enough to make adding rare, and 20 MB of numbers.
+_WAITING = 500_000
 
 
 @dataclass(slots=True)

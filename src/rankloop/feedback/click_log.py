@@ -173,9 +173,14 @@ class ClickLog:
         bad = f"; {several(self.n_bad_rows, 'bad row', 'bad rows')} left out" if self.n_bad_rows else ""
         return f"ClickLog({self.name!r}: {', '.join(told)}{bad})"
 
-    def select(self, *, query: str | None = None, top: int | None = None) -> ClickLog:
-        """Only one query's cells, and only the `top` items that were shown most often (of equals, the first)."""
-        keep = np.ones(self.n_cells, np.bool_)
+    def select(
+        self, *, query: str | None = None, top: int | None = None, positions: int | None = None
+    ) -> ClickLog:
+        """Only one query's cells, only the first positions, and only the `top` items shown most often there."""
+        n_positions = self.n_positions
+        if positions is not None:
+            n_positions = min(n_positions, whole("positions", positions, at_least=1))
+        keep = self.positions < n_positions
         query_ids, rows = self.query_ids, self.rows
         if query is not None:
             if query not in self.query_ids:
@@ -201,6 +206,7 @@ class ClickLog:
             query_ids=query_ids,
             item_ids=tuple(self.item_ids[i] for i in used),
             rows=rows,
+            n_positions=n_positions,
         )
 
     def pairs(self) -> tuple[tuple[tuple[str, str], ...], Counts]:

@@ -71,7 +71,7 @@ class FittedPBM:
         unknown = np.flatnonzero(~np.isfinite(self.examination))
         if unknown.size:
             raise ValueError(
-                f"examination of position {unknown[0] + 1} is unknown: nothing was shown there in {self.log.name!r}"
+                f"examination of position {unknown[0] + 1} is unknown: nothing was shown there; select fewer positions"
             )
         return ClickParameters(
             attraction=self.attraction,
