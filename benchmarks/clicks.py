@@ -40,15 +40,15 @@ class Fitting:
 
 @dataclass(frozen=True, slots=True)
 class Streaming:
-    """What a new process took to count a Parquet log and to fit it; memory at its peak at first, then, and after."""
+    """What a new process takes to count a Parquet log and to fit it, and its memory before and at most."""
 
     n_rows: int
     file_megabytes: float
     n_cells: int
-    read_seconds: float
-    fit_seconds: float
+    read_seconds: float  # by the clock
+    read_cpu: float
+    fit_cpu: float
     start_megabytes: float
-    read_megabytes: float
     peak_megabytes: float
 
 
@@ -147,12 +147,12 @@ def peak():
     if status.exists():  # a process inherits the peak of the one that started it, except for this one
         return next(int(line.split()[1]) / 1e3 for line in status.read_text().splitlines() if "VmHWM" in line)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
-start, begun = peak(), time.perf_counter()
+start, clock, cpu = peak(), time.perf_counter(), time.process_time()
 log = data.read_clicks(sys.argv[1])
-read, after = time.perf_counter(), peak()
+read_clock, read_cpu = time.perf_counter(), time.process_time()
 fitted = logs.fit_pbm(log)
-done = time.perf_counter()
-print(json.dumps([log.n_cells, read - begun, done - read, start, after, peak()]))
+fit_cpu = time.process_time() - read_cpu
+print(json.dumps([log.n_cells, read_clock - clock, read_cpu - cpu, fit_cpu, start, peak()]))
 """
 
 
@@ -176,28 +176,17 @@ def tables(found: list[Fitting | Streaming]) -> list[RenderableType]:
         whole = "" if one.whole_seconds is None else f"{one.whole_seconds:.3f}"
         first.add_row(one.way, f"{rate:,.0f}", f"{rate / rates[0]:,.0f}x", whole, f"{one.steps or ''}")
     second = Table(title="A Parquet log, read a piece at a time", title_justify="left", title_style="bold")
-    for column in (
-        "rows",
-        "file, MB",
-        "cells",
-        "read, s",
-        "rows/s",
-        "fit, s",
-        "MB at start",
-        "MB, read",
-        "MB, fitted",
-    ):
+    for column in ("rows", "file, MB", "cells", "read, s", "CPU", "fit, CPU", "MB at start", "MB at most"):
         second.add_column(column, justify="right")
     for one in streams:
         second.add_row(
             f"{one.n_rows:,}",
             f"{one.file_megabytes:.0f}",
             f"{one.n_cells:,}",
-            f"{one.read_seconds:.2f}",
-            f"{one.n_rows / one.read_seconds:,.0f}",
-            f"{one.fit_seconds:.2f}",
+            f"{one.read_seconds:.1f}",
+            f"{one.read_cpu:.1f}",
+            f"{one.fit_cpu:.1f}",
             f"{one.start_megabytes:.0f}",
-            f"{one.read_megabytes:.0f}",
             f"{one.peak_megabytes:.0f}",
         )
     whole = fits[-1].whole_seconds or float("inf")

@@ -43,19 +43,19 @@ def test_a_log_is_written_as_long_as_it_should_be_and_read_by_another_process(tm
     assert (log.n_rows, log.n_positions) == (200_000, clicks.N_POSITIONS)
     told = clicks._streamed(tmp_path / "log.parquet", 200_000)
     assert told.n_cells == log.n_cells
-    assert 0 < told.start_megabytes <= told.read_megabytes <= told.peak_megabytes
+    assert 0 < told.start_megabytes <= told.peak_megabytes
 
 
 def test_tables_add_up() -> None:
     found = [
         clicks.Fitting("sessions, Python", 1_000, 0.5, None, None),
         clicks.Fitting("counts", 20_000, 0.01, 0.25, 42),
-        clicks.Streaming(1_000_000, 2.0, 5_000, 0.5, 0.1, 100.0, 150.0, 160.0),
+        clicks.Streaming(1_000_000, 2.0, 5_000, 0.5, 0.4, 0.1, 100.0, 160.0),
     ]
     console = Console(width=120, file=io.StringIO())
     for part in clicks.tables(found):
         console.print(part)
     text = console.file.getvalue()
     assert "1,000x" in text
-    assert "2,000,000" in text
+    assert "1,000,000" in text
     assert "met  20,000 sessions in 0.250 s" in text

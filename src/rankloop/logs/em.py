@@ -150,10 +150,11 @@ def _leap(x: Numbers, once: Numbers, twice: Numbers) -> Numbers | None:
         first = logit(once) - logit(x)
         bend = logit(twice) - logit(once) - first
     moves = np.isfinite(first) & np.isfinite(bend)  # not what has reached 0 or 1
-    size = np.linalg.norm(bend[moves])
+    # Sums of squares, not norms: BLAS would wake its threads for a vector this short.
+    size = float(np.square(bend[moves]).sum())
     if size == 0.0:
         return None
-    length = np.linalg.norm(first[moves]) / size
+    length = float(np.sqrt(np.square(first[moves]).sum() / size))
     if length <= 1.0:
         return None
     far = twice.copy()
