@@ -218,6 +218,16 @@ def test_a_position_that_is_hardly_known_is_called_so() -> None:
         logs.fit_pbm(ClickLog.from_matrices(shown=shown, clicked=clicked))
 
 
+def test_nothing_is_certain_when_everything_was_clicked() -> None:
+    found = logs.fit_pbm(ClickLog.from_matrices(shown=[[10, 10]], clicked=[[10, 10]]), smoothing=0.0)
+    np.testing.assert_allclose(found.examination, 1.0)
+    assert 0.6 < found.examination_interval[1, 0] < 0.95
+    # The reference tells as much as ten trials that all succeed, and the other position only about itself: Wilson's
+    # interval for ten of ten.
+    z = 1.959964
+    np.testing.assert_allclose(found.attraction_interval[0], [10 / (10 + z**2), 1.0], atol=1e-3)
+
+
 def test_too_few_steps_are_told() -> None:
     with pytest.warns(logs.ClickModelWarning, match="EM was stopped after 2 steps"):
         found = logs.fit_pbm(simulated(500, 4), max_steps=2)

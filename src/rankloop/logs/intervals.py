@@ -31,7 +31,8 @@ def errors(
     """Of the estimates, given that beta of the reference is 1; `known` says which positions can be compared with it."""
     alpha = alpha.clip(_TINY, 1.0 - _TINY)
     beta = beta.clip(_TINY, 1.0)
-    p = np.minimum(alpha[cells.items] * beta[cells.positions], 1.0 - _TINY)
+    # Where every impression was clicked, as if one had been missed by half: nothing is that certain.
+    p = np.minimum(alpha[cells.items] * beta[cells.positions], 1.0 - 0.5 / cells.shown)
     w = cells.shown * p / (1.0 - p)
     of_items = cells.by_item(w * known[cells.positions]) + prior.impressions * alpha / (1.0 - alpha)
     of_items = np.maximum(of_items, np.finfo(float).tiny)
@@ -54,13 +55,14 @@ def errors(
     return Errors(np.where(lost, np.inf, alpha_error), beta_error)
 
 
-def attraction_interval(alpha: Numbers, error: Numbers, *, confidence: float) -> Numbers:
+def attraction_interval(alpha: Numbers, error: Numbers, most_shown: Numbers, *, confidence: float) -> Numbers:
     """Lower and upper ends: Wilson's interval for as many impressions as would leave the same error.
 
-    It stays within 0 and 1, and says something for items without a click, too.
+    It stays within 0 and 1, and says something for items without a click, too. `most_shown` are the impressions of each
+    item's largest cell, which bound an attraction of 1 by the same half a miss as `errors` does.
     """
     z = _z(confidence)
-    safe = alpha.clip(_TINY, 1.0 - _TINY)
+    safe = np.minimum(alpha.clip(_TINY), 1.0 - 0.5 / most_shown)
     n = np.where(np.isfinite(error), (1.0 - safe) / (safe * error**2), 0.0)
     n = np.maximum(n, _TINY)
     middle = (alpha + z**2 / (2 * n)) / (1 + z**2 / n)

@@ -189,11 +189,15 @@ def fit_pbm(
         told += (f"EM was stopped after {len(end.trace)} steps, before it settled",)
     for sentence in told:
         warnings.warn(f"{log.name}: {sentence}", ClickModelWarning, stacklevel=2)
+    most_shown = np.zeros(len(items))
+    np.maximum.at(most_shown, which, shown)
     order = np.argsort(-end.alpha, kind="stable")
     return FittedPBM(
         attraction=end.alpha[order],
         examination=beta,
-        attraction_interval=intervals.attraction_interval(end.alpha, off.alpha, confidence=confidence)[order],
+        attraction_interval=intervals.attraction_interval(
+            end.alpha, off.alpha, most_shown, confidence=confidence
+        )[order],
         examination_interval=intervals.examination_interval(end.beta, off.beta, confidence=confidence),
         items=tuple(items[i] for i in order),
         shown=cells.by_item(shown).astype(np.int64)[order],
