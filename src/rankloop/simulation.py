@@ -6,9 +6,12 @@ tell the same story, bit by bit, and `checks.check_same_story` demands it.
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +107,78 @@ def play(
     >>> len(trace.value), bool(trace.total_regret < 60)
     (1000, True)
     """
+    run = _begin(ranker, environment, rounds, seed, points, fused)
+    with _Bar(run.rounds, wanted=progress) as bar:
+        for t in run.pieces():
+            bar.show(t)
+            if watch is not None and run.place:
+                watch(run.trace())
+    return run.trace()
+
+
+def play_many(
+    pairs: Iterable[tuple[Ranker, Environment]] | Callable[[], tuple[Ranker, Environment]],
+    *,
+    rounds: int,
+    seeds: Iterable[int],
+    points: int = 10_000,
+    fused: bool | None = None,
+    progress: bool | None = None,
+    workers: int | None = None,
+) -> list[Trace]:
+    """Play many independent runs at once, on all cores: the traces that `play` would give one after another.
+
+    Parameters
+    ----------
+    pairs : a ranker and an environment for each run, or a function that makes such a pair, called once for each seed.
+    seeds : one for each run.
+    rounds, points, fused : of every run, as in `play`.
+    progress : one bar for all runs together.
+    workers : how many run at once; None takes one for each core. Only compiled runs gain from more than one.
+
+    Examples
+    --------
+    >>> from rankloop import environments, rankers
+    >>> def make():
+    ...     return rankers.FTRLPBM(n_items=10, n_positions=5), environments.named("yandex")
+    >>> traces = play_many(make, rounds=1000, seeds=range(4))
+    >>> [trace.seed for trace in traces]
+    [0, 1, 2, 3]
+    """
+    seeds = list(seeds)
+    made = [pairs() for _ in seeds] if callable(pairs) else list(pairs)
+    if len(made) != len(seeds):
+        raise ValueError(f"seeds must be one for each of {len(made)} runs, got {len(seeds)}")
+    for i, kind in enumerate(("ranker", "environment")):
+        if len({id(pair[i]) for pair in made}) < len(made):
+            raise ValueError(f"every run needs its own {kind}, pairs has one of them twice")
+    workers = whole("workers", (os.cpu_count() or 1) if workers is None else workers, at_least=1)
+    runs = [_begin(*pair, rounds, seed, points, fused) for pair, seed in zip(made, seeds, strict=True)]
+    stop = threading.Event()
+
+    def finish(run: _Run) -> None:
+        for _ in run.pieces():
+            if stop.is_set():
+                return
+
+    with _Bar(sum(run.rounds for run in runs), wanted=progress) as bar, ThreadPoolExecutor(workers) as pool:
+        waiting = {pool.submit(finish, run) for run in runs}
+        try:
+            while waiting:
+                # A wait without end could not be interrupted; and the bar moves meanwhile.
+                ended, waiting = wait(waiting, timeout=_CHUNK_SECONDS, return_when=FIRST_COMPLETED)
+                for one in ended:
+                    one.result()
+                bar.show(sum(run.t for run in runs))
+        finally:
+            stop.set()  # after a mistake or Ctrl-C, the others end with the piece they are at
+            pool.shutdown(cancel_futures=True)
+    return [run.trace() for run in runs]
+
+
+def _begin(
+    ranker: Ranker, environment: Environment, rounds: int, seed: int, points: int, fused: bool | None
+) -> _Run:
     rounds = whole("rounds", rounds, at_least=1)
     seed = whole("seed", seed, at_least=0)
     points = whole("points", points, at_least=1)
@@ -115,21 +190,8 @@ def play(
         raise ValueError("fused=True needs a ranker and an environment that are made of kernels")
     environment.start_counting()
     record = np.unique(np.linspace(0, rounds, min(points, rounds) + 1).round().astype(np.int64))[1:]
-    streams = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2)]
     kind = _FusedRun if both_compiled and fused is not False else _Run
-    run = kind(ranker, environment, record, streams)
-    begun = time.perf_counter()
-    with _Bar(rounds, wanted=progress) as bar:
-        chunk = 256
-        while run.t < rounds:
-            chunk_begun = time.perf_counter()
-            run.advance(min(chunk, rounds - run.t))
-            spent = time.perf_counter() - chunk_begun
-            chunk = max(1, min(1 << 18, int(chunk * min(8.0, _CHUNK_SECONDS / max(spent, 1e-9)))))
-            bar.show(run.t)
-            if watch is not None and run.place:
-                watch(run.trace(seed, time.perf_counter() - begun))
-    return run.trace(seed, time.perf_counter() - begun)
+    return kind(ranker, environment, record, seed)
 
 
 def _check_match(ranker: Ranker, environment: Environment, rounds: int) -> None:
@@ -183,16 +245,37 @@ class _Run:
         ranker: Ranker,
         environment: Environment,
         record: NDArray[np.int64],
-        streams: list[np.random.Generator],
+        seed: int,
     ) -> None:
         self.ranker = ranker
         self.environment = environment
         self.record = record
-        self.ranker_rng, self.environment_rng = streams
+        self.seed = seed
+        self.ranker_rng, self.environment_rng = (
+            np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2)
+        )
+        self.seconds = 0.0
         self.t = self.place = self.explored = 0
         self.total = self.window = 0.0
         n = len(record)
         self.out: tuple[Any, ...] = (np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64))
+
+    @property
+    def rounds(self) -> int:
+        """How many there are to play."""
+        return int(self.record[-1])
+
+    def pieces(self) -> Iterator[int]:
+        """Play to the end in pieces of about a tenth of a second; yields the rounds played after each."""
+        chunk = 256
+        begun = time.perf_counter()
+        while self.t < self.rounds:
+            chunk_begun = time.perf_counter()
+            self.advance(min(chunk, self.rounds - self.t))
+            self.seconds = time.perf_counter() - begun
+            spent = time.perf_counter() - chunk_begun
+            chunk = max(1, min(1 << 18, int(chunk * min(8.0, _CHUNK_SECONDS / max(spent, 1e-9)))))
+            yield self.t
 
     def advance(self, n_rounds: int) -> None:
         """Play the next `n_rounds`."""
@@ -216,7 +299,7 @@ class _Run:
                 self.window = 0.0
                 self.place += 1
 
-    def trace(self, seed: int, seconds: float) -> Trace:
+    def trace(self) -> Trace:
         """What has been recorded so far."""
         value, total, hindsight, explored = (part[: self.place].copy() for part in self.out)
         is_loss = self.environment.is_loss
@@ -225,13 +308,13 @@ class _Run:
         return Trace(
             self.environment.measure,
             is_loss,
-            seed,
+            self.seed,
             recorded,
             value,
             total,
             regret,
             explored,
-            seconds,
+            self.seconds,
             self.ranker.counters(),
         )
 
@@ -293,7 +376,7 @@ class _Bar:
         if not self.wanted or spent < self.patience:
             return
         if self.bar is None:
-            if self.patience and spent * (self.rounds - t) / t < 2.0:
+            if self.patience and spent * (self.rounds - t) / max(t, 1) < 2.0:
                 return
             from rich.console import Console
             from rich.progress import Progress, TextColumn

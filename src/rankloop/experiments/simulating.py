@@ -59,8 +59,7 @@ def simulate_one(
         missed = float(people.ideal(trace.n_rounds)) - trace.total_value
         result |= {"total_phase_regret": missed, "average_phase_regret": missed / trace.n_rounds}
     result["exploration_share"] = trace.exploration_share
-    counters: dict[str, int] = getattr(trace, "counters", {})
-    return result | counters | {"seconds": round(trace.seconds, 3)}
+    return result | trace.counters | {"seconds": round(trace.seconds, 3)}
 
 
 def make_ranker(name: str, *, people: CompiledEnvironment, rounds: int, settings: dict[str, Plain]) -> Any:
