@@ -46,7 +46,7 @@ def rank(
     sample(state.x, state.rows, key, scratch[1], items)
     total = 0.0
     for j in range(len(items)):
-        propensities[j] = state.x[j, items[j]]
+        propensities[j] = min(1.0, state.x[j, items[j]])
         total += propensities[j]
     return total < 0.5 * len(items)
 

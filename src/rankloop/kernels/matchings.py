@@ -36,6 +36,7 @@ class SamplerRoom(NamedTuple):
     owner: NDArray[np.int64]  # ... and the bin that each belongs to
     chosen: NDArray[np.int64]  # the bin at each position; then the bins that are skipped
     holder: NDArray[np.int64]  # the position that has a bin, or -1
+    turn: NDArray[np.int64]  # the bin that a position tries next
     seen: NDArray[np.int64]  # a search: in which one a bin was seen last, ...
     since: NDArray[np.int64]  # ... from which position, ...
     queue: NDArray[np.int64]  # ... and the positions to go on from
@@ -51,6 +52,7 @@ def room(m: int) -> SamplerRoom:
         np.empty(stretches, np.int64),
         np.empty(stretches, np.int64),
         np.empty(stretches, np.int64),
+        np.empty(bins, np.int64),
         np.empty(bins, np.int64),
         np.empty(bins, np.int64),
         np.empty(bins, np.int64),
@@ -124,7 +126,7 @@ def _choose(u: float, n_bins: int, room: Any) -> None:
     while True:
         c = 0
         while c < n_bins:
-            if room.chosen[c] < 0:
+            if room.chosen[c] < 0 and not _take_free(c, level, n_bins, room):
                 search += 1
                 if not _augment(c, level, search, n_bins, room):
                     level *= 0.5
@@ -151,6 +153,7 @@ def _choose(u: float, n_bins: int, room: Any) -> None:
             if left < level:
                 room.chosen[c] = -1
                 room.holder[b] = -1
+                room.turn[c] = b + 1
 
 
 @hot
@@ -162,6 +165,7 @@ def _begin(n_bins: int, room: Any) -> float:
         room.holder[b] = -1
         room.seen[b] = 0
         room.chosen[b] = -1
+        room.turn[b] = b
     for j in range(m):
         best = 0
         for b in range(1, n_bins):
@@ -172,6 +176,22 @@ def _begin(n_bins: int, room: Any) -> float:
             room.holder[best] = j
             room.chosen[j] = best
     return 0.5 * level
+
+
+@hot
+def _take_free(c: int, level: float, n_bins: int, room: Any) -> bool:
+    # Whoever lost a bin tries the one after it: where all lose theirs at once, all move on by one.
+    m = len(room.mass)
+    b = room.turn[c]
+    for _ in range(n_bins):
+        if b >= n_bins:
+            b -= n_bins
+        if room.holder[b] < 0 and (room.mass[c, b] if c < m else room.slack[b]) >= level:
+            room.chosen[c] = b
+            room.holder[b] = c
+            return True
+        b += 1
+    return False
 
 
 @hot

@@ -34,7 +34,7 @@ class SolverRoom(NamedTuple):
     ground: NDArray[np.float64]
     tight: NDArray[np.int64]
     h: NDArray[np.float64]  # x / D of the tight rows
-    R: NDArray[np.float64]  # its row sums
+    R: NDArray[np.float64]  # one over its row sums
     du: NDArray[np.float64]
     dv: NDArray[np.float64]
     w: NDArray[np.float64]  # conductance between columns
@@ -60,7 +60,7 @@ def room(n: int, m: int) -> SolverRoom:
     )
 
 
-@hot
+@kernel
 def newton(t: float, L: Any, u: Any, v: Any, x: Any, rows: Any, room: Any) -> int:
     """Move `u` and `v` to the optimum, write x and its row sums; returns the steps taken, -1 where they do not end."""
     for step in range(_STEPS):
@@ -129,10 +129,10 @@ def _find_step(t: float, x: Any, rows: Any, room: Any, n_tight: int) -> None:
             total += h
             if room.free[i] > 0.0:  # it became tight just now: the next pass leaves it out of the ground
                 ground[j] = max(ground[j] - h, 1e-3 * ground[j])
-        room.R[a] = total
+        room.R[a] = 1.0 / total
         room.du[a] = rows[i] * (np.sqrt(rows[i]) - 1.0)
         for j in range(m):
-            share = room.h[a, j] / total
+            share = room.h[a, j] * room.R[a]
             dv[j] -= share * room.du[a]
             for k in range(j):
                 w[j, k] += share * room.h[a, k]
@@ -140,9 +140,9 @@ def _find_step(t: float, x: Any, rows: Any, room: Any, n_tight: int) -> None:
         total = ground[k]
         for j in range(k):
             total += w[k, j]
-        w[k, k] = total
+        w[k, k] = 1.0 / total
         for j in range(k):
-            share = w[k, j] / total
+            share = w[k, j] * w[k, k]
             ground[j] += share * ground[k]
             dv[j] += share * dv[k]
             for i in range(j):
@@ -152,12 +152,12 @@ def _find_step(t: float, x: Any, rows: Any, room: Any, n_tight: int) -> None:
         total = dv[k]
         for j in range(k):
             total += w[k, j] * dv[j]
-        dv[k] = total / w[k, k]
+        dv[k] = total * w[k, k]
     for a in range(n_tight):
         total = room.du[a]
         for j in range(m):
             total -= room.h[a, j] * dv[j]
-        room.du[a] = total / room.R[a]
+        room.du[a] = total * room.R[a]
 
 
 @hot

@@ -68,7 +68,7 @@ def rank(
     lists, weights = birkhoff(state.x)
     drawn = int(np.searchsorted(np.cumsum(weights), uniform(key, 0), side="right"))
     items[:] = lists[min(drawn, len(lists) - 1)]
-    propensities[:] = state.x[np.arange(len(items)), items]
+    propensities[:] = np.minimum(state.x[np.arange(len(items)), items], 1.0)
     return bool(propensities.sum() < 0.5 * len(items))
 
 
