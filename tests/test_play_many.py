@@ -108,15 +108,15 @@ class Failing(rankers.Uniform):
 
 def test_a_failure_ends_all_and_is_told() -> None:
     people = [environments.named("yandex") for _ in range(2)]
-    endless = rankers.Uniform(n_items=10, n_positions=5), people[0]
+    long = rankers.Uniform(n_items=10, n_positions=5), people[0]
     begun, before = time.perf_counter(), threading.active_count()
     with pytest.raises(RuntimeError, match="no more"):
         simulation.play_many(
-            [endless, (Failing(n_items=10, n_positions=5), people[1])], rounds=10**12, seeds=[1, 2], points=10
+            [long, (Failing(n_items=10, n_positions=5), people[1])], rounds=10**9, seeds=[1, 2], points=10
         )
     assert time.perf_counter() - begun < 20
     assert threading.active_count() == before
-    assert people[0].state.t[0] > 0
+    assert 0 < people[0].state.t[0] < 10**9
 
 
 def test_one_bar_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_an_interrupt_leaves_cleanly() -> None:
         "    print('begun', flush=True)\n"
         "    return rankers.Uniform(n_items=10, n_positions=5), environments.named('yandex')\n"
         "try:\n"
-        "    simulation.play_many(make, rounds=10**12, seeds=range(3), points=10)\n"
+        "    simulation.play_many(make, rounds=10**9, seeds=range(3), points=10)\n"
         "except KeyboardInterrupt:\n"
         "    print('left', flush=True)\n"
     )
