@@ -19,6 +19,7 @@ import pytest
 from rankloop import environments, rankers, simulation
 from rankloop.base import Environment, Ranker, Ranking
 from rankloop.simulation import Trace
+from rankloop.simulation import bar as bars
 
 ROOT = Path(__file__).parents[1]
 
@@ -133,7 +134,7 @@ def test_one_bar_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_bar_waits_for_the_first_rounds() -> None:
-    bar = simulation._Bar(10**9, wanted=True)
+    bar = bars.Bar(10**9, wanted=True)
     bar.patience = 0.1
     bar.begun -= 60.0  # a minute has passed, say with compiling
     with bar:
