@@ -20,7 +20,7 @@ _DOUBLE = ir.DoubleType()
 
 
 def _dot(typing: Any, x: Any, w: Any) -> Any:
-    """The sum over j of x[j] * w[j]; x of float32 or float64, w of float64, both contiguous and as long as w."""
+    """The sum over j of x[j] * w[j]; x of float32 or float64, w of float64, both contiguous, x not the shorter."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         x_type, w_type = signature.args
