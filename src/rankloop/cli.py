@@ -180,11 +180,18 @@ def simulate(
     environment: Annotated[
         str, typer.Option(help="Who comes, see [b]rankloop list environments[/b].")
     ] = "noisy-halves",
-    items: Annotated[int, typer.Option(help="Number of items.")] = 10,
+    items: Annotated[
+        int | None,
+        typer.Option(help="Number of items.", show_default="10, or those that the environment has"),
+    ] = None,
     rounds: Annotated[str, typer.Option(metavar="N", help="Rounds to play; 1e5 will do.")] = "1e5",
     measure: Annotated[
-        str, typer.Option(help="What a ranking is worth, such as dcg or precision@3.")
-    ] = "dcg",
+        str | None,
+        typer.Option(
+            help="What a ranking is worth, such as dcg or precision@3.",
+            show_default="dcg, or clicks where users click",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed tells the same story.")] = 1,
     settings: Annotated[
         list[str] | None,
@@ -201,6 +208,8 @@ def simulate(
       rankloop simulate --ranker RTop1F --set explore=random --set k=2 --seed 7 --json
 
       rankloop simulate --environment adversary-ndcg --items 3 --measure ndcg --set measure=dcg
+
+      rankloop simulate --ranker FTRLPBM --environment yandex-periodic-1 --rounds 1e6
     """
     from rankloop.experiments.simulating import read_settings, simulate_one, whole_number
 
