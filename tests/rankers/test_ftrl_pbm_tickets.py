@@ -59,6 +59,7 @@ def test_chances_of_a_billionth_of_a_thousandth(estimator: str, m: int, n: int) 
         shown = Ranking(rng.permutation(n)[:m], np.full(m, 1e-12))
         ranker.learn(shown, np.zeros(m))
         check_chances(ranker.state.x, ranker.state.rows)
+    ranker.load(ranker.save())  # it believes its own states
 
 
 def test_after_a_huge_loss_it_goes_on_as_before() -> None:
