@@ -129,6 +129,18 @@ def test_a_warm_start_takes_two_steps() -> None:
     assert np.mean(steps) < 2.6
 
 
+def test_a_row_does_not_come_and_go_for_ever() -> None:
+    # Were the columns' step taken for multipliers that fall below zero, and only then are set to it, the slow way would
+    # end early here: a row leaves the tight ones, the columns are off, the row comes back.
+    rng = np.random.default_rng(2415)
+    n = int(rng.integers(4, 13))
+    m = int(rng.integers(3, n))
+    L = rng.random((m, n)) * 10 * 10 ** rng.uniform(1, 4)
+    leader = find(100.0, L, slow=True)
+    assert leader.how == 1
+    check_optimal(100.0, L, leader)
+
+
 def test_beyond_the_last_digit_the_leader_is_still_next_to_the_best_list() -> None:
     rng = np.random.default_rng(4)
     for which in range(200):

@@ -82,17 +82,19 @@ def test_each_in_its_own_words() -> None:
         np.testing.assert_allclose(ranker.state.L_hat, expected, rtol=1e-12)
 
 
-def test_the_reduced_variance_has_no_baseline_where_chances_are_small() -> None:
+@pytest.mark.parametrize(("said", "baseline"), [(0.05, 0.0), (0.25, 0.0), (0.3, 0.5)])
+def test_the_reduced_variance_has_no_baseline_where_chances_are_small(said: float, baseline: float) -> None:
+    # Item 0 is never clicked; how likely it was said to be decides on which side of eta_t^2 = 1 / (4 t) its x is.
     ranker = FTRLPBM(n_items=3, n_positions=1, estimator="reduced-variance")
-    for _ in range(30):  # item 0 is never clicked, its x falls as 1 / L^2
-        ranker.learn(Ranking(np.array([0]), np.array([0.05])), [0])
-    x, t = ranker.x, int(ranker.state.t[0])
-    assert x[0, 0] < 1 / (4 * t) < x[0, 1]
+    for _ in range(100):
+        ranker.learn(Ranking(np.array([0]), np.array([said])), [0])
+    x, eta_squared = ranker.x, 1 / (4 * 101)
+    assert (x[0, 0] >= eta_squared) == (baseline > 0)
+    assert x[0, 0] < 2 * eta_squared < x[0, 1]
     before = ranker.save()["L_hat"]
     ranker.learn(Ranking(np.array([1]), x[0, 1:2]), [1])
     added = ranker.state.L_hat - before
-    assert added[0, 0] == 0.0
-    np.testing.assert_allclose(added[0, 2], 0.5)
+    np.testing.assert_allclose(added[0, [0, 2]], [baseline, 0.5], rtol=0, atol=1e-12)
 
 
 def test_variances_are_as_the_table_says() -> None:
