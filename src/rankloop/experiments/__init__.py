@@ -20,6 +20,7 @@ _KNOWN = {
     "top-2016-regret": "rankloop.experiments.top_2016_regret:TopRegret",
     "top-2016-impossible": "rankloop.experiments.top_2016_impossible:TopImpossible",
     "top-2016-beyond": "rankloop.experiments.top_2016_beyond:TopBeyond",
+    "pbm-2022-ftrl": "rankloop.experiments.pbm_2022_ftrl:PBMFTRL",
 }
 
 
