@@ -21,6 +21,7 @@ _KNOWN = {
     "top-2016-impossible": "rankloop.experiments.top_2016_impossible:TopImpossible",
     "top-2016-beyond": "rankloop.experiments.top_2016_beyond:TopBeyond",
     "pbm-2022-ftrl": "rankloop.experiments.pbm_2022_ftrl:PBMFTRL",
+    "pbm-2022-bounds": "rankloop.experiments.pbm_2022_bounds:PBMBounds",
 }
 
 
