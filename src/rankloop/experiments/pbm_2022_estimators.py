@@ -17,7 +17,7 @@ from rankloop.experiments.pbm_2022_reward_form import RewardFTRLPBM
 from rankloop.rankers import FTRLPBM
 from rankloop.simulation import play
 
-RUNS, QUICK_RUNS = 40, 3
+RUNS, QUICK_RUNS = 20, 3
 BEYOND = 3.0  # standard errors
 
 
@@ -30,7 +30,7 @@ class PBMEstimators(Experiment):
     caption: ClassVar[str] = (
         "FTRL-PBM in the nine worlds with the paper's estimator of the losses, loss / x, and with two that take a "
         "baseline off first: one half (reduced variance), or the mean loss of that item at that position so far. In "
-        "the stochastic worlds also with -click / x, which the package does not offer. Forty runs of each."
+        "the stochastic worlds also with -click / x, which the package does not offer. Twenty runs of each."
     )
     departures: ClassVar[tuple[str, ...]] = (
         "The paper has the first of these only; the experiment is ours.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from rankloop.experiments import drawing
 from rankloop.experiments.pbm_2022 import SOURCES, STOCHASTIC, WORLDS, ends
@@ -83,7 +84,8 @@ def _all_runs(results: pl.DataFrame) -> Figure:
         names = [NAMES[estimator] for estimator in (*OFFERED, REWARD)]
         axes.set_yticks(range(4), reversed(names), size=drawing.LABEL_SIZE)
         axes.set_ylim(-0.6, 3.6)
-        drawing.log_axis(axes)
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+        drawing.count_axis(axes)
         drawing.name_axes(axes, x="regret at the end", y=SOURCES[source])
         slot = axes.get_position()
         axes.set_position((slot.x0 + 0.03, slot.y0, slot.width - 0.05, slot.height))
