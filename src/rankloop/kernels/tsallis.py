@@ -5,7 +5,7 @@ sums one, u_i >= 0 keeps row sums at most one and is zero where they are less. A
 
 Three things make two steps enough, from the multipliers of the round before:
 - Newton on 1 / sqrt(sum) - 1, which is nearly linear in v and u, instead of sum - 1.
-- The few tight rows are eliminated first. What is left on the columns is the Laplacian of a network of conductances,
+- The columns are eliminated first. What is left on the few tight rows is the Laplacian of a network of conductances,
   grounded by the rows that are not tight; eliminating it only ever adds, so it is exact however lopsided x is.
 - No step may take D beyond 0.7 of the way to zero, which sqrt(t / column sum) bounds from below.
 """
@@ -34,10 +34,11 @@ class SolverRoom(NamedTuple):
     ground: NDArray[np.float64]
     tight: NDArray[np.int64]
     h: NDArray[np.float64]  # x / D of the tight rows
-    R: NDArray[np.float64]  # one over its row sums
+    g: NDArray[np.float64]  # one over the column sums of x / D
     du: NDArray[np.float64]
     dv: NDArray[np.float64]
-    w: NDArray[np.float64]  # conductance between columns
+    w: NDArray[np.float64]  # conductance between tight rows
+    drain: NDArray[np.float64]  # ... and from them to the ground
     u: NDArray[np.float64]  # multipliers to come back to
     v: NDArray[np.float64]
 
@@ -51,10 +52,11 @@ def room(n: int, m: int) -> SolverRoom:
         np.empty(m),
         np.empty(most, np.int64),
         np.empty((most, m)),
-        np.empty(most),
+        np.empty(m),
         np.empty(most),
         np.empty(m),
-        np.empty((m, m)),
+        np.empty((most, most)),
+        np.empty(most),
         np.empty(n),
         np.empty(m),
     )
@@ -112,52 +114,59 @@ def _settled(rows: Any, room: Any, n_tight: int) -> bool:
 
 @hot
 def _find_step(t: float, x: Any, rows: Any, room: Any, n_tight: int) -> None:
+    # Columns are eliminated first, each by itself; what is left on the tight rows is the network. h_aj / g_j of a tight
+    # row's share in column j leads to the other tight rows there, and to the ground by the rows that are not tight.
     m = len(room.columns)
     square = len(rows) == m
-    w, dv, ground = room.w, room.dv, room.ground
+    w, dv, du, g = room.w, room.dv, room.du, room.g
     inverse_root = 1.0 / np.sqrt(t)
-    for j in range(m):
-        dv[j] = room.columns[j] * (np.sqrt(room.columns[j]) - 1.0)
-        for k in range(j):
-            w[j, k] = 0.0
     for a in range(n_tight):
         i = room.tight[a]
-        total = 0.0
         for j in range(m):
             h = x[j, i] * np.sqrt(x[j, i]) * inverse_root
             room.h[a, j] = h
-            total += h
             if room.free[i] > 0.0:  # it became tight just now: the next pass leaves it out of the ground
-                ground[j] = max(ground[j] - h, 1e-3 * ground[j])
-        room.R[a] = 1.0 / total
-        room.du[a] = rows[i] * (np.sqrt(rows[i]) - 1.0)
-        for j in range(m):
-            share = room.h[a, j] * room.R[a]
-            dv[j] -= share * room.du[a]
-            for k in range(j):
-                w[j, k] += share * room.h[a, k]
-    for k in range(m - 1, 0, -1):  # eliminate column k: its conductances pass to the others
-        total = ground[k]
-        for j in range(k):
-            total += w[k, j]
-        w[k, k] = 1.0 / total
-        for j in range(k):
-            share = w[k, j] * w[k, k]
-            ground[j] += share * ground[k]
-            dv[j] += share * dv[k]
-            for i in range(j):
-                w[j, i] += share * w[k, i]
-    dv[0] = 0.0 if square else dv[0] / ground[0]  # n = m: one multiplier is free
-    for k in range(1, m):
-        total = dv[k]
-        for j in range(k):
-            total += w[k, j] * dv[j]
-        dv[k] = total * w[k, k]
+                room.ground[j] = max(room.ground[j] - h, 1e-3 * room.ground[j])
+        du[a] = rows[i] * (np.sqrt(rows[i]) - 1.0)
+        room.drain[a] = 0.0
+        for b in range(a):
+            w[a, b] = 0.0
+    for j in range(m):
+        total = room.ground[j]
+        for a in range(n_tight):
+            total += room.h[a, j]
+        g[j] = 1.0 / total
+        dv[j] = room.columns[j] * (np.sqrt(room.columns[j]) - 1.0) * g[j]
+        if square and j == 0:  # n = m: one multiplier is free, and v_0 stays
+            dv[j] = 0.0
+            for a in range(n_tight):
+                room.drain[a] += room.h[a, j]
+            continue
+        for a in range(n_tight):
+            share = room.h[a, j] * g[j]
+            room.drain[a] += share * room.ground[j]
+            du[a] -= room.h[a, j] * dv[j]
+            for b in range(a):
+                w[a, b] += share * room.h[b, j]
+    for a in range(n_tight - 1, -1, -1):  # eliminate row a: its conductances pass to the others
+        total = room.drain[a]
+        for b in range(a):
+            total += w[a, b]
+        w[a, a] = 1.0 / total
+        for b in range(a):
+            share = w[a, b] * w[a, a]
+            room.drain[b] += share * room.drain[a]
+            du[b] += share * du[a]
+            for c in range(b):
+                w[b, c] += share * w[a, c]
     for a in range(n_tight):
-        total = room.du[a]
-        for j in range(m):
-            total -= room.h[a, j] * dv[j]
-        room.du[a] = total * room.R[a]
+        total = du[a]
+        for b in range(a):
+            total += w[a, b] * du[b]
+        du[a] = total * w[a, a]
+    for a in range(n_tight):
+        for j in range(1 if square else 0, m):
+            dv[j] -= room.h[a, j] * g[j] * du[a]
 
 
 @hot

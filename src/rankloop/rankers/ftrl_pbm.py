@@ -12,6 +12,7 @@ from rankloop.base import Array, Ranking, one_of, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels import ftrl_pbm, matchings, tsallis
+from rankloop.kernels.assignment import best_list
 
 _ESTIMATORS = {
     "loss": ftrl_pbm.LOSS,
@@ -150,10 +151,10 @@ class FTRLPBM(CompiledRanker):
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The likeliest list: items to positions so that the chances add up to most."""
-        from scipy.optimize import linear_sum_assignment
-
         self.read_context(context)
-        return np.asarray(linear_sum_assignment(self.state.x, maximize=True)[1], np.int64)
+        items = np.empty(self.n_positions, np.int64)
+        best_list(self.state.x, items)
+        return items
 
     def regret_bound(self, rounds: int) -> float:
         """Theorem 1 with its lower terms (erratum C8): 3m + 2m log T + 6m sqrt(nT).
