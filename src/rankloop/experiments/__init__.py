@@ -20,6 +20,11 @@ _KNOWN = {
     "top-2016-regret": "rankloop.experiments.top_2016_regret:TopRegret",
     "top-2016-impossible": "rankloop.experiments.top_2016_impossible:TopImpossible",
     "top-2016-beyond": "rankloop.experiments.top_2016_beyond:TopBeyond",
+    "pbm-2022-ftrl": "rankloop.experiments.pbm_2022_ftrl:PBMFTRL",
+    "pbm-2022-bounds": "rankloop.experiments.pbm_2022_bounds:PBMBounds",
+    "pbm-2022-estimators": "rankloop.experiments.pbm_2022_estimators:PBMEstimators",
+    "pbm-2022-solver": "rankloop.experiments.pbm_2022_solver:PBMSolver",
+    "pbm-2022-leader": "rankloop.experiments.pbm_2022_leader:PBMLeader",
 }
 
 
