@@ -26,6 +26,7 @@ _ROOMS = frozenset(
         "kernels",
         "measures",
         "rankers",
+        "serving",
         "simulation",
         "surrogates",
     }
