@@ -37,9 +37,8 @@ def test_sqlite_is_durable(tmp_path: Path) -> None:
 
 class _Forgets(MemoryStore):
     async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
-        return (await super().append(entries, at=at, epoch=epoch))[:-1] + [
-            Appended(Row(1, at, "config", "", b""), True)
-        ]
+        done = await super().append(entries, at=at, epoch=epoch)
+        return [*done[:-1], Appended(Row(1, at, "config", "", b""), True)]
 
 
 class _LearnsTwice(MemoryStore):

@@ -109,6 +109,9 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     candidates: list[str] | None = None
     features: Packed | None = None
     context: Any = None
+    weights: bytes | None = (
+        None  # float64: what an answer counts for in the estimate of the whole list's value
+    )
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True):
