@@ -64,8 +64,19 @@ def in_time(row: Row, *, at: int, policy: Policy) -> bool:
     return at - row.at <= policy.parking_seconds * 1000
 
 
-def fate_of(story: Iterable[Row], *, through: int, policy: Policy, silence_counts: bool) -> Fate | None:
-    """The fate of a decision from its rows up to and with seq `through`; None where it is not among them."""
+def fate_of(
+    story: Iterable[Row],
+    *,
+    through: int,
+    policy: Policy,
+    silence_counts: bool,
+    told: dict[int, Outcome] | None = None,
+) -> Fate | None:
+    """The fate of a decision from its rows up to and with seq `through`; None where it is not among them.
+
+    told: gets the outcome of each row.
+    """
+    outcomes = {} if told is None else told
     early: list[Row] = []
     fate: Fate | None = None
     for row in story:
@@ -75,16 +86,19 @@ def fate_of(story: Iterable[Row], *, through: int, policy: Policy, silence_count
             fate = Fate(row, read_decision(row.body).deadline)
             for one in early:
                 if in_time(one, at=row.at, policy=policy):
-                    fate.feedback(one.digest, at=row.at, policy=policy)
+                    outcomes[one.seq] = fate.feedback(one.digest, at=row.at, policy=policy)
+        elif row.kind == "conflict":
+            outcomes[row.seq] = Outcome("conflict")
         elif fate is None:
+            outcomes[row.seq] = Outcome("parked" if row.kind == "feedback" else "unknown")
             if row.kind == "feedback":
                 early.append(row)
         elif row.kind == "activate":
-            fate.activate()
+            outcomes[row.seq] = fate.activate()
         elif row.kind == "feedback":
-            fate.feedback(row.digest, at=row.at, policy=policy)
+            outcomes[row.seq] = fate.feedback(row.digest, at=row.at, policy=policy)
         elif row.kind == "expire":
-            fate.expire(silence_counts=silence_counts)
+            outcomes[row.seq] = fate.expire(silence_counts=silence_counts)
     return fate
 
 

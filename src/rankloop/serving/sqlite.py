@@ -51,12 +51,16 @@ class SQLiteStore(Store):
     """One file `rankloop.db` in a folder.
 
     read_only: for a second process that only looks; it needs no ownership.
+    own: False for a second process that only writes keys, beside a running service.
     vfs: the name of an SQLite file system; the tests have one whose disk fails.
     """
 
-    def __init__(self, folder: Path | str, *, read_only: bool = False, vfs: str | None = None) -> None:
+    def __init__(
+        self, folder: Path | str, *, read_only: bool = False, own: bool = True, vfs: str | None = None
+    ) -> None:
         self.folder = Path(folder)
         self.read_only = read_only
+        self._wants_own = own
         self._vfs = vfs
         self._ids: dict[str, int] = {}
         self._last: dict[str, tuple[int, int]] = {}  # of each ranker: newest seq, newest time
@@ -78,7 +82,8 @@ class SQLiteStore(Store):
                 raise Missing(f"there is no store in {self.folder}")
         else:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._own()
+            if self._wants_own:
+                self._own()
         try:
             self._connect()
         except BaseException:
