@@ -98,6 +98,7 @@ class Ranker(abc.ABC):
     feedback: Feedback
     state: Any  # a NamedTuple of arrays
     n_positions: int | None  # None where each request brings a list of its own, with features
+    n_items: int | None = None  # to choose from for those positions; None where each request brings its own
     n_features: int | None = None  # of an item in such a list, where it must be known
     max_grade: int | None = None  # the largest relevance that it was built for, where that matters
 
@@ -138,6 +139,10 @@ class Ranker(abc.ABC):
         """ValueError where arrays of the right shape hold what no state of this ranker could hold."""
         return
 
+    def counters(self) -> dict[str, int]:
+        """What it counts about itself, for the trace: how often something went another way than it should."""
+        return {}
+
     @classmethod
     @abc.abstractmethod
     def examples(cls) -> Iterator[Self]:
@@ -155,6 +160,9 @@ class Environment(abc.ABC):
     measure: str
     is_loss: bool
     n_positions: int  # of the longest list
+    n_items: int | None = (
+        None  # to choose from for those positions; None where requests bring lists of their own
+    )
     n_features: int | None = None  # of an item, where requests bring lists of their own
     max_grade: int  # the largest relevance that `respond` gives
 

@@ -19,6 +19,7 @@ from rankloop.base import (
     Ranker,
     Ranking,
     draw_key,
+    whole,
 )
 
 
@@ -57,6 +58,7 @@ class CompiledRanker(Ranker):
 
     kernels: RankerKernels
     params: Any  # a NamedTuple of numbers and arrays that never change
+    fusable = True  # whether the kernels are compiled; a reference version in Python plays step by step
     keeps_context = False  # whether `learn` needs the request again; it then travels in the ticket
 
     def scratch(self, n: int) -> tuple[Any, ...]:
@@ -123,7 +125,7 @@ class CompiledRanker(Ranker):
                 )
         if len(ranking.memo) != len(memo):
             raise ValueError(f"ranking.memo must have {len(memo)} parts, got {len(ranking.memo)}")
-        check_items(ranking.items, n)
+        check_items(ranking.items, n, n if self.n_items is None else self.n_items)
         self.check_ticket(ranking)
         self.kernels.learn(
             self.params, self.state, request, self.scratch(n), ranking.items, given[1], ranking.memo, revealed
@@ -143,20 +145,25 @@ class CompiledEnvironment(Environment):
 
     @property
     def list_length(self) -> int:
-        """How many items the present request is about."""
+        """How many positions the present request has."""
         return self.n_positions
+
+    def _check(self, ranking: Ranking) -> None:
+        check_items(
+            ranking.items, self.list_length, self.list_length if self.n_items is None else self.n_items
+        )
 
     def arrive(self, *, rng: np.random.Generator) -> Any:
         return self.kernels.arrive(self.params, self.state, draw_key(rng))
 
     def respond(self, ranking: Ranking, *, rng: np.random.Generator) -> NDArray[np.float64]:
         revealed = np.empty(self.list_length)
-        check_items(ranking.items, self.list_length)
+        self._check(ranking)
         self.kernels.respond(self.params, self.state, ranking.items, draw_key(rng), revealed)
         return revealed
 
     def value(self, ranking: Ranking) -> float:
-        check_items(ranking.items, self.list_length)
+        self._check(ranking)
         return float(self.kernels.value(self.params, self.state, ranking.items))
 
     def hindsight(self) -> float:
@@ -192,13 +199,23 @@ def read_features(context: Any, n_features: int | None = None) -> NDArray[Any]:
     return features
 
 
-def check_items(items: NDArray[np.int64], n_items: int) -> None:
-    """ValueError unless `items` are all of `n_items` items, each once."""
-    if items.shape != (n_items,) or items.dtype != np.int64:
-        raise ValueError(f"items must be int64({n_items},), got {items.dtype}{items.shape}")
+def check_items(items: NDArray[np.int64], n_positions: int, n_items: int) -> None:
+    """ValueError unless `items` are `n_positions` of `n_items` items, none twice."""
+    if items.shape != (n_positions,) or items.dtype != np.int64:
+        raise ValueError(f"items must be int64({n_positions},), got {items.dtype}{items.shape}")
     if items.min() < 0 or items.max() >= n_items:
         raise ValueError(f"items must be in 0..{n_items - 1}, got {items}")
     seen = np.zeros(n_items, np.bool_)
     seen[items] = True
     if np.count_nonzero(seen) != len(items):
         raise ValueError(f"items must not repeat, got {items}")
+
+
+def read_positions(n_positions: Any, n_items: int | None) -> int | None:
+    """How many of `n_items` items are shown: all of them unless told; a ValueError where there are not so many."""
+    if n_positions is None:
+        return n_items
+    m = whole("n_positions", n_positions, at_least=1)
+    if n_items is None or m > n_items:
+        raise ValueError(f"n_positions must be at most n_items={n_items}, got {n_positions!r}")
+    return m

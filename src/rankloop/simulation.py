@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,7 @@ class Trace:
     regret: cumulative, against the best fixed ranking in hindsight of the rounds so far; positive is worse, for losses
         and gains alike.
     explored: how many of the rounds so far showed a ranking to find something out.
+    counters: what the ranker counts about itself, such as a solver's fallbacks.
     """
 
     measure: str
@@ -44,6 +45,7 @@ class Trace:
     regret: NDArray[np.float64]
     explored: NDArray[np.int64]
     seconds: float
+    counters: dict[str, int] = field(default_factory=dict)
 
     @property
     def n_rounds(self) -> int:
@@ -106,19 +108,16 @@ def play(
     seed = whole("seed", seed, at_least=0)
     points = whole("points", points, at_least=1)
     _check_match(ranker, environment, rounds)
-    both_compiled = isinstance(ranker, CompiledRanker) and isinstance(environment, CompiledEnvironment)
+    both_compiled = (
+        isinstance(ranker, CompiledRanker) and ranker.fusable and isinstance(environment, CompiledEnvironment)
+    )
     if fused and not both_compiled:
         raise ValueError("fused=True needs a ranker and an environment that are made of kernels")
     environment.start_counting()
     record = np.unique(np.linspace(0, rounds, min(points, rounds) + 1).round().astype(np.int64))[1:]
     streams = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2)]
-    run: _Run = (
-        _FusedRun(ranker, environment, record, streams)
-        if isinstance(ranker, CompiledRanker)
-        and isinstance(environment, CompiledEnvironment)
-        and fused is not False
-        else _Run(ranker, environment, record, streams)
-    )
+    kind = _FusedRun if both_compiled and fused is not False else _Run
+    run = kind(ranker, environment, record, streams)
     begun = time.perf_counter()
     with _Bar(rounds, wanted=progress) as bar:
         chunk = 256
@@ -146,6 +145,8 @@ def _check_match(ranker: Ranker, environment: Environment, rounds: int) -> None:
         raise ValueError(
             f"ranker shows {ranker.n_positions} positions, environment has {environment.n_positions}"
         )
+    elif ranker.n_items not in (environment.n_items, None):
+        raise ValueError(f"ranker has {ranker.n_items} items, environment has {environment.n_items}")
     if environment.remaining is not None and rounds > environment.remaining:
         raise ValueError(
             f"rounds must be at most {environment.remaining}, one for each user still to come, got {rounds}; "
@@ -222,7 +223,16 @@ class _Run:
         regret = total - hindsight if is_loss else hindsight - total
         recorded = self.record[: self.place].copy()
         return Trace(
-            self.environment.measure, is_loss, seed, recorded, value, total, regret, explored, seconds
+            self.environment.measure,
+            is_loss,
+            seed,
+            recorded,
+            value,
+            total,
+            regret,
+            explored,
+            seconds,
+            self.ranker.counters(),
         )
 
 

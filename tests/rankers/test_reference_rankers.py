@@ -36,6 +36,34 @@ def test_uniform_tells_its_propensities_exactly(m: int) -> None:
     assert shown.explored
 
 
+def test_uniform_shows_every_list_of_some_items_equally_often() -> None:
+    ranker = rankers.Uniform(n_items=5, n_positions=2)
+    rng = np.random.default_rng(4)
+    shown = [ranker.rank(rng=rng) for _ in range(9_000)]
+    counts = Counter(tuple(ranking.items.tolist()) for ranking in shown)
+    assert stats.chisquare([counts[items] for items in permutations(range(5), 2)]).pvalue > 1e-4
+    assert shown[0].propensities is not None
+    np.testing.assert_array_equal(shown[0].propensities, [0.2, 0.2])
+
+
+@pytest.mark.parametrize("n_positions", [0, 4, 1.5, None])
+def test_a_list_of_some_items_must_fit(n_positions: Any) -> None:
+    if n_positions is None:
+        assert rankers.Uniform(n_items=3, n_positions=None).n_positions == 3
+        return
+    with pytest.raises(ValueError, match="n_positions"):
+        rankers.Uniform(n_items=3, n_positions=n_positions)
+
+
+def test_fixed_may_show_some_of_the_items() -> None:
+    ranker = rankers.Fixed(order=[4, 1], n_items=5)
+    assert (ranker.n_items, ranker.n_positions) == (5, 2)
+    with pytest.raises(ValueError, match="order must list every item once"):
+        rankers.Fixed(order=[5, 1], n_items=5)
+    with pytest.raises(ValueError, match="n_items"):
+        rankers.Fixed(order=[1, 0, 2], n_items=2)
+
+
 @given(st.permutations(range(6)), st.sampled_from([np.int8, np.int32, np.int64, np.uint8]))
 def test_fixed_always_shows_its_order(order: list[int], dtype: Any) -> None:
     given_order = np.array(order, dtype=dtype)

@@ -58,6 +58,7 @@ class FixedItems(CompiledEnvironment):
     """
 
     reveals: ClassVar[str] = "relevance"
+    n_items: int
 
     def __init__(self, relevance: ArrayLike | Users, *, measure: str | Measure = "dcg") -> None:
         if isinstance(relevance, Independent | Listed):

@@ -12,7 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from rankloop import rankers, simulation
-from rankloop.environments import FixedItems
+from rankloop.compiled import CompiledEnvironment
 from rankloop.experiments.drawing import thin
 from rankloop.experiments.experiment import Plain
 from rankloop.experiments.named import environment as named_environment
@@ -24,9 +24,9 @@ def simulate_one(
     *,
     ranker: str,
     environment: str,
-    n_items: int,
+    n_items: int | None = None,
     rounds: int,
-    measure: str,
+    measure: str | None = None,
     seed: int,
     settings: dict[str, Plain] | None = None,
     console: Console | None = None,
@@ -40,7 +40,7 @@ def simulate_one(
     100
     """
     people = named_environment(environment, n_items=n_items, measure=measure)
-    player = make_ranker(ranker, people=people, n_items=n_items, rounds=rounds, settings=settings or {})
+    player = make_ranker(ranker, people=people, rounds=rounds, settings=settings or {})
     with _live_view(console, rounds) as watch:
         trace = simulation.play(
             player, people, rounds=rounds, seed=seed, watch=watch, progress=None if watch is None else False
@@ -50,7 +50,8 @@ def simulate_one(
         "ranker": ranker,
         "environment": environment,
         "measure": trace.measure,
-        "items": n_items,
+        "items": people.n_items,
+        "positions": people.n_positions,
         "rounds": trace.n_rounds,
         "seed": seed,
         "mean_value": trace.mean_value,
@@ -61,9 +62,7 @@ def simulate_one(
     }
 
 
-def make_ranker(
-    name: str, *, people: FixedItems, n_items: int, rounds: int, settings: dict[str, Plain]
-) -> Any:
+def make_ranker(name: str, *, people: CompiledEnvironment, rounds: int, settings: dict[str, Plain]) -> Any:
     """The ranker called `name`, its arguments taken from `settings` or else from what is played."""
     if name not in rankers.__all__:
         raise ValueError(f"ranker must be one of {', '.join(rankers.__all__)}, got {name!r}")
@@ -73,10 +72,11 @@ def make_ranker(
         if key not in accepted:
             raise ValueError(f"{name} has no argument {key!r}; it has {', '.join(accepted)}")
     offered: dict[str, Any] = {
-        "n_items": n_items,
+        "n_items": people.n_items,
+        "n_positions": people.n_positions,
         "horizon": rounds,
         "measure": people.measure,
-        "max_grade": people.users.max_grade,
+        "max_grade": people.max_grade,
         "order": people.best().items if "order" in accepted and "order" not in settings else None,
     }
     if "relevance" in accepted:

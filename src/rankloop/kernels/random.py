@@ -38,7 +38,17 @@ def below(key: np.uint64, i: int, n: int) -> int:
 @inlined
 def shuffle(key: np.uint64, first: int, n: int, items: Any) -> None:
     """Write 0..n-1 to `items` in random order (inside-out Fisher-Yates), from the numbers of `key` at `first` on."""
-    for i in range(n):
+    draw(key, first, n, n, items)
+
+
+@inlined
+def draw(key: np.uint64, first: int, n: int, m: int, items: Any) -> None:
+    """Write `m` of 0..n-1 to `items`, every such list equally likely: the first m places of a shuffle."""
+    for i in range(m):
         j = below(key, first + i, i + 1)
         items[i] = items[j]
         items[j] = i
+    for i in range(m, n):
+        j = below(key, first + i, i + 1)
+        if j < m:
+            items[j] = i

@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.jit import hot
-from rankloop.kernels.random import shuffle
+from rankloop.kernels.random import draw
+
+
+class UniformParams(NamedTuple):
+    """How many items there are; 0 where each request brings its own."""
+
+    n_items: int
 
 
 class FixedParams(NamedTuple):
@@ -27,11 +33,14 @@ class RoundsState(NamedTuple):
 def rank_uniform(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
-    """Every order equally likely."""
-    n = len(items) if context is None else len(context)
-    shuffle(key, 0, n, items)
-    for i in range(n):
-        propensities[i] = 1.0 / n
+    """Every list equally likely."""
+    if context is None:
+        n, m = params.n_items, len(items)
+    else:
+        n = m = len(context)
+    draw(key, 0, n, m, items)
+    for position in range(m):
+        propensities[position] = 1.0 / n
     return True
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankloop.base import whole
 from rankloop.compiled import CompiledRanker, RankerKernels, check_items
 from rankloop.feedback import Nothing
 from rankloop.kernels import reference
@@ -19,6 +20,7 @@ class Fixed(CompiledRanker):
     Parameters
     ----------
     order : every item once, best first.
+    n_items : how many items there are, where `order` shows only some of them.
 
     Examples
     --------
@@ -27,19 +29,21 @@ class Fixed(CompiledRanker):
     """
 
     kernels = RankerKernels(reference.rank_fixed, reference.learn_nothing)
+    n_items: int
 
-    def __init__(self, *, order: ArrayLike) -> None:
+    def __init__(self, *, order: ArrayLike, n_items: int | None = None) -> None:
         try:
             items = np.array(order)
         except ValueError:
             raise ValueError(f"order must list every item once, got {order!r}") from None
         if items.ndim != 1 or len(items) == 0 or items.dtype.kind not in "iu":
             raise ValueError(f"order must list every item once, got {order!r}")
+        self.n_items = len(items) if n_items is None else whole("n_items", n_items, at_least=len(items))
+        self.n_positions = len(items)
         try:
-            check_items(items.astype(np.int64), len(items))
+            check_items(items.astype(np.int64), self.n_positions, self.n_items)
         except ValueError as error:
             raise ValueError(f"order must list every item once: {error}") from None
-        self.n_items = self.n_positions = len(items)
         self.feedback = Nothing()
         self.params = reference.FixedParams(items.astype(np.int64))
         self.state = reference.RoundsState(np.zeros(1, np.int64))
@@ -51,4 +55,5 @@ class Fixed(CompiledRanker):
     @classmethod
     def examples(cls) -> Iterator[Self]:
         yield cls(order=[2, 0, 1])
+        yield cls(order=[4, 1], n_items=5)
         yield cls(order=[0])

@@ -52,6 +52,7 @@ class FTPL(CompiledRanker):
     """
 
     kernels = RankerKernels(ftpl.rank, ftpl.learn)
+    n_items: int
 
     def __init__(
         self,

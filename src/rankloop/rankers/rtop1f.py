@@ -67,6 +67,7 @@ class RTop1F(CompiledRanker):
     """
 
     kernels = RankerKernels(top1.rank, top1.learn)
+    n_items: int
 
     def __init__(
         self,

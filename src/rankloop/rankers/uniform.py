@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.base import whole
-from rankloop.compiled import CompiledRanker, RankerKernels, read_features
+from rankloop.compiled import CompiledRanker, RankerKernels, read_features, read_positions
 from rankloop.feedback import Nothing
 from rankloop.kernels import reference
 
@@ -20,6 +20,7 @@ class Uniform(CompiledRanker):
     Parameters
     ----------
     n_items : how many items there are; None where each request brings a list of its own, as rows of features.
+    n_positions : how many of the items are shown; None shows all of them.
 
     Examples
     --------
@@ -29,10 +30,11 @@ class Uniform(CompiledRanker):
 
     kernels = RankerKernels(reference.rank_uniform, reference.learn_nothing)
 
-    def __init__(self, *, n_items: int | None = None) -> None:
-        self.n_positions = None if n_items is None else whole("n_items", n_items, at_least=1)
+    def __init__(self, *, n_items: int | None = None, n_positions: int | None = None) -> None:
+        self.n_items = None if n_items is None else whole("n_items", n_items, at_least=1)
+        self.n_positions = read_positions(n_positions, self.n_items)
         self.feedback = Nothing()
-        self.params = ()
+        self.params = reference.UniformParams(self.n_items or 0)
         self.state = reference.RoundsState(np.zeros(1, np.int64))
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
@@ -55,4 +57,5 @@ class Uniform(CompiledRanker):
     def examples(cls) -> Iterator[Self]:
         yield cls(n_items=4)
         yield cls(n_items=1)
+        yield cls(n_items=6, n_positions=2)
         yield cls()
