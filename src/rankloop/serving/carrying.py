@@ -33,7 +33,7 @@ def sums(values: NDArray[np.float64], origin: Origin) -> NDArray[np.float64]:
     array([1., 3.])
     """
     carried = values[np.maximum(origin, 0)] if len(values) else np.zeros(len(origin))
-    return np.where(origin >= 0, carried, values.max(initial=0.0))
+    return np.where(origin >= 0, carried, values.max() if len(values) else 0.0)
 
 
 def _carry_rtop1f(old: Any, new: Any, origin: Origin) -> None:
@@ -63,7 +63,33 @@ def _carry_ftpl(old: Any, new: Any, origin: Origin) -> None:
     new.state.t[:] = old.state.t
 
 
-_CARRIERS: dict[str, Callable[[Any, Any, Origin], None]] = {"RTop1F": _carry_rtop1f, "FTPL": _carry_ftpl}
+def _carry_ftrl_pbm(old: Any, new: Any, origin: Origin) -> None:
+    # Losses, so the best is the least. Where all items are shown, positions come and go with them.
+    there = np.minimum(np.arange(new.n_positions), old.n_positions - 1)
+    new.state.L_hat[:] = -np.stack([sums(-old.state.L_hat[j], origin) for j in there])
+    for name in ("seen", "lost"):
+        known = getattr(old.state, name)
+        if known.size:
+            getattr(new.state, name)[:] = np.where(origin >= 0, known[there][:, np.maximum(origin, 0)], 0.0)
+    new.state.t[:] = old.state.t
+    _settle(new)
+
+
+def _settle(ranker: Any) -> None:
+    """The leader that follows from the losses; usually `learn` finds it."""
+    from rankloop.kernels import tsallis
+
+    state, t = ranker.state, float(ranker.state.t[0])
+    room = ranker.scratch(ranker.n_positions)[0]
+    if tsallis.newton(t, state.L_hat, state.u, state.v, state.x, state.rows, room) < 0:
+        tsallis.recover(t, state.L_hat, state.u, state.v, state.x, state.rows, room)
+
+
+_CARRIERS: dict[str, Callable[[Any, Any, Origin], None]] = {
+    "RTop1F": _carry_rtop1f,
+    "FTPL": _carry_ftpl,
+    "FTRLPBM": _carry_ftrl_pbm,
+}
 
 
 def translate(ranker: Any, ranking: Ranking, before: Origin) -> Ranking | None:
@@ -71,7 +97,10 @@ def translate(ranker: Any, ranking: Ranking, before: Origin) -> Ranking | None:
 
     before: of each shown position, the item's number now, -1 where it was retired.
     """
-    if type(ranker).__name__ != "RTop1F" or before[0] < 0:
+    kind = type(ranker).__name__
+    if kind == "FTRLPBM" and len(before) == ranker.n_positions and (before >= 0).all():
+        return Ranking(before, ranking.propensities, ranking.memo, ranking.explored)
+    if kind != "RTop1F" or before[0] < 0:
         return None
     kept = before[before >= 0]
     rest = np.setdiff1d(np.arange(ranker.n_positions), kept)

@@ -54,6 +54,7 @@ class Live:
                 break
         if live is None:
             live = cls(name, await first_fold(store, name), store)
+        await asyncio.to_thread(warm_up, live.fold.config)
         await live.catch_up()
         return live
 
@@ -196,6 +197,18 @@ def check_digest(entry: Entry, row: Row) -> None:
             f"{entry.kind} {entry.event_id!r} is there already and says something else (row {row.seq})",
             field="decision_id" if entry.kind == "decision" else "event_id",
         )
+
+
+def warm_up(config: Config) -> None:
+    """Have the ranker's code compiled, or found on disk, before somebody waits for a list."""
+    fold = Fold(config)
+    ranker = fold.ranker
+    rng = np.random.default_rng(1)
+    context = None if fold.has_items else rng.random((2, ranker.n_features or 1)).astype(np.float32)
+    ranking = ranker.rank(context, rng=rng)
+    ranker.learn(ranking, np.zeros(ranker.feedback.length(len(ranking.items))))
+    if fold.has_items:
+        ranker.current()
 
 
 async def first_fold(store: Store, name: str) -> Fold:

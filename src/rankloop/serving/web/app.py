@@ -22,7 +22,7 @@ from rankloop.serving.page.routes import page_routes
 from rankloop.serving.web.endpoints import ENDPOINTS
 from rankloop.serving.web.metrics import exposition, is_ready
 from rankloop.serving.web.openapi import describe
-from rankloop.serving.web.speaking import Guard, Receive, Scope, Send, Speaker, headers_of, read_body
+from rankloop.serving.web.speaking import Guard, Receive, Scope, Send, Speaker, headers_of
 from rankloop.serving.web.stream import Broadcast
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
@@ -44,7 +44,7 @@ class App:
         for endpoint in ENDPOINTS:
             speaker = Speaker(endpoint, engine, self._guard)
             path = endpoint.path.replace("{decision_id}", "{decision_id:path}")
-            routes.append(Route(path, _Bodiless(speaker, engine), methods=[endpoint.method]))
+            routes.append(Route(path, speaker, methods=[endpoint.method]))
             if endpoint.method == "POST" and endpoint.path.startswith(_PREFIX):
                 self._short[endpoint.path.rpartition("/")[2]] = speaker
         routes += [
@@ -122,19 +122,6 @@ class App:
 
     async def _openapi(self, request: Request) -> Response:
         return Response(self._description, media_type="application/json")
-
-
-class _Bodiless:
-    """Reads and drops what a caller sent where nothing is wanted, then speaks."""
-
-    def __init__(self, speaker: Speaker, engine: Engine) -> None:
-        self._speaker = speaker
-        self._engine = engine
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["method"] in ("GET", "HEAD"):
-            await read_body(headers_of(scope), receive, self._engine.limits.body_bytes)
-        await self._speaker(scope, receive, send)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""The table of the HTTP API: what is served, who may ask, and the types that check it. The description is made from it too."""
+"""The table of the HTTP API: what is served, who may ask, and the types that check it and describe it."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, most: int) ->
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > most:
         raise TooLarge(f"a body may have {most} bytes, this one says {int(length)}")
-    body = b""
+    body: bytes = b""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":

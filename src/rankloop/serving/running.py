@@ -1,0 +1,83 @@
+"""Start the service and keep it running until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from rankloop.base import whole
+from rankloop.serving.engine import Engine
+from rankloop.serving.store import Store, StoreError
+from rankloop.serving.web.app import App
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach the address.
+
+    >>> is_local("127.0.0.1"), is_local("localhost"), is_local("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def run(store: Store, *, host: str, port: int, snapshot_every: int, tell: Callable[[str], object]) -> None:
+    """Serve until SIGTERM or Ctrl-C; ValueError where that is refused."""
+    whole("snapshot_every", snapshot_every, at_least=1)
+    if not 0 <= port <= 65_535:
+        raise ValueError(f"port must be between 0 and 65535, got {port}")
+    try:
+        asyncio.run(_run(store, host, port, snapshot_every, tell))
+    except StoreError as error:
+        raise ValueError(str(error)) from None
+
+
+async def _run(
+    store: Store, host: str, port: int, snapshot_every: int, tell: Callable[[str], object]
+) -> None:
+    engine = Engine(store, snapshot_every=snapshot_every)
+    app = App(engine, host=host)
+    if not is_local(host):
+        await store.open()
+        try:
+            if not await store.keys():
+                raise ValueError(
+                    f"{host} can be reached from elsewhere, and there are no API keys: make one first with "
+                    "`rankloop keys add --role admin`"
+                )
+        finally:
+            await store.close()
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise ValueError(f"cannot listen on {host}:{port}: {error}") from None
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )
+    server = uvicorn.Server(config)
+    shown = f"[{host}]" if ":" in host else host
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.01)
+    if server.started:
+        tell(f"rankloop serves at http://{shown}:{listening.getsockname()[1]}")
+    await serving
+    if not server.started:
+        raise ValueError("the service could not start; the reason is above")
