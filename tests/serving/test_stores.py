@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,24 @@ import pytest
 
 from rankloop.serving import checking
 from rankloop.serving.memory import MemoryStore
+from rankloop.serving.postgres import PostgresStore
 from rankloop.serving.rows import Entry, Row
 from rankloop.serving.sqlite import SQLiteStore
 from rankloop.serving.store import Appended, Owned, Snapshot, Store
+from tests.serving.postgresql import Server
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def make(
+    request: pytest.FixtureRequest, tmp_path: Path, fresh_schema: Callable[[], str]
+) -> Callable[[], Store]:
     fresh = itertools.count()
     if request.param == "memory":
         return MemoryStore
-    return lambda: SQLiteStore(tmp_path / str(next(fresh)))
+    if request.param == "sqlite":
+        return lambda: SQLiteStore(tmp_path / str(next(fresh)))
+    url = request.getfixturevalue("postgresql").url
+    return lambda: PostgresStore(url, schema=fresh_schema(), database_clock=False)
 
 
 def test_store_keeps_the_contract(make: Callable[[], Store]) -> None:
@@ -33,6 +41,26 @@ def test_store_keeps_the_contract(make: Callable[[], Store]) -> None:
 
 def test_sqlite_is_durable(tmp_path: Path) -> None:
     checking.check_durable(lambda: SQLiteStore(tmp_path), lambda _: SQLiteStore(tmp_path))
+
+
+def test_postgresql_is_durable(postgresql: Server, fresh_schema: Callable[[], str]) -> None:
+    schema = fresh_schema()
+
+    def store(_: Store | None = None) -> Store:
+        return PostgresStore(postgresql.url, schema=schema, database_clock=False)
+
+    checking.check_durable(store, store)
+
+
+def test_the_database_keeps_the_time(postgresql: Server, fresh_schema: Callable[[], str]) -> None:
+    async def story() -> None:
+        store = PostgresStore(postgresql.url, schema=fresh_schema())
+        await store.open()
+        (made,) = await store.append([Entry("a", "config", "a", b"", b"")], at=5)
+        assert abs(made.row.at / 1000 - time.time()) < 60
+        await store.close()
+
+    asyncio.run(story())
 
 
 class _Forgets(MemoryStore):

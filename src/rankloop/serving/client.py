@@ -219,11 +219,16 @@ class Client:
         raise AssertionError("unreachable")
 
     def _ask(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
-        connection = self._connection()
+        connection, used = self._connection()
         try:
             connection.request(method, path, body, self._headers)
             response = connection.getresponse()
             told = response.read()
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            connection.close()
+            if not used:
+                raise
+            return self._ask(method, path, body)  # it was closed while it was idle
         except BaseException:
             connection.close()
             raise
@@ -231,12 +236,12 @@ class Client:
         wait = response.headers.get("Retry-After", "")
         return response.status, told, float(wait) if wait.isdigit() else 0.0
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _connection(self) -> tuple[http.client.HTTPConnection, bool]:
         try:
-            return self._idle.get_nowait()
+            return self._idle.get_nowait(), True
         except Empty:
             make = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-            return make(self._host, self._port, timeout=self._timeout)
+            return make(self._host, self._port, timeout=self._timeout), False
 
 
 class AsyncClient:

@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from rankloop.serving.rows import Policy, Row, read_decision
 
 
@@ -16,18 +18,18 @@ class Outcome(NamedTuple):
     learns: bool = False
 
 
-class Fate:
-    """One decision as it stands: its row, and what has happened to it."""
+class Fate(msgspec.Struct, gc=False, eq=False):
+    """One decision as it stands: its row, and what has happened to it.
 
-    __slots__ = ("activated", "answer", "deadline", "expired", "row", "silence")
+    silence: no answer was taken for one. answer: the digest of the answer that counts.
+    """
 
-    def __init__(self, row: Row, deadline: int) -> None:
-        self.row = row
-        self.deadline = deadline
-        self.activated = False
-        self.expired = False
-        self.silence = False  # silence was taken for an answer
-        self.answer: bytes | None = None  # the digest of the answer that counts
+    row: Row
+    deadline: int
+    activated: bool = False
+    expired: bool = False
+    silence: bool = False
+    answer: bytes | None = None
 
     def activate(self) -> Outcome:
         """The list was really shown."""

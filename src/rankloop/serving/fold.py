@@ -56,6 +56,9 @@ class Fold:
         self.dead: deque[DeadLetter] = deque(maxlen=_DEAD_KEPT)
         self.counts = Counts()
         self.series = Series()
+        self._handlers: dict[str, Callable[[Row, Hand], Outcome]] = {
+            kind: getattr(self, f"_{kind}") for kind in rows.KINDS
+        }
         self._begin(config)
 
     def _begin(self, config: Config) -> None:
@@ -87,7 +90,7 @@ class Fold:
     def names(self, decision: Decision) -> list[str]:
         """What was shown, by name, best first."""
         known = self.catalogue if decision.candidates is None else decision.candidates
-        return [known[i] for i in np.frombuffer(decision.shown, "<i4").tolist()]
+        return list(map(known.__getitem__, np.frombuffer(decision.shown, "<i4").tolist()))
 
     def current(self) -> list[str]:
         """The order that the ranker holds best now; empty where each request brings its own items."""
@@ -113,8 +116,9 @@ class Fold:
         if row.seq != self.applied + 1:
             raise ValueError(f"rows must be folded in order: {self.applied} was the last, got {row.seq}")
         self.at = row.at
-        self._give_up_parked(row.at)
-        outcome: Outcome = getattr(self, f"_{row.kind}")(row, hand)
+        if self._waiting:
+            self._give_up_parked(row.at)
+        outcome = self._handlers[row.kind](row, hand)
         reach("after-learn")
         self.applied = row.seq
         return outcome

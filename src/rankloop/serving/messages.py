@@ -40,7 +40,7 @@ class CreateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: Seed | None = None
 
 
-class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A list is wanted. `items` and `features` for rankers that take candidates with each request."""
 
     decision_id: EventId | None = None
@@ -49,7 +49,7 @@ class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     context: Any = None
 
 
-class RankAnswer(msgspec.Struct, frozen=True):
+class RankAnswer(msgspec.Struct, frozen=True, gc=False):
     """The list to show, best first."""
 
     decision_id: str
@@ -59,7 +59,7 @@ class RankAnswer(msgspec.Struct, frozen=True):
     duplicate: bool
 
 
-class FeedbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FeedbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """What came back about one list: the relevance of its first k items, or a click (1) or none (0) a position."""
 
     decision_id: EventId
@@ -68,7 +68,7 @@ class FeedbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     clicks: list[float] | None = None
 
 
-class EventAnswer(msgspec.Struct, frozen=True):
+class EventAnswer(msgspec.Struct, frozen=True, gc=False):
     """What an event came to, and where in the log it is."""
 
     status: Status

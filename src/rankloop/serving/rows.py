@@ -36,7 +36,7 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """What is to be appended to the log of a ranker.
 
     event_id: unique within ranker and kind; digest: tells whether a second delivery says the same thing.
@@ -51,7 +51,7 @@ class Entry(msgspec.Struct, frozen=True):
     decision: str | None = None
 
 
-class Row(msgspec.Struct, frozen=True):
+class Row(msgspec.Struct, frozen=True, gc=False):
     """One row of a ranker's log. `seq` counts from 1 without gaps; `at` is in milliseconds and never falls."""
 
     seq: int
@@ -81,7 +81,7 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True):
     policy: Policy = Policy()
 
 
-class Packed(msgspec.Struct, frozen=True, array_like=True):
+class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An array as bytes."""
 
     dtype: str
@@ -89,7 +89,7 @@ class Packed(msgspec.Struct, frozen=True, array_like=True):
     data: bytes
 
 
-class Decision(msgspec.Struct, frozen=True, array_like=True):
+class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A list that was drawn: the whole ticket, and what the draw was made from.
 
     shown: numbers of the shown items, best first (int32): of the catalogue, or of the request's own list.
@@ -114,7 +114,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     )
 
 
-class Answer(msgspec.Struct, frozen=True, array_like=True):
+class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What came back, by position; the body of a `feedback` row."""
 
     form: Literal["relevance", "clicks"]
@@ -134,7 +134,7 @@ class Freeze(msgspec.Struct, frozen=True, array_like=True):
     frozen: bool
 
 
-class Expire(msgspec.Struct, frozen=True, array_like=True):
+class Expire(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The deadline of the decision in row `decision_seq` passed, and nothing had come back."""
 
     decision_seq: int
@@ -155,6 +155,8 @@ class Conflict(msgspec.Struct, frozen=True, array_like=True):
     event_id: str
     body: bytes
 
+
+# gc=False: none of them can be part of a cycle, and a service keeps so many that looking for cycles would take long.
 
 _encode = msgspec.msgpack.Encoder().encode
 _DECODERS: dict[Any, Callable[[bytes], Any]] = {

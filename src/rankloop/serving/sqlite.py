@@ -225,8 +225,24 @@ class SQLiteStore(Store):
         last = dict(self._last)
         values, appended = [], []
         for entry in entries:
-            row = self._next_row(last, entry, at)
-            values.append(_values(self._ids[entry.ranker], row))
+            name, kind = entry.ranker, entry.kind
+            seq, time = last[name]
+            seq += 1
+            time = max(time, at)
+            last[name] = (seq, time)
+            row = Row(seq, time, kind, entry.event_id, entry.body, entry.digest, entry.decision)
+            ranker = self._ids[name]
+            values.append(
+                (
+                    ranker << _SEQ_BITS | seq,
+                    ranker << _KIND_BITS | _NUMBER[kind],
+                    time,
+                    entry.event_id,
+                    entry.decision,
+                    entry.digest,
+                    entry.body,
+                )
+            )
             appended.append(Appended(row, True))
         try:
             self._put(values)
@@ -244,20 +260,11 @@ class SQLiteStore(Store):
             reach("mid-batch")
             self._writer.executemany(sql, values[half:])
 
-    def _next_row(self, last: dict[str, tuple[int, int]], entry: Entry, at: int) -> Row:
-        seq, time = last[entry.ranker]
-        last[entry.ranker] = (seq + 1, max(at, time))
-        return Row(
-            seq + 1, max(at, time), entry.kind, entry.event_id, entry.body, entry.digest, entry.decision
-        )
-
     def _insert_one(self, entry: Entry, at: int) -> Appended:
         there = self._find(self._writer, entry.ranker, entry.kind, entry.event_id)
         if there is not None:
             return Appended(there, False)
-        row = self._next_row(self._last, entry, at)
-        self._put([_values(self._ids[entry.ranker], row)])
-        return Appended(row, True)
+        return self._insert([entry], at, None)[0]
 
     @staticmethod
     def _rows(connection: apsw.Connection, sql: str, values: Any = ()) -> list[Any]:
@@ -380,18 +387,6 @@ class SQLiteStore(Store):
         async with self._writing:
             epoch: int | None = await self._transaction(work)
             return epoch
-
-
-def _values(ranker_id: int, row: Row) -> tuple[Any, ...]:
-    return (
-        ranker_id << _SEQ_BITS | row.seq,
-        ranker_id << _KIND_BITS | _NUMBER[row.kind],
-        row.at,
-        row.event_id,
-        row.decision,
-        row.digest,
-        row.body,
-    )
 
 
 def _row(found: Any) -> Row:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -33,6 +34,9 @@ _log = logging.getLogger("rankloop.serving")
 _json = msgspec.json.Encoder().encode
 _msgpack = msgspec.msgpack.Encoder().encode
 _MSGPACK = (b"application/msgpack", b"application/x-msgpack", b"application/vnd.msgpack")
+_JSON = b"application/json"
+_SPOKEN = (_JSON, *_MSGPACK)
+_NOSNIFF = (b"x-content-type-options", b"nosniff")
 _FIELD = re.compile(r" - at `\$\.?([^`]*)`$")
 _LOCAL_HOSTS = {b"localhost", b"127.0.0.1", b"[::1]"}
 
@@ -48,14 +52,18 @@ class Guard:
     def __init__(self, access: Access, *, host: str) -> None:
         self._access = access
         self._hosts = _LOCAL_HOSTS | {host.encode(), f"[{host}]".encode()}
+        self._known: set[bytes] = set()  # Host headers that were found good, with their ports
 
     def check(self, headers: dict[bytes, bytes], role: str) -> None:
         """A `Mistake` unless this caller may."""
         if self._access.open:
             # A page of somebody else's could make a browser on this machine ask; it cannot forge these two.
             host = headers.get(b"host", b"")
-            if re.sub(rb":\d+$", b"", host) not in self._hosts:
-                raise Forbidden("without keys this service answers only to its own address")
+            if host not in self._known:
+                if re.sub(rb":\d+$", b"", host) not in self._hosts:
+                    raise Forbidden("without keys this service answers only to its own address")
+                if len(self._known) < 100:
+                    self._known.add(host)
             if headers.get(b"sec-fetch-site") == b"cross-site":
                 raise Forbidden("without keys this service answers no other site")
             return
@@ -81,14 +89,14 @@ class Speaker:
     async def serve(self, scope: Scope, receive: Receive, send: Send, params: dict[str, str]) -> None:
         """Answer one request."""
         headers = headers_of(scope)
-        packed = _wants_msgpack(headers)
+        sent = _sent(headers.get(b"content-type", b""))
+        packed = _wants_msgpack(headers.get(b"accept", b"*/*"), sent)
         try:
             self._guard.check(headers, self._endpoint.role)
             body = None
             if self._endpoint.request is not None:
-                body = self._decode(
-                    headers, await read_body(headers, receive, self._engine.limits.body_bytes)
-                )
+                raw = await read_body(headers, receive, self._engine.limits.body_bytes)
+                body = self._decode(sent, raw)
             reach("after-decode")
             answer = await self._endpoint.handle(self._engine, params, body)
             status = 200
@@ -106,12 +114,11 @@ class Speaker:
         else:
             await send_bytes(send, status, _json(answer), b"application/json")
 
-    def _decode(self, headers: dict[bytes, bytes], body: bytes) -> Any:
-        kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-        if kind not in (b"application/json", *_MSGPACK):
+    def _decode(self, sent: bytes, body: bytes) -> Any:
+        if sent not in _SPOKEN:
             raise Unsupported("Content-Type must be application/json or application/msgpack")
         try:
-            if kind == b"application/json":
+            if sent == _JSON:
                 return self._from_json(body or b"{}")
             return self._from_msgpack(body or b"\x80")
         except msgspec.ValidationError as error:
@@ -125,13 +132,17 @@ class _Internal(Mistake):
     status, code = 500, "internal"
 
 
-def _wants_msgpack(headers: dict[bytes, bytes]) -> bool:
-    accept = headers.get(b"accept", b"*/*").lower()
+@functools.lru_cache(maxsize=256)
+def _sent(content_type: bytes) -> bytes:
+    return content_type.split(b";")[0].strip().lower()
+
+
+@functools.lru_cache(maxsize=256)
+def _wants_msgpack(accept: bytes, sent: bytes) -> bool:
+    accept = accept.lower()
     if any(kind in accept for kind in _MSGPACK):
         return True
-    if b"json" in accept:
-        return False
-    return headers.get(b"content-type", b"").split(b";")[0].strip().lower() in _MSGPACK
+    return b"json" not in accept and sent in _MSGPACK
 
 
 async def read_body(headers: dict[bytes, bytes], receive: Receive, most: int) -> bytes:
@@ -158,7 +169,7 @@ async def send_bytes(
     headers = [
         (b"content-type", kind),
         (b"content-length", str(len(body)).encode()),
-        (b"x-content-type-options", b"nosniff"),
+        _NOSNIFF,
         *(more or ()),
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
