@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import OrderedDict
 from typing import Any
 
 import msgspec
@@ -25,7 +24,8 @@ from rankloop.serving.snapshots import code_hash, revive
 from rankloop.serving.store import Store
 
 _PAGE = 2_000  # rows read at a time
-_REMEMBERED = 20_000  # outcomes of the newest rows, for those who wait for them
+_REMEMBERED = 20_000  # outcomes of the newest rows but decisions, for those who wait for them
+_ACCEPTED = Outcome("accepted")
 
 
 class Live:
@@ -37,7 +37,7 @@ class Live:
         self.store = store
         self.snapshot_seq = 0
         self.scanned = 0  # decisions up to here were looked at for expiry
-        self._outcomes: OrderedDict[int, Outcome] = OrderedDict()
+        self._outcomes: dict[int, Outcome] = {}
         self._folding = asyncio.Lock()
 
     @classmethod
@@ -68,7 +68,7 @@ class Live:
                     break
 
     async def take_in(self, new: list[Row]) -> None:
-        """Fold rows that were just written; they follow those that were folded before."""
+        """Fold rows that were just written; usually they follow those that were folded before."""
         if new[0].seq != self.fold.applied + 1:  # something went wrong in between; the store knows
             await self.catch_up()
             return
@@ -77,14 +77,17 @@ class Live:
 
     async def _fold(self, new: list[Row]) -> None:
         hand = await gather_hand(self.fold, self.store, self.name, new)
+        fold, outcomes = self.fold.fold, self._outcomes
         for row in new:
-            self._outcomes[row.seq] = self.fold.fold(row, hand)
-        while len(self._outcomes) > _REMEMBERED:
-            self._outcomes.popitem(last=False)
+            outcome = fold(row, hand)
+            if row.kind != "decision":
+                outcomes[row.seq] = outcome
+        while len(outcomes) > _REMEMBERED:
+            del outcomes[next(iter(outcomes))]
 
     def outcome(self, seq: int) -> Outcome:
         """What the row came to; it must have been folded lately."""
-        return self._outcomes.get(seq, Outcome("accepted"))
+        return self._outcomes.get(seq, _ACCEPTED)
 
     async def fate(self, decision_id: str) -> Fate | None:
         """What became of a decision; None where there is none of this id."""
