@@ -49,6 +49,12 @@ def serve(
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8000,
     snapshot_every: Annotated[int, typer.Option(help="Rows of the log between snapshots.")] = 20_000,
     memory: Annotated[bool, typer.Option("--memory", help="Keep nothing: for trying out.")] = False,
+    people: Annotated[
+        bool, typer.Option("--people", help="Let simulated people come, to have something to watch.")
+    ] = False,
+    seconds: Annotated[
+        float | None, typer.Option(help="Stop after that long.", show_default="never")
+    ] = None,
 ) -> None:
     """Rank for an application, live: answer over HTTP, learn from what comes back, lose nothing.
 
@@ -66,6 +72,8 @@ def serve(
         port=port,
         snapshot_every=snapshot_every,
         tell=typer.echo,
+        people=people,
+        seconds=seconds,
     )
 
 

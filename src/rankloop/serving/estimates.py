@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.base import Ranking
+from rankloop.serving.baselines import Baselines
 from rankloop.serving.rows import Decision, Packed, pack, unpack
 
 Floats = NDArray[np.float64]
@@ -67,6 +68,7 @@ class SavedEstimates(msgspec.Struct):
     sums: Packed
     by_item: Packed
     block: Packed
+    baselines: Packed
 
 
 class Estimates:
@@ -87,6 +89,7 @@ class Estimates:
         self.by_item = np.zeros((2, n_measures, 7, n_items if n_items <= _MOST_ITEMS else 0))
         self.block = np.zeros((3, n_items if form == "blocks" else 0))
         self.length = 0
+        self.baselines = Baselines(n_measures)
 
     @classmethod
     def of(cls, ranker: Any, *, n_items: int) -> Estimates:
@@ -113,6 +116,7 @@ class Estimates:
             pack(self.sums),
             pack(self.by_item),
             pack(self.block),
+            pack(self.baselines.sums),
         )
 
     @classmethod
@@ -121,6 +125,7 @@ class Estimates:
         fresh = cls(saved.form, k=saved.k, n_items=saved.n_items)
         fresh.units, fresh.length = saved.units, saved.length
         fresh.sums, fresh.by_item, fresh.block = map(unpack, (saved.sums, saved.by_item, saved.block))
+        fresh.baselines.sums = unpack(saved.baselines)
         return fresh
 
     @property
@@ -142,14 +147,22 @@ class Estimates:
     ) -> None:
         """Something was learnt."""
         if self.form == "clicks":
+            if ranking.propensities is not None:
+                self.baselines.add_clicks(
+                    values, ranking.items, ranking.propensities, n_items=ranker.n_items
+                )
             self._add_unit(np.array([values.sum()]), 1)
         elif self.form == "weights":
             if decision.weights is not None:
                 weights = np.frombuffer(decision.weights, "<f8").reshape(2, -1)
                 self._add_unit((weights * gains(values)[:, : weights.shape[1]]).sum(axis=1), 1)
+            if decision.explored:
+                n = len(ranking.items)
+                self.baselines.add_seen(gains(values), ranking.items, discounts(n, min(self.k, n)))
         elif self.form == "told":
             own = discounts(len(values), self.k)
             earned = gains(values)
+            self.baselines.add(earned[:, np.argsort(ranking.items)], own, lists=1)
             if self.by_item.size and self.n_items == len(values):
                 by_item = np.empty((2, 2, self.n_items))
                 by_item[0][:, ranking.items] = earned
@@ -183,6 +196,7 @@ class Estimates:
             # L times the gain that was seen once stands for the gains of all L rounds.
             gain = self.length * gains(self.block[2])
             own = gain * self.block[:2] / self.length
+            self.baselines.add(gain, discounts(self.n_items, self.k), lists=self.length)
             if self.by_item.size:
                 self._add_items(gain, own, self.length)
             self._add_unit(own.sum(axis=1), self.length)
@@ -243,12 +257,13 @@ class Estimates:
         return self._interval(total / length, variance * n / (n - 1) / length**2, length)
 
     def points(self) -> dict[str, float]:
-        """The estimates of value as they stand, flat, for a series: mean, low and high of each measure."""
+        """The estimates of value as they stand, flat, for a series: mean, low, high and baselines of each."""
         told: dict[str, float] = {}
         for which, name in enumerate(self.measures):
             found = self.value(which)
             if found is not None:
                 told |= {name: found.mean, f"{name}.low": found.low, f"{name}.high": found.high}
+                told |= self.baselines.points(which, name)
         return told
 
     def report(self) -> dict[str, dict[str, Interval | None]]:

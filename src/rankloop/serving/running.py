@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import gc
 import ipaddress
 import socket
@@ -13,6 +15,7 @@ import uvicorn
 
 from rankloop.base import whole
 from rankloop.serving.engine import Engine
+from rankloop.serving.people import come_and_go
 from rankloop.serving.store import Store, StoreError
 from rankloop.serving.web.app import App
 
@@ -31,14 +34,26 @@ def is_local(host: str) -> bool:
         return False
 
 
-def run(store: Store, *, host: str, port: int, snapshot_every: int, tell: Callable[[str], object]) -> None:
-    """Serve until SIGTERM or Ctrl-C; ValueError where that is refused."""
+def run(
+    store: Store,
+    *,
+    host: str,
+    port: int,
+    snapshot_every: int,
+    tell: Callable[[str], object],
+    people: bool = False,
+    seconds: float | None = None,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C, or for `seconds`; ValueError where that is refused.
+
+    people: let simulated people come, and take any free port where this one is taken.
+    """
     whole("snapshot_every", snapshot_every, at_least=1)
     if not 0 <= port <= 65_535:
         raise ValueError(f"port must be between 0 and 65535, got {port}")
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(store, host, port, snapshot_every, tell))
+            runner.run(_run(store, host, port, snapshot_every, tell, people, seconds))
     except StoreError as error:
         raise ValueError(str(error)) from None
 
@@ -52,7 +67,13 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _run(
-    store: Store, host: str, port: int, snapshot_every: int, tell: Callable[[str], object]
+    store: Store,
+    host: str,
+    port: int,
+    snapshot_every: int,
+    tell: Callable[[str], object],
+    people: bool,
+    seconds: float | None,
 ) -> None:
     engine = Engine(store, snapshot_every=snapshot_every)
     app = App(engine, host=host)
@@ -66,14 +87,7 @@ async def _run(
                 )
         finally:
             await store.close()
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except OSError as error:
-        listening.close()
-        raise ValueError(f"cannot listen on {host}:{port}: {error}") from None
+    listening = _listen(host, port, or_any=people)
     config = uvicorn.Config(
         app,
         ws="none",
@@ -98,6 +112,43 @@ async def _run(
         await asyncio.sleep(0.01)
     if server.started:
         tell(f"rankloop serves at http://{shown}:{listening.getsockname()[1]}")
-    await serving
+    await _accompany(server, serving, engine, people=people, seconds=seconds)
     if not server.started:
         raise ValueError("the service could not start; the reason is above")
+
+
+def _listen(host: str, port: int, *, or_any: bool) -> socket.socket:
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        if or_any and port and error.errno == errno.EADDRINUSE:
+            return _listen(host, 0, or_any=False)
+        raise ValueError(f"cannot listen on {host}:{port}: {error}") from None
+    return listening
+
+
+async def _accompany(
+    server: uvicorn.Server,
+    serving: asyncio.Task[None],
+    engine: Engine,
+    *,
+    people: bool,
+    seconds: float | None,
+) -> None:
+    """Wait until it stops; meanwhile let people come, and tell it when its time is up."""
+    if not server.started:
+        await serving
+        return
+    coming = asyncio.create_task(come_and_go(engine)) if people else None
+    try:
+        await asyncio.wait({serving} | ({coming} if coming else set()), timeout=seconds, return_when="FIRST_COMPLETED")
+    finally:
+        server.should_exit = True
+        if coming is not None:
+            coming.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await coming
+        await serving

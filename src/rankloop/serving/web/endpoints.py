@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from rankloop.serving import messages as m
-from rankloop.serving import views
+from rankloop.serving import glimpses, views
 from rankloop.serving.engine import Engine
 from rankloop.serving.mistakes import Conflict
 
@@ -102,6 +102,16 @@ async def _dead_letters(engine: Engine, params: dict[str, str], body: None) -> m
     return views.dead_letters_answer(await engine.find(params["name"]))
 
 
+async def _decisions(engine: Engine, params: dict[str, str], body: None) -> glimpses.DecisionsAnswer:
+    return await glimpses.decisions_answer(await engine.find(params["name"]))
+
+
+async def _sparks(engine: Engine, params: dict[str, str], body: None) -> glimpses.SparksAnswer:
+    return glimpses.SparksAnswer(
+        {name: glimpses.spark(live.fold.series) for name, live in engine.live.items()}
+    )
+
+
 _RANKER = "/v1/rankers/{name}"
 
 ENDPOINTS = (
@@ -155,6 +165,15 @@ ENDPOINTS = (
         _decision,
         m.DecisionAnswer,
     ),
+    Endpoint(
+        "GET",
+        f"{_RANKER}/decisions",
+        "reader",
+        "The newest lists",
+        _decisions,
+        glimpses.DecisionsAnswer,
+    ),
+    Endpoint("GET", "/v1/sparks", "reader", "A short line a ranker", _sparks, glimpses.SparksAnswer),
     Endpoint("GET", f"{_RANKER}/snapshots", "reader", "All snapshots", _snapshots, m.SnapshotsAnswer),
     Endpoint("POST", f"{_RANKER}/snapshots", "admin", "Take a snapshot now", _snapshot, m.SnapshotsAnswer),
     Endpoint("GET", f"{_RANKER}/series", "reader", "Roll-ups over time", _series, m.SeriesAnswer),

@@ -1,4 +1,4 @@
-"""Server-sent events: how each ranker stands, whenever it has changed, at most four times a second.
+"""Server-sent events: how each ranker stands, whenever it has changed, at most four times a second; and whether all is well.
 
 Who reads slowly gets the newest only: a listener holds one message a ranker, however much happens.
 """
@@ -14,9 +14,10 @@ import msgspec
 from rankloop.serving import views
 from rankloop.serving.engine import Engine
 from rankloop.serving.mistakes import Busy
+from rankloop.serving.web.metrics import is_ready
 
 _PAUSE = 0.25
-_HEARTBEAT = 10.0
+_HEARTBEAT = 5.0
 
 
 class _Listener:
@@ -72,6 +73,17 @@ class Broadcast:
         answer = await views.ranker_answer(self._engine.live[name])
         return b"event: ranker\ndata: " + msgspec.json.encode(answer) + b"\n\n"
 
+    def _health(self) -> bytes:
+        engine = self._engine
+        told = {
+            "ready": is_ready(engine),
+            "why": engine.broken,
+            "waiting": engine.commit.waiting,
+            "rankers": len(engine.live),
+            "now": engine.now(),
+        }
+        return b"event: health\ndata: " + msgspec.json.encode(told) + b"\n\n"
+
     async def listen(self, ranker: str | None) -> AsyncIterator[bytes]:
         """Messages for one listener, the present state first, until the service stops."""
         if len(self._listeners) >= self._engine.limits.streams:
@@ -83,12 +95,12 @@ class Broadcast:
         listener.woken.set()
         self._listeners.add(listener)
         try:
-            yield b"retry: 1000\n\n"
+            yield b"retry: 1000\n\n" + self._health()
             while not self.closing.is_set():
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(listener.woken.wait(), _HEARTBEAT)
                 listener.woken.clear()
                 news, listener.news = listener.news, {}
-                yield b"".join(news.values()) or b": still here\n\n"
+                yield b"".join(news.values()) or self._health()
         finally:
             self._listeners.discard(listener)
