@@ -21,6 +21,7 @@ DatabaseOption = Annotated[
     str | None,
     typer.Option(metavar="URL", help="A PostgreSQL database, postgresql://..., instead of a folder."),
 ]
+SchemaOption = Annotated[str, typer.Option(help="Schema of the database that the tables are in.")]
 RankerArgument = Annotated[
     str | None, typer.Argument(metavar="RANKER", help="One ranker.", show_default="all")
 ]
@@ -43,6 +44,7 @@ def register(app: typer.Typer, in_words: Wrap) -> None:
 def serve(
     data: DataOption = DATA,
     database: DatabaseOption = None,
+    schema: SchemaOption = "rankloop",
     host: Annotated[
         str, typer.Option(help="Address to listen on; any but this machine's own needs API keys.")
     ] = "127.0.0.1",
@@ -67,7 +69,7 @@ def serve(
     from rankloop.serving.running import run
 
     run(
-        _store(data, database, memory=memory),
+        _store(data, database, schema, memory=memory),
         host=host,
         port=port,
         snapshot_every=snapshot_every,
@@ -80,6 +82,7 @@ def serve(
 def rankers(
     data: DataOption = DATA,
     database: DatabaseOption = None,
+    schema: SchemaOption = "rankloop",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
     """List the rankers of a service, running or not: what they are, and how far they have come."""
@@ -91,7 +94,7 @@ def rankers(
     async def look(store: Store) -> list[Any]:
         return [await ranker_answer(await Live.load(name, store)) for name in await store.rankers()]
 
-    found = _looking(data, database, look)
+    found = _looking(data, database, schema, look)
     if as_json:
         typer.echo(json.dumps(msgspec.to_builtins(found), indent=2))
         return
@@ -110,6 +113,7 @@ def verify(
     ranker: RankerArgument = None,
     data: DataOption = DATA,
     database: DatabaseOption = None,
+    schema: SchemaOption = "rankloop",
 ) -> None:
     """Replay the log from its beginning and from each snapshot, draw every list again, and compare.
 
@@ -121,7 +125,7 @@ def verify(
         return [await replay_all(store, name) for name in await _chosen(store, ranker)]
 
     good = True
-    for verdict in _looking(data, database, look):
+    for verdict in _looking(data, database, schema, look):
         told = "adds up" if verdict.holds else f"DOES NOT ADD UP, {verdict.n_problems} problems"
         other = f" ({verdict.other_code} of other code left out)" if verdict.other_code else ""
         typer.echo(
@@ -141,6 +145,7 @@ def export(
     parquet: Annotated[Path, typer.Option(help="The file to write.")],
     data: DataOption = DATA,
     database: DatabaseOption = None,
+    schema: SchemaOption = "rankloop",
 ) -> None:
     """Write the log as a table: a row for each position that was answered, with its propensity.
 
@@ -154,7 +159,7 @@ def export(
         (name,) = await _chosen(store, ranker)
         return await write(store, name, parquet)
 
-    typer.echo(f"{parquet}: {_looking(data, database, look):,} rows")
+    typer.echo(f"{parquet}: {_looking(data, database, schema, look):,} rows")
 
 
 def replay(
@@ -162,6 +167,7 @@ def replay(
     other: Annotated[str, typer.Option("--ranker", help="The algorithm to play on it.")],
     data: DataOption = DATA,
     database: DatabaseOption = None,
+    schema: SchemaOption = "rankloop",
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the algorithm; repeatable."),
@@ -187,7 +193,7 @@ def replay(
         (name,) = await _chosen(store, ranker)
         return await play(store, name, other=other, parameters=parameters)
 
-    told = _looking(data, database, look)
+    told = _looking(data, database, schema, look)
     typer.echo(f"{told.rounds:,} answered lists, {told.logged:.4f} earned by each as logged")
     if told.value is None:
         typer.echo(f"{told.other}: it never agrees with the log, so nothing can be said")
@@ -204,6 +210,7 @@ def keys(
     note: Annotated[str, typer.Option(help="What it is for.")] = "",
     data: DataOption = DATA,
     database: DatabaseOption = None,
+    schema: SchemaOption = "rankloop",
 ) -> None:
     """Make, list and delete API keys. A running service notices within seconds.
 
@@ -231,12 +238,18 @@ def keys(
         found = await store.keys()
         return [f"{key.key_id}  {key.role:<6}  {key.note}" for key in found] or ["There are no keys."]
 
-    for line in _with(_store(data, database, own=False), work):
+    for line in _with(_store(data, database, schema, own=False), work):
         typer.echo(line)
 
 
 def _store(
-    data: Path, database: str | None, *, read_only: bool = False, own: bool = True, memory: bool = False
+    data: Path,
+    database: str | None,
+    schema: str,
+    *,
+    read_only: bool = False,
+    own: bool = True,
+    memory: bool = False,
 ) -> Store:
     try:
         if memory:
@@ -246,7 +259,7 @@ def _store(
         if database is not None:
             from rankloop.serving.postgres import PostgresStore
 
-            return PostgresStore(database)
+            return PostgresStore(database, schema=schema)
         from rankloop.serving.sqlite import SQLiteStore
 
         return SQLiteStore(data, read_only=read_only, own=own)
@@ -255,9 +268,9 @@ def _store(
 
 
 def _looking(
-    data: Path, database: str | None, work: Callable[[Store], Coroutine[Any, Any, Result]]
+    data: Path, database: str | None, schema: str, work: Callable[[Store], Coroutine[Any, Any, Result]]
 ) -> Result:
-    return _with(_store(data, database, read_only=True), work)
+    return _with(_store(data, database, schema, read_only=True), work)
 
 
 def _with(store: Store, work: Callable[[Store], Coroutine[Any, Any, Result]]) -> Result:
