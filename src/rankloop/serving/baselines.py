@@ -1,7 +1,7 @@
 """What two rankers that never learn would have earned with the same people, from the same exploration rounds.
 
-random: every order equally likely. frozen: always the order in which the items were given. Both are sums of gain times a
-discount that is known beforehand, so each gain that exploring revealed counts for them as it does for the ranker itself.
+random: every order equally likely. frozen: always the order in which the items were given. Both are sums of gain
+times a discount that is known beforehand, so what exploring revealed counts for them as it does for the ranker itself.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -54,9 +55,7 @@ def serve(
     people: Annotated[
         bool, typer.Option("--people", help="Let simulated people come, to have something to watch.")
     ] = False,
-    seconds: Annotated[
-        float | None, typer.Option(help="Stop after that long.", show_default="never")
-    ] = None,
+    seconds: Annotated[float | None, typer.Option(help="Stop after that long.", show_default="never")] = None,
 ) -> None:
     """Rank for an application, live: answer over HTTP, learn from what comes back, lose nothing.
 
@@ -68,14 +67,18 @@ def serve(
     """
     from rankloop.serving.running import run
 
-    run(
-        _store(data, database, schema, memory=memory),
-        host=host,
-        port=port,
-        snapshot_every=snapshot_every,
-        tell=typer.echo,
-        people=people,
-        seconds=seconds,
+    with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop it
+        run(
+            _store(data, database, schema, memory=memory),
+            host=host,
+            port=port,
+            snapshot_every=snapshot_every,
+            tell=typer.echo,
+            people=people,
+            seconds=seconds,
+        )
+    typer.echo(
+        "rankloop stopped." if memory else "rankloop stopped; everything that it acknowledged is kept."
     )
 
 

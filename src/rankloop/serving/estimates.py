@@ -148,9 +148,7 @@ class Estimates:
         """Something was learnt."""
         if self.form == "clicks":
             if ranking.propensities is not None:
-                self.baselines.add_clicks(
-                    values, ranking.items, ranking.propensities, n_items=ranker.n_items
-                )
+                self.baselines.add_clicks(values, ranking.items, ranking.propensities, n_items=ranker.n_items)
             self._add_unit(np.array([values.sum()]), 1)
         elif self.form == "weights":
             if decision.weights is not None:

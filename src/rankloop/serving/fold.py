@@ -234,7 +234,8 @@ class Fold:
         bucket = self.series.at(row.seq, at)
         bucket.estimate = self.estimates.points()
         reward = float(values.mean()) if len(values) else 0.0
-        self.series.answered(bucket, reward=reward, delay=(at - fate.row.at) / 1000)
+        delay = None if row.kind == "expire" else (at - fate.row.at) / 1000
+        self.series.answered(bucket, reward=reward, delay=delay)
         return outcome
 
     def _items(self, row: Row, hand: Hand) -> Outcome:

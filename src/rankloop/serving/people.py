@@ -1,4 +1,4 @@
-"""Simulated people who use a running service, so that there is something to watch. They know what they like; it does not.
+"""Simulated people who use a running service, so that there is something to watch. They know what they like.
 
 Three applications: one asks about its first suggestion only, one counts clicks, one ranks what each request brings.
 People take their time to answer, and some never do.
@@ -59,7 +59,12 @@ def applications() -> list[Application]:
     policy = {"deadline_seconds": 60.0}
     settings: list[dict[str, Any]] = [
         {"name": "unwind", "algorithm": "RTop1F", "items": list(_UNWIND)},
-        {"name": "recipes", "algorithm": "FTRLPBM", "items": list(_RECIPES), "parameters": {"n_positions": 4}},
+        {
+            "name": "recipes",
+            "algorithm": "FTRLPBM",
+            "items": list(_RECIPES),
+            "parameters": {"n_positions": 4},
+        },
         {
             "name": "articles",
             "algorithm": "RTopKF",
@@ -143,4 +148,7 @@ async def _use(engine: Engine, application: Application, rng: np.random.Generato
     await engine.activate(name, ActivateRequest(shown.decision_id))
     if not silent:
         await asyncio.sleep(delay)
-        await engine.feedback(name, [FeedbackRequest(shown.decision_id, **answer)])
+        told = FeedbackRequest(
+            shown.decision_id, relevance=answer.get("relevance"), clicks=answer.get("clicks")
+        )
+        await engine.feedback(name, [told])

@@ -23,10 +23,11 @@ class Bucket(msgspec.Struct, array_like=True):
     explored: int = 0
     learnt: int = 0
     reward: float = 0.0  # summed over what was learnt: mean of the values that came back
-    delay: float = 0.0  # seconds from decision to answer, summed
+    delay: float = 0.0  # seconds from decision to answer, summed over the answers
     late: int = 0
     expired: int = 0
     estimate: dict[str, float] = {}  # the estimates as they stood at the end of the bucket
+    answers: int = 0  # learnt, without silence that was taken for an answer
 
     def join(self, other: Bucket) -> Bucket:
         """Both in one, where the other is the next."""
@@ -42,6 +43,7 @@ class Bucket(msgspec.Struct, array_like=True):
             self.late + other.late,
             self.expired + other.expired,
             other.estimate or self.estimate,
+            self.answers + other.answers,
         )
 
 
@@ -65,10 +67,13 @@ class Series(msgspec.Struct):
         bucket.last_at = at
         return bucket
 
-    def answered(self, bucket: Bucket, *, reward: float, delay: float) -> None:
-        """Something was learnt, `delay` seconds after it was shown."""
+    def answered(self, bucket: Bucket, *, reward: float, delay: float | None) -> None:
+        """Something was learnt, `delay` seconds after it was shown; None where nobody said anything."""
         bucket.learnt += 1
         bucket.reward += reward
+        if delay is None:
+            return
+        bucket.answers += 1
         bucket.delay += delay
         self.delays[sum(delay > edge for edge in _DELAYS)] += 1
 
@@ -82,7 +87,8 @@ class Series(msgspec.Struct):
             "learnt": [one.learnt for one in found],
             "exploration": [one.explored / one.decisions if one.decisions else None for one in found],
             "reward": [one.reward / one.learnt if one.learnt else None for one in found],
-            "delay_seconds": [one.delay / one.learnt if one.learnt else None for one in found],
+            "answers": [one.answers for one in found],
+            "delay_seconds": [one.delay / one.answers if one.answers else None for one in found],
             "late": [one.late for one in found],
             "expired": [one.expired for one in found],
             "estimates": [one.estimate for one in found],

@@ -99,7 +99,7 @@ async def _run(
         timeout_graceful_shutdown=5,
         timeout_keep_alive=30,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, app)
     shown = f"[{host}]" if ":" in host else host
     # What is there now stays; and what comes later has no cycles worth a pause of a tenth of a second.
     gc.collect()
@@ -115,6 +115,19 @@ async def _run(
     await _accompany(server, serving, engine, people=people, seconds=seconds)
     if not server.started:
         raise ValueError("the service could not start; the reason is above")
+
+
+class _Server(uvicorn.Server):
+    """Lets the streams end when it is to stop: uvicorn itself would wait for them until its patience is over."""
+
+    def __init__(self, config: uvicorn.Config, app: App) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop."""
+        self._app.broadcast.release()
+        await super().shutdown(sockets)
 
 
 def _listen(host: str, port: int, *, or_any: bool) -> socket.socket:
@@ -144,7 +157,9 @@ async def _accompany(
         return
     coming = asyncio.create_task(come_and_go(engine)) if people else None
     try:
-        await asyncio.wait({serving} | ({coming} if coming else set()), timeout=seconds, return_when="FIRST_COMPLETED")
+        await asyncio.wait(
+            {serving} | ({coming} if coming else set()), timeout=seconds, return_when="FIRST_COMPLETED"
+        )
     finally:
         server.should_exit = True
         if coming is not None:

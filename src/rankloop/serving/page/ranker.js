@@ -112,7 +112,7 @@ export function rankerView(element, name, choose) {
       tell(summary, "What people said about the sliver they were asked about, lists that try something out included. Not an average: each point is its own stretch of time.");
       return;
     }
-    const of = (suffix) => estimates.map((one) => one[chosen + suffix] ?? null);
+    const of = (suffix) => carried(estimates.map((one) => one[chosen + suffix]));
     const lines = [{ kind: "own", label: name, values: of(""), low: of(".low"), high: of(".high") }];
     if (of(".frozen").some((value) => value !== null)) {
       lines.push({ kind: "frozen", label: "never learning", values: of(".frozen") }, { kind: "random", label: "random order", values: of(".random") });
@@ -149,9 +149,9 @@ export function rankerView(element, name, choose) {
   }
 
   function drawRest() {
-    const { exploration, delay_seconds: waits, decisions, learnt } = series.series;
+    const { exploration, delay_seconds: waits, decisions, answers: heard } = series.series;
     explored.draw(stretches("tries something out", exploration, decisions));
-    delay.draw(stretches("mean delay", waits, learnt));
+    delay.draw(stretches("mean delay", waits, heard));
     const { at_most_seconds: edges, answers } = series.delays;
     const total = answers.reduce((sum, n) => sum + n, 0);
     const labels = [...edges.map((edge) => `up to ${duration(edge).replace(".0", "")}`), "longer"];
@@ -169,6 +169,15 @@ export function rankerView(element, name, choose) {
       clearTimeout(planned);
     },
   };
+}
+
+/** Where nothing was learnt, the estimate stays what it was. */
+function carried(values) {
+  let last = null;
+  return values.map((value) => {
+    last = value ?? last;
+    return last;
+  });
 }
 
 /** Make the children anew only where something in them changed. */

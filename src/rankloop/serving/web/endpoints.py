@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from rankloop.serving import messages as m
 from rankloop.serving import glimpses, views
+from rankloop.serving import messages as m
 from rankloop.serving.engine import Engine
 from rankloop.serving.mistakes import Conflict
 

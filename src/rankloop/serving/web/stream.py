@@ -1,6 +1,6 @@
-"""Server-sent events: how each ranker stands, whenever it has changed, at most four times a second; and whether all is well.
+"""Server-sent events: how each ranker stands, whenever it has changed, and whether all is well.
 
-Who reads slowly gets the newest only: a listener holds one message a ranker, however much happens.
+At most four times a second; who reads slowly gets the newest only: a listener holds one message a ranker.
 """
 
 from __future__ import annotations
@@ -41,11 +41,15 @@ class Broadcast:
         """Begin to watch."""
         self._task = asyncio.create_task(self._watch())
 
-    async def stop(self) -> None:
+    def release(self) -> None:
         """Let all listeners go."""
         self.closing.set()
         for listener in self._listeners:
             listener.woken.set()
+
+    async def stop(self) -> None:
+        """Let all go, and watch no longer."""
+        self.release()
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
