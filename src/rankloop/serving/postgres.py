@@ -32,7 +32,13 @@ from rankloop.serving.store import (
 Result = TypeVar("Result")
 _NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 _COLUMNS = "seq, at, kind, event, body, digest, decision"
-_LOST = (OSError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError, asyncpg.CannotConnectNowError)
+_LOST = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that was cut in the middle of an answer
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+)
 _TRIES = 6
 
 
@@ -64,6 +70,7 @@ class PostgresStore(Store):
                 min_size=1,
                 max_size=4,
                 command_timeout=30,
+                reset=_nothing,
                 server_settings={"search_path": self.schema, "application_name": "rankloop"},
             )
         except (*_LOST, asyncpg.PostgresError, ValueError) as error:
@@ -242,6 +249,10 @@ class PostgresStore(Store):
         time = None if self._database_clock else now
         epoch: int | None = await self._do(lambda one: one.fetchval(sql, holder, seconds, time))
         return epoch
+
+
+async def _nothing(connection: Any) -> None:
+    """Instead of asyncpg's reset after each use, which is another message to the server: nothing is ever set here."""
 
 
 def _meaning(error: Any) -> StoreError:

@@ -255,10 +255,17 @@ class SQLiteStore(Store):
     def _put(self, values: list[tuple[Any, ...]]) -> None:
         sql = "INSERT INTO log (id, topic, at, event, decision, digest, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
         half = len(values) // 2
-        with self._writer:  # a savepoint, so that a refused row takes the others with it
-            self._writer.executemany(sql, values[:half])
+        writer = self._writer
+        writer.execute("SAVEPOINT batch")  # so that a refused row takes the others with it
+        try:
+            writer.executemany(sql, values[:half])
             reach("mid-batch")
-            self._writer.executemany(sql, values[half:])
+            writer.executemany(sql, values[half:])
+        except apsw.ConstraintError:
+            writer.execute("ROLLBACK TO batch")
+            writer.execute("RELEASE batch")
+            raise
+        writer.execute("RELEASE batch")
 
     def _insert_one(self, entry: Entry, at: int) -> Appended:
         there = self._find(self._writer, entry.ranker, entry.kind, entry.event_id)
