@@ -144,6 +144,8 @@ def test_the_stream_tells_what_changes(wire: Wire) -> None:
     connection.request("GET", "/v1/stream?ranker=unwind")
     response = connection.getresponse()
     assert response.headers["content-type"].startswith("text/event-stream")
+    health = _next_event(response, b"health")
+    assert (health["ready"], health["why"]) == (True, None)
     first = _next_event(response)
     wire.ask("POST", "/v1/rankers/unwind/rank", {})
     second = _next_event(response)
@@ -152,11 +154,11 @@ def test_the_stream_tells_what_changes(wire: Wire) -> None:
     connection.close()
 
 
-def _next_event(response: http.client.HTTPResponse) -> dict:
+def _next_event(response: http.client.HTTPResponse, kind: bytes = b"ranker") -> dict:
     while True:
         line = response.readline()
-        if line.startswith(b"data: "):
-            return json.loads(line[6:])
+        if line == b"event: " + kind + b"\n":
+            return json.loads(response.readline().removeprefix(b"data: "))
 
 
 RANK, FEEDBACK = "/v1/rankers/unwind/rank", "/v1/rankers/unwind/feedback"
