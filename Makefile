@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo test setup lint format bench docs lock clean
+.PHONY: help demo serve test setup lint format bench docs lock clean
 
 # Name another interpreter with `make setup PYTHON=/path/to/python`.
 PYTHON ?=
@@ -12,12 +12,21 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 PYTEST_ARGS ?= -q
+DEMO_SECONDS ?= 60
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
 
-demo: $(READY) ## watch a ranker learn in the terminal, then read the report it writes
+demo: $(READY) ## watch a ranker learn in the terminal, read the report it writes, then see a service live for a minute
 	@$(BIN)/rankloop demo
+	@rm -rf results/live-demo
+	@echo
+	@echo "And live, for $(DEMO_SECONDS) seconds: a service that simulated people use. Open its address in a browser."
+	@$(BIN)/rankloop serve --people --seconds $(DEMO_SECONDS) --data results/live-demo
+	@echo "\`make serve\` starts one and keeps it running."
+
+serve: $(READY) ## keep a service running that simulated people use; the page is at the address it says, Ctrl-C stops it
+	@$(BIN)/rankloop serve --people --data results/live
 
 test: $(READY) ## run every test, every docstring example and every example in the docs
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -45,7 +54,7 @@ docs: $(READY) ## build the documentation into site/
 lock: ## choose the newest versions that pyproject.toml allows and pin them in requirements.lock
 	@$(find_python); $$python -m venv --clear build/lock
 	@build/lock/bin/python -m pip --disable-pip-version-check install -qq pip-tools
-	@build/lock/bin/pip-compile --quiet --upgrade --extra dev --strip-extras --allow-unsafe \
+	@build/lock/bin/pip-compile --quiet --upgrade --extra dev --extra serve --strip-extras --allow-unsafe \
 	    --no-header --no-annotate --no-emit-options \
 	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 	    --output-file build/lock/requirements.txt pyproject.toml

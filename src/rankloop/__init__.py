@@ -11,7 +11,7 @@ True
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -27,20 +27,25 @@ _ROOMS = frozenset(
         "logs",
         "measures",
         "rankers",
+        "serving",
         "simulation",
         "surrogates",
     }
 )
 
+_CLIENTS = frozenset({"AsyncClient", "Client"})  # of the ranking service
+
 __all__ = ["__version__"]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     # Rooms open on first use, so that `import rankloop` stays quick and pulls in no compiler.
     if name in _ROOMS:
         return importlib.import_module(f"rankloop.{name}")
+    if name in _CLIENTS:
+        return getattr(importlib.import_module("rankloop.serving.client"), name)
     raise AttributeError(f"module 'rankloop' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOMS})
+    return sorted({*globals(), *_ROOMS, *_CLIENTS})

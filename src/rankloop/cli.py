@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
 import typer
 
 from rankloop import __version__
+from rankloop.serving.commands import register
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -303,3 +304,6 @@ def _plain(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.4f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+register(app, in_words)

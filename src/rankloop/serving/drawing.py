@@ -1,0 +1,61 @@
+"""Randomness of the service: counter-based, and keyed by the ranker's seed and the decision's id.
+
+Whoever draws the same decision from the same state, on any replica and in any order, draws the same list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import secrets
+import time
+
+import numpy as np
+
+
+def key_of(seed: int, decision_id: str) -> bytes:
+    """128 bits for one decision.
+
+    >>> key_of(1, "a") == key_of(1, "a"), key_of(1, "a") == key_of(2, "a")
+    (True, False)
+    """
+    salt = (seed & (1 << 64) - 1).to_bytes(8, "little")
+    return hashlib.blake2b(decision_id.encode(), digest_size=16, key=salt).digest()
+
+
+class Draws:
+    """Makes generators from keys. The last one is overwritten by the next: to draw, not to keep."""
+
+    def __init__(self) -> None:
+        # Setting the key of one Philox takes a fifth of the time of making one.
+        self._philox = np.random.Philox(key=0)
+        self._generator = np.random.Generator(self._philox)
+        self._state = self._philox.state
+
+    def generator(self, key: bytes) -> np.random.Generator:
+        """The generator of `key`: the same numbers as `np.random.Philox(key=...)` at counter 0.
+
+        >>> draws = Draws()
+        >>> first = draws.generator(b"0123456789abcdef").random()
+        >>> draws.generator(b"fedcba9876543210").random() != first
+        True
+        >>> draws.generator(b"0123456789abcdef").random() == first
+        True
+        """
+        words = np.frombuffer(key, "<u8").astype(np.uint64)
+        self._state["state"]["key"] = words
+        self._philox.state = self._state
+        return self._generator
+
+
+_OURS = secrets.token_hex(6)
+_count = itertools.count()
+
+
+def new_id() -> str:
+    """An id that nobody else has, and that sorts by time, so that an index grows at its end.
+
+    >>> new_id() < new_id()
+    True
+    """
+    return f"{time.time_ns() // 1_000_000:012x}-{_OURS}-{next(_count):08x}"

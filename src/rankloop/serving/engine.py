@@ -1,0 +1,371 @@
+"""The service without its skin: every call that changes something returns once it is durable and folded."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from rankloop.serving import rows, snapshots
+from rankloop.serving.algorithms import config_hash
+from rankloop.serving.committing import GroupCommit, Written
+from rankloop.serving.drawing import Draws, new_id
+from rankloop.serving.fold import Fold
+from rankloop.serving.housekeeping import Housekeeping
+from rankloop.serving.limits import Limits
+from rankloop.serving.live import Live, check_digest
+from rankloop.serving.messages import (
+    ActivateRequest,
+    CreateRequest,
+    EventAnswer,
+    FeedbackRequest,
+    FreezeRequest,
+    ItemsRequest,
+    RankAnswer,
+    RankRequest,
+    ResetRequest,
+    RollbackRequest,
+)
+from rankloop.serving.mistakes import Busy, Conflict, Mistake, NotFound, Unavailable
+from rankloop.serving.rows import Config, Entry, Row
+from rankloop.serving.store import Broken, Fenced, Full, Store, StoreError
+
+
+class Engine:
+    """Rankers on a store.
+
+    clock: seconds since 1970; the tests bring their own.
+    housekeeping: whether to snapshot, to expire and to follow other replicas in the background.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.time,
+        snapshot_every: int = 20_000,
+        keep_snapshots: int = 8,
+        housekeeping: bool = True,
+    ) -> None:
+        self.store = store
+        self.limits = limits or Limits()
+        self.clock = clock
+        self.keep_snapshots = keep_snapshots
+        self.live: dict[str, Live] = {}
+        self.broken: str | None = None  # why nothing can be written any more
+        self.ready = False
+        self.commit = GroupCommit(self._write, most_waiting=self.limits.waiting)
+        self.changed = asyncio.Event()  # something was folded: for those who watch
+        self._draws = Draws()
+        self._writing = asyncio.Lock()
+        self._loading = asyncio.Lock()
+        self.housekeeping = Housekeeping(self, snapshot_every=snapshot_every, in_background=housekeeping)
+
+    async def open(self) -> None:
+        """Take over what is in the store."""
+        await self.store.open()
+        try:
+            for name in await self.store.rankers():
+                self.live[name] = await Live.load(name, self.store)
+        except BaseException:
+            await self.store.close()
+            raise
+        self.commit.start()
+        await self.housekeeping.start()
+        self.ready = True
+
+    async def close(self) -> None:
+        """Write what is waiting, leave a snapshot, and let go."""
+        self.ready = False
+        await self.commit.stop()
+        await self.housekeeping.stop()
+        await self.store.close()
+
+    def now(self) -> int:
+        """Milliseconds since 1970."""
+        return int(self.clock() * 1000)
+
+    async def find(self, name: str) -> Live:
+        """The ranker of this name; another replica may have made it."""
+        found = self.live.get(name)
+        if found is None and self.store.shared:
+            async with self._loading:
+                if name not in self.live and name in await self.store.rankers():
+                    self.live[name] = await Live.load(name, self.store)
+            found = self.live.get(name)
+        if found is None:
+            raise NotFound(f"there is no ranker {name!r}")
+        return found
+
+    async def _write(self, entries: list[Entry], epoch: int | None = None) -> list[Written]:
+        """Append and fold; the store's failures in the words of the service."""
+        if self.broken:
+            raise Unavailable(f"read-only: {self.broken}")
+        async with self._writing:
+            try:
+                appended = await self.store.append(entries, at=self.now(), epoch=epoch)
+            except Full as error:
+                raise Unavailable(f"{error}; nothing was written") from error
+            except Broken as error:
+                # After a failed fsync nobody knows what is on the disk: trying again could seem to succeed.
+                self.broken = str(error)
+                raise Unavailable(f"read-only from now on: {error}") from error
+            except Fenced:
+                raise
+            except StoreError as error:
+                raise Unavailable(str(error)) from error
+            if self.store.shared:
+                for name in {entry.ranker for entry in entries if entry.ranker in self.live}:
+                    await self.live[name].catch_up()
+            else:
+                fresh: dict[str, list[Row]] = {}
+                for entry, (row, new) in zip(entries, appended, strict=True):
+                    if new and entry.ranker in self.live:
+                        fresh.setdefault(entry.ranker, []).append(row)
+                for name, new_rows in fresh.items():
+                    await self.live[name].take_in(new_rows)
+        self.changed.set()
+        return [
+            Written(
+                row,
+                new,
+                self.live[entry.ranker].outcome(row.seq) if new and entry.ranker in self.live else None,
+            )
+            for entry, (row, new) in zip(entries, appended, strict=True)
+        ]
+
+    async def write(self, entry: Entry) -> Written:
+        """Write one entry with whatever else is waiting. The same id with another body is kept as a conflict."""
+        if self.broken:
+            raise Unavailable(f"read-only: {self.broken}")
+        (written,) = await self.commit.submit([entry])
+        if not written.new:
+            await self._check_same(entry, written.row)
+        return written
+
+    async def _check_same(self, entry: Entry, row: Row) -> None:
+        try:
+            check_digest(entry, row)
+        except Conflict:
+            await self.commit.submit([_conflict(entry)])
+            raise
+
+    async def create(self, request: CreateRequest) -> tuple[Live, bool]:
+        """A new ranker, and whether it was there already, just so."""
+        if len(self.live) >= self.limits.rankers and request.name not in self.live:
+            raise Busy(f"there are {len(self.live)} rankers already, as many as may be")
+        _check_names(request.items, self.limits, field="items")
+        seed = secrets.randbits(63) if request.seed is None else request.seed
+        config = Config(request.algorithm, seed, request.items, request.parameters, request.policy)
+        _check_policy(config)
+        _refuse(lambda: Fold(config), field="parameters")
+        # Without a seed in the request, the seed is ours, and not part of what makes two requests the same.
+        asked = msgspec.structs.replace(config, seed=request.seed or 0)
+        entry = Entry(
+            request.name, "config", request.name, rows.encode(config), bytes.fromhex(config_hash(asked))[:16]
+        )
+        (written,) = await self.commit.submit([entry])
+        if not written.new:
+            await self._check_same(entry, written.row)
+        async with self._loading:
+            if request.name not in self.live:
+                self.live[request.name] = await Live.load(request.name, self.store)
+        return self.live[request.name], not written.new
+
+    async def rank(self, name: str, request: RankRequest) -> RankAnswer:
+        """A list to show; the decision is in the log."""
+        live = self.live.get(name) or await self.find(name)
+        decision_id = request.decision_id or new_id()
+        try:
+            entry = live.draw(request, decision_id, draws=self._draws, now=self.now(), limits=self.limits)
+        except Mistake:
+            raise
+        except ValueError as error:
+            raise Mistake(str(error)) from None
+        written = await self.write(entry)
+        return _rank_answer(live, written)
+
+    async def activate(self, name: str, request: ActivateRequest) -> EventAnswer:
+        """The list was shown."""
+        live = await self.find(name)
+        if await live.fate(request.decision_id) is None:
+            raise NotFound(f"there is no decision {request.decision_id!r}", field="decision_id")
+        event_id = request.event_id or request.decision_id
+        digest = _digest(request.decision_id)
+        written = await self.write(Entry(name, "activate", event_id, b"", digest, request.decision_id))
+        return _event_answer(written)
+
+    async def feedback(self, name: str, requests: list[FeedbackRequest]) -> list[EventAnswer]:
+        """What came back, about one list or many; all are looked at before any is written."""
+        live = await self.find(name)
+        if len(requests) > self.limits.batch:
+            raise Mistake(f"at most {self.limits.batch} at once, got {len(requests)}")
+        if len(live.fold.parked) + len(requests) > self.limits.parked:
+            raise Busy("too much feedback waits for decisions that nobody has heard of")
+        entries = [await self._feedback_entry(live, request) for request in requests]
+        if not entries:
+            return []
+        if self.broken:
+            raise Unavailable(f"read-only: {self.broken}")
+        answers = []
+        for entry, written in zip(entries, await self.commit.submit(entries), strict=True):
+            answer = _event_answer(written)
+            if not written.new and entry.digest != written.row.digest:
+                await self.commit.submit([_conflict(entry)])
+                answer = EventAnswer("conflict", written.row.seq)
+            answers.append(answer)
+        return answers
+
+    async def _feedback_entry(self, live: Live, request: FeedbackRequest) -> Entry:
+        given = {"relevance": request.relevance, "clicks": request.clicks}
+        ((form, values), *more) = [(form, value) for form, value in given.items() if value is not None] or [
+            ("", [])
+        ]
+        kind = live.fold.ranker.feedback.kind
+        if more or form != kind:
+            raise Mistake(
+                f"{live.fold.config.algorithm} learns from {kind}: send just that", field=form or kind
+            )
+        array = np.array(values, np.float64)
+        fate = await live.fate(request.decision_id)
+        try:
+            if fate is not None:
+                n = len(rows.read_decision(fate.row.body).shown) // 4
+                live.fold.ranker.feedback.check(array, n)
+            elif not np.isfinite(array).all() or (array < 0).any():
+                raise ValueError("feedback must be finite and not negative")
+            most = live.fold.ranker.max_grade
+            if most is not None and array.max(initial=0.0) > most:
+                raise ValueError(f"{form} must be at most {most}, got {values}")
+        except ValueError as error:
+            raise Mistake(str(error), field=form) from None
+        body = rows.Answer("clicks" if form == "clicks" else "relevance", array.astype("<f8").tobytes())
+        digest = _digest(request.decision_id, form, array.tobytes())
+        event_id = request.event_id or request.decision_id
+        return Entry(live.name, "feedback", event_id, rows.encode(body), digest, request.decision_id)
+
+    async def change_items(self, name: str, request: ItemsRequest) -> EventAnswer:
+        """Items come and go."""
+        live = await self.find(name)
+        if not live.fold.has_items:
+            raise Mistake(f"{live.fold.config.algorithm} takes its items with each request", field="add")
+        _check_names([*request.add, *request.retire], self.limits, field="add")
+        body = rows.encode(rows.Items(request.add, request.retire))
+        event_id = request.event_id or new_id()
+        there = await self.store.find(name, "items", event_id)
+        if there is None:
+            if len(live.fold.items) + len(request.add) > self.limits.items:
+                raise Mistake(f"at most {self.limits.items} items", field="add")
+            _refuse(lambda: live.fold.check_items(request.add, request.retire), field="add")
+        return _event_answer(await self.write(Entry(name, "items", event_id, body, _digest(body))))
+
+    async def freeze(self, name: str, request: FreezeRequest) -> EventAnswer:
+        """Stop learning, or go on."""
+        await self.find(name)
+        body = rows.encode(rows.Freeze(request.frozen))
+        event_id = request.event_id or new_id()
+        return _event_answer(await self.write(Entry(name, "freeze", event_id, body, _digest(body))))
+
+    async def reset(self, name: str, request: ResetRequest) -> EventAnswer:
+        """Begin anew; the log, and with it all history, stays."""
+        live = await self.find(name)
+        old = live.fold.config
+        items = (live.fold.items if live.fold.has_items else None) if request.items is None else request.items
+        _check_names(items, self.limits, field="items")
+        parameters = old.parameters if request.parameters is None else request.parameters
+        config = msgspec.structs.replace(old, items=items, parameters=parameters)
+        _refuse(lambda: Fold(config), field="parameters")
+        body = rows.encode(config)
+        event_id = request.event_id or new_id()
+        return _event_answer(await self.write(Entry(name, "reset", event_id, body, _digest(body))))
+
+    async def rollback(self, name: str, request: RollbackRequest) -> EventAnswer:
+        """Back to what was known at a snapshot."""
+        live = await self.find(name)
+        event_id = request.event_id or new_id()
+        digest = _digest(str(request.to_seq))
+        there = await self.store.find(name, "rollback", event_id)
+        body = b""
+        if there is None:
+            snapshot = await self.store.read_snapshot(name, request.to_seq)
+            if snapshot is None:
+                raise NotFound(f"there is no snapshot at {request.to_seq}", field="to_seq")
+            then = snapshots.revive(snapshot)
+            if config_hash(then.config) != config_hash(live.fold.config):
+                raise Conflict(
+                    "that snapshot is of another configuration, from before a reset", field="to_seq"
+                )
+            learnt = msgspec.msgpack.encode(then.learnt())
+            body = rows.encode(rows.Rollback(request.to_seq, snapshot.state_hash, learnt))
+        return _event_answer(await self.write(Entry(name, "rollback", event_id, body, digest)))
+
+    async def snapshot(self, name: str) -> int:
+        """Write a snapshot now; its seq."""
+        live = await self.find(name)
+        await self.housekeeping.snapshot(live)
+        return live.snapshot_seq
+
+
+def _rank_answer(live: Live, written: Written) -> RankAnswer:
+    decision = rows.read_decision(written.row.body)
+    chances = decision.propensities
+    return RankAnswer(
+        written.row.event_id,
+        live.fold.names(decision),
+        None if chances is None else np.frombuffer(chances, "<f8").tolist(),
+        decision.model_seq,
+        not written.new,
+    )
+
+
+def _event_answer(written: Written) -> EventAnswer:
+    if not written.new or written.outcome is None:
+        return EventAnswer("duplicate", written.row.seq, duplicate=True)
+    status: Any = written.outcome.status
+    return EventAnswer(status, written.row.seq, status == "duplicate", written.outcome.learns)
+
+
+def _conflict(entry: Entry) -> Entry:
+    body = rows.encode(rows.Conflict(entry.kind, entry.event_id, entry.body))
+    event_id = _digest(entry.kind, entry.event_id, entry.digest).hex()
+    return Entry(entry.ranker, "conflict", event_id, body, entry.digest, entry.decision)
+
+
+def _digest(*parts: str | bytes) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        told = part.encode() if isinstance(part, str) else part
+        digest.update(len(told).to_bytes(8, "little") + told)
+    return digest.digest()
+
+
+def _check_names(names: list[str] | None, limits: Limits, *, field: str) -> None:
+    if names is None:
+        return
+    if len(names) > limits.items:
+        raise Mistake(f"at most {limits.items} items, got {len(names)}", field=field)
+    if len(set(names)) != len(names):
+        raise Mistake("items must not repeat", field=field)
+
+
+def _check_policy(config: Config) -> None:
+    for name, most in (("deadline_seconds", 1e9), ("parking_seconds", 3_600.0)):
+        value = getattr(config.policy, name)
+        if not 0 <= value <= most:
+            raise Mistake(
+                f"policy.{name} must be between 0 and {most:g}, got {value}", field=f"policy.{name}"
+            )
+
+
+def _refuse(attempt: Callable[[], object], *, field: str) -> None:
+    try:
+        attempt()
+    except (ValueError, TypeError, OverflowError, MemoryError) as error:
+        raise Mistake(str(error), field=field) from None

@@ -1,0 +1,207 @@
+"""The rows of the log: what kinds there are, and how the body of each is written: msgpack, no pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal[
+    "config",
+    "decision",
+    "activate",
+    "feedback",
+    "expire",
+    "items",
+    "freeze",
+    "rollback",
+    "reset",
+    "conflict",
+]
+# The place in this tuple is what stores write: append to it, never reorder it.
+KINDS: tuple[Kind, ...] = (
+    "config",
+    "decision",
+    "activate",
+    "feedback",
+    "expire",
+    "items",
+    "freeze",
+    "rollback",
+    "reset",
+    "conflict",
+)
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """What is to be appended to the log of a ranker.
+
+    event_id: unique within ranker and kind; digest: tells whether a second delivery says the same thing.
+    decision: the decision that this is about, None where it is about none (or is one).
+    """
+
+    ranker: str
+    kind: Kind
+    event_id: str
+    body: bytes
+    digest: bytes = b""
+    decision: str | None = None
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """One row of a ranker's log. `seq` counts from 1 without gaps; `at` is in milliseconds and never falls."""
+
+    seq: int
+    at: int
+    kind: Kind
+    event_id: str
+    body: bytes
+    digest: bytes = b""
+    decision: str | None = None
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long the service waits, and what it does with what comes too late."""
+
+    deadline_seconds: float = 86_400.0
+    parking_seconds: float = 60.0
+    late: Literal["ignore", "learn"] = "ignore"
+
+
+class Config(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Everything that a ranker is built from; the body of a `config` row, and of a `reset` row."""
+
+    algorithm: str
+    seed: int
+    items: list[str] | None = None
+    parameters: dict[str, Any] = {}
+    policy: Policy = Policy()
+
+
+class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An array as bytes."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A list that was drawn: the whole ticket, and what the draw was made from.
+
+    shown: numbers of the shown items, best first (int32): of the catalogue, or of the request's own list.
+    candidates: the names in the request's own list; None where the ranker has items of its own.
+    generation: how often the ranker's items had changed; a ticket of another generation has other item numbers.
+    key: 128 bits that the whole draw follows from; deadline: in milliseconds.
+    """
+
+    model_seq: int
+    generation: int
+    shown: bytes
+    key: bytes
+    deadline: int
+    explored: bool
+    propensities: bytes | None = None
+    memo: tuple[Packed, ...] = ()
+    candidates: list[str] | None = None
+    features: Packed | None = None
+    context: Any = None
+    weights: bytes | None = (
+        None  # float64: what an answer counts for in the estimate of the whole list's value
+    )
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What came back, by position; the body of a `feedback` row."""
+
+    form: Literal["relevance", "clicks"]
+    values: bytes  # float64
+
+
+class Items(msgspec.Struct, frozen=True, array_like=True):
+    """Names that come and names that go; the body of an `items` row."""
+
+    add: list[str]
+    retire: list[str]
+
+
+class Freeze(msgspec.Struct, frozen=True, array_like=True):
+    """Whether the ranker stops learning or goes on."""
+
+    frozen: bool
+
+
+class Expire(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The deadline of the decision in row `decision_seq` passed, and nothing had come back."""
+
+    decision_seq: int
+
+
+class Rollback(msgspec.Struct, frozen=True, array_like=True):
+    """Back to what was known at `to_seq`. The state travels in the row: the log alone stays enough."""
+
+    to_seq: int
+    state_hash: str
+    learnt: bytes
+
+
+class Conflict(msgspec.Struct, frozen=True, array_like=True):
+    """Something came under an id that was taken, and said something else. Kept, never learnt."""
+
+    kind: Kind
+    event_id: str
+    body: bytes
+
+
+# gc=False: none of them can be part of a cycle, and a service keeps so many that looking for cycles would take long.
+
+_encode = msgspec.msgpack.Encoder().encode
+_DECODERS: dict[Any, Callable[[bytes], Any]] = {
+    of: msgspec.msgpack.Decoder(of).decode
+    for of in (Config, Decision, Answer, Items, Freeze, Expire, Rollback, Conflict)
+}
+
+
+def encode(body: msgspec.Struct) -> bytes:
+    """The body of a row as bytes."""
+    return _encode(body)
+
+
+def read_decision(body: bytes) -> Decision:
+    """The body of a `decision` row."""
+    decision: Decision = _DECODERS[Decision](body)
+    return decision
+
+
+def read_body(row: Row) -> Any:
+    """The body of any row, as its own type; None for rows that have none."""
+    of = {
+        "config": Config,
+        "reset": Config,
+        "decision": Decision,
+        "feedback": Answer,
+        "items": Items,
+        "freeze": Freeze,
+        "expire": Expire,
+        "rollback": Rollback,
+        "conflict": Conflict,
+    }.get(row.kind)
+    return None if of is None else _DECODERS[of](row.body)
+
+
+def pack(array: NDArray[Any]) -> Packed:
+    """The array in little-endian bytes, whatever machine writes it."""
+    plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return Packed(plain.dtype.str, plain.shape, plain.tobytes())
+
+
+def unpack(packed: Packed) -> NDArray[Any]:
+    """The array that `pack` wrote; ValueError where the bytes are anything else."""
+    dtype = np.dtype(packed.dtype)
+    if dtype.kind not in "biuf":
+        raise ValueError(f"an array must hold numbers, got dtype {packed.dtype!r}")
+    array = np.frombuffer(packed.data, dtype).reshape(packed.shape)
+    return array.astype(dtype.newbyteorder("="))

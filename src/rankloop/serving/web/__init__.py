@@ -1,0 +1,1 @@
+"""The HTTP skin: routes, error shape, description, metrics, stream."""

@@ -1,0 +1,68 @@
+"""Numbers for Prometheus, gathered when somebody asks: serving keeps plain integers and pays nothing for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from rankloop.serving.engine import Engine
+
+
+class _Collector:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything, now."""
+        engine, commit = self._engine, self._engine.commit
+        for name, help_, value in (
+            ("rankloop_commits", "Batches that were made durable", commit.batches),
+            ("rankloop_events", "Events that were made durable", commit.events),
+            ("rankloop_commit_seconds", "Seconds spent on making batches durable", commit.seconds),
+        ):
+            yield CounterMetricFamily(name, help_, value=value)
+        yield GaugeMetricFamily("rankloop_waiting", "Events that wait for the disk", value=commit.waiting)
+        yield GaugeMetricFamily(
+            "rankloop_ready", "Whether it can rank and write", value=float(is_ready(engine))
+        )
+        counts = CounterMetricFamily(
+            "rankloop_ranker_events", "What happened, by kind", labels=["ranker", "kind"]
+        )
+        gauges = {
+            "rankloop_model_seq": "How far the state has folded the log",
+            "rankloop_rounds": "Rounds that the present state has learnt from",
+            "rankloop_parked": "Feedback that waits for its decision",
+            "rankloop_snapshot_seq": "The seq of the newest snapshot",
+        }
+        families = {name: GaugeMetricFamily(name, text, labels=["ranker"]) for name, text in gauges.items()}
+        estimate = GaugeMetricFamily(
+            "rankloop_estimate", "Estimated mean value of a shown list", labels=["ranker", "measure", "bound"]
+        )
+        for live in list(engine.live.values()):
+            fold = live.fold
+            for kind in fold.counts.__struct_fields__:
+                counts.add_metric([live.name, kind], getattr(fold.counts, kind))
+            values = (fold.applied, fold.rounds, sum(map(len, fold.parked.values())), live.snapshot_seq)
+            for family, value in zip(families.values(), values, strict=True):
+                family.add_metric([live.name], value)
+            for which, measure in enumerate(fold.estimates.measures):
+                found = fold.estimates.value(which)
+                for bound in ("mean", "low", "high") if found is not None else ():
+                    estimate.add_metric([live.name, measure, bound], getattr(found, bound))
+        yield from (counts, *families.values(), estimate)
+
+
+def is_ready(engine: Engine) -> bool:
+    """Whether it can rank and write."""
+    return engine.ready and engine.broken is None
+
+
+def exposition(engine: Engine) -> bytes:
+    """The text that Prometheus reads."""
+    registry = CollectorRegistry()
+    registry.register(_Collector(engine))
+    text: bytes = generate_latest(registry)
+    return text

@@ -1,0 +1,68 @@
+"""What the tests of the service share: a clock that can be turned, and engines that are easily made."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from rankloop.serving.engine import Engine
+from rankloop.serving.memory import MemoryStore
+from rankloop.serving.messages import CreateRequest, FeedbackRequest, RankRequest
+from rankloop.serving.store import Store
+from rankloop.serving.verifying import verify
+
+ITEMS = ["walk", "meditate", "music", "tea", "nap"]
+
+
+class Clock:
+    """Seconds that pass only when told to."""
+
+    def __init__(self, start: float = 1_000.0) -> None:
+        self.seconds = start
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@contextlib.asynccontextmanager
+async def running(store: Store | None = None, **settings: Any) -> AsyncIterator[Engine]:
+    settings = {"clock": Clock(), "housekeeping": False} | settings
+    engine = Engine(store or MemoryStore(), **settings)
+    await engine.open()
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+async def create(engine: Engine, name: str = "unwind", **settings: Any) -> None:
+    wanted = {"name": name, "algorithm": "RTop1F", "seed": 7} | settings
+    if wanted["algorithm"] in {"RTop1F", "FTPL", "FTRLPBM"}:
+        wanted.setdefault("items", ITEMS)
+    await engine.create(msgspec.convert(wanted, CreateRequest))
+
+
+async def rank(engine: Engine, decision_id: str | None = None, name: str = "unwind", **more: Any) -> Any:
+    return await engine.rank(name, RankRequest(decision_id, **more))
+
+
+async def answer(
+    engine: Engine, decision_id: str, value: float = 1.0, name: str = "unwind", **more: Any
+) -> Any:
+    request = msgspec.convert({"decision_id": decision_id, "relevance": [value]} | more, FeedbackRequest)
+    return (await engine.feedback(name, [request]))[0]
+
+
+async def adds_up(engine: Engine, name: str = "unwind") -> None:
+    """The log replays to the live state, from the beginning and from every snapshot."""
+    verdict = await verify(engine.store, name)
+    assert verdict.holds, verdict.problems
+    assert verdict.state_hash == engine.live[name].fold.state_hash()
+
+
+def play(story: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(story())

@@ -1,0 +1,329 @@
+"""Kill the service, again and again, at named places and anywhere, under load; then count what was lost.
+
+`make torture` runs all of it and prints a table; the tests run a selection. Clients remember everything that was
+acknowledged and repeat, under the same ids, everything that was not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rankloop.serving.client import Client, RankloopError
+from rankloop.serving.postgres import PostgresStore
+from rankloop.serving.sqlite import SQLiteStore
+from rankloop.serving.store import Store
+from rankloop.serving.verifying import verify
+from tests.serving.postgresql import Server, start
+from tests.serving.process import Service
+
+SQLITE_PLACES = (
+    "after-decode",
+    "after-enqueue",
+    "before-commit",
+    "mid-batch",
+    "after-commit",
+    "after-learn",
+    "during-snapshot",
+    "after-snapshot",
+    "anywhere",
+)
+POSTGRESQL_PLACES = (
+    "after-decode",
+    "after-enqueue",
+    "before-commit",
+    "after-commit",
+    "after-learn",
+    "while-tailing",
+    "during-snapshot",
+    "after-snapshot",
+    "lease-held",
+    "anywhere",
+)
+ITEMS = [f"item-{i}" for i in range(12)]
+NAME = "tortured"
+_COMMON = {"during-snapshot", "after-snapshot"}  # these come round rarely: the first one kills
+
+
+@dataclass
+class Ledger:
+    """What the clients know: what was acknowledged, and what must be asked again."""
+
+    lists: dict[str, list[str]] = field(default_factory=dict)
+    events: dict[tuple[str, str], int] = field(default_factory=dict)
+    open: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def rank(self, client: Client, decision_id: str) -> None:
+        shown = client.rank(NAME, decision_id=decision_id)
+        with self.lock:
+            if self.lists.setdefault(decision_id, shown.items) != shown.items:
+                self.problems.append(f"{decision_id} was drawn twice, and differently")
+
+    def event(self, client: Client, kind: str, body: dict[str, Any]) -> None:
+        call = client.activate if kind == "activate" else client.feedback
+        told = call(NAME, **body)
+        with self.lock:
+            event = (kind, body.get("event_id", body["decision_id"]))
+            if self.events.setdefault(event, told.seq) != told.seq:
+                self.problems.append(f"{event} is acknowledged as two rows")
+
+    def do(self, client: Client, kind: str, body: dict[str, Any]) -> bool:
+        """Whether it was acknowledged; if not, it is kept, to be asked again."""
+        try:
+            if kind == "rank":
+                self.rank(client, body["decision_id"])
+            else:
+                self.event(client, kind, body)
+        except RankloopError as error:
+            if error.status not in (0, 429, 500, 503):
+                self.problems.append(f"{kind} {body}: {error}")
+                return True
+            with self.lock:
+                self.open.append((kind, body))
+            return False
+        return True
+
+    def again(self, client: Client) -> None:
+        """Repeat, under the same ids, what was not acknowledged."""
+        waiting, self.open = self.open, []
+        for kind, body in waiting:
+            self.do(client, kind, body)
+
+
+def load(ledger: Ledger, urls: list[str], stop: threading.Event, seed: int, ids: Any) -> None:
+    """One client: lists, some activated, most answered, some answers sent twice, to whichever replica."""
+    rng = random.Random(seed)
+    clients = [Client(url, timeout=10.0, retries=0) for url in urls]
+    while not stop.is_set():
+        decision = f"d{next(ids)}-{seed}"
+        if not ledger.do(rng.choice(clients), "rank", {"decision_id": decision}):
+            time.sleep(0.01)
+            if len(clients) == 1:
+                break
+            continue
+        if rng.random() < 0.3:
+            ledger.do(rng.choice(clients), "activate", {"decision_id": decision})
+        if rng.random() < 0.8:
+            body = {
+                "decision_id": decision,
+                "relevance": [float(rng.random() < 0.5)],
+                "event_id": f"{decision}-e",
+            }
+            for client in rng.sample(clients, len(clients)) if rng.random() < 0.3 else [rng.choice(clients)]:
+                ledger.do(client, "feedback", body)
+    for client in clients:
+        client.close()
+
+
+def under_load(ledger: Ledger, urls: list[str], seconds: float, until: Any, ids: Any, n: int = 4) -> None:
+    """Load until the victim is gone, or for so many seconds."""
+    stop = threading.Event()
+    threads = [threading.Thread(target=load, args=(ledger, urls, stop, next(ids), ids)) for _ in range(n)]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not until():
+        time.sleep(0.005)
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+
+def check(store: Store, ledger: Ledger, hashes: list[str]) -> list[str]:
+    """What is wrong, after everything: lost, twice, gaps, or states that differ."""
+
+    async def look() -> list[str]:
+        await store.open()
+        try:
+            problems = list(ledger.problems)
+            log, after = [], 0
+            while page := await store.read(NAME, after=after, limit=2_000):
+                log += page
+                after = page[-1].seq
+            there = Counter((row.kind, row.event_id) for row in log)
+            seqs = {(row.kind, row.event_id): row.seq for row in log}
+            problems += [f"{event} is in the log {n} times" for event, n in there.items() if n > 1]
+            problems += [
+                f"{event} was acknowledged and is lost"
+                for event, seq in ledger.events.items()
+                if seqs.get(event) != seq
+            ]
+            problems += [
+                f"decision {decision} was acknowledged and is lost"
+                for decision in ledger.lists
+                if ("decision", decision) not in there
+            ]
+            if [row.seq for row in log] != list(range(1, len(log) + 1)):
+                problems.append("there are gaps")
+            verdict = await verify(store, NAME)
+            problems += verdict.problems
+            problems += [
+                f"a live state was {one}, the replay {verdict.state_hash}"
+                for one in hashes
+                if one != verdict.state_hash
+            ]
+            answered = {row.decision for row in log if row.kind == "feedback"}
+            if verdict.learnt != len(answered):
+                problems.append(f"{len(answered)} lists were answered, {verdict.learnt} learnt from")
+            return problems
+        finally:
+            await store.close()
+
+    return asyncio.run(look())
+
+
+class Killed:
+    """How often what was killed where."""
+
+    def __init__(self) -> None:
+        self.kills: Counter[str] = Counter()
+        self.missed: Counter[str] = Counter()
+
+
+def torture_sqlite(
+    folder: Path, plan: list[str], *, seed: int = 1, check_every: int = 10
+) -> tuple[Killed, Ledger, list[str]]:
+    """Follow the plan; every kill is followed by a restart that repeats what was open."""
+    rng, ids, ledger, killed = random.Random(seed), itertools.count(), Ledger(), Killed()
+    problems: list[str] = []
+    settings = ["--data", str(folder), "--snapshot-every", "40"]
+    with Service(*settings) as service:
+        service.client(retries=3).create(NAME, algorithm="RTop1F", items=ITEMS)
+        service.stop()
+    for number, place in enumerate(plan, 1):
+        crash = None if place == "anywhere" else f"{place}:{1 if place in _COMMON else rng.randint(1, 60)}"
+        with Service(*settings, crash=crash) as service:
+            if service.url:  # otherwise it came to that place while it started
+                ledger.again(service.client(retries=2))
+            delay = rng.uniform(0.02, 0.5) if place == "anywhere" else 15.0
+            if service.url:
+                under_load(ledger, [service.url], delay, lambda s=service: s.process.poll() is not None, ids)
+            if place == "anywhere":
+                service.kill()
+            died = service.wait_dead(5.0)
+            killed.kills[place] += died and service.process.returncode == -signal.SIGKILL
+            killed.missed[place] += not died
+            if not died:
+                service.stop()
+        if number % check_every == 0 or number == len(plan):
+            with Service(*settings) as service:
+                client = service.client(retries=5)
+                while ledger.open:
+                    ledger.again(client)
+                state = client.ranker(NAME).state_hash
+                service.stop()
+            problems = check(SQLiteStore(folder), ledger, [state])
+            if problems:
+                break
+    return killed, ledger, problems
+
+
+def torture_postgresql(
+    server: Server, schema: str, plan: list[str], *, seed: int = 1
+) -> tuple[Killed, Ledger, list[str]]:
+    """Two replicas under load; one of them is killed, or stopped past its lease, and started again."""
+    rng, ids, ledger, killed = random.Random(seed), itertools.count(), Ledger(), Killed()
+    settings = ["--database", server.url, "--schema", schema, "--snapshot-every", "40"]
+    steady = Service(*settings)
+    victim = steady
+    try:
+        steady.client(retries=3).create(NAME, algorithm="RTop1F", items=ITEMS)
+        for place in plan:
+            crash = (
+                None if place == "anywhere" else f"{place}:{1 if place in _COMMON else rng.randint(1, 30)}"
+            )
+            victim = Service(*settings, crash=crash)
+            holder = place in ("during-snapshot", "after-snapshot", "lease-held")
+            if holder:  # only the holder of the lease comes to these places: let it become the holder
+                steady.process.send_signal(signal.SIGSTOP)
+                time.sleep(6.0)
+            urls = [one.url for one in ([victim] if holder else [steady, victim]) if one.url]
+            delay = rng.uniform(0.05, 0.8) if place == "anywhere" else 15.0
+            under_load(ledger, urls, delay, lambda one=victim: one.process.poll() is not None, ids)
+            if holder:
+                steady.process.send_signal(signal.SIGCONT)  # it wakes up with a lease that is over
+            if place == "anywhere":
+                victim.kill()
+            died = victim.wait_dead(5.0)
+            killed.kills[place] += died and victim.process.returncode == -signal.SIGKILL
+            killed.missed[place] += not died
+            if not died:
+                victim.stop()
+            ledger.again(steady.client(retries=5))
+        victim = Service(*settings)
+        while ledger.open:
+            ledger.again(victim.client(retries=5))
+        hashes = [_settled(one.client(retries=5), steady.client(retries=5)) for one in (steady, victim)]
+    finally:
+        for one in (steady, victim):
+            if one.process.poll() is None:
+                one.stop()
+    return killed, ledger, check(PostgresStore(server.url, schema=schema), ledger, hashes)
+
+
+def _settled(client: Client, other: Client) -> str:
+    """The state of a replica that has folded all that is there."""
+    last = other.ranker(NAME).last_seq
+    for _ in range(200):
+        told = client.ranker(NAME)
+        if told.model_seq >= last:
+            return told.state_hash
+        time.sleep(0.05)
+    return "behind"
+
+
+def report(title: str, killed: Killed, ledger: Ledger, problems: list[str], seconds: float) -> bool:
+    print(f"\n{title}: {sum(killed.kills.values())} kills in {seconds:.0f} s")
+    print(f"{'place':<20}{'kills':>6}{'not reached':>13}")
+    for place in sorted({*killed.kills, *killed.missed}):
+        print(f"{place:<20}{killed.kills[place]:>6}{killed.missed[place]:>13}")
+    print(f"acknowledged: {len(ledger.lists):,} lists, {len(ledger.events):,} other events")
+    lost = sum("is lost" in one for one in problems)
+    twice = sum("times" in one or "learnt from" in one for one in problems)
+    print(f"lost: {lost}, learnt twice: {twice}, other problems: {len(problems) - lost - twice}", flush=True)
+    for problem in problems[:20]:
+        print(f"  {problem}")
+    return not problems
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sqlite", type=int, default=207, help="kills on SQLite")
+    parser.add_argument("--postgresql", type=int, default=50, help="kills on PostgreSQL")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    good = True
+    if arguments.sqlite:
+        folder = Path(tempfile.mkdtemp(prefix="rankloop-torture-"))
+        began = time.monotonic()
+        plan = list(itertools.islice(itertools.cycle(SQLITE_PLACES), arguments.sqlite))
+        good &= report("SQLite", *torture_sqlite(folder, plan, seed=arguments.seed), time.monotonic() - began)
+        shutil.rmtree(folder, ignore_errors=True)
+    if arguments.postgresql:
+        folder = Path(tempfile.mkdtemp(prefix="rankloop-torture-"))
+        server = start(folder)
+        began = time.monotonic()
+        plan = list(itertools.islice(itertools.cycle(POSTGRESQL_PLACES), arguments.postgresql))
+        done = torture_postgresql(server, "torture", plan, seed=arguments.seed)
+        good &= report("PostgreSQL, two replicas", *done, time.monotonic() - began)
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
