@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo serve test setup lint format bench docs lock clean
+.PHONY: help demo serve test setup lint format bench load torture docs lock clean
 
 # Name another interpreter with `make setup PYTHON=/path/to/python`.
 PYTHON ?=
@@ -46,6 +46,12 @@ format: $(READY) ## let ruff put the source in shape
 
 bench: $(READY) ## rounds per second beside plain NumPy and beside the bare cost of a sort
 	@$(BIN)/python -m benchmarks
+
+load: $(READY) ## load on the service from a second process: ranks per CPU-second, latencies, fsyncs
+	@$(BIN)/python -m benchmarks.load $(LOAD_ARGS)
+
+torture: $(READY) ## kill the service more than 250 times under load, and count what was lost (half an hour)
+	@$(BIN)/python -m tests.serving.torture $(TORTURE_ARGS)
 
 docs: $(READY) ## build the documentation into site/
 	@$(BIN)/typer rankloop.cli utils docs --name rankloop --title "Command line" --output docs/cli.md >/dev/null

@@ -288,7 +288,7 @@ def test_invariants(machine: type[Replicas]) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=60,
+            max_examples=40,
             stateful_step_count=40,
             deadline=None,
             derandomize=True,

@@ -19,32 +19,15 @@ import apsw
 
 from rankloop.serving.crashing import reach
 from rankloop.serving.rows import KINDS, Entry, Kind, Row
+from rankloop.serving.sqlite_schema import SCHEMA, VERSION
 from rankloop.serving.store import Appended, Broken, Fenced, Full, Missing, Owned, Snapshot, Store, StoredKey
 
-VERSION = 1
 _SEQ_BITS = 40
 _SEQ = (1 << _SEQ_BITS) - 1
 _NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 _KIND_BITS = 5
 _COLUMNS = "id, at, topic & 31, event, body, digest, decision"
 _CHECKPOINT_PAGES = 4_000  # 16 MB of log between checkpoints
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS ranker (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
--- id: ranker << 40 | seq, so that the table itself is in order of seq; topic: ranker << 5 | kind
-CREATE TABLE IF NOT EXISTS log (
-    id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, at INTEGER NOT NULL, event TEXT NOT NULL,
-    decision TEXT, digest BLOB NOT NULL, body BLOB NOT NULL);
-CREATE UNIQUE INDEX IF NOT EXISTS log_event ON log (topic, event);
-CREATE INDEX IF NOT EXISTS log_decision ON log (decision) WHERE decision IS NOT NULL;
-CREATE TABLE IF NOT EXISTS snapshot (
-    ranker INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, epoch INTEGER NOT NULL, code TEXT NOT NULL,
-    config TEXT NOT NULL, hash TEXT NOT NULL, state BLOB NOT NULL, PRIMARY KEY (ranker, seq));
-CREATE TABLE IF NOT EXISTS api_key (
-    id TEXT PRIMARY KEY, role TEXT NOT NULL, digest BLOB NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS lease (
-    one INTEGER PRIMARY KEY CHECK (one = 1), holder TEXT NOT NULL, epoch INTEGER NOT NULL, until REAL NOT NULL);
-"""
 
 
 class SQLiteStore(Store):
@@ -101,7 +84,7 @@ class SQLiteStore(Store):
                     raise ValueError(
                         f"{self.path} was written in format {found}, this version reads {VERSION}"
                     )
-                for statement in _SCHEMA.split(";\n"):
+                for statement in SCHEMA.split(";\n"):
                     self._writer.execute(statement)
                 self._writer.execute(f"PRAGMA user_version = {VERSION}")
         except apsw.NotADBError:

@@ -48,6 +48,14 @@ async def verify(store: Store, ranker: str, *, through: int | None = None) -> Ve
     """Replay the log of `ranker`, to its end or `through` a seq, and compare everything that can be compared."""
     verdict = Verdict(ranker, problems=[])
     last = await store.last_seq(ranker) if through is None else through
+    try:
+        await _replay(store, ranker, last, verdict)
+    except (msgspec.DecodeError, ValueError, KeyError, IndexError) as error:
+        verdict.complain(f"the replay came to a row that cannot be read: {error}")
+    return verdict
+
+
+async def _replay(store: Store, ranker: str, last: int, verdict: Verdict) -> None:
     drawn, targets = await _look_through(store, ranker, last, verdict)
     snapshots = {one.seq: one for one in await store.snapshots(ranker) if one.seq <= last}
     hashes: dict[int, str] = {}
@@ -77,7 +85,6 @@ async def verify(store: Store, ranker: str, *, through: int | None = None) -> Ve
         else:
             verdict.snapshots += 1
             await _from_snapshot(store, ranker, seq, last, verdict)
-    return verdict
 
 
 async def _pages(store: Store, ranker: str, *, after: int, through: int) -> AsyncIterator[list[Row]]:

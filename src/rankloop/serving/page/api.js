@@ -22,13 +22,17 @@ function headers(more = {}) {
 /** GET where there is no body, POST where there is one. Throws `Refused`. */
 export async function ask(path, body) {
   const posted = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
-  const answer = await fetch(path, { ...posted, headers: headers(body === undefined ? {} : { "Content-Type": "application/json" }) });
+  const answer = await fetch(path, {
+    ...posted,
+    headers: headers(body === undefined ? {} : { "Content-Type": "application/json" }),
+  });
   const told = await answer.json();
   if (!answer.ok) throw new Refused(answer.status, told.error?.message ?? answer.statusText);
   return told;
 }
 
-export const path = (ranker, ...more) => ["/v1/rankers", ranker, ...more].map((part, i) => (i ? encodeURIComponent(part) : part)).join("/");
+export const path = (ranker, ...more) =>
+  ["/v1/rankers", ranker, ...more].map((part, i) => (i ? encodeURIComponent(part) : part)).join("/");
 
 /** An id of our own, so that asking again can never count twice. */
 export function newId() {
@@ -41,7 +45,8 @@ export async function listen({ onEvent, onOpen, onLost }) {
   for (let wait = 500; ; wait = Math.min(2 * wait, 8000)) {
     try {
       const answer = await fetch("/v1/stream", { headers: headers({ Accept: "text/event-stream" }) });
-      if (!answer.ok) throw new Refused(answer.status, (await answer.json()).error?.message ?? answer.statusText);
+      if (!answer.ok)
+        throw new Refused(answer.status, (await answer.json()).error?.message ?? answer.statusText);
       onOpen();
       wait = 250;
       await readEvents(answer.body, onEvent);

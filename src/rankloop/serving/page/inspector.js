@@ -2,71 +2,119 @@
 import { Refused, ask, path } from "./api.js";
 import { answerInWords, clock, count, decimal, duration, h, list, moment, say } from "./words.js";
 
-/** For one ranker; `choose(id)` is called when somebody picks a list. */
-export function inspector(name, choose) {
-  const field = h("input", { id: "list-id", autocomplete: "off", spellcheck: "false", placeholder: "an id, as rank answered it" });
-  const form = h("form", { class: "row" }, h("label", { class: "unseen", for: "list-id" }, "Id of a list"), field, h("button", {}, "Tell its story"));
-  form.addEventListener("submit", (event) => {
+/** For one ranker, in its `parts` of the page; `choose(id)` is called when somebody picks a list. */
+export function inspector(name, parts, choose) {
+  const { newest: body, story, find } = parts;
+  const card = story.parentElement;
+  find.onsubmit = (event) => {
     event.preventDefault();
-    if (field.value.trim()) choose(field.value.trim());
-  });
-  const body = h("tbody");
-  const table = h("table", { class: "lists" },
-    h("caption", { class: "unseen" }, "The newest lists; a button in each row tells its story"),
-    h("thead", {}, h("tr", {}, ...["Shown", "On top", "What came back", "Why"].map((word) => h("th", { scope: "col" }, word)))), body);
-  const story = h("div", { class: "card half", id: "story", tabindex: -1, "aria-label": "Story of one list" }, h("h3", {}, "The story of one list"),
-    h("p", { class: "soft" }, "Pick one of the newest lists. Everything about it is in the log: what it was drawn from, how likely it was, what came back and what that taught."));
-  const newest = h("div", { class: "card half" }, h("h3", {}, "Newest lists"), h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Newest lists" }, table), form);
+    const wanted = find.querySelector("input").value.trim();
+    if (wanted) choose(wanted);
+  };
   let chosen = null;
+  let open = false; // whether more may still happen to the chosen list
   let feedback = "relevance";
 
   async function refresh(ranker) {
     feedback = ranker.feedback;
     const { decisions } = await ask(path(name, "decisions"));
-    if (chosen === null && decisions.length) show((decisions.find((one) => one.values) ?? decisions[0]).decision_id, { focus: false });
+    const first = decisions.find((one) => one.values) ?? decisions[0];
+    if (chosen === null && first) await show(first.decision_id, { focus: false });
+    else if (open) await show(chosen, { focus: false });
     // Whoever is about to press a button must not find another one under the pointer.
     if (body.contains(document.activeElement) || body.matches(":hover")) return;
-    body.replaceChildren(...decisions.map((one) => h("tr", { class: one.decision_id === chosen && "chosen" },
-      h("td", {}, clock(one.at)),
-      h("td", {}, h("button", { type: "button", "data-list": one.decision_id, onclick: () => choose(one.decision_id) }, one.top)),
-      h("td", {}, answerInWords(one.values, feedback)), h("td", {}, feedback === "clicks" ? "by lot" : one.explored ? "try-out" : "best"))));
+    body.replaceChildren(...decisions.map(row));
+  }
+
+  function row(one) {
+    const pick = { type: "button", "data-list": one.decision_id, onclick: () => choose(one.decision_id) };
+    const cells = [
+      clock(one.at),
+      h("button", pick, one.top),
+      answerInWords(one.values, feedback),
+      feedback === "clicks" ? "by lot" : one.explored ? "try-out" : "best",
+    ];
+    const kind = { class: one.decision_id === chosen && "chosen" };
+    return h("tr", kind, ...cells.map((cell) => h("td", {}, cell)));
   }
 
   async function show(id, { focus = true } = {}) {
     chosen = id;
     try {
-      const told = await ask(path(name, "decisions", id));
-      story.replaceChildren(h("h3", {}, "The story of one list"), tellStory(told, feedback));
-      if (focus) say(`The story of the list with ${told.items[0]} on top`);
+      const found = await ask(path(name, "decisions", id));
+      if (chosen !== id) return;
+      open = !found.answered && !found.expired;
+      story.replaceChildren(tellStory(found, feedback));
+      if (focus) say(`The story of the list with ${found.items[0]} on top`);
     } catch (error) {
-      const words = error instanceof Refused && error.status === 404 ? `No list of ${name} has the id ${id}.` : error.message;
-      story.replaceChildren(h("h3", {}, "The story of one list"), h("p", { class: "wrong", role: "alert" }, words));
+      open = false;
+      const missing = error instanceof Refused && error.status === 404;
+      const words = missing ? `No list of ${name} has the id ${id}.` : error.message;
+      story.replaceChildren(h("p", { class: "wrong", role: "alert" }, words));
     }
-    for (const button of body.querySelectorAll("button")) button.closest("tr").classList.toggle("chosen", button.dataset.list === id);
+    for (const button of body.querySelectorAll("button")) {
+      button.closest("tr").classList.toggle("chosen", button.dataset.list === id);
+    }
     if (focus) {
-      story.focus({ preventScroll: true });
-      story.scrollIntoView({ block: "nearest" });
+      card.focus({ preventScroll: true });
+      card.scrollIntoView({ block: "nearest" });
     }
   }
 
-  return { elements: [newest, story], refresh, show };
+  return { refresh, show };
 }
 
 function tellStory(told, feedback) {
   const steps = [
-    step(moment(told.at), h("p", {}, h("strong", {}, "Somebody asked for a list. "),
-      `The ranker had taken in ${count(told.model_seq)} rows of its log by then. `, why(told, feedback)), places(told)),
+    step(
+      moment(told.at),
+      h(
+        "p",
+        {},
+        h("strong", {}, "Somebody asked for a list. "),
+        `The ranker had taken in ${count(told.model_seq)} rows of its log by then. `,
+        why(told, feedback),
+      ),
+      places(told),
+    ),
   ];
   if (told.context !== null) steps.push(step("with it came", h("pre", {}, JSON.stringify(told.context))));
   for (const row of told.rows.filter((one) => one.kind !== "decision")) {
-    const later = row.at < told.at ? "even before the list was written" : `${duration((row.at - told.at) / 1000)} later`;
+    const later =
+      row.at < told.at ? "even before the list was written" : `${duration((row.at - told.at) / 1000)} later`;
     steps.push(step(`${later}, row ${count(row.seq)}`, h("p", {}, ...happened(row, told, feedback))));
   }
-  if (!told.answered && !told.expired) steps.push(step("now", h("p", {}, `Nothing has come back yet. There is time until ${moment(told.deadline)}; silence is never taken for a no before that.`)));
-  return h("div", {},
+  if (!told.answered && !told.expired)
+    steps.push(
+      step(
+        "now",
+        h(
+          "p",
+          {},
+          `Nothing has come back yet. There is time until ${moment(told.deadline)}; silence is never taken for a no before that.`,
+        ),
+      ),
+    );
+  return h(
+    "div",
+    {},
     h("ol", { class: "story" }, ...steps),
-    h("details", { class: "small soft" }, h("summary", {}, "For the record"),
-      h("dl", { class: "facts" }, ...facts({ id: told.decision_id, row: count(told.seq), "drawn with key": told.key, "items changed before": `${told.generation} times` }))));
+    h(
+      "details",
+      { class: "small soft" },
+      h("summary", {}, "For the record"),
+      h(
+        "dl",
+        { class: "facts" },
+        ...facts({
+          id: told.decision_id,
+          row: count(told.seq),
+          "drawn with key": told.key,
+          "items changed before": `${told.generation} times`,
+        }),
+      ),
+    ),
+  );
 }
 
 function step(when, ...content) {
@@ -76,8 +124,11 @@ function step(when, ...content) {
 function why(told, feedback) {
   const beside = told.propensities ? " Beside each item: how likely it was to stand just there." : "";
   if (feedback === "clicks") return `The list was drawn by lot, better ones more often.${beside}`;
-  if (told.explored) return `This was a try-out: ${told.items[0]} went to the top so that something would be heard about it.${beside}`;
-  return told.candidates ? `It put first what it held best.${beside}` : "It showed what it held best, shaken a little: less so the more it knows.";
+  if (told.explored)
+    return `This was a try-out: ${told.items[0]} went to the top so that something would be heard about it.${beside}`;
+  return told.candidates
+    ? `It put first what it held best.${beside}`
+    : "It showed what it held best, shaken a little: less so the more it knows.";
 }
 
 function places(told) {
@@ -85,12 +136,27 @@ function places(told) {
   const rows = told.items.slice(0, most).map((item, i) => {
     const chance = told.propensities?.[i];
     const id = `place-${i}`;
-    return h("li", {}, h("span", { class: "soft" }, `${i + 1}`), h("span", { id }, item),
+    return h(
+      "li",
+      {},
+      h("span", { class: "soft" }, `${i + 1}`),
+      h("span", { id }, item),
       chance === undefined ? h("span") : h("progress", { max: 1, value: chance, "aria-labelledby": id }),
-      h("span", { class: "num" }, chance === undefined ? "" : decimal(chance)));
+      h("span", { class: "num" }, chance === undefined ? "" : decimal(chance)),
+    );
   });
-  if (told.items.length > most) rows.push(h("li", { class: "soft" }, h("span"), `and ${told.items.length - most} more`));
-  return h("ol", { class: "chances", "aria-label": told.propensities ? "The list, with the chance of each item to stand just there" : "The list" }, ...rows);
+  if (told.items.length > most)
+    rows.push(h("li", { class: "soft" }, h("span"), `and ${told.items.length - most} more`));
+  return h(
+    "ol",
+    {
+      class: "chances",
+      "aria-label": told.propensities
+        ? "The list, with the chance of each item to stand just there"
+        : "The list",
+    },
+    ...rows,
+  );
 }
 
 const CAME_TO = {
@@ -105,11 +171,20 @@ const CAME_TO = {
 
 function happened(row, told, feedback) {
   const end = ` ${CAME_TO[row.outcome] ?? ""}`;
-  if (row.kind === "activate") return [h("strong", {}, "The list was really shown."), row.outcome === "accepted" ? "" : end];
-  if (row.kind === "expire") return [h("strong", {}, "Time was up. "), told.activated && feedback === "clicks" ? "The list had been seen, so silence counts as no click." : "Nothing was learnt from that: silence says nothing."];
-  if (row.kind === "conflict") return [h("strong", {}, "Something else came under the same id. "), CAME_TO.conflict];
+  if (row.kind === "activate")
+    return [h("strong", {}, "The list was really shown."), row.outcome === "accepted" ? "" : end];
+  if (row.kind === "expire")
+    return [
+      h("strong", {}, "Time was up. "),
+      told.activated && feedback === "clicks"
+        ? "The list had been seen, so silence counts as no click."
+        : "Nothing was learnt from that: silence says nothing.",
+    ];
+  if (row.kind === "conflict")
+    return [h("strong", {}, "Something else came under the same id. "), CAME_TO.conflict];
   const about = feedback === "relevance" && row.values?.length === 1 ? `${told.items[0]}: ` : "";
-  const first = row.values && row.values.length > 1 ? ` Top of the list: ${list(told.items.slice(0, 3))}.` : "";
+  const first =
+    row.values && row.values.length > 1 ? ` Top of the list: ${list(told.items.slice(0, 3))}.` : "";
   return [h("strong", {}, `The answer: ${about}${answerInWords(row.values, feedback)}.`), first, end];
 }
 

@@ -16,7 +16,11 @@ let planned = null;
 
 function place() {
   const [where, ...rest] = location.hash.slice(1).split("/");
-  return { where: where || "rankers", name: rest[0] && decodeURIComponent(rest[0]), id: rest[1] && decodeURIComponent(rest[1]) };
+  return {
+    where: where || "rankers",
+    name: rest[0] && decodeURIComponent(rest[0]),
+    id: rest[1] && decodeURIComponent(rest[1]),
+  };
 }
 
 const link = (...parts) => `#${["ranker", ...parts.map(encodeURIComponent)].join("/")}`;
@@ -27,7 +31,10 @@ function go() {
   const trying = where === "try";
   byId("view-try").hidden = !trying;
   byId("view-rankers").hidden = trying;
-  for (const [id_, here] of [["to-try", trying], ["to-rankers", !trying]]) {
+  for (const [id_, here] of [
+    ["to-try", trying],
+    ["to-rankers", !trying],
+  ]) {
     if (here) byId(id_).setAttribute("aria-current", "page");
     else byId(id_).removeAttribute("aria-current");
   }
@@ -39,7 +46,8 @@ function go() {
 function openRanker(wanted, id) {
   const name = wanted ?? [...known.keys()][0];
   if (name === undefined || !known.has(name)) {
-    if (wanted && known.size) byId("ranker").replaceChildren(h("p", { class: "card" }, `There is no ranker ${wanted} here.`));
+    if (wanted && known.size)
+      byId("ranker").replaceChildren(h("p", { class: "card" }, `There is no ranker ${wanted} here.`));
     return;
   }
   if (view?.name !== name) {
@@ -64,7 +72,17 @@ function drawList() {
   for (const [name, ranker] of known) {
     let row = list.querySelector(`[data-name="${CSS.escape(name)}"]`);
     if (!row) {
-      row = h("li", { "data-name": name }, h("a", { href: link(name) }, h("strong", {}, name), sparkline([], name), h("span", { class: "soft" })));
+      row = h(
+        "li",
+        { "data-name": name },
+        h(
+          "a",
+          { href: link(name) },
+          h("strong", {}, name),
+          sparkline([], name),
+          h("span", { class: "soft" }),
+        ),
+      );
       list.append(row);
     }
     const anchor = row.firstChild;
@@ -77,7 +95,8 @@ function drawList() {
 async function drawSparks() {
   try {
     ({ sparks } = await ask("/v1/sparks"));
-    for (const row of byId("rankers").children) row.querySelector("svg").replaceWith(sparkline(sparks[row.dataset.name] ?? [], row.dataset.name));
+    for (const row of byId("rankers").children)
+      row.querySelector("svg").replaceWith(sparkline(sparks[row.dataset.name] ?? [], row.dataset.name));
   } catch {
     // The service is away; the stream says so.
   } finally {
@@ -134,8 +153,11 @@ function askForKey(why) {
   });
 }
 
-tell(byId("curl"), `curl ${location.origin}/v1/rankers -H 'content-type: application/json' \\
-  -d '{"name": "unwind", "algorithm": "RTop1F", "items": ["walk", "meditate", "music"]}'`);
+tell(
+  byId("curl"),
+  `curl ${location.origin}/v1/rankers -H 'content-type: application/json' \\
+  -d '{"name": "unwind", "algorithm": "RTop1F", "items": ["walk", "meditate", "music"]}'`,
+);
 window.addEventListener("hashchange", go);
 go();
 listen({ onEvent: (kind, told) => events[kind]?.(told), onOpen: () => status("good", "Live"), onLost: lost });

@@ -38,7 +38,8 @@ export function movingOrder({ label, note = () => null, most = 30 }) {
     const kind = words ? "move" : `move ${rise > 0 ? "up" : rise < 0 ? "down" : ""}`;
     if (tag.textContent !== text) tag.textContent = text;
     if (tag.className !== kind) tag.className = kind;
-    if (!words && rise) tag.title = `${Math.abs(rise)} ${rise > 0 ? "higher" : "lower"} than when you began to watch`;
+    if (!words && rise)
+      tag.title = `${Math.abs(rise)} ${rise > 0 ? "higher" : "lower"} than when you began to watch`;
   }
 
   function glide(row, from) {
@@ -46,9 +47,12 @@ export function movingOrder({ label, note = () => null, most = 30 }) {
     const by = from - row.getBoundingClientRect().top;
     if (!by) return;
     row.classList.add("moved");
-    const moving = row.animate([{ transform: `translateY(${by}px)` }, { transform: "none" }], { duration: 600, easing: "cubic-bezier(.3,.9,.3,1)" });
+    const moving = row.animate([{ transform: `translateY(${by}px)` }, { transform: "none" }], {
+      duration: 600,
+      easing: "cubic-bezier(.3,.9,.3,1)",
+    });
     moving.onfinish = () => row.classList.remove("moved");
   }
 
-  return { element: h("div", {}, element, more), show };
+  return { element: h("div", {}, element, more), show, names: () => shown };
 }

@@ -3,36 +3,57 @@ import { ask, path } from "./api.js";
 import { bars, lineChart } from "./charts.js";
 import { inspector } from "./inspector.js";
 import { movingOrder } from "./order.js";
-import { ago, byId, count, decimal, duration, h, learner, moment, percent, plural, say, tell } from "./words.js";
+import {
+  ago,
+  byId,
+  count,
+  decimal,
+  duration,
+  h,
+  learner,
+  moment,
+  percent,
+  plural,
+  say,
+  tell,
+} from "./words.js";
 
 const REFRESH = 1000; // milliseconds between two looks at the roll-ups, however much happens
-const MEASURES = { dcg: "DCG of the whole list", clicks: "Clicks on a list" };
 const POINTS = 60; // in a chart of what happened in each stretch of time
-const d3Percent = (share) => `${Math.round(100 * share)}%`;
-const nameOf = (measure) => MEASURES[measure] ?? `${measure[0].toUpperCase()}${measure.slice(1)} of the whole list`;
+const SMALL = { height: 150 };
+const SHORT = { dcg: "DCG", clicks: "clicks", answers: "the answers alone" };
+const wholePercent = (share) => `${Math.round(100 * share)}%`;
+const shortName = (measure) => SHORT[measure] ?? `${measure[0].toUpperCase()}${measure.slice(1)}`;
+const nameOf = (measure) =>
+  measure === "clicks" ? "Clicks on a list" : `${shortName(measure)} of the whole list`;
 
 /** The view of one ranker, for `element`. */
 export function rankerView(element, name, choose) {
+  const root = byId("ranker-view").content.cloneNode(true);
+  const parts = Object.fromEntries(
+    [...root.querySelectorAll("[data-part]")].map((one) => [one.dataset.part, one]),
+  );
+  tell(root.getElementById("ranker-title"), name);
+  element.replaceChildren(root);
   const order = movingOrder({ label: "Current order, best first" });
   const worth = lineChart({ describe: "Worth of a list", format: decimal });
-  const explored = lineChart({ height: 150, describe: "Share of lists that try something out", format: percent, ticks: d3Percent });
-  const delay = lineChart({ height: 150, describe: "Mean time until an answer came", format: duration, ticks: duration });
-  const looking = inspector(name, choose);
-  const title = h("h2", { tabindex: -1, id: "ranker-title" }, name);
-  const badges = h("span", { class: "row" });
-  const tiles = h("dl", { class: "tiles" });
-  const measure = h("select", { id: "measure", onchange: () => drawWorth() });
-  const summary = h("p", { class: "small soft" });
-  const delays = h("div");
-  const health = h("dl", { class: "facts" });
-  const orderCard = h("div", { class: "card third" }, h("h3", {}, "The order now"), h("p", { class: "small soft" }, "Arrows: since you began to watch."), order.element);
-  element.replaceChildren(h("div", { class: "head" }, title, badges), h("div", { class: "cards" },
-    tiles, orderCard,
-    h("div", { class: "card most" }, h("div", { class: "title" }, h("h3", {}, "What its lists are worth"), h("span", {}, h("label", { for: "measure" }, "measured by "), measure)), worth.element, summary),
-    h("div", { class: "card third" }, h("h3", {}, "Exploration"), h("p", { class: "small soft" }, "How many lists try something out, instead of showing the best."), explored.element),
-    h("div", { class: "card third" }, h("h3", {}, "Feedback delay"), h("p", { class: "small soft" }, "From the list to the answer."), delay.element, delays),
-    h("div", { class: "card third" }, h("h3", {}, "Health"), health),
-    ...looking.elements));
+  const explored = lineChart({
+    ...SMALL,
+    describe: "Share of lists that try something out",
+    format: percent,
+    ticks: wholePercent,
+  });
+  const delay = lineChart({
+    ...SMALL,
+    describe: "Mean time until an answer came",
+    format: duration,
+    ticks: duration,
+  });
+  const looking = inspector(name, parts, choose);
+  for (const [part, { element: made }] of Object.entries({ order, worth, explored, delay }))
+    parts[part].append(made);
+  const { tiles, badges, health, measure, summary, delays } = parts;
+  measure.onchange = () => drawWorth();
   let ranker = null;
   let series = null;
   let now = Date.now();
@@ -45,7 +66,7 @@ export function rankerView(element, name, choose) {
     now = time;
     drawTiles();
     drawHealth();
-    orderCard.hidden = !ranker.current.length;
+    parts["order-card"].hidden = !ranker.current.length;
     const moved = order.show(ranker.current);
     if (moved.length && Date.now() - announced > 10000) {
       announced = Date.now();
@@ -72,56 +93,91 @@ export function rankerView(element, name, choose) {
     const { counts } = ranker;
     const answered = counts.decisions ? counts.learnt / counts.decisions : null;
     const [main] = Object.entries(ranker.estimates.value);
-    put(tiles, [
-      ["Lists shown", count(counts.decisions), `${count(counts.learnt)} answers learnt from`],
-      ["Answered", percent(answered), "of all lists so far"],
-      ["Tries something out", percent(ranker.exploration_share), "of all lists so far"],
-      [main ? nameOf(main[0]) : "Worth", main?.[1] ? decimal(main[1].mean) : "–", main?.[1] ? `95% sure: ${decimal(main[1].low)} to ${decimal(main[1].high)}` : "too early to tell"],
-    ], ([term, value, more]) => h("div", { class: "tile" }, h("dt", {}, term), h("dd", {}, value, h("small", {}, more))));
-    put(badges, [[`${ranker.algorithm}: ${learner(ranker.algorithm)}`, ""], ...(ranker.frozen ? [["frozen: it does not learn now", "warn"]] : [])],
-      ([words, kind]) => h("span", { class: `badge ${kind}` }, words));
+    put(
+      tiles,
+      [
+        ["Lists shown", count(counts.decisions), `${count(counts.learnt)} answers learnt from`],
+        ["Answered", percent(answered), "of all lists so far"],
+        ["Tries something out", percent(ranker.exploration_share), "of all lists so far"],
+        [
+          main ? nameOf(main[0]) : "Worth",
+          main?.[1] ? decimal(main[1].mean) : "–",
+          main?.[1] ? `95% sure: ${decimal(main[1].low)} to ${decimal(main[1].high)}` : "too early to tell",
+        ],
+      ],
+      ([term, value, more]) =>
+        h("div", { class: "tile" }, h("dt", {}, term), h("dd", {}, value, h("small", {}, more))),
+    );
+    put(
+      badges,
+      [
+        [`${ranker.algorithm}: ${learner(ranker.algorithm)}`, ""],
+        ...(ranker.frozen ? [["frozen: it does not learn now", "warn"]] : []),
+      ],
+      ([words, kind]) => h("span", { class: `badge ${kind}` }, words),
+    );
   }
 
   function drawHealth() {
     const { counts } = ranker;
     const lag = ranker.last_seq - ranker.model_seq;
-    put(health, [
-      ["Lag", lag > 0 ? plural(lag, "row") : "none"],
-      ["Last event", ago(ranker.last_at, now)],
-      ["Log", plural(ranker.last_seq, "row")],
-      ["Snapshot", ranker.snapshot_seq ? `at row ${count(ranker.snapshot_seq)}` : "none yet"],
-      ["Too late", plural(counts.late, "answer")],
-      ["Never answered", plural(counts.expired, "list")],
-      ["Waiting", ranker.parked ? `${plural(ranker.parked, "answer")} for an unknown list` : plural(0, "answer")],
-      ["Of no use", plural(counts.dead, "answer")],
-      ["Contradictions", count(counts.conflicts)],
-      ["State", ranker.state_hash.slice(0, 16)],
-    ], ([term, value]) => h("div", { class: "facts-row" }, h("dt", {}, term), h("dd", {}, value)));
+    put(
+      health,
+      [
+        ["Lag", lag > 0 ? plural(lag, "row") : "none"],
+        ["Last event", ago(ranker.last_at, now)],
+        ["Log", plural(ranker.last_seq, "row")],
+        ["Snapshot", ranker.snapshot_seq ? `at row ${count(ranker.snapshot_seq)}` : "none yet"],
+        ["Too late", plural(counts.late, "answer")],
+        ["Never answered", plural(counts.expired, "list")],
+        [
+          "Waiting",
+          ranker.parked ? `${plural(ranker.parked, "answer")} for an unknown list` : plural(0, "answer"),
+        ],
+        ["Of no use", plural(counts.dead, "answer")],
+        ["Contradictions", count(counts.conflicts)],
+        ["State", ranker.state_hash.slice(0, 16)],
+      ],
+      ([term, value]) => h("div", { class: "facts-row" }, h("dt", {}, term), h("dd", {}, value)),
+    );
   }
 
   function drawWorth() {
     const { estimates, reward } = series.series;
-    const known = [...new Set(estimates.flatMap((one) => Object.keys(one)))].filter((key) => !/\.(low|high|random|frozen)$/.test(key));
+    const known = [...new Set(estimates.flatMap((one) => Object.keys(one)))].filter(
+      (key) => !/\.(low|high|random|frozen)$/.test(key),
+    );
     const offered = [...known, "answers"];
     if ([...measure.options].map((one) => one.value).join() !== offered.join()) {
-      measure.replaceChildren(...offered.map((key) => h("option", { value: key }, key === "answers" ? "the answers alone" : nameOf(key))));
+      measure.replaceChildren(...offered.map((key) => h("option", { value: key }, shortName(key))));
     }
     const chosen = measure.value;
     if (chosen === "answers") {
       worth.draw(stretches("mean answer", reward, series.series.learnt));
-      tell(summary, "What people said about the sliver they were asked about, lists that try something out included. Not an average: each point is its own stretch of time.");
+      tell(
+        summary,
+        "What people said about the sliver they were asked about, lists that try something out included. Not an average: each point is its own stretch of time.",
+      );
       return;
     }
     const of = (suffix) => carried(estimates.map((one) => one[chosen + suffix]));
     const lines = [{ kind: "own", label: name, values: of(""), low: of(".low"), high: of(".high") }];
     if (of(".frozen").some((value) => value !== null)) {
-      lines.push({ kind: "frozen", label: "never learning", values: of(".frozen") }, { kind: "random", label: "random order", values: of(".random") });
+      lines.push(
+        { kind: "frozen", label: "never learning", values: of(".frozen") },
+        { kind: "random", label: "random order", values: of(".random") },
+      );
     }
     worth.draw({ ...axis(), lines });
     const regret = ranker.estimates.regret[chosen];
     const sure = "Average over all lists so far; the band holds the truth 95 times in 100.";
-    const lost = regret ? ` The best fixed order would have been worth ${decimal(regret.mean)} more a list (${decimal(regret.low)} to ${decimal(regret.high)}).` : "";
-    const how = chosen === "clicks" ? "" : " Only the top is ever told: the rest is estimated from the lists that try something out, whose chances are known exactly.";
+    const lost = regret
+      ? ` The best fixed order would have been worth ${decimal(regret.mean)} more a list (${decimal(regret.low)} to ${decimal(regret.high)}).`
+      : "";
+    const how =
+      chosen === "clicks"
+        ? ""
+        : " Only the top is ever told: the rest is estimated from the lists that try something out, whose chances are known exactly.";
     tell(summary, `${sure}${lost}${how}`);
   }
 
@@ -145,7 +201,12 @@ export function rankerView(element, name, choose) {
       }
       return weight ? sum / weight : null;
     });
-    return { xs: ends.map((i) => xs[i]), name: (i) => when(ends[i]), lines: [{ kind: "own", label, values: means }], least: 0 };
+    return {
+      xs: ends.map((i) => xs[i]),
+      name: (i) => when(ends[i]),
+      lines: [{ kind: "own", label, values: means }],
+      least: 0,
+    };
   }
 
   function drawRest() {
@@ -155,7 +216,9 @@ export function rankerView(element, name, choose) {
     const { at_most_seconds: edges, answers } = series.delays;
     const total = answers.reduce((sum, n) => sum + n, 0);
     const labels = [...edges.map((edge) => `up to ${duration(edge).replace(".0", "")}`), "longer"];
-    const some = answers.map((n, i) => ({ label: labels[i], count: n, told: percent(n / total) })).filter((one) => one.count);
+    const some = answers
+      .map((n, i) => ({ label: labels[i], count: n, told: percent(n / total) }))
+      .filter((one) => one.count);
     delays.replaceChildren(total ? bars(some) : "");
   }
 
@@ -187,4 +250,3 @@ function put(parent, entries, make) {
   parent.dataset.told = told;
   parent.replaceChildren(...entries.map(make));
 }
-

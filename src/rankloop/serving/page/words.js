@@ -28,7 +28,8 @@ const whole = new Intl.NumberFormat("en");
 
 export const count = (n) => whole.format(n);
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
-export const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}%`);
+export const percent = (share) =>
+  share === null || share === undefined ? "–" : `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}%`;
 export const decimal = (x) => (x === null || x === undefined ? "–" : x.toFixed(Math.abs(x) < 10 ? 3 : 1));
 
 /** Seconds in the unit that fits. */
@@ -53,7 +54,9 @@ export const moment = (at) => new Date(at).toLocaleString("en-GB");
 
 /** "a, b and c". */
 export function list(words) {
-  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
+  return words.length < 2
+    ? words.join("")
+    : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
 }
 
 /** What came back, as a person would say it. */

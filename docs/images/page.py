@@ -1,0 +1,61 @@
+"""Makes the pictures of the service's page: `.venv/bin/python docs/images/page.py`. Needs Chromium."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+HERE = Path(__file__).parent
+LEARN = 60  # seconds before the first picture
+
+
+def visit(browser: Browser, address: str, **settings: object) -> Page:
+    """An open page that has had time to fill."""
+    page = browser.new_context(**settings).new_page()
+    page.goto(address)
+    page.wait_for_selector(".order li:visible, #try-begin:visible")
+    page.wait_for_timeout(4_000)
+    return page
+
+
+def keep(page: Page, name: str, *, height: int | None = None) -> None:
+    """The picture in a hundred-odd colours, at a third of the size."""
+    clip = (
+        None if height is None else {"x": 0, "y": 0, "width": page.viewport_size["width"], "height": height}
+    )
+    page.screenshot(path=HERE / name, full_page=clip is not None, clip=clip)
+    with Image.open(HERE / name) as picture:
+        picture.convert("RGB").quantize(
+            128, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+        ).save(HERE / name, optimize=True)
+    print(f"{name}: {(HERE / name).stat().st_size / 1000:.0f} kB")
+
+
+with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
+    command = [sys.executable, "-m", "rankloop", "serve", "--people", "--port", "0", "--data", data]
+    service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    address = service.stdout.readline().split()[-1]
+    time.sleep(LEARN)
+    browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+    keep(visit(browser, address, viewport={"width": 1280, "height": 860}), "page.png", height=1740)
+    phone = {"viewport": {"width": 400, "height": 800}, "color_scheme": "dark", "device_scale_factor": 1.5}
+    keep(visit(browser, f"{address}/#ranker/unwind", **phone), "page-phone.png", height=1660)
+    trying = visit(browser, f"{address}/#try", viewport={"width": 1100, "height": 720})
+    trying.click("#try-begin")
+    for _ in range(13):
+        trying.wait_for_selector("#try-yes:enabled")
+        liked = trying.inner_text("#try-top") in ("Meditate", "Have a cup of tea")
+        trying.click("#try-yes" if liked else "#try-no")
+    trying.click("#try-people")
+    trying.wait_for_selector("#try-yes:enabled", timeout=60_000)
+    trying.wait_for_timeout(1_000)
+    trying.mouse.move(5, 5)
+    keep(trying, "page-try.png")
+    browser.close()
+    service.terminate()
+    service.wait(20)

@@ -1,0 +1,68 @@
+"""The service does what its OpenAPI description says: schemathesis makes up requests, good and bad, from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.serving.process import Service
+
+CHECKS = (
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    negative_data_rejection,
+)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with Service("--data", str(tmp_path_factory.mktemp("described"))) as service:
+        client = service.client()
+        client.create("0", algorithm="RTop1F", items=["a", "b"])  # a name that made-up requests hit
+        yield service
+        told = service.client()
+        assert told.ranker("0").name == "0"
+        assert "Traceback" not in service.stop()
+
+
+@pytest.mark.parametrize("mode", list(schemathesis.GenerationMode), ids=lambda mode: mode.value)
+def test_requests_made_from_the_description(service: Service, mode: schemathesis.GenerationMode) -> None:
+    described = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
+    operations = [found.ok() for found in described.get_all_operations()]
+    assert len(operations) >= 15
+    for operation in operations:
+        try:
+            _try_out(operation.as_strategy(generation_mode=mode))
+        except Unsatisfiable:
+            assert mode is schemathesis.GenerationMode.NEGATIVE  # nothing in it can be made wrong
+
+
+def _try_out(cases: Any) -> None:
+    @settings(
+        max_examples=10,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    @given(case=cases)
+    def play(case: schemathesis.Case) -> None:
+        if case.media_type is not None and case.media_type != "application/json":
+            return  # schemathesis writes no msgpack; our own tests do
+        case.call_and_validate(checks=CHECKS)
+
+    play()
