@@ -8,6 +8,7 @@ from itertools import groupby
 
 import pytest
 
+from rankloop import measures
 from rankloop.games import Undecided, classify, ranking_game, verify
 from rankloop.games.cells import Cells, find_cells
 from rankloop.games.classifying import classify_cells
@@ -186,10 +187,18 @@ def rates_of_ndcg(m: int) -> tuple[int, int]:
 
 
 def test_who_found_it() -> None:
-    assert [source("dcg", k, 4) for k in (1, 2)] == ["2015", "2023"]
-    assert [source("ndcg", k, 4) for k in (1, 2)] == ["2015", "ours"]
-    assert source("precision", 1, 4) == "2023"
-    assert source("pairwise_loss", 1, 3, graded=True) == "ours"
+    def found(name: str, k: int, **more: bool) -> str:
+        return source(measures.get(name), k, 4, **more)
+
+    assert [found("dcg", k) for k in (1, 2)] == ["2015", "2023"]
+    assert [found("ndcg", k) for k in (1, 2)] == ["2015", "ours"]
+    assert [found(name, 1) for name in ("precision@2", "dcg@2", "ndcg@2", "err")] == [
+        "2023",
+        "ours",
+        "ours",
+        "ours",
+    ]
+    assert found("pairwise_loss", 1, graded=True) == "ours"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from rankloop.games.cells import Cells, find_cells
 from rankloop.games.classifying import classify_cells
 from rankloop.games.ranking import ranking_game
 from rankloop.games.structure import thresholds
+from rankloop.measures import Measure
 
 PAPER, LATER, OURS = "2015", "2023", "ours"
 SOURCES = {
@@ -54,7 +55,7 @@ def rates(
                 globally, locally = thresholds(game)
             reached = "hopeless" if k < globally else "hard" if k < locally else "easy"
             classes.append("trivial" if locally == 0 else reached)
-        sources = tuple(source(scored.family, k, m, graded=grades > 2) for k in range(1, m + 1))
+        sources = tuple(source(scored, k, m, graded=grades > 2) for k in range(1, m + 1))
         rows.append(Row(scored.name, tuple(classes), sources))
     return rows
 
@@ -69,14 +70,14 @@ def usual_measures(n_items: int, *, grades: int = 2) -> list[str]:
     return [name for name in names if grades == 2 or not measures.get(name).binary]
 
 
-def source(family: str, k: int, n_items: int, *, graded: bool = False) -> str:
-    """Who proved the rate."""
+def source(measure: Measure, k: int, n_items: int, *, graded: bool = False) -> str:
+    """Who proved the rate: of the measures without cut-off, and of precision; all cut-offs of others are ours."""
+    family = measure.family
+    if measure.cutoff is not None and family != "precision":
+        return OURS
     if graded:
         return PAPER if k == 1 and family in ("sum_loss", "dcg", "ndcg") and n_items >= 3 else OURS
-    if (
-        k == 1
-        and n_items >= 3
-        and family in ("sum_loss", "pairwise_loss", "dcg", "ndcg", "average_precision", "auc")
-    ):
-        return PAPER if family != "auc" or n_items > 3 else OURS
+    in_paper = ("sum_loss", "pairwise_loss", "dcg", "ndcg", "average_precision", "auc")
+    if k == 1 and family in in_paper and n_items >= (4 if family == "auc" else 3):
+        return PAPER
     return LATER if family in ("sum_loss", "pairwise_loss", "dcg", "precision") else OURS

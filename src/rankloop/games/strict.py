@@ -37,7 +37,7 @@ Point = tuple[int, ...]  # up to a factor; its sum is not 1
 
 
 def decide(D: Whole, e: Whole | None = None, *, interior: bool = True) -> Point | Mixture:
-    """P with D p > 0 and e p = 0, or a mixture that excludes it. `interior` asks for p > 0, otherwise p >= 0 will do."""
+    """P with D p > 0 and e p = 0, or a mixture that excludes it; p > 0 if `interior`, otherwise p >= 0."""
     if len(D) == 0 and e is None:
         return (1,) * int(D.shape[1])
     found = _by_highs(D, e, interior=interior)

@@ -37,8 +37,8 @@ def _meaning(verdict: Verdict) -> str:
         return "A hundred times as many users lose only ten times as much in all: a tenth as much each."
     if verdict.class_ == "hard":
         return (
-            "A hundred times as many users lose about twenty times as much in all, a fifth as much each, since some of "
-            "them must be shown orders that only serve to find something out. No algorithm does better in the worst case."
+            "A hundred times as many users lose about twenty times as much in all, a fifth as much each, since some "
+            "must be shown orders that only serve to find something out. No algorithm does better in the worst case."
         )
     if verdict.class_ == "hopeless":
         cost = ""
@@ -126,7 +126,8 @@ def learner(verdict: Verdict) -> str:
 
 def _of_cells(verdict: Verdict) -> str:
     n = len(verdict.pareto)
-    text = f"{verdict.n_actions} actions, {n} of them best somewhere, {len(verdict.neighbours)} pairs of neighbours."
+    pairs = len(verdict.neighbours)
+    text = f"Of {verdict.n_actions} actions {n} are best somewhere, with {pairs} pair{'' if pairs == 1 else 's'} of neighbours."
     if verdict.class_ in ("hard", "hopeless"):
         witness = verdict.witness
         pair = getattr(witness, "blind", None)
