@@ -127,7 +127,8 @@ def learner(verdict: Verdict) -> str:
 def _of_cells(verdict: Verdict) -> str:
     n = len(verdict.pareto)
     pairs = len(verdict.neighbours)
-    text = f"Of {verdict.n_actions} actions {n} are best somewhere, with {pairs} pair{'' if pairs == 1 else 's'} of neighbours."
+    counted = f"{pairs} pair{'' if pairs == 1 else 's'} of neighbours"
+    text = f"Of {verdict.n_actions} actions {n} are best somewhere, with {counted}."
     if verdict.class_ in ("hard", "hopeless"):
         witness = verdict.witness
         pair = getattr(witness, "blind", None)
