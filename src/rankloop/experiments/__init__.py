@@ -20,6 +20,8 @@ _KNOWN = {
     "top-2016-regret": "rankloop.experiments.top_2016_regret:TopRegret",
     "top-2016-impossible": "rankloop.experiments.top_2016_impossible:TopImpossible",
     "top-2016-beyond": "rankloop.experiments.top_2016_beyond:TopBeyond",
+    "beyond-precision": "rankloop.experiments.beyond_precision:BeyondPrecision",
+    "games-impossible": "rankloop.experiments.games_impossible:GamesImpossible",
 }
 
 
