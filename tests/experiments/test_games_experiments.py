@@ -11,7 +11,9 @@ from rankloop.experiments import games_impossible
 from rankloop.experiments.reproducing import reproduce
 
 
-@pytest.mark.parametrize(("name", "picture"), [("beyond-precision", "regret"), ("games-impossible", "impossible")])
+@pytest.mark.parametrize(
+    ("name", "picture"), [("beyond-precision", "regret"), ("games-impossible", "impossible")]
+)
 def test_every_claim_holds(tmp_path: Path, name: str, picture: str) -> None:
     verdict = reproduce(experiments.get(name), out=tmp_path, quick=True)
     broken = [f"{claim.text}: {claim.measured}" for claim in verdict.claims if not claim.holds]
