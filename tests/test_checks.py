@@ -35,10 +35,15 @@ def _pairs() -> Iterator[Any]:
             ranker, environment = make_ranker(), make_environment()
             combination = (
                 type(ranker),
+                type(environment),
                 getattr(ranker, "kernels", None),
                 getattr(environment, "kernels", None),
             )
-            fits = ranker.n_positions == (environment.n_positions if environment.n_features is None else None)
+            fits = ranker.feedback.kind in (environment.reveals, "nothing")
+            fits = fits and ranker.n_items in (environment.n_items, None)
+            fits = fits and ranker.n_positions == (
+                environment.n_positions if environment.n_features is None else None
+            )
             fits = fits and ranker.n_features in (environment.n_features, None)
             fits = fits and (ranker.max_grade is None or ranker.max_grade >= environment.max_grade)
             if fits and combination not in seen:
@@ -53,7 +58,7 @@ def test_both_loops_tell_the_same_story(make_ranker: Any, make_environment: Any)
 
 def test_introspection_finds_every_class() -> None:
     found = {name.rsplit("-", 1)[0] for name in (*RANKERS, *ENVIRONMENTS)}
-    assert {"RTop1F", "FTPL", "Uniform", "Fixed", "BestInHindsight", "FixedItems"} <= found
+    assert {"RTop1F", "FTPL", "Uniform", "Fixed", "BestInHindsight", "FixedItems", "PositionBased"} <= found
 
 
 class _Mean(NamedTuple):

@@ -25,6 +25,7 @@ _ROOMS = frozenset(
         "feedback",
         "games",
         "kernels",
+        "logs",
         "measures",
         "rankers",
         "simulation",

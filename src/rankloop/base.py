@@ -139,6 +139,10 @@ class Ranker(abc.ABC):
         """ValueError where arrays of the right shape hold what no state of this ranker could hold."""
         return
 
+    def counters(self) -> dict[str, int]:
+        """What it counts about itself, for the trace: how often something went another way than it should."""
+        return {}
+
     @classmethod
     @abc.abstractmethod
     def examples(cls) -> Iterator[Self]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
 import typer
 
 from rankloop import __version__
+from rankloop.experiments.games_commands import classify, rates
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -180,11 +181,18 @@ def simulate(
     environment: Annotated[
         str, typer.Option(help="Who comes, see [b]rankloop list environments[/b].")
     ] = "noisy-halves",
-    items: Annotated[int, typer.Option(help="Number of items.")] = 10,
+    items: Annotated[
+        int | None,
+        typer.Option(help="Number of items.", show_default="10, or those that the environment has"),
+    ] = None,
     rounds: Annotated[str, typer.Option(metavar="N", help="Rounds to play; 1e5 will do.")] = "1e5",
     measure: Annotated[
-        str, typer.Option(help="What a ranking is worth, such as dcg or precision@3.")
-    ] = "dcg",
+        str | None,
+        typer.Option(
+            help="What a ranking is worth, such as dcg or precision@3.",
+            show_default="dcg, or clicks where users click",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed tells the same story.")] = 1,
     settings: Annotated[
         list[str] | None,
@@ -201,6 +209,8 @@ def simulate(
       rankloop simulate --ranker RTop1F --set explore=random --set k=2 --seed 7 --json
 
       rankloop simulate --environment adversary-ndcg --items 3 --measure ndcg --set measure=dcg
+
+      rankloop simulate --ranker FTRLPBM --environment yandex-periodic-1 --rounds 1e6
     """
     from rankloop.experiments.simulating import read_settings, simulate_one, whole_number
 
@@ -222,97 +232,55 @@ def simulate(
         typer.echo(f"{key.replace('_', ' '):<{width}}  {_plain(value)}")
 
 
-@app.command()
+@app.command("fit-clicks")
 @in_words
-def classify(
-    measure: Annotated[
-        str | None, typer.Option(help="What a ranking is worth, such as dcg or ndcg@10.", show_default=False)
+def fit_clicks(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="Click logs: JSON lines, CSV or Parquet, plain or gzip."),
+    ],
+    query: Annotated[
+        str | None, typer.Option(help="Only this query.", show_default="all, with positions in common")
     ] = None,
-    items: Annotated[int, typer.Option(help="Number of items.")] = 10,
-    top: Annotated[int, typer.Option(help="How many items, from the top, reveal their relevance.")] = 1,
-    grades: Annotated[int, typer.Option(help="Number of grades: 2 for relevance 0 and 1.")] = 2,
-    game: Annotated[
-        Path | None,
-        typer.Option(help="A game of your own, CSV or npz, instead of a measure.", show_default=False),
+    top: Annotated[
+        int | None, typer.Option(help="Only so many items, those shown most often.", show_default="all")
     ] = None,
-    route: Annotated[
-        str, typer.Option(help="How to find out: auto, cells (all orders, few items) or structure.")
-    ] = "auto",
-    witness: Annotated[
-        Path | None, typer.Option(help="Write the proof, as JSON, to this file.", show_default=False)
+    positions: Annotated[
+        int | None, typer.Option(help="Only so many positions, from the top.", show_default="all")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON, for programs.")] = False,
+    smoothing: Annotated[
+        float, typer.Option(help="Impressions added to each item, to keep rare ones off 0 and 1.")
+    ] = 1.0,
+    out: Annotated[Path, typer.Option(help="Folder for parameters and picture.")] = Path("results/clicks"),
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, for programs.")] = False,
 ) -> None:
-    """Can it be learnt, how fast, and if not, why not? Before a single user is spent on it.
+    """Estimate a position-based click model from a log: what users like, and where they look.
 
-    A game in a CSV file is the rows of its losses, an empty line, and the rows of its signals.
+    Prints it, draws it, and writes a parameter file that [b]environments.PositionBased.read[/b] takes.
 
     [b]Examples[/b]
 
-      rankloop classify --measure dcg --items 10 --top 1
+      rankloop fit-clicks clicks.jsonl.gz --query 9982_0 --top 10
 
-      rankloop classify --measure ndcg@10 --items 50 --top 5 --json
-
-      rankloop classify --game pennies.csv --witness proof.json
+      rankloop fit-clicks impressions.parquet --top 10 --positions 5 --out results/mine
     """
-    from rankloop import games
-    from rankloop.experiments.telling_games import plain_verdict, tell_verdict
-    from rankloop.games.reading import read_game
-    from rankloop.games.saving import save
+    from rankloop.experiments import fit_clicks as fitting
 
-    if (measure is None) == (game is None):
-        raise ValueError("say either --measure NAME or --game FILE")
-    if game is not None:
-        asked = read_game(game)
-    else:
-        asked = games.ranking_game(measure=measure or "", n_items=items, k=top, grades=grades)
-    verdict = games.classify(asked, route=route)
-    if witness is not None:
-        try:
-            save(verdict, witness)
-        except OSError as problem:
-            raise ValueError(f"cannot write {witness}: {problem.strerror}") from None
+    missing = [str(file) for file in files if not file.is_file()]
+    if missing:
+        raise ValueError(f"there is no file {missing[0]}")
+    found = fitting.fit_clicks(files, query=query, top=top, positions=positions, smoothing=smoothing)
+    parameters, picture = fitting.write(found, out)
     if as_json:
-        typer.echo(json.dumps(plain_verdict(verdict), indent=2, ensure_ascii=False))
-    else:
-        tell_verdict(verdict, console=_console())
-
-
-@app.command()
-@in_words
-def rates(
-    items: Annotated[int, typer.Option(help="Number of items.")] = 4,
-    measure: Annotated[
-        list[str] | None, typer.Option(help="Only these measures; repeatable.", show_default="the usual ones")
-    ] = None,
-    grades: Annotated[int, typer.Option(help="Number of grades: 2 for relevance 0 and 1.")] = 2,
-    route: Annotated[str, typer.Option(help="structure, or cells for a few items.")] = "structure",
-    picture: Annotated[
-        Path | None, typer.Option(help="Also draw the table to this file (png or svg).", show_default=False)
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
-) -> None:
-    """How fast each measure can be learnt, for every number of items that reveal their relevance.
-
-    [b]Examples[/b]
-
-      rankloop rates --items 4
-
-      rankloop rates --items 8 --measure ndcg --measure dcg@3 --picture rates.png
-    """
-    from rankloop.experiments.telling_games import tell_rates
-    from rankloop.games.rates import rates as find
-
-    rows = find(n_items=items, names=measure, grades=grades, route=route)
-    if picture is not None:
-        from rankloop.experiments.rates_picture import save_rates
-
-        save_rates(rows, picture)
-    if as_json:
-        told = [{"measure": row.measure, "classes": row.classes, "sources": row.sources} for row in rows]
-        typer.echo(json.dumps({"items": items, "grades": grades, "rates": told}, indent=2))
+        typer.echo(json.dumps(fitting.plain(found), indent=2, ensure_ascii=False))
         return
-    tell_rates(rows, console=_console())
+    fitting.tell(found, _console())
+    typer.echo(f"Parameters: {parameters}")
+    typer.echo(f"Picture: {picture}")
+
+
+app.command()(in_words(classify))
+app.command()(in_words(rates))
 
 
 @app.command()

@@ -58,6 +58,7 @@ class CompiledRanker(Ranker):
 
     kernels: RankerKernels
     params: Any  # a NamedTuple of numbers and arrays that never change
+    fusable = True  # whether the kernels are compiled; a reference version in Python plays step by step
     keeps_context = False  # whether `learn` needs the request again; it then travels in the ticket
 
     def scratch(self, n: int) -> tuple[Any, ...]:

@@ -2,14 +2,26 @@
 
 from rankloop.environments import users
 from rankloop.environments.adversaries import adversary, forced_regret
+from rankloop.environments.click_matrix import ClickMatrix
+from rankloop.environments.corrupted import Corrupted
+from rankloop.environments.drifting import Drifting
 from rankloop.environments.fixed_items import FixedItems
 from rankloop.environments.indistinguishable import Indistinguishable
+from rankloop.environments.lower_bound import LowerBound
 from rankloop.environments.named import named, names
+from rankloop.environments.periodic import Periodic
+from rankloop.environments.position_based import PositionBased
 from rankloop.environments.query_stream import QueryStream
 
 __all__ = [
+    "ClickMatrix",
+    "Corrupted",
+    "Drifting",
     "FixedItems",
     "Indistinguishable",
+    "LowerBound",
+    "Periodic",
+    "PositionBased",
     "QueryStream",
     "adversary",
     "forced_regret",

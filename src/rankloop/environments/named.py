@@ -7,16 +7,30 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankloop.base import whole
 from rankloop.environments import users
 from rankloop.environments.adversaries import adversary
+from rankloop.environments.click_worlds import ClickWorlds
+from rankloop.environments.corrupted import Corrupted
+from rankloop.environments.drifting import Drifting
 from rankloop.environments.fixed_items import FixedItems
+from rankloop.environments.lower_bound import LowerBound
+from rankloop.environments.periodic import Periodic
+from rankloop.environments.position_based import PositionBased
 
 
-class _Named(NamedTuple):
+class _Relevance(NamedTuple):
     """What `rankloop list` says of an environment, and how to make its users of so many items."""
 
     description: str
     users: Callable[[int | None], users.Users]
+
+
+class _Clicks(NamedTuple):
+    """What `rankloop list` says of a click environment, and how to make it; its items are part of it."""
+
+    description: str
+    make: Callable[[], ClickWorlds]
 
 
 def _falling(n_items: int | None) -> users.Users:
@@ -28,39 +42,108 @@ def _switching(n_items: int | None) -> users.Users:
     return users.switching([chances, chances[::-1]], period=1000)
 
 
-_ENVIRONMENTS = {
-    "noisy-halves": _Named(
+_RELEVANCE = {
+    "noisy-halves": _Relevance(
         "half of the items is relevant, users differ a little (2015, section 10)",
         lambda n_items: users.noisy_halves(n_items=n_items or 10),
     ),
-    "bernoulli": _Named("independent items, relevant with probability 0.9 down to 0.1", _falling),
-    "switching": _Named("as bernoulli, but the order of the items turns over every 1,000 rounds", _switching),
-    "adversary-ndcg": _Named(
+    "bernoulli": _Relevance("independent items, relevant with probability 0.9 down to 0.1", _falling),
+    "switching": _Relevance(
+        "as bernoulli, but the order of the items turns over every 1,000 rounds", _switching
+    ),
+    "adversary-ndcg": _Relevance(
         "users that make NDCG unlearnable from the top item (3 to 6 items)",
         lambda n_items: adversary("ndcg", n_items=n_items),
     ),
-    "adversary-map": _Named(
+    "adversary-map": _Relevance(
         "users that make average precision unlearnable from the top item (3 to 6 items)",
         lambda n_items: adversary("average_precision", n_items=n_items),
     ),
-    "adversary-auc": _Named(
+    "adversary-auc": _Relevance(
         "users that make AUC unlearnable from the top item (4 to 6 items)",
         lambda n_items: adversary("auc", n_items=n_items),
     ),
 }
 
 
+def _gap(gap: float) -> PositionBased:
+    # 2022, Experiments: alpha = (.95, .95 - gap, ..., .95 - 9 gap), beta = (1, 1/2, ..., 1/5)
+    return PositionBased(attraction=0.95 - gap * np.arange(10), examination=1 / np.arange(1, 6))
+
+
+def _yandex() -> PositionBased:
+    # 2022, Appendix E: estimated from the ten most frequent results of the Yandex log
+    return PositionBased(
+        attraction=[0.894, 0.231, 0.139, 0.0745, 0.0585, 0.0424, 0.0237, 0.0234, 0.0231, 0.0178],
+        examination=[0.891, 0.227, 0.0778, 0.0412, 0.0378],
+    )
+
+
+_STILL: dict[str, tuple[str, Callable[[], PositionBased]]] = {
+    "gap-0.03": (
+        "position-based clicks, items 0.03 apart (2022, Experiments; 10 items, 5 shown)",
+        lambda: _gap(0.03),
+    ),
+    "gap-0.01": ("position-based clicks, items 0.01 apart (2022, Experiments)", lambda: _gap(0.01)),
+    "yandex": ("position-based clicks as in the Yandex log (2022, Appendix E)", _yandex),
+}
+
+_CHANGES: dict[str, tuple[str, Callable[[PositionBased], ClickWorlds]]] = {
+    "periodic-1": (
+        "the halves of the items change places every 100,000 rounds (2022)",
+        Periodic.exchanging,
+    ),
+    "periodic-2": ("items and positions turn round every 100,000 rounds (2022)", Periodic.reversing),
+    "corrupted": ("one user in ten has items and positions turned round", Corrupted),
+    "drifting": ("items and positions turn round little by little, there and back in 1,000,000", Drifting),
+}
+
+
+def _changing(still: str, change: str) -> _Clicks:
+    description, changed = _CHANGES[change]
+    return _Clicks(f"as {still}, but {description}", lambda: changed(_STILL[still][1]()))
+
+
+_CLICKS = {
+    **{name: _Clicks(*entry) for name, entry in _STILL.items()},
+    **{f"{still}-{change}": _changing(still, change) for still in _STILL for change in _CHANGES},
+    "lower-bound": _Clicks(
+        "one list is better by too little to be seen in 1,000,000 rounds (2022, Theorem 3)",
+        lambda: LowerBound(n_items=10, n_positions=5, horizon=1_000_000),
+    ),
+}
+
+
 def names() -> dict[str, str]:
     """Every name with its description."""
-    return {name: entry.description for name, entry in _ENVIRONMENTS.items()}
+    return {name: entry.description for name, entry in (_RELEVANCE | _CLICKS).items()}
 
 
-def named(name: str, *, n_items: int | None = None, measure: str = "dcg") -> FixedItems:
-    """The environment called `name`, with ten items unless told otherwise; an adversary, with as few as it needs.
+def named(name: str, *, n_items: int | None = None, measure: str | None = None) -> FixedItems | ClickWorlds:
+    """The environment called `name`.
+
+    Users who tell relevance come with ten items and "dcg" unless told otherwise, an adversary with as few items as it
+    needs. Worlds of clicks have the items and positions that they have and are measured in clicks: there `n_items` may
+    only repeat their number, and `measure` only say "clicks".
 
     >>> named("noisy-halves", n_items=4, measure="ndcg").n_items
     4
+    >>> named("yandex-periodic-1").n_positions
+    5
     """
-    if name not in _ENVIRONMENTS:
-        raise ValueError(f"environment must be one of {', '.join(_ENVIRONMENTS)}, got {name!r}")
-    return FixedItems(_ENVIRONMENTS[name].users(n_items), measure=measure)
+    if n_items is not None:
+        n_items = whole("n_items", n_items, at_least=1)
+    if name in _RELEVANCE:
+        return FixedItems(_RELEVANCE[name].users(n_items), measure=measure or "dcg")
+    if name not in _CLICKS:
+        raise ValueError(f"environment must be one of {', '.join(names())}, got {name!r}")
+    world = _CLICKS[name].make()
+    if n_items not in (None, world.n_items):
+        raise ValueError(
+            f"n_items must be {world.n_items} or left out: environment {name!r} has that many, got {n_items}"
+        )
+    if measure not in (None, "clicks"):
+        raise ValueError(
+            f"measure must be 'clicks' or left out: environment {name!r} is measured in clicks, got {measure!r}"
+        )
+    return world

@@ -7,6 +7,7 @@ the two be put together.
 from __future__ import annotations
 
 from rankloop import data, environments
+from rankloop.compiled import CompiledEnvironment
 
 _PEOPLE = {
     "jester": (
@@ -25,8 +26,10 @@ def environment_names() -> dict[str, str]:
     return environments.names() | {name: description for name, (description, _) in _PEOPLE.items()}
 
 
-def environment(name: str, *, n_items: int = 10, measure: str = "dcg") -> environments.FixedItems:
+def environment(name: str, *, n_items: int | None = None, measure: str | None = None) -> CompiledEnvironment:
     """The environment called `name`; of real people, those who rated all of the `n_items` most-rated items.
+
+    None of either leaves it to the environment; see `rankloop.environments.named`.
 
     >>> environment("bernoulli", n_items=3).n_items
     3
@@ -39,5 +42,5 @@ def environment(name: str, *, n_items: int = 10, measure: str = "dcg") -> enviro
         ratings = data.read_ratings(data.find(_PEOPLE[name][1]))
     except data.DataMissing as missing:
         raise ValueError(str(missing)) from None
-    relevance = ratings.most_rated(n_items).relevance()
-    return environments.FixedItems(environments.users.listed(relevance), measure=measure)
+    relevance = ratings.most_rated(10 if n_items is None else n_items).relevance()
+    return environments.FixedItems(environments.users.listed(relevance), measure=measure or "dcg")

@@ -5,6 +5,7 @@ from rankloop.rankers.calibrated_squared import CalibratedSquared
 from rankloop.rankers.feedexp3 import FeedExp3
 from rankloop.rankers.fixed import Fixed
 from rankloop.rankers.ftpl import FTPL
+from rankloop.rankers.ftrl_pbm import FTRLPBM
 from rankloop.rankers.listnet import ListNet
 from rankloop.rankers.precision_ftrl import PrecisionFTRL
 from rankloop.rankers.rtop1f import RTop1F
@@ -13,6 +14,7 @@ from rankloop.rankers.uniform import Uniform
 
 __all__ = [
     "FTPL",
+    "FTRLPBM",
     "BestInHindsight",
     "CalibratedSquared",
     "FeedExp3",

@@ -1,0 +1,181 @@
+"""FTRL-PBM: rank from position-based clicks, in stochastic and adversarial worlds (Chen, Zhao and Li 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.base import Array, Ranking, one_of, whole
+from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
+from rankloop.feedback import Clicks
+from rankloop.kernels import ftrl_pbm, matchings, tsallis
+from rankloop.kernels.assignment import best_list
+
+_ESTIMATORS = {
+    "loss": ftrl_pbm.LOSS,
+    "reduced-variance": ftrl_pbm.REDUCED_VARIANCE,
+    "mean": ftrl_pbm.MEAN,
+}
+_LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker, and 1 / x squared would overflow
+
+
+class FTRLPBM(CompiledRanker):
+    """Follow the regularised leader over lists, from a click or none at each position.
+
+    Each round draws a list whose chances of having item i at position j are x_ij, the minimiser of the losses
+    estimated so far plus a Tsallis entropy whose weight grows as sqrt(t). A position without a click counts as a loss
+    of 1 / x_ij for the item that stood there. Regret O(log T) where users come from one population, O(m sqrt(nT))
+    whatever they do, and it need not be told which, nor for how long.
+
+    Parameters
+    ----------
+    n_items : how many items there are, n.
+    n_positions : how many of them are shown, m; None shows all.
+    estimator : "loss" is the paper's; "reduced-variance" and "mean" weigh a loss against a baseline, one half or the
+        mean of that item at that position so far. All are unbiased.
+    solver : "newton" finds the minimiser; "frank-wolfe" is the paper's Algorithm 2, slow and inexact, for reference.
+    sampler : "lazy" takes matchings off x only until one is drawn; "birkhoff" is the paper's Algorithm 3, which takes
+        x apart completely. Both have the same marginals.
+    steps : how many steps "frank-wolfe" takes a round, K.
+
+    Notation
+    --------
+    n: n_items, m: n_positions, L_hat: state.L_hat, x_t: state.x (position by item), eta_t = 1 / (2 sqrt t), K: steps.
+
+    Departures
+    ----------
+    The minimiser is exact (erratum C5). Lists are drawn from fewer matchings of merged rows, with the same marginals.
+    t counts the rounds that came back.
+
+    References
+    ----------
+    C. Chen, C. Zhao and S. Li, Simultaneously learning stochastic and adversarial bandits under the position-based
+    model, AAAI 2022.
+
+    Examples
+    --------
+    >>> ranker = FTRLPBM(n_items=10, n_positions=5)
+    >>> rng = np.random.default_rng(1)
+    >>> shown = ranker.rank(rng=rng)
+    >>> shown.propensities.round(6)
+    array([0.1, 0.1, 0.1, 0.1, 0.1])
+    >>> ranker.learn(shown, [1, 0, 0, 1, 0])  # a click or none at each position
+    >>> bool(ranker.x[0, shown.items[0]] > ranker.x[1, shown.items[1]])
+    True
+    """
+
+    n_items: int
+    n_positions: int
+
+    def __init__(
+        self,
+        *,
+        n_items: int,
+        n_positions: int | None = None,
+        estimator: str = "loss",
+        solver: str = "newton",
+        sampler: str = "lazy",
+        steps: int = 1000,
+    ) -> None:
+        n = whole("n_items", n_items, at_least=1)
+        m = read_positions(n_positions, n) or n
+        one_of("estimator", estimator, tuple(_ESTIMATORS))
+        one_of("solver", solver, ("newton", "frank-wolfe"))
+        one_of("sampler", sampler, ("lazy", "birkhoff"))
+        self.n_items, self.n_positions = n, m
+        self.steps = whole("steps", steps, at_least=1)
+        self.feedback = Clicks()
+        self.kernels = RankerKernels(ftrl_pbm.rank, ftrl_pbm.learn)
+        if (solver, sampler) != ("newton", "lazy"):
+            self._take_reference(solver, sampler)
+        self.params = ftrl_pbm.FTRLPBMParams(_ESTIMATORS[estimator])
+        counted = (m, n) if estimator == "mean" else (0, 0)
+        self.state = ftrl_pbm.FTRLPBMState(
+            t=np.ones(1, np.int64),
+            L_hat=np.zeros((m, n)),
+            u=np.zeros(n),
+            v=np.full(m, np.sqrt(n)),
+            x=np.full((m, n), 1 / n),  # L_hat = 0, erratum C3
+            rows=np.full(n, m / n),
+            seen=np.zeros(counted),
+            lost=np.zeros(counted),
+            fallbacks=np.zeros(2, np.int64),
+        )
+
+    def _take_reference(self, solver: str, sampler: str) -> None:
+        from rankloop.rankers import ftrl_pbm_reference as reference
+
+        self.fusable = False
+        rank: Any = reference.rank if sampler == "birkhoff" else ftrl_pbm.rank
+        learn: Any = ftrl_pbm.learn if solver == "newton" else reference.learner(self.steps)
+        self.kernels = RankerKernels(rank, learn)
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        """The chance of item i at position j in the next list, as a positions x items matrix."""
+        chances: NDArray[np.float64] = self.state.x.copy()
+        return chances
+
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        return tsallis.room(self.n_items, self.n_positions), matchings.room(self.n_positions)
+
+    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+        return np.empty(n)
+
+    def check_ticket(self, ranking: Ranking) -> None:
+        chances = ranking.propensities
+        assert chances is not None
+        if not ((chances >= _LEAST_CHANCE) & (chances <= 1.0 + 1e-9)).all():
+            raise ValueError(f"ranking.propensities must be probabilities, got {chances}")
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        t, x, seen, lost = int(saved["t"][0]), *(np.asarray(saved[name]) for name in ("x", "seen", "lost"))
+        if t < 1:
+            raise ValueError(f"saved state 't' must be at least 1, got {t}")
+        if not (
+            (x > 0).all()
+            and np.allclose(x.sum(axis=1), 1, rtol=0, atol=1e-8)
+            and np.allclose(x.sum(axis=0), saved["rows"], rtol=0, atol=1e-8)
+            and saved["rows"].max() <= 1 + 1e-8
+        ):
+            raise ValueError(
+                "saved state 'x' must be chances: columns of one, rows of at most one that 'rows' tells"
+            )
+        D = np.asarray(saved["L_hat"]) + saved["u"] + np.asarray(saved["v"])[:, None]
+        if self.kernels.learn is ftrl_pbm.learn and not (D > 0).all():
+            raise ValueError("saved state 'u' and 'v' must be multipliers of 'L_hat', with sums above zero")
+        if not ((lost >= 0) & (lost <= seen)).all():
+            raise ValueError("saved state 'lost' must be of 'seen', neither less than zero nor more")
+
+    def counters(self) -> dict[str, int]:
+        slow, inexact = self.state.fallbacks.tolist()
+        return {"solver_fallbacks": slow, "solver_inexact": inexact}
+
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        """The likeliest list: items to positions so that the chances add up to most."""
+        self.read_context(context)
+        items = np.empty(self.n_positions, np.int64)
+        best_list(self.state.x, items)
+        return items
+
+    def regret_bound(self, rounds: int) -> float:
+        """Theorem 1 with its lower terms (erratum C8): 3m + 2m log T + 6m sqrt(nT).
+
+        >>> round(FTRLPBM(n_items=10, n_positions=5).regret_bound(1_000_000))
+        95022
+        """
+        T = whole("rounds", rounds, at_least=1)
+        m, n = self.n_positions, self.n_items
+        return float(3 * m + 2 * m * np.log(T) + 6 * m * np.sqrt(n * T))
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(n_items=6, n_positions=3)
+        yield cls(n_items=4, estimator="reduced-variance")
+        yield cls(n_items=5, n_positions=2, estimator="mean")
+        yield cls(n_items=3, n_positions=1)
+        yield cls(n_items=1)
+        yield cls(n_items=4, n_positions=2, solver="frank-wolfe", sampler="birkhoff", steps=20)
