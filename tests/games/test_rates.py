@@ -65,9 +65,17 @@ def test_by_cells_with_four_items(measure: str) -> None:
         assert classify_cells(ranking_game(measure=measure, n_items=4, k=k), cells=cells).class_ == class_, k
 
 
+@pytest.mark.parametrize("measure", ["precision@2", "dcg@2", "average_precision@1", "err@2"])
+def test_by_cells_with_five_items(measure: str) -> None:
+    cells = cells_of(measure, 5)
+    for k, class_ in enumerate(expected(measure, 5), 1):
+        assert classify_cells(ranking_game(measure=measure, n_items=5, k=k), cells=cells).class_ == class_, k
+
+
 @pytest.mark.parametrize(
     ("measure", "m", "classes"),
     [
+        ("pairwise_loss", 4, "Hhhe"),
         ("pairwise_loss", 2, "He"),
         ("pairwise_loss", 3, "Hhe"),
         ("ndcg", 2, "He"),

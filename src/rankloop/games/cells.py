@@ -16,11 +16,13 @@ import numpy as np
 
 from rankloop.games.exact import Whole
 from rankloop.games.game import Game
-from rankloop.games.strict import Mixture, Point, confirm_point, decide
+from rankloop.games.strict import Floats, Mixture, Point, confirm_point, decide
 from rankloop.games.verdict import Pair
 
 _WORTH_SHARING = 2_000  # pairs; fewer are done before other processes have started
 _HASH = (1 << 61) - 1
+_SHARPNESS = (8.0, 30.0)
+_STEEPEST = 200.0
 
 
 class Cells(NamedTuple):
@@ -118,7 +120,7 @@ def _apart_by_sums(own: Whole, pareto: list[int]) -> dict[Pair, Mixture]:
 
 
 class _Crossing:
-    """On the way from one cell to another, the wall between the two may be the only one that is met."""
+    """Cheap guesses at a point of the wall between two cells; what is not found this way may still be there."""
 
     def __init__(self, own: Whole, points: list[Point]) -> None:
         self.own = own
@@ -128,19 +130,38 @@ class _Crossing:
         self.V = self.F @ self.P.T
 
     def between(self, a: int, b: int) -> Point | None:
+        """A distribution in which a and b tie and beat all others, or None."""
         lead_a, lead_b = self.V[b, a] - self.V[a, a], self.V[a, b] - self.V[b, b]
-        if not (lead_a > 0 and lead_b > 0):
-            return None
-        t = lead_a / (lead_a + lead_b)
-        values = (1 - t) * self.V[:, a] + t * self.V[:, b]
+        if lead_a > 0 and lead_b > 0:
+            t = lead_a / (lead_a + lead_b)  # where the way from the one cell to the other crosses
+            found = self._confirmed((1 - t) * self.P[a] + t * self.P[b], a, b)
+            if found is not None:
+                return found
+        for sharpness in _SHARPNESS:
+            found = self._confirmed(self._tilted(a, b, sharpness), a, b)
+            if found is not None:
+                return found
+        return None
+
+    def _tilted(self, a: int, b: int, sharpness: float) -> Floats:
+        # Outcomes that are good for both, with a tilt towards one of them that makes the two tie.
+        mean, gap = (self.F[a] + self.F[b]) / 2, self.F[a] - self.F[b]
+        low, high = -_STEEPEST, _STEEPEST
+        p = np.empty(len(mean))
+        for _ in range(40):
+            exponent = (low + high) / 2 * gap - sharpness * mean
+            p = np.exp(exponent - exponent.max())
+            low, high = ((low + high) / 2, high) if p @ gap < 0 else (low, (low + high) / 2)
+        return np.asarray(np.maximum(p / p.sum(), 1e-9))
+
+    def _confirmed(self, p: Floats, a: int, b: int) -> Point | None:
+        values = self.F @ p
         others = np.arange(len(values)) != a
         others[b] = False
         if others.any() and (values[others] - values[a]).min() < 1e-6:
             return None
         D = self.own[others] - self.own[a]
-        return confirm_point(
-            (1 - t) * self.P[a] + t * self.P[b], D, self.F[others] - self.F[a], self.own[b] - self.own[a]
-        )
+        return confirm_point(p, D, self.F[others] - self.F[a], self.own[b] - self.own[a])
 
 
 def _decide_pairs(own: Whole, pairs: list[Pair], jobs: int | None) -> Iterator[tuple[Pair, Point | Mixture]]:
