@@ -105,10 +105,9 @@ class Indistinguishable(FixedItems):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        # Three items, the top one seen: whether the first two agree tells the worlds apart, and nobody sees both.
-        vectors = [(0, 1, 0), (1, 0, 0), (0, 1, 1), (1, 0, 1)]
-        worlds = SimpleNamespace(
-            outcomes=vectors, chances=((0.5, 0.0, 0.0, 0.5), (0.0, 0.5, 0.5, 0.0)), forced=0.01
-        )
-        yield cls(SimpleNamespace(measure="ndcg", worlds=worlds))
-        yield cls(SimpleNamespace(measure="average_precision", worlds=worlds), world=1)
+        # The top item seen: whether the first and the third agree tells the worlds apart, and nobody sees both.
+        for measure, others, world in (("ndcg", (), None), ("average_precision", (0, 0, 0), 1)):
+            vectors = [(*r, *others) for r in ((0, 1, 0), (1, 0, 0), (0, 1, 1), (1, 0, 1))]
+            chances = ((0.5, 0.0, 0.0, 0.5), (0.0, 0.5, 0.5, 0.0))
+            worlds = SimpleNamespace(outcomes=vectors, chances=chances, forced=0.01)
+            yield cls(SimpleNamespace(measure=measure, worlds=worlds), world=world)
