@@ -67,3 +67,13 @@ def test_a_stretch(n: int) -> None:
             found = _stretch(x, 1, start, stop)
             assert found == in_lanes(x[1, start:stop])
             np.testing.assert_allclose(found, x[1, start:stop].sum())
+
+
+def test_a_slice_of_a_matrix_is_refused() -> None:
+    whole = np.ones((3, 20))
+    with pytest.raises(numba.TypingError):
+        _stretch(whole[:, ::2], 0, 0, 5)
+    n = 10
+    room = np.ones(n)
+    with pytest.raises(numba.TypingError):
+        _column(whole[:, ::2], 0, room, 1.0, 1.0, room, np.empty((3, n)), np.zeros(n))
