@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import rankloop
-from benchmarks import clicks, growth, letor, memory, pbm, speed, startup, topk
+from benchmarks import clicks, games, growth, letor, memory, pbm, speed, startup, topk
 from benchmarks.timing import FULL, QUICK
 
 BENCHMARKS: dict[str, Any] = {
@@ -33,6 +33,7 @@ BENCHMARKS: dict[str, Any] = {
     "letor": letor,
     "clicks": clicks,
     "pbm": pbm,
+    "games": games,
 }
 _STEPS = {
     "speed": len(speed.SIZES) * len(speed.RANKERS),
@@ -43,6 +44,7 @@ _STEPS = {
     "letor": 24,
     "clicks": 4,
     "pbm": len(pbm.SIZES) + len(pbm.MORE_SIZES),
+    "games": len(games.MEASURES) * (len(games.CELLS) + len(games.STRUCTURE)),
 }
 
 

@@ -8,7 +8,9 @@ from PIL import Image
 
 from rankloop import experiments, feedback, logs
 from rankloop.experiments import drawing, fit_clicks
+from rankloop.experiments.rates_picture import save_rates
 from rankloop.experiments.reproducing import reproduce
+from rankloop.games.rates import rates
 
 HERE = Path(__file__).parent
 # picture here: (experiment, figure of it). The quick settings draw these figures from the same runs as the full ones.
@@ -39,3 +41,5 @@ with tempfile.TemporaryDirectory() as out:
         keep(Path(out) / experiment / f"{figure}.png", name)
     drawing.save(fit_clicks.draw(logs.fit_pbm(clicks_of_users())), Path(out) / "fit-clicks.png", ending="png")
     keep(Path(out) / "fit-clicks.png", "fit-clicks.png")
+    save_rates(rates(n_items=4), Path(out) / "rates.png")
+    keep(Path(out) / "rates.png", "rates-4.png")

@@ -23,6 +23,7 @@ _ROOMS = frozenset(
         "environments",
         "experiments",
         "feedback",
+        "games",
         "kernels",
         "logs",
         "measures",

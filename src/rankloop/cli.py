@@ -14,6 +14,7 @@ import typer
 
 from rankloop import __version__
 from rankloop.serving.commands import register
+from rankloop.experiments.games_commands import classify, rates
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -277,6 +278,10 @@ def fit_clicks(
     fitting.tell(found, _console())
     typer.echo(f"Parameters: {parameters}")
     typer.echo(f"Picture: {picture}")
+
+
+app.command()(in_words(classify))
+app.command()(in_words(rates))
 
 
 @app.command()

@@ -6,6 +6,7 @@ from rankloop.environments.click_matrix import ClickMatrix
 from rankloop.environments.corrupted import Corrupted
 from rankloop.environments.drifting import Drifting
 from rankloop.environments.fixed_items import FixedItems
+from rankloop.environments.indistinguishable import Indistinguishable
 from rankloop.environments.lower_bound import LowerBound
 from rankloop.environments.named import named, names
 from rankloop.environments.periodic import Periodic
@@ -17,6 +18,7 @@ __all__ = [
     "Corrupted",
     "Drifting",
     "FixedItems",
+    "Indistinguishable",
     "LowerBound",
     "Periodic",
     "PositionBased",

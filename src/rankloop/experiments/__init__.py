@@ -25,6 +25,8 @@ _KNOWN = {
     "pbm-2022-estimators": "rankloop.experiments.pbm_2022_estimators:PBMEstimators",
     "pbm-2022-solver": "rankloop.experiments.pbm_2022_solver:PBMSolver",
     "pbm-2022-leader": "rankloop.experiments.pbm_2022_leader:PBMLeader",
+    "beyond-precision": "rankloop.experiments.beyond_precision:BeyondPrecision",
+    "games-impossible": "rankloop.experiments.games_impossible:GamesImpossible",
 }
 
 

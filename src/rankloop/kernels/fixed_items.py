@@ -91,7 +91,8 @@ def _draw_listed(users: Any, t: int, key: Any, relevance: Any) -> None:
 
 
 @inlined
-def _note_separable(params: Any, state: Any) -> None:
+def note_separable(params: Any, state: Any) -> None:
+    """Take down what the user who is here thinks, and add it to the sums."""
     offset = gain(params.kind, state.relevance, params.discount, state.gain)
     state.offset[0] = offset
     state.total_offset[0] += offset
@@ -101,7 +102,8 @@ def _note_separable(params: Any, state: Any) -> None:
 
 
 @inlined
-def _note_tabled(params: Any, state: Any) -> None:
+def note_tabled(params: Any, state: Any) -> None:
+    """Add what every ranking is worth to the user who is here."""
     state.t[0] += 1
     if len(state.totals) == 0:
         return
@@ -116,28 +118,28 @@ def _note_tabled(params: Any, state: Any) -> None:
 def arrive_independent_separable(params: Any, state: Any, key: Any) -> None:
     """A user with independent grades, for a separable measure."""
     _draw_independent(params.users, state.t[0], key, state.relevance)
-    _note_separable(params, state)
+    note_separable(params, state)
 
 
 @hot
 def arrive_independent_tabled(params: Any, state: Any, key: Any) -> None:
     """A user with independent grades, for any measure."""
     _draw_independent(params.users, state.t[0], key, state.relevance)
-    _note_tabled(params, state)
+    note_tabled(params, state)
 
 
 @hot
 def arrive_listed_separable(params: Any, state: Any, key: Any) -> None:
     """A listed user, for a separable measure."""
     _draw_listed(params.users, state.t[0], key, state.relevance)
-    _note_separable(params, state)
+    note_separable(params, state)
 
 
 @hot
 def arrive_listed_tabled(params: Any, state: Any, key: Any) -> None:
     """A listed user, for any measure."""
     _draw_listed(params.users, state.t[0], key, state.relevance)
-    _note_tabled(params, state)
+    note_tabled(params, state)
 
 
 @hot

@@ -1,0 +1,200 @@
+"""Hopeless verdicts, played: two worlds that look alike, and every ranker that accepts the feedback."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, cast
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+
+from rankloop import games, rankers
+from rankloop.base import Ranker
+from rankloop.environments import Indistinguishable
+from rankloop.experiments import drawing
+from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.feedback import Nothing, TopK
+from rankloop.simulation import play
+
+
+class Case(NamedTuple):
+    """A measure, how many items, how many are seen, and how many would be enough."""
+
+    measure: str
+    n_items: int
+    k: int
+    enough: int
+
+
+CASES = {
+    "NDCG": Case("ndcg", 3, 1, 2),
+    "MAP": Case("average_precision", 3, 1, 2),
+    "AUC": Case("auc", 4, 1, 3),
+    "ERR": Case("err", 3, 1, 2),
+    "NDCG, top 2": Case("ndcg", 4, 2, 3),
+}
+ENOUGH = "FeedExp3, enough labels"
+_ROUNDS = (1_000, 10_000, 100_000, 1_000_000)
+_AIMS = ("dcg", "precision@2")  # what a ranker that refuses the measure itself may aim for
+
+
+class GamesImpossible(Experiment):
+    """What a hopeless verdict means: nobody's regret per round falls below what the two worlds force."""
+
+    name: ClassVar[str] = "games-impossible"
+    title: ClassVar[str] = "Hopeless games, played by every ranker that accepts the feedback"
+    paper: ClassVar[str] = (
+        "Chaudhuri and Tewari 2015, Lemma 11 and Theorem 12; ERR and top-2 feedback are ours"
+    )
+    caption: ClassVar[str] = (
+        "For each measure the analyser finds two worlds that no feedback tells apart, and the regret per round that "
+        "every learner must suffer on average over the two. All rankers of the package that learn from the top, or "
+        "from nothing, meet both worlds. One more sees as many labels as the verdict asks for, in the same worlds."
+    )
+    departures: ClassVar[tuple[str, ...]] = (
+        (
+            "The paper shows that a difference of losses is not in a span; the worlds and what they cost come from a "
+            "linear programme, and are checked exactly."
+        ),
+    )
+
+    def jobs(self, *, quick: bool) -> list[Job]:
+        return [
+            Job(
+                name=f"{learner}, {case}, world {world}, T={T}, seed {seed}",
+                seed=seed,
+                settings={"case": case, "learner": learner, "world": world, "rounds": T},
+                cost=float(T),
+            )
+            for case in CASES
+            for learner in (*learners(case), ENOUGH)
+            for world in (0, 1)
+            for T in (_ROUNDS[:3] if quick else _ROUNDS)
+            for seed in range(1, 4 if quick else 7)
+        ]
+
+    def run(self, job: Job) -> pl.DataFrame:
+        case, world = cast(str, job.settings["case"]), cast(int, job.settings["world"])
+        T = cast(int, job.settings["rounds"])
+        people = Indistinguishable(verdict(case), world=world)
+        ranker = make(cast(str, job.settings["learner"]), case, T)
+        trace = play(ranker, people, rounds=T, seed=job.seed, points=1, progress=False)
+        return pl.DataFrame([dict(job.settings) | {"regret": trace.total_regret / T}])
+
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
+        T = cast(int, results["rounds"].max())
+        found = []
+        for case in CASES:
+            forced = float(cast(games.Worlds, verdict(case).worlds).forced)
+            levels = {learner: self._level(results, case, learner, T) for learner in learners(case)}
+            least = min(levels, key=lambda learner: levels[learner][0])
+            earlier = self._level(results, case, ENOUGH, _ROUNDS[1])[0]
+            enough = self._level(results, case, ENOUGH, T)[0]
+            found += [
+                Claim(
+                    text=f"{case}: all {len(levels)} rankers that accept the feedback lose at least the forced "
+                    f"{forced:.4f} a round, on average over the two worlds",
+                    holds=bool(all(mean >= forced - 3 * error - 1e-3 for mean, error in levels.values())),
+                    measured=f"least: {least}, {levels[least][0]:.4f} ± {levels[least][1]:.4f}",
+                    source="2015, Theorem 12" if case in ("NDCG", "MAP", "AUC") else "Ours",
+                ),
+                Claim(
+                    text=f"{case}: who sees {CASES[case].enough} labels instead of {CASES[case].k} loses ever less"
+                    + ("" if quick else ", and in the end less than that"),
+                    holds=enough < 0.95 * earlier and (quick or enough < forced),
+                    measured=f"{earlier:.4f} a round after {_ROUNDS[1]:,}, {enough:.4f} after {T:,}",
+                    source="The verdict at that k: hard or easy",
+                ),
+            ]
+        return found
+
+    def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
+        figure, panels = drawing.canvas(
+            title="Hopeless means hopeless",
+            subtitle="regret per round at T, averaged over the two worlds and all runs",
+            caption="Dotted: what the two worlds force on everybody, for ever. Rankers that hear of the top item (of "
+            "the top two in the last panel) stay at or above it, up to chance. Green: FeedExp3 with as many labels as "
+            "the analyser asks for, in the same worlds.",
+            width=9.4,
+            height=3.4 * len(CASES) + 0.8,
+            rows=len(CASES),
+        )
+        T = sorted(results["rounds"].unique().to_list())
+        for axes, case in zip(panels, CASES, strict=True):
+            for learner, colour in zip(learners(case), _COLOURS, strict=False):
+                levels = [self._level(results, case, learner, t)[0] for t in T]
+                drawing.curve(axes, T, levels, label=learner, colour=colour, points=True)
+            levels = [self._level(results, case, ENOUGH, t)[0] for t in T]
+            label = f"FeedExp3, {CASES[case].enough} labels"
+            drawing.curve(axes, T, levels, label=label, colour=drawing.GREEN, points=True)
+            drawing.log_axis(axes, y=False)
+            axes.set_ylim(0, None)
+            forced = float(cast(games.Worlds, verdict(case).worlds).forced)
+            drawing.guide(axes, forced, f"forced: {forced:.4f}")
+            of = CASES[case]
+            drawing.name_axes(axes, x="rounds T", y=f"{case}, {of.n_items} items: regret per round")
+        return {"impossible": drawing.finish(figure)}
+
+    def summary(self, results: pl.DataFrame) -> pl.DataFrame:
+        return (
+            results.group_by("case", "learner", "rounds", maintain_order=True)
+            .agg(pl.col("regret").mean().round(4).alias("regret per round"))
+            .pivot(on="rounds", index=["case", "learner"], values="regret per round")
+        )
+
+    def _level(self, results: pl.DataFrame, case: str, learner: str, T: int) -> tuple[float, float]:
+        chosen = (pl.col("case") == case) & (pl.col("learner") == learner) & (pl.col("rounds") == T)
+        by_seed = results.filter(chosen).group_by("seed").agg(pl.col("regret").mean())["regret"].to_numpy()
+        return float(by_seed.mean()), float(by_seed.std(ddof=1) / np.sqrt(len(by_seed)))
+
+
+_COLOURS = (drawing.ORANGE, drawing.BLUE, drawing.PURPLE, drawing.GOLD, drawing.MUTED, drawing.SKY)
+
+
+@cache
+def verdict(case: str) -> games.Verdict:
+    """What the analyser says, with the dearest worlds that it finds."""
+    of = CASES[case]
+    return games.classify(games.ranking_game(measure=of.measure, n_items=of.n_items, k=of.k), route="cells")
+
+
+@cache
+def learners(case: str) -> tuple[str, ...]:
+    """Every ranker of the package that learns from the relevance of the top k, or from nothing."""
+    found = []
+    for name in rankers.__all__:
+        ranker = _try(name, case, 1_000)
+        if ranker is not None and isinstance(ranker.feedback, TopK | Nothing) and ranker.n_positions:
+            found.append(name)
+    return tuple(found)
+
+
+def make(learner: str, case: str, T: int) -> Ranker:
+    """The learner of that name."""
+    of = CASES[case]
+    if learner == ENOUGH:
+        return rankers.FeedExp3(n_items=of.n_items, measure=of.measure, k=of.enough, pooled=True)
+    ranker = _try(learner, case, T)
+    assert ranker is not None
+    return ranker
+
+
+def _try(name: str, case: str, T: int) -> Ranker | None:
+    of = CASES[case]
+    kind = getattr(rankers, name)
+    accepted = inspect.signature(kind).parameters
+    if "n_items" not in accepted and "order" not in accepted:
+        return None
+    offered: dict[str, Any] = {"n_items": of.n_items, "horizon": T, "k": of.k, "pooled": True}
+    if "order" in accepted:
+        offered["order"] = list(cast(games.Worlds, verdict(case).worlds).best[0])  # type: ignore[arg-type]
+    for aim in _AIMS if "measure" in accepted else ("",):
+        arguments = {key: value for key, value in (offered | {"measure": aim}).items() if key in accepted}
+        try:
+            made: Ranker = kind(**arguments)
+        except (ValueError, TypeError):
+            continue
+        return made
+    return None

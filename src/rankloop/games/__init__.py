@@ -1,0 +1,78 @@
+"""What can be learnt at all: finite partial-monitoring games, their classes, and proofs that can be checked.
+
+>>> game = ranking_game(measure="dcg", n_items=3, k=1)
+>>> classify(game).class_
+'hard'
+>>> verify(game, classify(game, route="cells"))
+True
+"""
+
+from __future__ import annotations
+
+from rankloop.base import one_of
+from rankloop.games import zoo
+from rankloop.games.classifying import classify_cells
+from rankloop.games.game import Game
+from rankloop.games.ranking import RankingGame, ranking_game
+from rankloop.games.structure import classify_structure
+from rankloop.games.swaps import SwapWitness, Undecided
+from rankloop.games.verdict import RATES, CellWitness, Verdict, Worlds
+from rankloop.games.verifying import Refused, verify_cells
+from rankloop.games.verifying_swaps import verify_swaps
+
+__all__ = [
+    "RATES",
+    "CellWitness",
+    "Game",
+    "RankingGame",
+    "Refused",
+    "SwapWitness",
+    "Undecided",
+    "Verdict",
+    "Worlds",
+    "classify",
+    "ranking_game",
+    "verify",
+    "zoo",
+]
+
+
+def classify(game: Game, *, route: str = "auto", jobs: int | None = None) -> Verdict:
+    """How hard `game` is: trivial, easy (T^(1/2)), hard (T^(2/3)) or hopeless (T), with a witness.
+
+    Parameters
+    ----------
+    game : matrices of your own, one of the zoo, or `ranking_game(...)`.
+    route : "cells" goes through all actions and outcomes; "structure" knows ranking measures and takes any number of
+        items; "auto" takes the second where it can.
+    jobs : processes to share the work of many pairs of actions; by default one for each core where it pays.
+
+    Examples
+    --------
+    >>> classify(Game([[0, 1], [1, 0]], [["?", "?"], ["?", "?"]]))
+    <verdict: hopeless, regret of order T>
+    """
+    one_of("route", route, ("auto", "cells", "structure"))
+    if isinstance(game, RankingGame) and (route == "structure" or (route == "auto" and game.is_known)):
+        return classify_structure(game)
+    if route == "structure":
+        raise ValueError("route 'structure' needs a ranking game")
+    return classify_cells(game, jobs=jobs)
+
+
+def verify(game: Game, verdict: Verdict) -> bool:
+    """True if the witness of `verdict` proves its class for `game`; otherwise `Refused`, which says what is wrong."""
+    if verdict.route == "structure":
+        if not isinstance(game, RankingGame) or game.scored is None:
+            raise Refused("a verdict from the structure of a ranking measure is about another kind of game")
+        if (verdict.measure, verdict.n_items, verdict.k, verdict.max_grade) != (
+            game.measure,
+            game.n_items,
+            game.k,
+            game.max_grade,
+        ):
+            raise Refused(f"the verdict is about {verdict.measure}, {verdict.n_items} items, top {verdict.k}")
+        verify_swaps(game, verdict)
+    else:
+        verify_cells(game, verdict)
+    return True

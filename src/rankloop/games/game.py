@@ -1,0 +1,133 @@
+"""A finite partial-monitoring game as data: what each action costs in each outcome, and what it lets one see."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.games.exact import Whole, fraction, whole_numbers
+
+
+class Game:
+    """A game of a learner, who picks an action, against a world, which picks an outcome; neither sees the other's pick.
+
+    The learner suffers `loss[action, outcome]`, without being told, and sees `signal[action, outcome]`.
+
+    Parameters
+    ----------
+    loss : actions x outcomes. Whole numbers, fractions, text such as "1/3" or floats; a float counts as the simplest
+        fraction that rounds to it. Negate gains.
+    signal : actions x outcomes, any symbols: only whether two are the same within a row matters.
+
+    Examples
+    --------
+    >>> game = Game([[0, 1], [1, 0]], [["good", "bad"], ["?", "?"]])
+    >>> game.n_actions, game.n_outcomes, game.signals.tolist()
+    (2, 2, [[0, 1], [0, 0]])
+    """
+
+    def __init__(self, loss: Any, signal: Any) -> None:
+        rows = _table("loss", loss)
+        seen = _table("signal", signal)
+        if (len(rows), len(rows[0])) != (len(seen), len(seen[0])):
+            raise ValueError(
+                f"loss and signal must have the same shape, got {len(rows)} x {len(rows[0])} "
+                f"and {len(seen)} x {len(seen[0])}"
+            )
+        exact: list[list[Fraction]] = []
+        for a, row in enumerate(rows):
+            exact.append([])
+            for x, value in enumerate(row):
+                try:
+                    exact[-1].append(fraction(value))
+                except ValueError as problem:
+                    raise ValueError(f"loss[{a}, {x}]: {problem}") from None
+        self._given = matrices(exact, seen)
+
+    @cached_property
+    def _matrices(self) -> tuple[Whole, Fraction, NDArray[np.int64]]:
+        return self._given
+
+    @property
+    def whole(self) -> Whole:
+        """The losses as whole numbers; times `unit`, they are the losses."""
+        return self._matrices[0]
+
+    @property
+    def unit(self) -> Fraction:
+        """What the losses are counted in."""
+        return self._matrices[1]
+
+    @property
+    def signals(self) -> NDArray[np.int64]:
+        """What is seen: symbols, numbered within each row in order of appearance."""
+        return self._matrices[2]
+
+    @property
+    def n_actions(self) -> int:
+        """How many rows."""
+        return int(self.signals.shape[0])
+
+    @property
+    def n_outcomes(self) -> int:
+        """How many columns."""
+        return int(self.signals.shape[1])
+
+    @cached_property
+    def loss(self) -> NDArray[np.float64]:
+        """The losses, rounded, for reading."""
+        return np.array([[float(self.unit * int(value)) for value in row] for row in self.whole])
+
+    def difference(self, i: int, j: int) -> Whole:
+        """loss[i] - loss[j], in units."""
+        return np.asarray(self.whole[i] - self.whole[j])
+
+    def signal_rows(self, actions: Any) -> tuple[NDArray[np.int64], list[tuple[int, int]]]:
+        """The signal matrices of some actions (2015, Definition 2), one above the other; (action, symbol) of each row.
+
+        Of actions that let one see the same, only the first counts.
+        """
+        rows, owners = [], []
+        known = set()
+        for a in actions:
+            if self.signals[a].tobytes() in known:
+                continue
+            known.add(self.signals[a].tobytes())
+            for symbol in range(int(self.signals[a].max()) + 1):
+                rows.append(self.signals[a] == symbol)
+                owners.append((int(a), symbol))
+        return np.array(rows, dtype=np.int64), owners
+
+    def __repr__(self) -> str:
+        return f"<game of {self.n_actions} actions and {self.n_outcomes} outcomes>"
+
+
+def matrices(exact: list[list[Fraction]], seen: list[list[Any]]) -> tuple[Whole, Fraction, NDArray[np.int64]]:
+    """Losses in units, the unit, and symbols as numbers."""
+    losses, unit = whole_numbers(exact)
+    signals = np.empty(losses.shape, dtype=np.int64)
+    for a, row in enumerate(seen):
+        codes: dict[Any, int] = {}
+        for x, symbol in enumerate(row):
+            try:
+                signals[a, x] = codes.setdefault(symbol, len(codes))
+            except TypeError:
+                raise ValueError(f"signal[{a}, {x}] must be a number or a word, got {symbol!r}") from None
+    return losses, unit, signals
+
+
+def _table(name: str, values: Any) -> list[list[Any]]:
+    try:
+        rows = [list(row) if not isinstance(row, str) else [row] for row in values]
+    except TypeError:
+        raise ValueError(f"{name} must be rows of entries, one row for each action, got {values!r}") from None
+    if not rows or not rows[0]:
+        raise ValueError(f"{name} must have at least one action and one outcome")
+    for a, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise ValueError(f"{name} row {a} has {len(row)} entries, row 0 has {len(rows[0])}")
+    return [[value.item() if isinstance(value, np.generic) else value for value in row] for row in rows]

@@ -1,0 +1,102 @@
+"""What the analyser answers, and the witness that anybody can check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from rankloop.games.strict import Mixture, Point
+
+if TYPE_CHECKING:
+    from rankloop.games.swaps import SwapWitness
+
+Pair = tuple[int, int]
+
+RATES = {"trivial": "0", "easy": "T^(1/2)", "hard": "T^(2/3)", "hopeless": "T"}
+"""How the smallest possible worst-case regret grows with the number of rounds T, up to logarithms."""
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """Two distributions of outcomes that nothing the learner can do tells apart, and what that costs.
+
+    outcomes: the outcomes that happen: their numbers, or relevance vectors.
+    chances: how likely each is, in the one world and in the other.
+    best: an action, by number or as an order, that does better in the one world, and one that does in the other; the
+        best of all where the witness is about cells.
+    forced: what every learner loses a round at least, on average over the two worlds.
+    """
+
+    outcomes: tuple[int, ...] | tuple[tuple[int, ...], ...]
+    chances: tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
+    best: tuple[int | tuple[int, ...], int | tuple[int, ...]]
+    forced: Fraction
+
+
+@dataclass(frozen=True)
+class CellWitness:
+    """A proof about the cells of a game. Distributions are given up to a factor, as whole numbers.
+
+    same: for each action the first one with the same losses.
+    points: for each Pareto-optimal action a distribution in which it alone is best.
+    mixtures: for each other action weights on actions that together are never worse, and always better if it is
+        dominated.
+    touching: for each degenerate action a distribution in which it is among the best.
+    walls: for each pair of neighbours a distribution in which the two tie and beat all others.
+    apart: for each other pair of Pareto-optimal actions weights that show that whenever the two tie for the best, a
+        third action ties with them.
+    estimates: for each pair of neighbours coefficients of (action, symbol) that add up to the difference of losses.
+    blind: a pair of neighbours whose difference cannot be estimated, and a direction in the space of distributions
+        that changes the difference and nothing that can be seen: by the neighbours (hard), or by anybody (hopeless).
+    worlds: two worlds made from that direction, where the game is hopeless.
+    """
+
+    same: tuple[int, ...]
+    points: dict[int, Point]
+    mixtures: dict[int, Mixture]
+    touching: dict[int, Point]
+    walls: dict[Pair, Point]
+    apart: dict[Pair, Mixture]
+    estimates: dict[Pair, dict[Pair, Fraction]] = field(default_factory=dict)
+    blind: tuple[Pair, tuple[int, ...]] | None = None
+    worlds: Worlds | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What can be learnt: the class of a game, how regret grows, and why.
+
+    class_: "trivial", "easy", "hard" or "hopeless".
+    route: "cells", from the losses and signals alone, or "structure", from what is known of ranking measures.
+    measure, n_items, k, n_grades: of a ranking game.
+    easier_k: for each better class, the smallest k that reaches it (structure only).
+    """
+
+    class_: str
+    route: str
+    witness: CellWitness | SwapWitness
+    n_actions: int
+    n_outcomes: int
+    pareto: tuple[int, ...] = ()
+    degenerate: tuple[int, ...] = ()
+    dominated: tuple[int, ...] = ()
+    neighbours: tuple[Pair, ...] = ()
+    measure: str | None = None
+    n_items: int | None = None
+    k: int | None = None
+    max_grade: int = 1
+    easier_k: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def rate(self) -> str:
+        """How regret grows with the number of rounds, at best."""
+        return RATES[self.class_]
+
+    @property
+    def worlds(self) -> Worlds | None:
+        """The two worlds of a hopeless game."""
+        return self.witness.worlds
+
+    def __repr__(self) -> str:
+        return f"<verdict: {self.class_}, regret of order {self.rate}>"
