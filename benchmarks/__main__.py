@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import rankloop
-from benchmarks import growth, letor, memory, speed, startup, topk
+from benchmarks import clicks, growth, letor, memory, speed, startup, topk
 from benchmarks.timing import FULL, QUICK
 
 BENCHMARKS: dict[str, Any] = {
@@ -31,6 +31,7 @@ BENCHMARKS: dict[str, Any] = {
     "topk": topk,
     "memory": memory,
     "letor": letor,
+    "clicks": clicks,
 }
 _STEPS = {
     "speed": len(speed.SIZES) * len(speed.RANKERS),
@@ -39,6 +40,7 @@ _STEPS = {
     "topk": len(topk.SETS) * len(topk.LEARNERS),
     "memory": len(topk.LEARNERS),
     "letor": 24,
+    "clicks": 4,
 }
 
 

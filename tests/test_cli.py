@@ -226,7 +226,7 @@ def test_version() -> None:
     assert runner.invoke(cli.app, ["--version"]).stdout == f"rankloop {__version__}\n"
 
 
-@pytest.mark.parametrize("command", [[], ["reproduce"], ["list"], ["simulate"], ["demo"]])
+@pytest.mark.parametrize("command", [[], ["reproduce"], ["list"], ["simulate"], ["fit-clicks"], ["demo"]])
 def test_help(command: list[str]) -> None:
     result = runner.invoke(cli.app, [*command, "--help"])
     assert result.exit_code == 0

@@ -150,7 +150,9 @@ def test_the_uniform_ticket_needs_its_propensities() -> None:
 
 def test_kernels_are_what_the_classes_say() -> None:
     for make in RANKERS.values():
-        names = [kernel.py_func.__name__ for kernel in make().kernels]
+        ranker = make()
+        assert all(hasattr(kernel, "py_func") for kernel in ranker.kernels) == ranker.fusable
+        names = [getattr(kernel, "py_func", kernel).__name__ for kernel in ranker.kernels]
         assert names[0].startswith("rank")
         assert names[1].startswith("learn")
     for make in ENVIRONMENTS.values():

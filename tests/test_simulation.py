@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rankloop import measures, rankers, simulation
+from rankloop import measures, rankers
 from rankloop.base import Array, Ranker, Ranking
 from rankloop.environments import FixedItems, users
 from rankloop.feedback import Clicks, TopK
@@ -164,7 +164,7 @@ def test_the_size_of_the_chunks_does_not_matter(
     seconds: float, fused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = run(2_000, points=77)
-    monkeypatch.setattr(simulation, "_CHUNK_SECONDS", seconds)
+    monkeypatch.setattr("rankloop.simulation.run.CHUNK_SECONDS", seconds)
     assert_same_story(run(2_000, points=77, fused=fused), before)
 
 

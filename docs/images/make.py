@@ -3,19 +3,39 @@
 import tempfile
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
-from rankloop import experiments
+from rankloop import experiments, feedback, logs
+from rankloop.experiments import drawing, fit_clicks
 from rankloop.experiments.reproducing import reproduce
 
 HERE = Path(__file__).parent
 # picture here: (experiment, figure of it). The quick settings draw these figures from the same runs as the full ones.
 PICTURES = {"top1-2015-fig2.png": ("top1-2015-fig2", "from-round-1000")}
 
+
+def keep(drawn: Path, name: str) -> None:
+    """Store a picture here."""
+    with Image.open(drawn) as picture:
+        # A few dozen colours are enough for lines and letters, at a third of the size.
+        picture.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(HERE / name, optimize=True)
+    print(f"{name}: {(HERE / name).stat().st_size / 1000:.0f} kB")
+
+
+def clicks_of_users() -> feedback.ClickLog:
+    """20,000 pages of twelve items, good ones mostly on top, and the clicks on them."""
+    rng = np.random.default_rng(1)
+    users = feedback.PositionBasedModel(
+        attraction=np.geomspace(0.7, 0.05, 12), examination=np.linspace(1.0, 0.25, 10)
+    )
+    items = np.argsort(np.arange(12) + 2 * rng.standard_normal((20_000, 12)), axis=1)[:, :10]
+    return feedback.ClickLog.count(items=items, clicks=users.click(items, rng=rng), name="simulated users")
+
+
 with tempfile.TemporaryDirectory() as out:
     for name, (experiment, figure) in PICTURES.items():
         reproduce(experiments.get(experiment), out=Path(out), quick=True)
-        with Image.open(Path(out) / experiment / f"{figure}.png") as picture:
-            # A few dozen colours are enough for lines and letters, at a third of the size.
-            picture.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(HERE / name, optimize=True)
-        print(f"{name}: {(HERE / name).stat().st_size / 1000:.0f} kB")
+        keep(Path(out) / experiment / f"{figure}.png", name)
+    drawing.save(fit_clicks.draw(logs.fit_pbm(clicks_of_users())), Path(out) / "fit-clicks.png", ending="png")
+    keep(Path(out) / "fit-clicks.png", "fit-clicks.png")

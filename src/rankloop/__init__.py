@@ -24,6 +24,7 @@ _ROOMS = frozenset(
         "experiments",
         "feedback",
         "kernels",
+        "logs",
         "measures",
         "rankers",
         "simulation",

@@ -180,11 +180,18 @@ def simulate(
     environment: Annotated[
         str, typer.Option(help="Who comes, see [b]rankloop list environments[/b].")
     ] = "noisy-halves",
-    items: Annotated[int, typer.Option(help="Number of items.")] = 10,
+    items: Annotated[
+        int | None,
+        typer.Option(help="Number of items.", show_default="10, or those that the environment has"),
+    ] = None,
     rounds: Annotated[str, typer.Option(metavar="N", help="Rounds to play; 1e5 will do.")] = "1e5",
     measure: Annotated[
-        str, typer.Option(help="What a ranking is worth, such as dcg or precision@3.")
-    ] = "dcg",
+        str | None,
+        typer.Option(
+            help="What a ranking is worth, such as dcg or precision@3.",
+            show_default="dcg, or clicks where users click",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed tells the same story.")] = 1,
     settings: Annotated[
         list[str] | None,
@@ -201,6 +208,8 @@ def simulate(
       rankloop simulate --ranker RTop1F --set explore=random --set k=2 --seed 7 --json
 
       rankloop simulate --environment adversary-ndcg --items 3 --measure ndcg --set measure=dcg
+
+      rankloop simulate --ranker FTRLPBM --environment yandex-periodic-1 --rounds 1e6
     """
     from rankloop.experiments.simulating import read_settings, simulate_one, whole_number
 
@@ -220,6 +229,53 @@ def simulate(
     width = max(len(key) for key in result)
     for key, value in result.items():
         typer.echo(f"{key.replace('_', ' '):<{width}}  {_plain(value)}")
+
+
+@app.command("fit-clicks")
+@in_words
+def fit_clicks(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="Click logs: JSON lines, CSV or Parquet, plain or gzip."),
+    ],
+    query: Annotated[
+        str | None, typer.Option(help="Only this query.", show_default="all, with positions in common")
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(help="Only so many items, those shown most often.", show_default="all")
+    ] = None,
+    positions: Annotated[
+        int | None, typer.Option(help="Only so many positions, from the top.", show_default="all")
+    ] = None,
+    smoothing: Annotated[
+        float, typer.Option(help="Impressions added to each item, to keep rare ones off 0 and 1.")
+    ] = 1.0,
+    out: Annotated[Path, typer.Option(help="Folder for parameters and picture.")] = Path("results/clicks"),
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, for programs.")] = False,
+) -> None:
+    """Estimate a position-based click model from a log: what users like, and where they look.
+
+    Prints it, draws it, and writes a parameter file that [b]environments.PositionBased.read[/b] takes.
+
+    [b]Examples[/b]
+
+      rankloop fit-clicks clicks.jsonl.gz --query 9982_0 --top 10
+
+      rankloop fit-clicks impressions.parquet --top 10 --positions 5 --out results/mine
+    """
+    from rankloop.experiments import fit_clicks as fitting
+
+    missing = [str(file) for file in files if not file.is_file()]
+    if missing:
+        raise ValueError(f"there is no file {missing[0]}")
+    found = fitting.fit_clicks(files, query=query, top=top, positions=positions, smoothing=smoothing)
+    parameters, picture = fitting.write(found, out)
+    if as_json:
+        typer.echo(json.dumps(fitting.plain(found), indent=2, ensure_ascii=False))
+        return
+    fitting.tell(found, _console())
+    typer.echo(f"Parameters: {parameters}")
+    typer.echo(f"Picture: {picture}")
 
 
 @app.command()

@@ -71,17 +71,33 @@ class ClickWorlds(CompiledEnvironment):
         """What the first `rounds` rounds since `start_counting` are worth to one who knows each round's world.
 
         `play` starts the counting, so `environment.ideal(trace.rounds) - trace.total` is the regret against the best
-        list of each phase. It is exact, with the same worlds in the same rounds.
+        list of each phase. It is exact, with the same worlds in the same rounds. Where worlds are drawn, only rounds
+        that were played can be told.
         """
-        wanted = numbers("rounds", rounds)
-        if not (np.isfinite(wanted).all() and (wanted >= 0).all() and (wanted == np.floor(wanted)).all()):
+        given = numbers("rounds", rounds)
+        if not ((given >= 0) & (given < 2**53) & (given == np.floor(given))).all():
             raise ValueError(f"rounds must be whole numbers of at least 0, got {rounds!r}")
-        if self.params.phase == 0 and self.state.t[0] == 0 and wanted.max(initial=0.0) > 0:
-            raise ValueError(f"rounds must be 0 before anybody has come: worlds are drawn, got {rounds!r}")
-        rising, place = np.unique(wanted.astype(np.int64), return_inverse=True)
-        totals = np.empty(len(rising))
-        kernels.ideal(self.params, self.state, rising, totals)
-        return totals[place].reshape(wanted.shape)
+        wanted = given.astype(np.int64)
+        played = int(self.state.t[0] - self.state.start[0])
+        if self.params.phase > 0:
+            start = self.state.start[0]
+            counts = self._turns(start + wanted) - self._turns(start)
+        elif wanted.max(initial=0) > played:
+            raise ValueError(f"rounds must be at most the {played} that were played, got {rounds!r}")
+        else:
+            rising, place = np.unique(wanted, return_inverse=True)
+            counts = np.empty((len(rising), len(self.clicks)), np.int64)
+            kernels.count_worlds(self.params, self.state, rising, counts)
+            counts = counts[place].reshape(*wanted.shape, -1)
+        total: NDArray[np.float64] = counts @ self.params.best
+        return total
+
+    def _turns(self, t: NDArray[np.int64]) -> NDArray[np.int64]:
+        # How many of the rounds before t are in each world, the last axis: whole cycles, and what of one is left.
+        n_worlds, phase = len(self.clicks), self.params.phase
+        cycles, rest = np.divmod(t[..., None], n_worlds * phase)
+        turns: NDArray[np.int64] = cycles * phase + np.clip(rest - phase * np.arange(n_worlds), 0, phase)
+        return turns
 
     def start_counting(self) -> None:
         self.state.counts[...] = 0

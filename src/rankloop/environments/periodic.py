@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankloop.base import whole
 from rankloop.environments.click_matrix import ClickMatrix
@@ -60,7 +61,7 @@ def one_world(name: str, given: ClickMatrix) -> ClickMatrix:
     return given
 
 
-def stacked(worlds: Sequence[ClickMatrix]) -> np.ndarray[tuple[int, int, int], np.dtype[np.float64]]:
+def stacked(worlds: Sequence[ClickMatrix]) -> NDArray[np.float64]:
     """The probabilities of all `worlds`, worlds x positions x items."""
     if not isinstance(worlds, Sequence) or len(worlds) == 0:
         raise ValueError(f"worlds must be a list of at least one world, got {worlds!r}")

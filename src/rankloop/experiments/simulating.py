@@ -1,23 +1,20 @@
-"""One ranker against one environment, both by name, watched while it runs."""
+"""One ranker against one environment, both by name."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from rich.console import Console, Group, RenderableType
-from rich.text import Text
+from rich.console import Console
 
 from rankloop import rankers, simulation
 from rankloop.compiled import CompiledEnvironment
-from rankloop.experiments.drawing import thin
+from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.experiments.experiment import Plain
 from rankloop.experiments.named import environment as named_environment
-from rankloop.experiments.terminal import Line, line_chart, live_view
-from rankloop.simulation import Trace
+from rankloop.experiments.watching import watched
 
 
 def simulate_one(
@@ -41,12 +38,12 @@ def simulate_one(
     """
     people = named_environment(environment, n_items=n_items, measure=measure)
     player = make_ranker(ranker, people=people, rounds=rounds, settings=settings or {})
-    with _live_view(console, rounds) as watch:
+    with watched(player, people, rounds=rounds, console=console) as watch:
         trace = simulation.play(
             player, people, rounds=rounds, seed=seed, watch=watch, progress=None if watch is None else False
         )
     regret_known = bool(np.isfinite(trace.total_regret))
-    return {
+    result: dict[str, Plain] = {
         "ranker": ranker,
         "environment": environment,
         "measure": trace.measure,
@@ -57,9 +54,12 @@ def simulate_one(
         "mean_value": trace.mean_value,
         "total_regret": trace.total_regret if regret_known else None,
         "average_regret": trace.total_regret / trace.n_rounds if regret_known else None,
-        "exploration_share": trace.exploration_share,
-        "seconds": round(trace.seconds, 3),
     }
+    if isinstance(people, ClickWorlds):  # against the best list of each phase, not only the best of all
+        missed = float(people.ideal(trace.n_rounds)) - trace.total_value
+        result |= {"total_phase_regret": missed, "average_phase_regret": missed / trace.n_rounds}
+    result["exploration_share"] = trace.exploration_share
+    return result | trace.counters | {"seconds": round(trace.seconds, 3)}
 
 
 def make_ranker(name: str, *, people: CompiledEnvironment, rounds: int, settings: dict[str, Plain]) -> Any:
@@ -75,10 +75,11 @@ def make_ranker(name: str, *, people: CompiledEnvironment, rounds: int, settings
         "n_items": people.n_items,
         "n_positions": people.n_positions,
         "horizon": rounds,
-        "measure": people.measure,
         "max_grade": people.max_grade,
         "order": people.best().items if "order" in accepted and "order" not in settings else None,
     }
+    if people.reveals == "relevance":  # where users click, play says better what does not fit
+        offered["measure"] = people.measure
     if "relevance" in accepted:
         raise ValueError(f"{name} needs the relevance of all users beforehand: use it from Python")
     return wanted(**({key: offered[key] for key in offered if key in accepted} | settings))
@@ -125,41 +126,3 @@ def _value(text: str) -> Plain:
         except ValueError:
             continue
     return text
-
-
-@contextmanager
-def _live_view(console: Console | None, rounds: int) -> Iterator[Callable[[Trace], None] | None]:
-    if console is None or not console.is_terminal:
-        yield None
-        return
-    begin = Text("Starting (new code compiles once)", style="dim")
-    with live_view(begin, console=console) as live:
-        yield lambda trace: live.update(_view(trace, rounds, console.width), refresh=True)
-
-
-def _view(trace: Trace, rounds: int, width: int) -> RenderableType:
-    kept = list(thin(len(trace.rounds), points=200))
-    average = trace.regret[kept] / trace.rounds[kept]
-    rate = trace.n_rounds / max(trace.seconds, 1e-9)
-    left = (rounds - trace.n_rounds) / rate
-    head = Text.assemble(
-        (f"{trace.n_rounds:,}", "bold"),
-        f" of {rounds:,} rounds, {rate:,.0f} a second, {left:.0f} s left   value ",
-        (f"{trace.mean_value:.4f}", "bold"),
-        "   exploring ",
-        (f"{trace.exploration_share:.1%}", "bold"),
-    )
-    finite = average[np.isfinite(average)]
-    if len(finite) == 0 or rounds < 2:
-        return head
-    top = max(float(np.quantile(finite, 0.95)) * 1.15, 1e-6)
-    line = Line(
-        f"{average[-1]:.4f}",
-        "bright_blue",
-        [float(t) for t in trace.rounds[kept]],
-        [float(y) for y in average],
-    )
-    chart = line_chart(
-        [line], x_range=(1, rounds), y_range=(0.0, top), width=max(20, min(90, width - 20)), height=12
-    )
-    return Group(head, Text(f"average {trace.measure} regret", style="dim"), chart)

@@ -1,5 +1,29 @@
-"""What a user reveals of a shown list."""
+"""What a user reveals of a shown list, and how users click."""
 
+from rankloop.feedback.cascade import CascadeModel
+from rankloop.feedback.click_log import ClickLog
+from rankloop.feedback.click_model import ClickModel
+from rankloop.feedback.dependent_click import DependentClickModel
+from rankloop.feedback.dynamic_bayesian import DynamicBayesianModel
+from rankloop.feedback.logged_lists import LoggedLists
+from rankloop.feedback.parameters import ClickParameters, read_parameters
+from rankloop.feedback.position_based import PositionBasedModel
 from rankloop.feedback.revealed import Clicks, FullRelevance, Nothing, TopK
+from rankloop.feedback.user_browsing import UserBrowsingModel
 
-__all__ = ["Clicks", "FullRelevance", "Nothing", "TopK"]
+__all__ = [
+    "CascadeModel",
+    "ClickLog",
+    "ClickModel",
+    "ClickParameters",
+    "Clicks",
+    "DependentClickModel",
+    "DynamicBayesianModel",
+    "FullRelevance",
+    "LoggedLists",
+    "Nothing",
+    "PositionBasedModel",
+    "TopK",
+    "UserBrowsingModel",
+    "read_parameters",
+]

@@ -90,17 +90,15 @@ def hindsight(params: Any, state: Any) -> Any:
 
 
 @kernel
-def ideal(params: Any, state: Any, rounds: Any, out: Any) -> None:
-    """What the best list of each round's world is worth, summed over so many `rounds` (rising) since the start."""
-    counts = np.zeros(len(params.best), np.int64)
+def count_worlds(params: Any, state: Any, rounds: Any, counts: Any) -> None:
+    """How many of the first rounds since the start were in each world, for each of `rounds`, which rise."""
+    seen = np.zeros(len(params.best), np.int64)
     t = state.start[0]
     for i in range(len(rounds)):
         while t - state.start[0] < rounds[i]:
-            counts[_world_at(params, state.key[0], t)] += 1
+            seen[_world_at(params, state.key[0], t)] += 1
             t += 1
-        out[i] = 0.0
-        for world in range(len(counts)):
-            out[i] += counts[world] * params.best[world]
+        counts[i] = seen
 
 
 @kernel

@@ -12,6 +12,7 @@ from rankloop.base import Array, Ranking, one_of, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels import ftrl_pbm, matchings, tsallis
+from rankloop.kernels.assignment import best_list
 
 _ESTIMATORS = {
     "loss": ftrl_pbm.LOSS,
@@ -131,7 +132,7 @@ class FTRLPBM(CompiledRanker):
             raise ValueError(f"ranking.propensities must be probabilities, got {chances}")
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        t, x = int(saved["t"][0]), np.asarray(saved["x"])
+        t, x, seen, lost = int(saved["t"][0]), *(np.asarray(saved[name]) for name in ("x", "seen", "lost"))
         if t < 1:
             raise ValueError(f"saved state 't' must be at least 1, got {t}")
         if not (
@@ -143,6 +144,11 @@ class FTRLPBM(CompiledRanker):
             raise ValueError(
                 "saved state 'x' must be chances: columns of one, rows of at most one that 'rows' tells"
             )
+        D = np.asarray(saved["L_hat"]) + saved["u"] + np.asarray(saved["v"])[:, None]
+        if self.kernels.learn is ftrl_pbm.learn and not (D > 0).all():
+            raise ValueError("saved state 'u' and 'v' must be multipliers of 'L_hat', with sums above zero")
+        if not ((lost >= 0) & (lost <= seen)).all():
+            raise ValueError("saved state 'lost' must be of 'seen', neither less than zero nor more")
 
     def counters(self) -> dict[str, int]:
         slow, inexact = self.state.fallbacks.tolist()
@@ -150,10 +156,10 @@ class FTRLPBM(CompiledRanker):
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The likeliest list: items to positions so that the chances add up to most."""
-        from scipy.optimize import linear_sum_assignment
-
         self.read_context(context)
-        return np.asarray(linear_sum_assignment(self.state.x, maximize=True)[1], np.int64)
+        items = np.empty(self.n_positions, np.int64)
+        best_list(self.state.x, items)
+        return items
 
     def regret_bound(self, rounds: int) -> float:
         """Theorem 1 with its lower terms (erratum C8): 3m + 2m log T + 6m sqrt(nT).

@@ -1,0 +1,92 @@
+"""A file with the parameters of a position-based model, and where they came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from rankloop.feedback.click_model import Chances, chances
+from rankloop.feedback.position_based import PositionBasedModel
+
+FORMAT = "rankloop position-based model, version 1"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClickParameters:
+    """Attraction of items and examination of positions, as estimated from a log.
+
+    Parameters
+    ----------
+    attraction, examination
+        As in `PositionBasedModel`.
+    items
+        What the items are called in the log, one name for each.
+    provenance
+        Where the numbers come from: plain values that JSON can hold.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> given = ClickParameters(attraction=[0.9, 0.2], examination=[1.0, 0.5], items=("cat", "dog"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     given.save(Path(folder) / "pbm.json")
+    ...     read = read_parameters(Path(folder) / "pbm.json")
+    >>> read.items, read.model().click_probabilities([1, 0])
+    (('cat', 'dog'), array([0.2 , 0.45]))
+    """
+
+    attraction: Chances
+    examination: Chances
+    items: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attraction", chances("attraction", self.attraction))
+        object.__setattr__(self, "examination", chances("examination", self.examination))
+        items = tuple(self.items) or tuple(str(i) for i in range(len(self.attraction)))
+        if len(items) != len(self.attraction) or not all(isinstance(item, str) for item in items):
+            raise ValueError(f"items must be {len(self.attraction)} names, got {self.items!r}")
+        object.__setattr__(self, "items", items)
+        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
+
+    def model(self) -> PositionBasedModel:
+        """The click model with these parameters."""
+        return PositionBasedModel(attraction=self.attraction, examination=self.examination)
+
+    def save(self, path: str | Path) -> None:
+        """Write a JSON file that `read_parameters` and position-based environments read."""
+        told = {
+            "format": FORMAT,
+            "attraction": self.attraction.tolist(),
+            "examination": self.examination.tolist(),
+            "items": list(self.items),
+            "provenance": dict(self.provenance),
+        }
+        Path(path).write_text(json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+
+
+def read_parameters(path: str | Path) -> ClickParameters:
+    """The parameters in a file that `ClickParameters.save` wrote; ValueError, naming the file, if it is another."""
+    try:
+        told = json.loads(Path(path).read_text("utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not JSON: {error}") from error
+    if not isinstance(told, dict) or not {"attraction", "examination"} <= set(told):
+        raise ValueError(
+            f"{path}: no parameters of a position-based model: attraction and examination are missing"
+        )
+    if told.get("format", FORMAT) != FORMAT:
+        raise ValueError(f"{path}: format must be {FORMAT!r}, got {told['format']!r}")
+    try:
+        return ClickParameters(
+            attraction=told["attraction"],
+            examination=told["examination"],
+            items=tuple(told.get("items", ())),
+            provenance=told.get("provenance", {}),
+        )
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from error

@@ -1,0 +1,113 @@
+"""Play one run, or many at once."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
+from rankloop.base import Environment, Ranker, whole
+from rankloop.simulation.bar import Bar
+from rankloop.simulation.run import CHUNK_SECONDS, Run, begin
+from rankloop.simulation.trace import Trace
+
+
+def play(
+    ranker: Ranker,
+    environment: Environment,
+    *,
+    rounds: int,
+    seed: int,
+    points: int = 10_000,
+    fused: bool | None = None,
+    progress: bool | None = None,
+    watch: Callable[[Trace], None] | None = None,
+) -> Trace:
+    """Play `rounds` rounds, from wherever ranker and environment stand.
+
+    Parameters
+    ----------
+    ranker, environment : who plays whom. Both go on from their present state; `environment.restart()` begins anew.
+    rounds : how many.
+    seed : the same seed tells the same story, on any machine.
+    points : at most so many rounds are recorded.
+    fused : True demands the compiled loop, False forbids it, None takes it where it exists.
+    progress : a bar on the terminal; None shows one where there is a terminal and more than two seconds to go.
+    watch : called a few times a second with the trace so far.
+
+    Examples
+    --------
+    >>> from rankloop import environments, rankers
+    >>> people = environments.FixedItems(environments.users.bernoulli([0.2, 0.9, 0.5]), measure="dcg")
+    >>> trace = play(rankers.FTPL(n_items=3), people, rounds=1000, seed=1)
+    >>> len(trace.value), bool(trace.total_regret < 60)
+    (1000, True)
+    """
+    run = begin(ranker, environment, rounds, seed, points, fused)
+    with Bar(run.rounds, wanted=progress) as bar:
+        for t in run.pieces():
+            bar.show(t)
+            if watch is not None and run.place:
+                watch(run.trace())
+    return run.trace()
+
+
+def play_many(
+    pairs: Iterable[tuple[Ranker, Environment]] | Callable[[], tuple[Ranker, Environment]],
+    *,
+    rounds: int,
+    seeds: Iterable[int],
+    points: int = 10_000,
+    fused: bool | None = None,
+    progress: bool | None = None,
+    workers: int | None = None,
+) -> list[Trace]:
+    """Play many independent runs at once, on all cores: the traces that `play` would give one after another.
+
+    Parameters
+    ----------
+    pairs : a ranker and an environment for each run, or a function that makes such a pair, called once for each seed.
+    seeds : one for each run.
+    rounds, points, fused : of every run, as in `play`.
+    progress : one bar for all runs together.
+    workers : how many run at once; None takes one for each core. Only compiled runs gain from more than one.
+
+    Examples
+    --------
+    >>> from rankloop import environments, rankers
+    >>> def make():
+    ...     return rankers.FTRLPBM(n_items=10, n_positions=5), environments.named("yandex")
+    >>> traces = play_many(make, rounds=1000, seeds=range(4))
+    >>> [trace.seed for trace in traces]
+    [0, 1, 2, 3]
+    """
+    seeds = list(seeds)
+    made = [pairs() for _ in seeds] if callable(pairs) else list(pairs)
+    if len(made) != len(seeds):
+        raise ValueError(f"seeds must be one for each of {len(made)} runs, got {len(seeds)}")
+    for i, kind in enumerate(("ranker", "environment")):
+        if len({id(pair[i]) for pair in made}) < len(made):
+            raise ValueError(f"every run needs its own {kind}, pairs has one of them twice")
+    workers = whole("workers", (os.cpu_count() or 1) if workers is None else workers, at_least=1)
+    runs = [begin(*pair, rounds, seed, points, fused) for pair, seed in zip(made, seeds, strict=True)]
+    stop = threading.Event()
+
+    def finish(run: Run) -> None:
+        for _ in run.pieces():
+            if stop.is_set():
+                return
+
+    with Bar(sum(run.rounds for run in runs), wanted=progress) as bar, ThreadPoolExecutor(workers) as pool:
+        waiting = {pool.submit(finish, run) for run in runs}
+        try:
+            while waiting:
+                # A wait without end could not be interrupted; and the bar moves meanwhile.
+                ended, waiting = wait(waiting, timeout=CHUNK_SECONDS, return_when=FIRST_COMPLETED)
+                for one in ended:
+                    one.result()
+                bar.show(sum(run.t for run in runs))
+        finally:
+            stop.set()  # after a mistake or Ctrl-C, the others end with the piece they are at
+            pool.shutdown(cancel_futures=True)
+    return [run.trace() for run in runs]

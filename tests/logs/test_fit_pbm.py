@@ -1,0 +1,308 @@
+"""The position-based model out of counts: the same as by sessions, at the maximum, and honest about its errors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from rankloop import data, feedback, logs
+from rankloop.feedback import ClickLog, PositionBasedModel
+from rankloop.logs import em
+
+ALPHA = np.array([0.7, 0.5, 0.4, 0.3, 0.2, 0.1])
+BETA = np.array([1.0, 0.6, 0.4, 0.25])
+
+
+@pytest.fixture(autouse=True)
+def strict() -> Iterator[None]:
+    """Nothing is warned of unless the test says so."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def sessions(n: int, seed: int, *, alpha: Any = ALPHA, beta: Any = BETA) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    items = rng.permuted(np.tile(np.arange(len(alpha)), (n, 1)), axis=1)[:, : len(beta)]
+    return items, PositionBasedModel(attraction=alpha, examination=beta).click(items, rng=rng)
+
+
+def simulated(n: int, seed: int, **truth: Any) -> ClickLog:
+    items, clicks = sessions(n, seed, **truth)
+    return ClickLog.count(items=items, clicks=clicks)
+
+
+def by_item(found: logs.FittedPBM) -> np.ndarray:
+    return found.attraction[np.argsort([int(item) for _, item in found.items])]
+
+
+def session_by_session(
+    items: np.ndarray, clicks: np.ndarray, alpha: np.ndarray, beta: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """One step of EM as the textbooks write it, with position 0 looked at for certain."""
+    likes, looks = np.zeros_like(alpha), np.zeros_like(beta)
+    shown, times = np.zeros_like(alpha), np.zeros_like(beta)
+    for page, clicked in zip(items, clicks, strict=True):
+        for j, (i, c) in enumerate(zip(page, clicked, strict=True)):
+            none = 1 - alpha[i] * beta[j]
+            likes[i] += 1 if c else alpha[i] * (1 - beta[j]) / none
+            looks[j] += 1 if c else beta[j] * (1 - alpha[i]) / none
+            shown[i] += 1
+            times[j] += 1
+    return likes / shown, np.append(1.0, (looks / times)[1:])
+
+
+def cells_of(log: ClickLog) -> em.Cells:
+    return em.Cells(
+        log.items,
+        log.positions,
+        log.shown.astype(float),
+        log.clicked.astype(float),
+        len(log.item_ids),
+        log.n_positions,
+    )
+
+
+def test_counts_take_the_same_steps_as_sessions() -> None:
+    items, clicks = sessions(300, 1)
+    alpha, beta = np.full(6, 0.5), np.array([1.0, 0.5, 0.5, 0.5])
+    end = em.maximise(
+        cells_of(ClickLog.count(items=items, clicks=clicks)),
+        alpha=alpha,
+        beta=beta,
+        prior=em.Prior(0.5, 0.0),
+        pinned=np.array([0]),
+        tolerance=1e-15,
+        max_steps=6,
+        accelerate=False,
+    )
+    for _ in range(6):
+        alpha, beta = session_by_session(items, clicks, alpha, beta)
+    np.testing.assert_allclose(end.alpha, alpha, rtol=1e-10)
+    np.testing.assert_allclose(end.beta, beta, rtol=1e-10)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 3.0])
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_it_ends_at_the_maximum_and_never_goes_down(smoothing: float, accelerate: bool) -> None:
+    log = simulated(2_000, 2)
+    found = logs.fit_pbm(log, smoothing=smoothing, accelerate=accelerate, max_steps=20_000, tolerance=1e-9)
+    assert found.converged
+    assert (np.diff(found.trace) >= -1e-7).all()
+    shown, clicked = log.matrices()
+    looks = np.append(1.0, found.examination[1:])
+    mean = clicked.sum() / (shown * em.by_moments(cells_of(log), impressions=smoothing)[1]).sum()
+
+    def loss(x: np.ndarray) -> float:
+        a, b = x[:6, None], np.append(1.0, x[6:])
+        p = a * b
+        likelihood = (clicked * np.log(p) + (shown - clicked) * np.log1p(-p)).sum()
+        return -float(likelihood + smoothing * (mean * np.log(a) + (1 - mean) * np.log1p(-a)).sum())
+
+    at = np.concatenate((by_item(found), looks[1:]))
+    best = minimize(loss, at, bounds=[(1e-6, 1 - 1e-6)] * 9, method="L-BFGS-B", tol=1e-14)
+    assert loss(at) - best.fun < 1e-3
+    np.testing.assert_allclose(at, best.x, atol=2e-3)
+    assert found.trace[-1] == pytest.approx(-loss(at), abs=1e-3)
+
+
+def test_leaps_save_steps_and_change_nothing_else() -> None:
+    log = simulated(2_000, 3, alpha=0.1 * ALPHA)
+    quick = logs.fit_pbm(log)
+    slow = logs.fit_pbm(log, accelerate=False, max_steps=20_000)
+    assert len(quick.trace) < len(slow.trace) / 3
+    np.testing.assert_allclose(quick.examination, slow.examination, atol=1e-3)
+
+
+def test_the_truth_comes_out_and_lies_in_the_intervals_as_often_as_said() -> None:
+    alpha_hits, beta_hits = [], []
+    for seed in range(200):
+        found = logs.fit_pbm(simulated(1_500, 1_000 + seed), confidence=0.9, smoothing=0.5)
+        numbers = np.array([int(item) for _, item in found.items])
+        low, high = found.attraction_interval.T
+        alpha_hits.append((low <= ALPHA[numbers]) & (ALPHA[numbers] <= high))
+        low, high = found.examination_interval[1:].T
+        beta_hits.append((low <= BETA[1:]) & (BETA[1:] <= high))
+    # 200 logs: nine of ten intervals hold the truth, give or take four standard errors of a parameter's share.
+    for hits in (np.mean(alpha_hits, axis=0), np.mean(beta_hits, axis=0)):
+        assert (np.abs(hits - 0.9) < 4 * np.sqrt(0.09 / 200)).all()
+    found = logs.fit_pbm(simulated(200_000, 5))
+    np.testing.assert_allclose(by_item(found), ALPHA, atol=0.01)
+    np.testing.assert_allclose(found.examination, BETA, atol=0.01)
+
+
+def test_intervals_shrink_with_the_root_of_the_log() -> None:
+    wide, narrow = (logs.fit_pbm(simulated(n, 6)) for n in (2_000, 32_000))
+    ratio = np.ptp(wide.attraction_interval, axis=1) / np.ptp(narrow.attraction_interval, axis=1)
+    np.testing.assert_allclose(ratio, 4.0, rtol=0.15)
+
+
+def test_the_position_looked_at_most_is_the_reference_wherever_it_is() -> None:
+    found = logs.fit_pbm(simulated(50_000, 7, beta=BETA[::-1]))
+    assert found.reference == 3
+    assert found.examination[3] == 1.0
+    assert found.examination_interval[3].tolist() == [1.0, 1.0]
+    np.testing.assert_allclose(found.examination, BETA[::-1], atol=0.03)
+
+
+def test_only_products_can_be_told() -> None:
+    one = logs.fit_pbm(simulated(100_000, 8, alpha=0.9 * ALPHA, beta=BETA))
+    other = logs.fit_pbm(simulated(100_000, 8, alpha=ALPHA, beta=0.9 * BETA))
+    np.testing.assert_allclose(by_item(one), by_item(other), atol=0.02)
+
+
+def test_rare_items_are_pulled_to_the_middle_and_common_ones_stay() -> None:
+    shown, clicked = simulated(20_000, 9).matrices()
+    shown = np.vstack((shown, [[1, 0, 0, 0], [1, 0, 0, 0]]))
+    clicked = np.vstack((clicked, [[1, 0, 0, 0], [0, 0, 0, 0]]))
+    log = ClickLog.from_matrices(shown=shown, clicked=clicked)
+    raw, smooth = (by_item(logs.fit_pbm(log, smoothing=s)) for s in (0.0, 2.0))
+    assert raw[6] > 0.99
+    assert raw[7] < 0.01
+    middle = clicked.sum() / (shown * BETA).sum()
+    np.testing.assert_allclose(smooth[6:], [(1 + 2 * middle) / 3, 2 * middle / 3], atol=0.01)
+    np.testing.assert_allclose(smooth[:6], raw[:6], atol=0.002)
+    found = logs.fit_pbm(log)
+    rare = [i for i, (_, item) in enumerate(found.items) if item in "67"]
+    assert (np.ptp(found.attraction_interval[rare], axis=1) > 0.5).all()
+
+
+def test_a_log_that_never_moves_an_item_is_called_so() -> None:
+    shown = np.diag([100, 100, 100])
+    with pytest.warns(
+        logs.ClickModelWarning, match="positions 2 and 3 cannot be compared with that of position 1"
+    ):
+        found = logs.fit_pbm(ClickLog.from_matrices(shown=shown, clicked=np.diag([50, 30, 10])))
+    assert len(found.warnings) == 1
+    assert found.examination_interval[1:].tolist() == [[0.0, 1.0], [0.0, 1.0]]
+    by_name = dict(zip((item for _, item in found.items), found.attraction_interval.tolist(), strict=True))
+    assert by_name["1"] == by_name["2"] == [0.0, 1.0]
+    assert 0.3 < by_name["0"][0] < by_name["0"][1] < 0.7
+
+
+def test_only_items_that_were_clicked_link_positions() -> None:
+    shown = np.array([[500, 500, 0, 0], [0, 0, 500, 500], [500, 500, 500, 500]])
+    clicked = np.array([[300, 150, 0, 0], [0, 0, 100, 50], [0, 0, 0, 0]])
+    with pytest.warns(logs.ClickModelWarning, match="positions 3 and 4 cannot"):
+        logs.fit_pbm(ClickLog.from_matrices(shown=shown, clicked=clicked))
+    clicked[2, 0] = 200
+    found = logs.fit_pbm(ClickLog.from_matrices(shown=shown, clicked=clicked))
+    assert found.warnings == ()
+
+
+def test_a_position_without_a_click_or_without_an_impression() -> None:
+    shown = np.array([[500, 400, 0, 90], [300, 100, 0, 10]])
+    clicked = np.array([[300, 150, 0, 0], [100, 10, 0, 0]])
+    with pytest.warns(logs.ClickModelWarning, match="nothing was shown at position 3"):
+        found = logs.fit_pbm(ClickLog.from_matrices(shown=shown, clicked=clicked))
+    assert np.isnan(found.examination[2])
+    assert found.examination_interval[2].tolist() == [0.0, 1.0]
+    low, high = found.examination_interval[3]
+    assert low == 0.0
+    # Someone would have clicked about 0.6 of 90 impressions: none did, so few can have looked.
+    assert 0.02 < high < 0.15
+    with pytest.raises(ValueError, match="examination of position 3 is unknown"):
+        found.save("nowhere.json")
+
+
+def test_a_position_that_is_hardly_known_is_called_so() -> None:
+    shown = np.array([[500, 4], [300, 0]])
+    clicked = np.array([[300, 2], [100, 0]])
+    with pytest.warns(logs.ClickModelWarning, match="position 2 is hardly known"):
+        logs.fit_pbm(ClickLog.from_matrices(shown=shown, clicked=clicked))
+
+
+def test_nothing_is_certain_when_everything_was_clicked() -> None:
+    found = logs.fit_pbm(ClickLog.from_matrices(shown=[[10, 10]], clicked=[[10, 10]]), smoothing=0.0)
+    np.testing.assert_allclose(found.examination, 1.0)
+    assert 0.6 < found.examination_interval[1, 0] < 0.95
+    # The reference tells as much as ten trials that all succeed, and the other position only about itself: Wilson's
+    # interval for ten of ten.
+    z = 1.959964
+    np.testing.assert_allclose(found.attraction_interval[0], [10 / (10 + z**2), 1.0], atol=1e-3)
+
+
+def test_too_few_steps_are_told() -> None:
+    with pytest.warns(logs.ClickModelWarning, match="EM was stopped after 2 steps"):
+        found = logs.fit_pbm(simulated(500, 4), max_steps=2)
+    assert not found.converged
+    assert "not converged" in repr(found)
+
+
+def test_queries_have_items_of_their_own_and_share_positions() -> None:
+    rng = np.random.default_rng(3)
+    a, b = (simulated(20_000, seed, alpha=alpha) for seed, alpha in ((1, ALPHA), (2, rng.permutation(ALPHA))))
+    both = ClickLog(
+        queries=np.repeat([0, 1], [a.n_cells, b.n_cells]),
+        items=np.concatenate((a.items, b.items)),
+        positions=np.concatenate((a.positions, b.positions)),
+        shown=np.concatenate((a.shown, b.shown)),
+        clicked=np.concatenate((a.clicked, b.clicked)),
+        query_ids=("a", "b"),
+        item_ids=a.item_ids,
+        rows=np.array([20_000, 20_000]),
+        n_positions=4,
+    )
+    found = logs.fit_pbm(both)
+    assert len(found.items) == 12
+    assert set(found.names) == {f"{query}/{item}" for query in "ab" for item in range(6)}
+    np.testing.assert_allclose(found.examination, BETA, atol=0.02)
+    np.testing.assert_allclose(found.attraction, np.repeat(ALPHA, 2), atol=0.03)
+
+
+def test_the_file_holds_the_model_and_where_it_came_from(tmp_path: Path) -> None:
+    found = logs.fit_pbm(simulated(5_000, 4))
+    found.save(tmp_path / "pbm.json")
+    read = feedback.read_parameters(tmp_path / "pbm.json")
+    np.testing.assert_array_equal(read.attraction, found.attraction)
+    np.testing.assert_array_equal(read.examination, found.examination)
+    assert read.items == found.names
+    assert read.provenance["rows"] == 5_000
+    assert read.provenance["converged"] is True
+    items = [3, 0, 5]
+    np.testing.assert_array_equal(
+        read.model().click_probabilities(items), found.model().click_probabilities(items)
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"smoothing": -1}, "smoothing must be"),
+        ({"smoothing": np.nan}, "smoothing must be"),
+        ({"confidence": 1.0}, "confidence must lie between 0 and 1, got 1.0"),
+        ({"tolerance": 0.0}, "tolerance must lie"),
+        ({"max_steps": 0}, "max_steps must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        logs.fit_pbm(simulated(100, 1), **arguments)
+
+
+def test_a_log_without_a_click_is_refused() -> None:
+    with pytest.raises(ValueError, match="log must have a click"):
+        logs.fit_pbm(ClickLog.from_matrices(shown=[[5, 5]], clicked=[[0, 0]]))
+
+
+def test_real_pages() -> None:
+    try:
+        path = data.find("clicks/yandex_wscd/trainSample.jsonl.gz")
+    except data.DataMissing as missing:
+        pytest.skip(str(missing))
+    log = data.read_clicks(path)
+    found = logs.fit_pbm(log.select(query="9982_0", top=10))
+    assert found.converged
+    assert found.warnings == ()
+    np.testing.assert_allclose(found.attraction[:3], [0.528, 0.329, 0.251], atol=0.002)
+    np.testing.assert_allclose(found.examination[:5], [1.0, 0.698, 0.640, 0.529, 0.361], atol=0.002)
+    # Users look less and less further down, on all queries together.
+    everything = logs.fit_pbm(log)
+    assert (np.diff(everything.examination[:8]) < 0).all()
+    assert everything.examination[9] < 0.3

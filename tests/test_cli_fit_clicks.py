@@ -1,0 +1,96 @@
+"""`rankloop fit-clicks`: words, picture and parameter file; mistakes in a sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from rankloop import cli, environments, feedback, rankers, simulation
+
+runner = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """3,000 pages of two queries, eight items, four positions; one page in a hundred has an impossible click."""
+    rng = np.random.default_rng(1)
+    users = feedback.PositionBasedModel(attraction=np.linspace(0.8, 0.1, 8), examination=[1.0, 0.6, 0.4, 0.3])
+    path = tmp_path_factory.mktemp("log") / "shop log.jsonl"
+    with path.open("w") as file:
+        for number in range(3_000):
+            items = rng.permutation(8)[:4]
+            clicked = items[users.click(items, rng=rng) == 1].tolist()
+            if number % 100 == 0:
+                clicked.append(99)
+            file.write(json.dumps({"q": f"q/{number % 2}", "docs": items.tolist(), "clicks": clicked}) + "\n")
+    return path
+
+
+def test_it_prints_draws_and_writes(log: Path, tmp_path: Path) -> None:
+    result = runner.invoke(
+        cli.app, ["fit-clicks", str(log), "--query", "q/0", "--top", "5", "--out", str(tmp_path)]
+    )
+    assert result.exit_code == 0, result.output
+    assert "30 bad rows left out" in result.stdout
+    assert "left out of the file: 30 rows with a click on an id that was not shown" in result.stdout
+    assert "EM settled after" in result.stdout
+    assert "attraction" in result.stdout
+    assert "examination" in result.stdout
+    (parameters,) = tmp_path.glob("*.json")
+    (picture,) = tmp_path.glob("*.png")
+    assert parameters.name == "shop-log-q-0.json"
+    assert f"Parameters: {parameters}" in result.stdout
+    with Image.open(picture) as image:
+        assert image.size[0] > 1_000
+    read = feedback.read_parameters(parameters)
+    assert len(read.attraction) == 5
+    assert read.provenance["bad_rows"] == {"a click on an id that was not shown": 30}
+
+
+def test_what_it_writes_can_be_played(log: Path, tmp_path: Path) -> None:
+    runner.invoke(
+        cli.app, ["fit-clicks", str(log), "--query", "q/1", "--positions", "3", "--out", str(tmp_path)]
+    )
+    (parameters,) = tmp_path.glob("*.json")
+    world = environments.PositionBased.read(parameters)
+    assert (world.n_items, world.n_positions) == (8, 3)
+    best = simulation.play(rankers.Fixed(order=world.best().items, n_items=8), world, rounds=100, seed=1)
+    assert best.total_regret == pytest.approx(0.0, abs=1e-9)
+
+
+def test_all_queries_at_once_as_json(log: Path, tmp_path: Path) -> None:
+    result = runner.invoke(cli.app, ["fit-clicks", str(log), "--json", "--out", str(tmp_path)])
+    told = json.loads(result.stdout)
+    assert len(told["items"]) == 16
+    assert told["items"][0].startswith("q/")
+    assert told["rows"] == 2_970
+    assert told["converged"] is True
+    np.testing.assert_allclose(told["examination"], [1.0, 0.6, 0.4, 0.3], atol=0.08)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nowhere.jsonl"], "error: there is no file nowhere.jsonl"),
+        (["LOG", "--query", "q/7"], "error: query must be one of q/1, q/0, got 'q/7'"),
+        (["LOG", "--top", "0"], "error: top must be a whole number of at least 1, got 0"),
+        (["LOG", "--positions", "0"], "error: positions must be a whole number of at least 1, got 0"),
+        (
+            ["LOG", "--smoothing", "-1"],
+            "error: smoothing must be a number of impressions, 0 or more, got -1.0",
+        ),
+    ],
+)
+def test_mistakes_end_in_a_sentence(words: list[str], told: str, log: Path, tmp_path: Path) -> None:
+    result = runner.invoke(
+        cli.app,
+        ["fit-clicks", *(str(log) if word == "LOG" else word for word in words), "--out", str(tmp_path)],
+    )
+    assert result.exit_code == 2
+    assert result.stderr.strip() == told
+    assert not list(tmp_path.iterdir())
