@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
 import typer
 
 from rankloop import __version__
-from rankloop.serving.commands import register
 from rankloop.experiments.games_commands import classify, rates
+from rankloop.serving.commands import register
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -131,6 +131,17 @@ class CompiledRanker(Ranker):
             self.params, self.state, request, self.scratch(n), ranking.items, given[1], ranking.memo, revealed
         )
 
+        if self.until_pause() == 0:
+            self.pause()
+
+    def until_pause(self) -> int | None:
+        """How many more rounds may be learnt before `pause` must be called; None where it never need be."""
+        return None
+
+    def pause(self) -> None:
+        """What kernels cannot do, such as a solver of another library, between two rounds. Reads and writes state."""
+        return
+
     def check_ticket(self, ranking: Ranking) -> None:
         """ValueError where arrays of the right shape hold what no ticket of this ranker could hold."""
         return

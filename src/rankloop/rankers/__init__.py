@@ -2,26 +2,42 @@
 
 from rankloop.rankers.best_in_hindsight import BestInHindsight
 from rankloop.rankers.calibrated_squared import CalibratedSquared
+from rankloop.rankers.cascade_kl_ucb import CascadeKLUCB
 from rankloop.rankers.feedexp3 import FeedExp3
 from rankloop.rankers.fixed import Fixed
 from rankloop.rankers.ftpl import FTPL
 from rankloop.rankers.ftrl_pbm import FTRLPBM
+from rankloop.rankers.grab import GRAB
 from rankloop.rankers.listnet import ListNet
+from rankloop.rankers.mw import MW
+from rankloop.rankers.pbm_pie import PBMPIE
+from rankloop.rankers.pbm_ts import PBMTS
+from rankloop.rankers.pmed import PMED
 from rankloop.rankers.precision_ftrl import PrecisionFTRL
+from rankloop.rankers.ranked_exp3 import RankedExp3
 from rankloop.rankers.rtop1f import RTop1F
 from rankloop.rankers.rtopkf import RTopKF
+from rankloop.rankers.top_rank import TopRank
 from rankloop.rankers.uniform import Uniform
 
 __all__ = [
     "FTPL",
     "FTRLPBM",
+    "GRAB",
+    "MW",
+    "PBMPIE",
+    "PBMTS",
+    "PMED",
     "BestInHindsight",
     "CalibratedSquared",
+    "CascadeKLUCB",
     "FeedExp3",
     "Fixed",
     "ListNet",
     "PrecisionFTRL",
     "RTop1F",
     "RTopKF",
+    "RankedExp3",
+    "TopRank",
     "Uniform",
 ]

@@ -64,3 +64,11 @@ def read_epsilon(epsilon: float) -> float:
     if given.ndim != 0 or not (np.isfinite(given) and given > 1e-300):
         raise ValueError(f"epsilon must be one number, finite and positive, got {epsilon!r}")
     return 1 / float(given)
+
+
+def read_share(name: str, value: float) -> float:
+    """`value` as a number above 0 and at most 1; ValueError that names the argument where it is none."""
+    given = numbers(name, value)
+    if given.ndim != 0 or not 0 < given <= 1:
+        raise ValueError(f"{name} must be one number above 0 and at most 1, got {value!r}")
+    return float(given)

@@ -135,6 +135,14 @@ class FusedRun(Run):
         self.revealed = np.empty(self.ranker.feedback.length(longest))
 
     def advance(self, n_rounds: int) -> None:
+        end = self.t + n_rounds
+        while self.t < end:
+            pause = self.ranker.until_pause()
+            self._play(end - self.t if pause is None else min(pause, end - self.t))
+            if self.ranker.until_pause() == 0:
+                self.ranker.pause()
+
+    def _play(self, n_rounds: int) -> None:
         self.t, self.place, self.total, self.window, self.explored = self.play_rounds(
             self.ranker.params,
             self.ranker.state,

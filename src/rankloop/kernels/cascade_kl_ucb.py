@@ -1,0 +1,74 @@
+"""CascadeKL-UCB (2015, Algorithms 1 and 2): the items with the largest indices; the first click ends what is seen."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.kernels.jit import hot
+from rankloop.kernels.kl_ucb import log_level, upper_bound
+from rankloop.kernels.sorting import by_falling_score
+
+_NEVER_SEEN = 2.0  # above every index
+
+
+class CascadeParams(NamedTuple):
+    """How many items there are."""
+
+    n_items: int
+
+
+class CascadeState(NamedTuple):
+    """Rounds that came back; how often each item was looked at, and how often it was then clicked."""
+
+    t: NDArray[np.int64]
+    N: NDArray[np.float64]
+    W: NDArray[np.float64]
+
+
+@hot
+def rank(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> bool:
+    """Alg. 1, lines 6-8. Exploring: an item that is not shown has been clicked more often than one that is."""
+    index, turned, order, room = scratch
+    n = params.n_items
+    level, shift = log_level(float(state.t[0] + 1)), state.t[0] % n
+    for i in range(n):
+        N = state.N[i]
+        index[i] = upper_bound(state.W[i] / N, N, level) if N > 0.0 else _NEVER_SEEN
+    for i in range(n):  # equal ones as they come from item t on, so that none is favoured by its number
+        turned[i] = index[(i + shift) % n]
+    by_falling_score(turned, n, order, room)
+    least, most = 1.0, 0.0
+    for place in range(n):
+        i = (order[place] + shift) % n
+        mean = state.W[i] / max(state.N[i], 1.0)
+        if place < len(items):
+            items[place] = i
+            least = min(least, mean)
+        else:
+            most = max(most, mean)
+    return most > least
+
+
+@hot
+def learn(
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
+) -> None:
+    """Alg. 1, lines 9-13: all down to the first click were looked at, and nothing is known of the rest."""
+    for j in range(len(items)):
+        state.N[items[j]] += 1.0
+        if feedback[j] > 0.0:
+            state.W[items[j]] += 1.0
+            break
+    state.t[0] += 1

@@ -1,0 +1,81 @@
+"""CascadeKL-UCB: people read down to the first thing they like (Kveton, Szepesvári, Wen and Ashkan 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.base import Array, whole
+from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
+from rankloop.feedback import Clicks
+from rankloop.kernels import cascade_kl_ucb, sorting
+
+
+class CascadeKLUCB(CompiledRanker):
+    """Shows the items with the largest upper confidence bounds on how attractive they are.
+
+    For people who read from the top, click the first item that attracts them and leave: everything above a click was
+    looked at and passed over, and nothing is known of what is below. Where people click, the goal is to have them find
+    something at all. Of several clicks only the first counts.
+
+    Parameters
+    ----------
+    n_items : how many items there are, L.
+    n_positions : how many of them are shown, K; None shows all.
+
+    Notation
+    --------
+    T_t(e): state.N, w_hat(e): state.W / state.N, U_t(e): the indices with n d(w_hat, U) = log t + 3 log log t.
+
+    Departures
+    ----------
+    Items never seen come before all others, in place of a separate beginning. Equal indices take turns. t counts the
+    rounds that came back.
+
+    References
+    ----------
+    B. Kveton, Cs. Szepesvári, Z. Wen and A. Ashkan, Cascading bandits: learning to rank in the cascade model,
+    ICML 2015.
+
+    Examples
+    --------
+    >>> ranker = CascadeKLUCB(n_items=5, n_positions=3)
+    >>> shown = ranker.rank(rng=np.random.default_rng(1))
+    >>> ranker.learn(shown, [0, 1, 0])  # the first was passed over, the second clicked, the third not reached
+    >>> ranker.state.N
+    array([1., 1., 0., 0., 0.])
+    """
+
+    n_items: int
+    n_positions: int
+    kernels = RankerKernels(cascade_kl_ucb.rank, cascade_kl_ucb.learn)
+
+    def __init__(self, *, n_items: int, n_positions: int | None = None) -> None:
+        n = whole("n_items", n_items, at_least=1)
+        self.n_items, self.n_positions = n, read_positions(n_positions, n) or n
+        self.feedback = Clicks()
+        self.params = cascade_kl_ucb.CascadeParams(n)
+        self.state = cascade_kl_ucb.CascadeState(np.zeros(1, np.int64), np.zeros(n), np.zeros(n))
+
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        k = self.n_items
+        return np.empty(k), np.empty(k), np.empty(k, np.int64), sorting.scratch(k)
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        if (saved["W"] < 0).any() or (saved["W"] > saved["N"]).any():
+            raise ValueError("saved state 'W' must be clicks, from 0 to the looks in 'N'")
+
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        """The items that were clicked most often when they were looked at."""
+        self.read_context(context)
+        means = self.state.W / np.maximum(self.state.N, 1)
+        return np.argsort(-means, kind="stable")[: self.n_positions].astype(np.int64)
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(n_items=5, n_positions=3)
+        yield cls(n_items=4)
+        yield cls(n_items=1)

@@ -1,0 +1,106 @@
+"""GRAB: clicks by position, of which not even the order is known (Gauthier, Gaudel, Fromont and Lompo 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.base import Array, Memo, Ranking, whole
+from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
+from rankloop.feedback import Clicks
+from rankloop.kernels import assignment, grab
+from rankloop.rankers.pbm_pie import check_counts
+
+_TABLE = 4096  # leaders that are remembered; a run meets a few hundred
+
+
+class GRAB(CompiledRanker):
+    """Goes from the best list so far to the neighbour that could be better, one step at a time.
+
+    Every item at every position has a mean and an upper bound. The best list by the means leads. Shown is the leader
+    or, unless its turn has come, the neighbour with the largest sum of bounds: two positions next to each other in
+    attention exchange their items, or the item at the least attended position is replaced. It needs to know neither the
+    examination probabilities nor which positions are looked at most.
+
+    Parameters
+    ----------
+    n_items : how many items there are, K.
+    n_positions : how many of them are shown, L; None shows all.
+    gamma : every how many times that it leads a leader is shown for certain; None is K.
+
+    Notation
+    --------
+    rho_hat: state.S / state.N; T_k,i: state.N; T~: state.led; F: the KL-UCB index of level log T~ + 3 log log T~.
+
+    Departures
+    ----------
+    It begins with the K circular lists. Equally good leaders take turns. How often each list has led is kept in a table
+    of limited size, which forgets lists that led least. t counts the rounds that came back.
+
+    References
+    ----------
+    C. Gauthier, R. Gaudel, E. Fromont and B. A. Lompo, Parametric graph for unimodal ranking bandit, ICML 2021.
+
+    Examples
+    --------
+    >>> ranker = GRAB(n_items=5, n_positions=2)
+    >>> rng = np.random.default_rng(1)
+    >>> for _ in range(200):
+    ...     shown = ranker.rank(rng=rng)
+    ...     ranker.learn(shown, (shown.items == 3) & (np.arange(2) == 1))  # item 3, and only at the second position
+    >>> int(ranker.current()[1])
+    3
+    """
+
+    n_items: int
+    n_positions: int
+    kernels = RankerKernels(grab.rank, grab.learn)
+
+    def __init__(self, *, n_items: int, n_positions: int | None = None, gamma: int | None = None) -> None:
+        n = whole("n_items", n_items, at_least=1)
+        m = read_positions(n_positions, n) or n
+        self.n_items, self.n_positions = n, m
+        self.gamma = n if gamma is None else whole("gamma", gamma, at_least=1)
+        self.feedback = Clicks()
+        self.params = grab.GRABParams(self.gamma)
+        self.state = grab.GRABState(
+            t=np.zeros(1, np.int64),
+            S=np.zeros((m, n)),
+            N=np.zeros((m, n)),
+            leaders=np.zeros(_TABLE, np.uint64),
+            led=np.zeros(_TABLE, np.int64),
+        )
+
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        m, k = self.n_positions, self.n_items
+        return np.empty((m, k)), assignment.room(m, k), np.empty(m, np.int64)
+
+    def blank_memo(self, n: int) -> Memo:
+        return (np.empty(n, np.int64),)
+
+    def check_ticket(self, ranking: Ranking) -> None:
+        leader = ranking.memo[0]
+        if leader.min() < -1 or leader.max() >= self.n_items:
+            raise ValueError(f"ranking.memo must name items below {self.n_items}, got {leader}")
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        check_counts(saved["S"], saved["N"])
+        if (saved["led"] < 0).any():
+            raise ValueError("saved state 'led' must be counts, got one below zero")
+
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        """The leader: the list with most clicks by the means so far."""
+        self.read_context(context)
+        leader = np.empty(self.n_positions, np.int64)
+        grab.find_leader(self.state, self.scratch(self.n_positions), leader)
+        return leader
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(n_items=5, n_positions=3)
+        yield cls(n_items=4, gamma=2)
+        yield cls(n_items=3, n_positions=1)
+        yield cls(n_items=1)

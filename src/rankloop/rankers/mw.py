@@ -1,0 +1,156 @@
+"""MW: multiplicative weights over ordered slates (Kale, Reyzin and Schapire 2010)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.base import Array, Ranking, numbers, whole
+from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
+from rankloop.feedback import Clicks
+from rankloop.kernels import entropy, matchings, mw
+from rankloop.rankers.constants import read_share
+
+_LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
+
+
+class MW(CompiledRanker):
+    """Exponential weights over items at positions, kept a mixture of lists by projection.
+
+    Each round draws a list whose chances of having item i at position j are a mixture of the weights W_ij and of
+    even chances. A position without a click shrinks the weight of the item that stood there; then the weights are
+    projected, in relative entropy, onto what lists can be drawn from. Regret O(m sqrt(n T log n)) whatever users do.
+
+    Parameters
+    ----------
+    n_items : how many items there are, n.
+    n_positions : how many of them are shown, m; None shows all.
+    horizon : how many rounds will be played, T; needed unless both `eta` and `gamma` are given.
+    eta : the step; None is sqrt((1 - gamma) log n / (n T)).
+    gamma : the share of even chances; None is min(1/2, sqrt(n log n / T)).
+
+    Notation
+    --------
+    W: state.W (position by item, each position sums to 1 and not to 1/m), X': state.x.
+
+    Departures
+    ----------
+    Constants are derived anew for lists scaled as here. Lists are drawn as FTRLPBM draws them. t counts the rounds that
+    came back.
+
+    References
+    ----------
+    S. Kale, L. Reyzin and R. E. Schapire, Non-stochastic bandit slate problems, NeurIPS 2010.
+
+    Examples
+    --------
+    >>> ranker = MW(n_items=10, n_positions=5, horizon=100_000)
+    >>> shown = ranker.rank(rng=np.random.default_rng(1))
+    >>> ranker.learn(shown, [1, 0, 0, 1, 0])
+    >>> bool(ranker.x[0, shown.items[0]] > ranker.x[1, shown.items[1]])
+    True
+    """
+
+    n_items: int
+    n_positions: int
+    kernels = RankerKernels(mw.rank, mw.learn)
+
+    def __init__(
+        self,
+        *,
+        n_items: int,
+        n_positions: int | None = None,
+        horizon: int | None = None,
+        eta: float | None = None,
+        gamma: float | None = None,
+    ) -> None:
+        n = whole("n_items", n_items, at_least=1)
+        m = read_positions(n_positions, n) or n
+        self.n_items, self.n_positions = n, m
+        self.horizon = None if horizon is None else whole("horizon", horizon, at_least=1)
+        if self.horizon is None and (eta is None or gamma is None):
+            raise ValueError(
+                "horizon must be a whole number of at least 1 where eta or gamma is None, got None"
+            )
+        T = self.horizon or 1
+        self.gamma = min(0.5, math.sqrt(n * math.log(n) / T)) if gamma is None else read_share("gamma", gamma)
+        if eta is None:
+            eta = math.sqrt((1 - self.gamma) * math.log(n) / (n * T))
+        given = numbers("eta", eta)
+        if given.ndim != 0 or not 0 <= given <= 1e6:
+            raise ValueError(f"eta must be one number from 0 to 1e6, got {eta!r}")
+        self.eta = float(given)
+        self.feedback = Clicks()
+        self.params = mw.MWParams(self.eta, self.gamma)
+        self.state = mw.MWState(
+            t=np.zeros(1, np.int64),
+            W=np.full((m, n), 1 / n),
+            x=np.full((m, n), 1 / n),
+            rows=np.full(n, m / n),
+            steps=np.zeros(2, np.int64),
+        )
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        """The chance of item i at position j in the next list, as a positions x items matrix."""
+        chances: NDArray[np.float64] = self.state.x.copy()
+        return chances
+
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        return matchings.room(self.n_positions), entropy.room(self.n_items, self.n_positions)
+
+    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+        return np.empty(n)
+
+    def check_ticket(self, ranking: Ranking) -> None:
+        chances = ranking.propensities
+        assert chances is not None
+        if not ((chances >= _LEAST_CHANCE) & (chances <= 1.0)).all():
+            raise ValueError(f"ranking.propensities must be probabilities, got {chances}")
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        W = np.asarray(saved["W"])
+        x = (1 - self.gamma) * W + self.gamma / self.n_items
+        if not (
+            (W > 0).all()
+            and np.allclose(W.sum(axis=1), 1, rtol=0, atol=1e-8)
+            and W.sum(axis=0).max() <= 1 + 1e-8
+            and np.allclose(x, saved["x"], rtol=0, atol=1e-8)
+            and np.allclose(x.sum(axis=0), saved["rows"], rtol=0, atol=1e-8)
+        ):
+            raise ValueError(
+                "saved state 'W' must be weights: positions of one, items of at most one, and 'x' follow from it"
+            )
+
+    def counters(self) -> dict[str, int]:
+        steps, inexact = self.state.steps.tolist()
+        return {"projection_steps": steps, "projection_inexact": inexact}
+
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        """The likeliest list: items to positions so that the weights add up to most."""
+        from scipy.optimize import linear_sum_assignment
+
+        self.read_context(context)
+        return np.asarray(linear_sum_assignment(self.state.W, maximize=True)[1], np.int64)
+
+    def regret_bound(self, rounds: int) -> float:
+        """Our derivation: m (2 sqrt(n T log n / (1 - gamma)) + sqrt(n T log n)), for the constants of `horizon`.
+
+        >>> round(MW(n_items=10, n_positions=5, horizon=1_000_000).regret_bound(1_000_000))
+        72093
+        """
+        T = whole("rounds", rounds, at_least=1)
+        m, n = self.n_positions, self.n_items
+        root = math.sqrt(n * T * math.log(n))
+        return m * (2 * root / math.sqrt(1 - self.gamma) + root) if self.gamma < 1 else math.inf
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(n_items=6, n_positions=3, horizon=100)
+        yield cls(n_items=4, eta=0.5, gamma=0.05)
+        yield cls(n_items=3, n_positions=1, horizon=1000)
+        yield cls(n_items=1, horizon=1)

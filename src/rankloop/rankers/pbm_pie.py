@@ -1,0 +1,176 @@
+"""PBM-PIE: parsimonious exploration at the last position (Lagrée, Vernade and Cappé 2016)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankloop.base import Array, numbers, whole
+from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
+from rankloop.feedback import Clicks
+from rankloop.kernels import pbm_pie, sorting
+
+
+class PBMPIE(CompiledRanker):
+    """Shows the items that look best, and tries others only at the last position, half of the time.
+
+    Which others: those whose upper confidence bound reaches the estimate of the item they would replace. Nearly the
+    least exploration that is possible where examination probabilities are known; where they are not, they are
+    estimated together with the attractions, which what it shows identifies poorly (erratum C16).
+
+    Parameters
+    ----------
+    n_items : how many items there are, K.
+    n_positions : how many of them are shown, L; None shows all.
+    horizon : how many rounds will be played, T.
+    examination : for each position, how likely it is looked at, none rising; None estimates them.
+    epsilon : bounds are of level (1 + epsilon) log T.
+    refresh : every how many rounds examinations are estimated anew, after the first 100.
+
+    Notation
+    --------
+    kappa: state.kappa, S and N: state.S, state.N, U_k(t, delta): upper_bounds(), theta_hat: estimates().
+
+    Departures
+    ----------
+    Leaders with equal estimates stand in turns. t counts the rounds that came back.
+
+    References
+    ----------
+    P. Lagrée, C. Vernade and O. Cappé, Multiple-play bandits in the position-based model, NeurIPS 2016.
+    J. Komiyama, J. Honda and A. Takeda, Position-based multiple-play bandit problem with unknown position bias,
+    NeurIPS 2017.
+
+    Examples
+    --------
+    >>> ranker = PBMPIE(n_items=4, n_positions=2, horizon=1000, examination=[1.0, 0.5])
+    >>> rng = np.random.default_rng(1)
+    >>> ranker.rank(rng=rng).items
+    array([0, 1])
+    >>> for _ in range(4):
+    ...     shown = ranker.rank(rng=rng)
+    ...     ranker.learn(shown, shown.items == 2)
+    >>> ranker.estimates()  # it was clicked at both positions: 2 clicks by 1.5 looks
+    array([0.        , 0.        , 1.33333333, 0.        ])
+    """
+
+    n_items: int
+    n_positions: int
+    kernels = RankerKernels(pbm_pie.rank, pbm_pie.learn)
+
+    def __init__(
+        self,
+        *,
+        n_items: int,
+        n_positions: int | None = None,
+        horizon: int,
+        examination: ArrayLike | None = None,
+        epsilon: float = 0.01,
+        refresh: int = 20,
+    ) -> None:
+        n = whole("n_items", n_items, at_least=1)
+        m = read_positions(n_positions, n) or n
+        self.n_items, self.n_positions = n, m
+        self.horizon = whole("horizon", horizon, at_least=1)
+        given = numbers("epsilon", epsilon)
+        if given.ndim != 0 or not 0 < given < 1e6:
+            raise ValueError(f"epsilon must be one number above 0, got {epsilon!r}")
+        self.epsilon = float(given)
+        refresh = whole("refresh", refresh, at_least=1)
+        kappa = np.ones(m) if examination is None else read_examination(examination, m)
+        self.feedback = Clicks()
+        self.params = pbm_pie.PBMPIEParams(
+            (1 + self.epsilon) * math.log(self.horizon), refresh if examination is None else 0
+        )
+        self.state = pbm_pie.PBMPIEState(
+            t=np.zeros(1, np.int64),
+            S=np.zeros((m, n)),
+            N=np.zeros((m, n)),
+            kappa=kappa,
+            theta=np.zeros(n),
+        )
+
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        k = self.n_items
+        return np.empty(k), np.empty(k), np.empty(k, np.int64), sorting.scratch(k), np.empty(k, np.int64)
+
+    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+        return np.empty(n)
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        check_counts(saved["S"], saved["N"])
+        kappa = np.asarray(saved["kappa"])
+        if kappa[0] <= 0 or kappa.min() < 0 or kappa.max() > 1:
+            raise ValueError(f"saved state 'kappa' must be probabilities, got {kappa}")
+
+    def estimates(self) -> NDArray[np.float64]:
+        """The estimated attraction of each item, clicks by looks; zero for one that was not shown yet."""
+        looks = self.state.kappa @ self.state.N
+        found: NDArray[np.float64] = self.state.S.sum(axis=0) / np.where(looks > 0, looks, 1)
+        return found
+
+    def upper_bounds(self) -> NDArray[np.float64]:
+        """U_k(t, delta) of each item: the largest attraction that what came back does not contradict."""
+        bounds = np.ones(self.n_items)
+        for k in range(self.n_items):
+            low, high = 0.0, 1.0
+            arguments = (self.state.S, self.state.N, self.state.kappa, k)
+            if pbm_pie.reaches(*arguments, 1.0, self.params.delta):
+                continue
+            while high - low > 1e-13:
+                middle = 0.5 * (low + high)
+                if pbm_pie.reaches(*arguments, middle, self.params.delta):
+                    low = middle
+                else:
+                    high = middle
+            bounds[k] = low
+        return bounds
+
+    def candidates(self) -> NDArray[np.int64]:
+        """B(t): items that are no leaders and might be better than the last of them; empty in the beginning."""
+        if pbm_pie.begins_with(self.state.N) >= 0:
+            return np.empty(0, np.int64)
+        scratch = self.scratch(self.n_positions)
+        q = pbm_pie.leaders(self.state, scratch)
+        others = scratch[2][self.n_positions :]
+        found: NDArray[np.int64] = others[self.upper_bounds()[others] >= q]
+        return found
+
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        """The items that look best, in order."""
+        self.read_context(context)
+        if pbm_pie.begins_with(self.state.N) >= 0:
+            return np.argsort(-self.estimates(), kind="stable")[: self.n_positions].astype(np.int64)
+        scratch = self.scratch(self.n_positions)
+        pbm_pie.leaders(self.state, scratch)
+        order: NDArray[np.int64] = scratch[2][: self.n_positions].copy()
+        return order
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(n_items=5, n_positions=3, horizon=1000, examination=[1.0, 0.5, 0.2])
+        yield cls(n_items=6, n_positions=3, horizon=1000)
+        yield cls(n_items=4, horizon=100)
+        yield cls(n_items=1, horizon=1)
+
+
+def read_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
+    """One examination probability a position, above zero and none rising; ValueError otherwise."""
+    kappa = np.array(numbers("examination", examination))
+    if kappa.shape != (n_positions,) or not ((kappa > 0) & (kappa <= 1)).all():
+        raise ValueError(
+            f"examination must be {n_positions} numbers above 0 and at most 1, got {examination!r}"
+        )
+    if (np.diff(kappa) > 0).any():
+        raise ValueError(f"examination must not rise from position to position, got {examination!r}")
+    return kappa
+
+
+def check_counts(S: Array, N: Array) -> None:
+    """ValueError unless there are no more clicks than displays, and none are negative."""
+    if (np.asarray(S) < 0).any() or (np.asarray(S) > np.asarray(N)).any():
+        raise ValueError("saved state 'S' must be clicks, from 0 to the displays in 'N'")

@@ -1,0 +1,119 @@
+"""PBM-TS: Thompson sampling for position-based clicks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankloop.base import Array, Memo, Ranking, numbers, whole
+from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
+from rankloop.feedback import Clicks
+from rankloop.kernels import pbm_ts, sorting
+from rankloop.rankers.pbm_pie import check_counts
+
+
+class PBMTS(CompiledRanker):
+    """Draws attractions and examinations that fit all clicks so far, and shows the best list for them.
+
+    What is uncertain varies from draw to draw and so gets tried; what is known stays. No constants to set, no horizon,
+    and positions may be looked at in any order. There is no regret bound for unknown examinations.
+
+    Parameters
+    ----------
+    n_items : how many items there are.
+    n_positions : how many of them are shown; None shows all.
+    examination : for each position, how likely it is looked at, in any order; None draws them too.
+    sweeps : how many Metropolis-Hastings turns over all coordinates are made for a list.
+
+    Notation
+    --------
+    theta, kappa: the draw, in the ticket and in state.theta, state.kappa once it came back.
+
+    Departures
+    ----------
+    Of PB-MHB: examinations are all free, not one of them fixed at 1, so that the first position need not be the best;
+    the prior is uniform; and proposals are as wide as what they are for, not c / sqrt t.
+
+    References
+    ----------
+    P. Lagrée, C. Vernade and O. Cappé, Multiple-play bandits in the position-based model, NeurIPS 2016.
+    C. Gauthier, R. Gaudel and E. Fromont, Bandit algorithm for both unknown best position and best item display on web
+    pages, IDA 2021.
+
+    Examples
+    --------
+    >>> ranker = PBMTS(n_items=5, n_positions=2)
+    >>> rng = np.random.default_rng(1)
+    >>> for _ in range(300):
+    ...     shown = ranker.rank(rng=rng)
+    ...     ranker.learn(shown, shown.items == 3)
+    >>> bool((ranker.current() == 3).any())
+    True
+    """
+
+    n_items: int
+    n_positions: int
+    kernels = RankerKernels(pbm_ts.rank, pbm_ts.learn)
+
+    def __init__(
+        self,
+        *,
+        n_items: int,
+        n_positions: int | None = None,
+        examination: ArrayLike | None = None,
+        sweeps: int = 1,
+    ) -> None:
+        n = whole("n_items", n_items, at_least=1)
+        m = read_positions(n_positions, n) or n
+        self.n_items, self.n_positions = n, m
+        kappa = np.full(m, 0.5)
+        if examination is not None:
+            kappa = np.array(numbers("examination", examination))
+            if kappa.shape != (m,) or not ((kappa > 0) & (kappa <= 1)).all():
+                raise ValueError(
+                    f"examination must be {m} numbers above 0 and at most 1, got {examination!r}"
+                )
+        self.feedback = Clicks()
+        self.params = pbm_ts.PBMTSParams(whole("sweeps", sweeps, at_least=1), examination is None)
+        self.state = pbm_ts.PBMTSState(
+            t=np.zeros(1, np.int64),
+            S=np.zeros((m, n)),
+            N=np.zeros((m, n)),
+            theta=np.full(n, 0.5),
+            kappa=kappa,
+        )
+
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        k = self.n_items
+        return np.empty(k), np.empty(k, np.int64), np.empty(n, np.int64), sorting.scratch(k)
+
+    def blank_memo(self, n: int) -> Memo:
+        return np.empty(self.n_items), np.empty(n)
+
+    def check_ticket(self, ranking: Ranking) -> None:
+        for part in ranking.memo:
+            if not ((part > 0) & (part <= 1)).all():
+                raise ValueError(f"ranking.memo must hold probabilities, got {part}")
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        check_counts(saved["S"], saved["N"])
+        for name in ("theta", "kappa"):
+            if not ((saved[name] > 0) & (saved[name] <= 1)).all():
+                raise ValueError(f"saved state {name!r} must be probabilities, got {saved[name]}")
+
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        """The items with the largest mean attractions, on the positions that the last draw holds most looked at."""
+        self.read_context(context)
+        items = np.empty(self.n_positions, np.int64)
+        mean, by_item, by_position, room = self.scratch(self.n_positions)
+        pbm_ts.best_list(self.state, self.state.kappa, mean, by_item, by_position, room, items)
+        return items
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(n_items=5, n_positions=3)
+        yield cls(n_items=4, examination=[0.2, 1.0, 0.5, 0.1], sweeps=2)
+        yield cls(n_items=1)

@@ -1,0 +1,155 @@
+"""TopRank: sort items into blocks by pairwise clicks (Lattimore, Kveton, Li and Szepesvári 2018)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.base import Array, Memo, Ranking, whole
+from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
+from rankloop.feedback import Clicks
+from rankloop.kernels import top_rank
+from rankloop.rankers.constants import read_share
+
+C = 4 * math.sqrt(2 / math.pi) / math.erf(math.sqrt(2))  # 3.344; 3.43 in print
+
+
+class TopRank(CompiledRanker):
+    """Shuffles items that clicks cannot tell apart yet, and never again shows a worse one above a better one.
+
+    Items stand in blocks. Each round every block is shuffled and the blocks are shown one below the other. When one
+    item of a block has been clicked without another clearly more often than the other way round, the other falls behind
+    it for good. Needs no click model beyond this: people look at positions higher up no less, and better items are
+    clicked no less wherever they stand.
+
+    Parameters
+    ----------
+    n_items : how many items there are, L.
+    n_positions : how many of them are shown, K; None shows all.
+    horizon : how many rounds will be played, for delta; needed unless `delta` is given.
+    delta : the chance of ever putting a better item behind a worse one, for each pair; None is 1 / horizon.
+
+    Notation
+    --------
+    L: n_items, K: n_positions, S and N: state.S, state.N, G: state.worse, P_1, P_2, ...: state.block.
+
+    Departures
+    ----------
+    t counts the rounds that came back. Feedback counts for the blocks that were shown, however late it comes.
+
+    References
+    ----------
+    T. Lattimore, B. Kveton, S. Li and Cs. Szepesvári, TopRank: a practical algorithm for online stochastic ranking,
+    NeurIPS 2018.
+
+    Examples
+    --------
+    >>> ranker = TopRank(n_items=4, n_positions=2, delta=0.9)
+    >>> rng = np.random.default_rng(1)
+    >>> for _ in range(30):
+    ...     shown = ranker.rank(rng=rng)
+    ...     ranker.learn(shown, shown.items == 3)  # people click item 3 wherever it stands
+    >>> ranker.blocks
+    [array([3]), array([0, 1, 2])]
+    """
+
+    n_items: int
+    n_positions: int
+    kernels = RankerKernels(top_rank.rank, top_rank.learn)
+
+    def __init__(
+        self,
+        *,
+        n_items: int,
+        n_positions: int | None = None,
+        horizon: int | None = None,
+        delta: float | None = None,
+    ) -> None:
+        n = whole("n_items", n_items, at_least=1)
+        self.n_items, self.n_positions = n, read_positions(n_positions, n) or n
+        self.horizon = None if horizon is None else whole("horizon", horizon, at_least=1)
+        if delta is None:
+            if self.horizon is None:
+                raise ValueError("horizon must be a whole number of at least 1 where delta is None, got None")
+            delta = 1 / self.horizon
+        self.delta = read_share("delta", delta)
+        self.feedback = Clicks()
+        self.params = top_rank.TopRankParams(math.log(C / self.delta))
+        self.state = top_rank.TopRankState(
+            t=np.zeros(1, np.int64),
+            S=np.zeros((n, n)),
+            N=np.zeros((n, n)),
+            worse=np.zeros((n, n), np.int64),
+            block=np.zeros(n, np.int64),
+            order=np.arange(n),
+        )
+
+    @property
+    def blocks(self) -> list[NDArray[np.int64]]:
+        """The items of each block, best block first."""
+        block = self.state.block
+        return [np.flatnonzero(block == number) for number in range(int(block.max()) + 1)]
+
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        return np.empty(self.n_items, np.int64), np.empty(self.n_items)
+
+    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+        return np.empty(n)
+
+    def blank_memo(self, n: int) -> Memo:
+        return (np.empty(self.n_items, np.int64),)
+
+    def check_ticket(self, ranking: Ranking) -> None:
+        block = ranking.memo[0]
+        if block.min() < 0 or block.max() >= self.n_items:
+            raise ValueError(f"ranking.memo must be a block for each item, got {block}")
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        block, order = np.empty(self.n_items, np.int64), np.empty(self.n_items, np.int64)
+        worse = np.asarray(saved["worse"])
+        if not np.isin(worse, (0, 1)).all():
+            raise ValueError(f"saved state 'worse' must be 0 or 1, got {worse}")
+        top_rank.partition(worse, block, order)
+        if not (np.array_equal(block, saved["block"]) and np.array_equal(order, saved["order"])):
+            raise ValueError(
+                "saved state 'block' and 'order' must follow from 'worse': a state of another ranker?"
+            )
+
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        """Items by block, within a block by how much more often they were clicked alone."""
+        self.read_context(context)
+        block = self.state.block
+        lead = (self.state.S * (block[:, None] == block[None, :])).sum(axis=1)
+        return np.lexsort((-lead, block))[: self.n_positions].astype(np.int64)
+
+    def regret_bound(self, attraction: Array, rounds: int) -> float:
+        """The bound of Theorem 1 for clicks with these attractions where a position is looked at.
+
+        delta T m n^2 + sum over pairs i < j, i <= m, of 1 + 6 (a_i + a_j) log(c sqrt(T) / delta) / (a_i - a_j).
+
+        >>> ranker = TopRank(n_items=10, n_positions=5, horizon=1_000_000)
+        >>> round(ranker.regret_bound(0.95 - 0.03 * np.arange(10), 1_000_000))
+        96790
+        """
+        T, alpha = whole("rounds", rounds, at_least=1), np.sort(np.asarray(attraction, np.float64))[::-1]
+        m, n = self.n_positions, self.n_items
+        if alpha.shape != (n,):
+            raise ValueError(f"attraction must be one number an item ({n}), got shape {alpha.shape}")
+        total = self.delta * T * m * n**2
+        for j in range(1, n):
+            for i in range(min(m, j)):
+                gap = alpha[i] - alpha[j]
+                if gap > 0:
+                    total += 1 + 6 * (alpha[i] + alpha[j]) * math.log(C * math.sqrt(T) / self.delta) / gap
+        return float(total)
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(n_items=5, n_positions=3, horizon=1000)
+        yield cls(n_items=6, n_positions=3, delta=0.9)
+        yield cls(n_items=4, horizon=10)
+        yield cls(n_items=1, horizon=1)

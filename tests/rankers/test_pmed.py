@@ -1,0 +1,220 @@
+"""PMED: its plan rules out every alternative, and its queue shows what the plan asks for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rankloop import environments, rankers, simulation
+from rankloop.base import Ranking
+from rankloop.kernels import pmed
+from rankloop.rankers import pmed_plan
+
+
+def kl(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    q = np.clip(q, 1e-12, 1 - 1e-12)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = np.where(p > 0, p * np.log(p / q), 0.0)
+        second = np.where(p < 1, (1 - p) * np.log((1 - p) / (1 - q)), 0.0)
+    return first + second
+
+
+def model_of(theta: np.ndarray, kappa: np.ndarray, *, noise: float = 0.0, seed: int = 1) -> pmed_plan.Model:
+    rng = np.random.default_rng(seed)
+    N = np.full((len(kappa), len(theta)), 1e6)
+    S = np.outer(kappa, theta) * N
+    S = np.clip(S * (1 + noise * rng.standard_normal(S.shape)), 0, N)
+    return pmed_plan.read_model(theta, kappa, S, N, np.argsort(-theta))
+
+
+def alternatives(model: pmed_plan.Model, seed: int, tries: int) -> np.ndarray:
+    """Distances q must tell, coefficient by coefficient, of alternatives drawn anywhere: an independent search."""
+    rng = np.random.default_rng(seed)
+    m, n = model.mu.shape
+    c, order, found = np.exp(model.log_c), model.order, []
+    for _ in range(tries):
+        spread = 10.0 ** rng.uniform(-4, 0)
+        theta = np.clip(model.theta * np.exp(spread * rng.standard_normal(n)), 1e-6, 1.0)
+        theta[order[0]] = model.theta[order[0]]
+        rival = int(rng.integers(1, n))
+        theta[order[rival]] = theta[order[min(rival - 1, m - 1)]]
+        kappa = c / theta[order[:m]]
+        if (np.diff(kappa) > 1e-12).any():
+            continue
+        row = kl(model.mu, np.outer(kappa, theta))
+        row[np.arange(m), order[:m]] = 0.0
+        found.append(row)
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    ("theta", "kappa", "noise"),
+    [
+        ([0.9, 0.7, 0.5, 0.3], [1.0, 0.5], 0.0),
+        ([0.5, 0.9, 0.2, 0.7, 0.6], [1.0, 0.6, 0.3], 0.02),
+        ([0.3, 0.2, 0.1], [1.0, 0.9, 0.2], 0.0),
+        ([0.8, 0.6, 0.4], [1.0], 0.0),
+    ],
+)
+def test_the_plan_meets_its_constraint_against_alternatives_from_anywhere(
+    theta: list[float], kappa: list[float], noise: float
+) -> None:
+    model = model_of(np.array(theta), np.array(kappa), noise=noise)
+    m, n = model.mu.shape
+    plan = pmed_plan.make_plan(model, np.full((n, m), np.nan), tolerance=0.01)
+    assert plan.before_scaling >= 0.99
+    assert plan.distance >= 1.0
+    rows = alternatives(model, seed=2, tries=20_000)
+    assert len(rows) > 500
+    assert np.einsum("vji,ji->v", rows, plan.q).min() >= 1 - 1e-6
+    total = plan.q.sum(axis=1)
+    np.testing.assert_allclose(total, total[0], rtol=1e-6)
+    assert plan.q.sum(axis=0).max() <= total[0] * (1 + 1e-6)
+
+
+def test_one_position_is_the_bound_for_a_bandit() -> None:
+    # Lai and Robbins: item i must be seen 1 / d(mu_i, mu_best) log t times, and no item more.
+    theta = np.array([0.8, 0.6, 0.4])
+    plan = pmed_plan.make_plan(model_of(theta, np.array([1.0])), np.full((3, 1), np.nan), tolerance=1e-3)
+    np.testing.assert_allclose(plan.q[0, 1:], 1 / kl(theta[1:], theta[0]), rtol=1e-3)
+
+
+def test_the_derivative_is_that_of_the_distance() -> None:
+    model = model_of(np.array([0.9, 0.7, 0.5, 0.3, 0.2]), np.array([1.0, 0.5, 0.3]), noise=0.05)
+    q = np.random.default_rng(3).random((3, 5)) * 100
+    theta, kappa, slope = np.empty(5), np.empty(3), np.empty(3)
+    x = np.log([0.9, 0.72, 0.55])
+    for rival in (3, 4):
+        arguments = (rival, q, model.mu, model.log_c, model.order, theta, kappa, slope)
+        pmed.alternative(x, *arguments)
+        expected = slope.copy()
+        for j in range(3):
+            step = 1e-6 * np.eye(3)[j]
+            numeric = (pmed.alternative(x + step, *arguments) - pmed.alternative(x - step, *arguments)) / 2e-6
+            assert numeric == pytest.approx(expected[j], rel=1e-5, abs=1e-4)
+
+
+def test_equal_items_are_taken_to_be_apart() -> None:
+    model = model_of(np.array([0.5, 0.5, 0.5, 0.0]), np.array([1.0, 1.0]))
+    assert np.diff(np.sort(model.theta)).min() >= 0.999e-3
+    plan = pmed_plan.make_plan(model, np.full((4, 2), np.nan), tolerance=0.05)
+    assert plan.distance >= 1.0
+    assert np.isfinite(plan.q).all()
+
+
+def test_every_plan_of_a_run_meets_its_constraint(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = []
+    make = pmed_plan.make_plan
+
+    def kept(model: pmed_plan.Model, starts: np.ndarray, *, tolerance: float) -> pmed_plan.Plan:
+        plans.append((model, make(model, starts, tolerance=tolerance)))
+        return plans[-1][1]
+
+    monkeypatch.setattr(pmed_plan, "make_plan", kept)
+    people = environments.PositionBased(attraction=[0.8, 0.6, 0.5, 0.3], examination=[1.0, 0.5])
+    ranker = rankers.PMED(n_items=4, n_positions=2, growth=2.0)
+    trace = simulation.play(ranker, people, rounds=3000, seed=1, points=10)
+    assert trace.counters["plans"] == len(plans) >= 9
+    assert trace.counters["plans_inexact"] == 0
+    for model, plan in plans:
+        rows = alternatives(model, seed=4, tries=2000)
+        assert np.einsum("vji,ji->v", rows, plan.q).min() >= 1 - 1e-6
+    assert ranker.current().tolist() == [0, 1]
+    assert trace.total_regret < 350
+
+
+def test_warm_starts_save_linear_programs() -> None:
+    theta, kappa = 0.95 - 0.03 * np.arange(6), 1 / np.arange(1, 4)
+    cold = pmed_plan.make_plan(model_of(theta, kappa), np.full((6, 3), np.nan), tolerance=0.01)
+    warm = pmed_plan.make_plan(model_of(theta + 1e-4, kappa), cold.starts, tolerance=0.01)
+    assert warm.programs < cold.programs
+
+
+def ready() -> rankers.PMED:
+    """After the first loop, with a plan by hand and everything seen often enough not to be forced."""
+    ranker = rankers.PMED(n_items=3, n_positions=2, growth=10.0, every=10**6)
+    state = ranker.state
+    state.t[0] = 100
+    state.due[0] = 10**6
+    state.N[...] = 50
+    state.S[...] = [[40, 30, 10], [20, 15, 5]]
+    state.theta[...] = [0.8, 0.6, 0.2]
+    state.n_plan[0] = 2
+    state.plan[:2] = [[1, 0], [2, 0]]
+    return ranker
+
+
+def test_the_queue_holds_what_the_plan_still_lacks_and_the_best_list() -> None:
+    ranker = ready()
+    log_t = math.log(100)
+    ranker.state.required[:2] = [
+        60 / log_t,
+        10 / log_t,
+    ]  # (1, 0) lacks displays; (2, 0) then has none left of 0 below
+    pmed.fill(ranker.params, ranker.state, ranker.scratch(2))
+    n = int(ranker.state.n_queue[0])
+    assert ranker.state.queue[:n].tolist() == [[1, 0], [2, 0], [0, 1]]
+    ranker.state.required[:2] = [20 / log_t, 10 / log_t]
+    pmed.fill(ranker.params, ranker.state, ranker.scratch(2))
+    n = int(ranker.state.n_queue[0])
+    assert ranker.state.queue[:n].tolist() == [[0, 1]], "nothing is lacking"
+
+
+def test_lists_seen_too_seldom_are_forced() -> None:
+    ranker = ready()
+    ranker.state.n_plan[0] = 0
+    ranker.state.N[1, 0] = (
+        2  # alpha sqrt(log 100) = 2.15; item 0 at position 1 is in the circular list (2, 0)
+    )
+    ranker.state.S[1, 0] = 1
+    pmed.fill(ranker.params, ranker.state, ranker.scratch(2))
+    assert ranker.state.queue[: ranker.state.n_queue[0]].tolist() == [[2, 0], [0, 1]]
+
+
+def test_the_queue_is_shown_in_random_order_and_each_list_once() -> None:
+    ranker = rankers.PMED(n_items=5, n_positions=2)
+    rng, shown = np.random.default_rng(1), []
+    for left in range(5, 0, -1):
+        ranking = ranker.rank(rng=rng)
+        np.testing.assert_allclose(ranking.propensities, 1 / left)
+        shown.append(tuple(ranking.items.tolist()))
+        ranker.learn(ranking, [1, 0])
+    assert sorted(shown) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
+
+
+def test_a_list_that_is_no_longer_waited_for_is_only_counted() -> None:
+    ranker = rankers.PMED(n_items=4, n_positions=2)
+    ticket = ranker.rank(rng=np.random.default_rng(1))
+    ranker.learn(ticket, [1, 0])
+    before = ranker.save()
+    ranker.learn(ticket, [1, 0])
+    assert ranker.state.n_queue[0] == before["n_queue"][0] == 3
+    assert ranker.state.N.sum() == before["N"].sum() + 2
+
+
+def test_plans_come_when_the_rounds_have_grown_by_the_factor() -> None:
+    people = environments.PositionBased(attraction=[0.8, 0.5, 0.2], examination=[1.0, 0.5])
+    ranker = rankers.PMED(n_items=3, n_positions=2, growth=2.0, every=5)
+    dues = [int(ranker.state.due[0])]
+    for seed in range(100):
+        simulation.play(ranker, people, rounds=1, seed=seed)
+        if ranker.state.due[0] != dues[-1]:
+            dues.append(int(ranker.state.due[0]))
+    assert dues == [3, 8, 16, 32, 64, 128]
+
+
+def test_bad_arguments_are_named() -> None:
+    for argument, value in (("alpha", -1), ("growth", 0.9), ("every", 0), ("tolerance", 0), ("refit", 0)):
+        with pytest.raises(ValueError, match=f"{argument} must be"):
+            rankers.PMED(n_items=3, **{argument: value})
+    ranker = rankers.PMED(n_items=3)
+    with pytest.raises(ValueError, match="must count lists"):
+        ranker.load(ranker.save() | {"n_queue": np.array([0])})
+    with pytest.raises(ValueError, match="'queue' must name items below 3"):
+        ranker.load(ranker.save() | {"queue": ranker.state.queue + 9})
+    with pytest.raises(ValueError, match="'due' must be after"):
+        ranker.load(ranker.save() | {"due": np.array([0])})
+    with pytest.raises(ValueError, match="propensities"):
+        ranker.learn(Ranking(np.arange(3)), [0, 0, 0])
