@@ -32,9 +32,9 @@ def _subject(verdict: Verdict) -> str:
     if verdict.measure is None:
         return f"A game of {verdict.n_actions} actions and {verdict.n_outcomes} outcomes:"
     items = f"{verdict.n_items} item{'s' if verdict.n_items != 1 else ''}"
-    seen = "the top item is" if verdict.k == 1 else f"the top {verdict.k} items are"
+    seen = "the top item" if verdict.k == 1 else f"the top {verdict.k} items"
     grades = "" if verdict.max_grade == 1 else f", grades 0 to {verdict.max_grade}"
-    return f"{verdict.measure}, {items}, the relevance of {seen} seen{grades}:"
+    return f"{verdict.measure}, {items}, the relevance of {seen} is seen{grades}:"
 
 
 def plain_verdict(verdict: Verdict) -> dict[str, Any]:

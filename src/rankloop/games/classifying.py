@@ -53,10 +53,8 @@ def classify_cells(game: Game, *, jobs: int | None = None, cells: Cells | None =
             blind = ((i, j), tuple(everybody.space.unseen(game.difference(i, j))))
             break
         globally[i, j] = estimate
-    worlds = None
     if blind is not None:
-        worlds = find_worlds(game, cells, blind, everybody.space)
-        return _verdict(game, cells, "hopeless", {}, blind, worlds)
+        return _verdict(game, cells, "hopeless", {}, blind, find_worlds(game, cells, blind, everybody.space))
     if blind_locally is not None:
         return _verdict(game, cells, "hard", globally, blind_locally, None)
     return _verdict(game, cells, "easy" if cells.walls else "trivial", local, None, None)

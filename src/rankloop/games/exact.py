@@ -119,7 +119,7 @@ class RowSpace:
     """
 
     def __init__(self, rows: NDArray[np.int64]) -> None:
-        self.n_rows, self.n_columns = rows.shape
+        self.n_columns = int(rows.shape[1])
         self.chosen: list[int] = []
         distinct, first = np.unique(rows, axis=0, return_index=True)
         prime = _PRIME
