@@ -172,39 +172,41 @@ def _service(name: str, *where: str, seconds: float, events: int = 0) -> Measure
     made = after["rankloop_events_total"] - before["rankloop_events_total"]
     commits = after["rankloop_commits_total"] - before["rankloop_commits_total"]
     print(f"{'':<28}{commits / made:.3f} commits (fsyncs) a rank, {made / commits:.1f} ranks a commit")
+    server.stop()
     if events:
-        grow(client, events)
-        measured = _tell(
+        asyncio.run(grow(Path(where[-1]), events))
+        server = Server("-m", "rankloop", "serve", "--port", "0", *where)
+        _tell(
             f"... with {events:,} events",
             load(server, "POST", "/v1/rankers/load/rank", b"{}", seconds=seconds),
         )
         _restart(server, *where)
-    else:
-        server.stop()
     return measured
 
 
-def grow(client: Client, events: int) -> None:
-    """Fill the log up to `events` rows, half of them feedback."""
-    import concurrent.futures
+async def grow(folder: Path, events: int) -> None:
+    """Fill the log up to `events` rows, half of them feedback, without HTTP in between."""
+    from rankloop.serving.engine import Engine
+    from rankloop.serving.messages import FeedbackRequest, RankRequest
+    from rankloop.serving.sqlite import SQLiteStore
 
-    def worker(number: int) -> None:
-        while client.ranker("load").last_seq < events:
-            shown = [client.rank("load").decision_id for _ in range(100)]
-            client.feedback_many("load", [{"decision_id": one, "relevance": [number % 2]} for one in shown])
-
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        list(pool.map(worker, range(16)))
+    engine = Engine(SQLiteStore(folder))
+    await engine.open()
+    while engine.live["load"].fold.applied < events:
+        shown = await asyncio.gather(*(engine.rank("load", RankRequest()) for _ in range(500)))
+        answers = [FeedbackRequest(one.decision_id, relevance=[float(i % 2)]) for i, one in enumerate(shown)]
+        await engine.feedback("load", answers)
+    await engine.close()
 
 
 def _restart(server: Server, *where: str) -> None:
+    """Kill it, and see how long it takes to be back."""
     server.process.kill()
     server.process.wait()
     began = time.perf_counter()
     again = Server("-m", "rankloop", "serve", "--port", "0", *where)
-    client = Client(again.url)
-    seq = client.ranker("load").last_seq
-    print(f"{'':<28}killed and started again with {seq:,} events in {time.perf_counter() - began:.2f} s")
+    seq = Client(again.url).ranker("load").last_seq
+    print(f"{'':<28}killed, and back with {seq:,} events after {time.perf_counter() - began:.2f} s")
     again.stop()
 
 

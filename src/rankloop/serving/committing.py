@@ -114,5 +114,7 @@ class GroupCommit:
         self._target = min(MOST_IN_A_BATCH, int(0.9 * self._usual))
         if self._target > 1 and self.waiting < self._target:
             self._enough.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._enough.wait(), min(0.3 * self._takes, 0.005))
+            patience = min(0.3 * self._takes, 0.005)
+            timer = asyncio.get_running_loop().call_later(patience, self._enough.set)
+            await self._enough.wait()
+            timer.cancel()

@@ -21,6 +21,7 @@ from rankloop.serving.crashing import reach
 from rankloop.serving.rows import KINDS, Entry, Kind, Row
 from rankloop.serving.sqlite_schema import SCHEMA, VERSION
 from rankloop.serving.store import Appended, Broken, Fenced, Full, Missing, Owned, Snapshot, Store, StoredKey
+from rankloop.serving.waiting import Waiter
 
 _SEQ_BITS = 40
 _SEQ = (1 << _SEQ_BITS) - 1
@@ -47,7 +48,7 @@ class SQLiteStore(Store):
         self._vfs = vfs
         self._ids: dict[str, int] = {}
         self._last: dict[str, tuple[int, int]] = {}  # of each ranker: newest seq, newest time
-        self._commits = ThreadPoolExecutor(1, thread_name_prefix="commit")
+        self._disk = Waiter()
         self._checkpoints = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing = asyncio.Lock()
         self._lock_file = -1
@@ -132,7 +133,7 @@ class SQLiteStore(Store):
             return
         async with self._writing:
             self._is_open = False
-            self._commits.shutdown()
+            self._disk.stop()
             self._checkpoints.shutdown()
             for connection in {self._writer, self._reader}:
                 with contextlib.suppress(apsw.Error):
@@ -163,7 +164,7 @@ class SQLiteStore(Store):
             writer.execute("BEGIN IMMEDIATE")
             done = work()
             reach("before-commit")
-            await asyncio.get_running_loop().run_in_executor(self._commits, writer.execute, "COMMIT")
+            await self._disk.run(lambda: writer.execute("COMMIT"))
             reach("after-commit")
         except apsw.FullError as error:
             self._roll_back()
@@ -198,13 +199,30 @@ class SQLiteStore(Store):
             connection.close()
 
     def _insert(self, entries: list[Entry], at: int, epoch: int | None) -> list[Appended]:
+        before, known = self._last, dict(self._ids)
         if epoch is not None:
             self._check_epoch(epoch)
+        try:
+            return self._insert_all(entries, at)
+        except apsw.ConstraintError:
+            # Something is there already: begin again, and find out what, one by one.
+            self._writer.execute("ROLLBACK")
+            self._last, self._ids = before, known
+            self._writer.execute("BEGIN IMMEDIATE")
+            if epoch is not None:
+                self._check_epoch(epoch)
+            return [self._insert_one(entry, at) for entry in entries]
+
+    def _insert_one(self, entry: Entry, at: int) -> Appended:
+        there = self._find(self._writer, entry.ranker, entry.kind, entry.event_id)
+        return self._insert_all([entry], at)[0] if there is None else Appended(there, False)
+
+    def _insert_all(self, entries: list[Entry], at: int) -> list[Appended]:
         for entry in entries:
             if entry.kind == "config" and entry.ranker not in self._ids:
                 self._writer.execute("INSERT INTO ranker (name) VALUES (?)", (entry.ranker,))
                 self._ids[entry.ranker] = self._writer.last_insert_rowid()
-                self._last[entry.ranker] = (0, 0)
+                self._last = self._last | {entry.ranker: (0, 0)}
         last = dict(self._last)
         values, appended = [], []
         for entry in entries:
@@ -227,34 +245,13 @@ class SQLiteStore(Store):
                 )
             )
             appended.append(Appended(row, True))
-        try:
-            self._put(values)
-        except apsw.ConstraintError:
-            # Something is there already: find out what, one by one. The transaction is still open, and empty.
-            return [self._insert_one(entry, at) for entry in entries]
-        self._last = last
-        return appended
-
-    def _put(self, values: list[tuple[Any, ...]]) -> None:
         sql = "INSERT INTO log (id, topic, at, event, decision, digest, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
         half = len(values) // 2
-        writer = self._writer
-        writer.execute("SAVEPOINT batch")  # so that a refused row takes the others with it
-        try:
-            writer.executemany(sql, values[:half])
-            reach("mid-batch")
-            writer.executemany(sql, values[half:])
-        except apsw.ConstraintError:
-            writer.execute("ROLLBACK TO batch")
-            writer.execute("RELEASE batch")
-            raise
-        writer.execute("RELEASE batch")
-
-    def _insert_one(self, entry: Entry, at: int) -> Appended:
-        there = self._find(self._writer, entry.ranker, entry.kind, entry.event_id)
-        if there is not None:
-            return Appended(there, False)
-        return self._insert([entry], at, None)[0]
+        self._writer.executemany(sql, values[:half])
+        reach("mid-batch")
+        self._writer.executemany(sql, values[half:])
+        self._last = last
+        return appended
 
     @staticmethod
     def _rows(connection: apsw.Connection, sql: str, values: Any = ()) -> list[Any]:
