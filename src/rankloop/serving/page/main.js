@@ -9,7 +9,6 @@ const SPARKS = 2000; // milliseconds between two looks at the sparklines
 const known = new Map(); // rankers as they stand, by name
 let skew = 0; // the service's clock minus ours
 let view = null;
-let sparks = {};
 let planned = null;
 
 // --- where we are: #rankers, #ranker/NAME, #ranker/NAME/ID, #try
@@ -59,44 +58,37 @@ function openRanker(wanted, id) {
     });
     view.update(known.get(name), Date.now() + skew);
     if (wanted && !id) view.focus();
-    drawList();
+    markChosen();
   }
   if (id) view.inspect(id);
 }
 
 // --- the list of rankers
 
-function drawList() {
-  const list = byId("rankers");
-  byId("none").hidden = known.size > 0;
-  for (const [name, ranker] of known) {
-    let row = list.querySelector(`[data-name="${CSS.escape(name)}"]`);
-    if (!row) {
-      row = h(
-        "li",
-        { "data-name": name },
-        h(
-          "a",
-          { href: link(name) },
-          h("strong", {}, name),
-          sparkline([], name),
-          h("span", { class: "soft" }),
-        ),
-      );
-      list.append(row);
-    }
-    const anchor = row.firstChild;
-    tell(anchor.lastChild, `${ranker.algorithm}, ${plural(ranker.rounds, "answer")}`);
-    if (view?.name === name) anchor.setAttribute("aria-current", "true");
-    else anchor.removeAttribute("aria-current");
+const rows = new Map(); // the list's rows, by name
+
+function drawRow(ranker) {
+  const { name } = ranker;
+  if (!rows.has(name)) {
+    const words = [h("strong", {}, name), sparkline([], name), h("span", { class: "soft" })];
+    rows.set(name, h("a", { href: link(name) }, ...words));
+    byId("rankers").append(h("li", {}, rows.get(name)));
+    byId("none").hidden = true;
+  }
+  tell(rows.get(name).lastChild, `${ranker.algorithm}, ${plural(ranker.rounds, "answer")}`);
+}
+
+function markChosen() {
+  for (const [name, row] of rows) {
+    if (view?.name === name) row.setAttribute("aria-current", "true");
+    else row.removeAttribute("aria-current");
   }
 }
 
 async function drawSparks() {
   try {
-    ({ sparks } = await ask("/v1/sparks"));
-    for (const row of byId("rankers").children)
-      row.querySelector("svg").replaceWith(sparkline(sparks[row.dataset.name] ?? [], row.dataset.name));
+    const { sparks } = await ask("/v1/sparks");
+    for (const [name, row] of rows) row.querySelector("svg").replaceWith(sparkline(sparks[name] ?? [], name));
   } catch {
     // The service is away; the stream says so.
   } finally {
@@ -110,7 +102,7 @@ const events = {
   ranker(told) {
     const first = !known.has(told.name);
     known.set(told.name, told);
-    drawList();
+    drawRow(told);
     planned ??= setTimeout(drawSparks, first ? 50 : SPARKS);
     if (view?.name === told.name) view.update(told, Date.now() + skew);
     else if (!view && place().where !== "try") go();
@@ -120,7 +112,7 @@ const events = {
     if (told.ready) status("good", "Live");
     else status("bad", told.why ? `Read-only: ${told.why}` : "Not ready");
     if (view && known.has(view.name)) view.update(known.get(view.name), Date.now() + skew);
-    drawList();
+    byId("none").hidden = known.size + told.rankers > 0;
   },
 };
 
