@@ -132,14 +132,13 @@ class Engine:
                 for name, new_rows in fresh.items():
                     await self.live[name].take_in(new_rows)
         self.changed.set()
-        return [
-            Written(
-                row,
-                new,
-                self.live[entry.ranker].outcome(row.seq) if new and entry.ranker in self.live else None,
-            )
-            for entry, (row, new) in zip(entries, appended, strict=True)
-        ]
+        written = []
+        for entry, (row, new) in zip(entries, appended, strict=True):
+            outcome = None
+            if new and row.kind != "decision" and entry.ranker in self.live:
+                outcome = self.live[entry.ranker].outcome(row.seq)
+            written.append(Written(row, new, outcome))
+        return written
 
     async def write(self, entry: Entry) -> Written:
         """Write one entry with whatever else is waiting. The same id with another body is kept as a conflict."""

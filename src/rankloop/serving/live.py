@@ -26,6 +26,7 @@ from rankloop.serving.store import Store
 _PAGE = 2_000  # rows read at a time
 _REMEMBERED = 20_000  # outcomes of the newest rows but decisions, for those who wait for them
 _ACCEPTED = Outcome("accepted")
+_SHOWN = np.dtype("<i4")
 
 
 class Live:
@@ -111,7 +112,7 @@ class Live:
         decision = Decision(
             fold.applied,
             fold.generation,
-            shown.astype("<i4").tobytes(),
+            shown.astype(_SHOWN).tobytes(),
             key,
             now + round(fold.config.policy.deadline_seconds * 1000),
             ranking.explored,
