@@ -87,6 +87,7 @@ class Estimates:
         self.by_item = np.zeros((2, n_measures, 7, n_items if n_items <= _MOST_ITEMS else 0))
         self.block = np.zeros((3, n_items if form == "blocks" else 0))
         self.length = 0
+        self._told: tuple[int, dict[str, float]] = (-1, {})
 
     @classmethod
     def of(cls, ranker: Any, *, n_items: int) -> Estimates:
@@ -242,18 +243,43 @@ class Estimates:
         n = self.units
         return self._interval(total / length, variance * n / (n - 1) / length**2, length)
 
+    def fixed(self, which: int, order: NDArray[np.int64] | None) -> Interval | None:
+        """What always showing `order` would have been worth, for each list; None for a random order each time."""
+        if not self.by_item.size or self.units < 2:
+            return None
+        discount = discounts(self.n_items, self.k)[which]
+        weight = np.full(self.n_items, discount.mean())
+        if order is not None:
+            weight[order] = discount
+        sums = self.by_item[:, which].sum(axis=0)
+        length, length2 = self.sums[LENGTH, which], self.sums[LENGTH2, which]
+        rate = sums[GAIN] / length
+        spread = weight**2 * (sums[GAIN2] - 2 * rate * sums[GAIN_LENGTH] + rate**2 * length2)
+        n = self.units
+        return self._interval(weight @ rate, spread.sum() * n / (n - 1) / length**2, length)
+
     def points(self) -> dict[str, float]:
-        """The estimates of value as they stand, flat, for a series: mean, low and high of each measure."""
+        """The estimates as they stand, flat, for a series: of each measure, and of random and unchanged lists."""
+        if self._told[0] == self.units:
+            return self._told[1]
         told: dict[str, float] = {}
         for which, name in enumerate(self.measures):
             found = self.value(which)
             if found is not None:
                 told |= {name: found.mean, f"{name}.low": found.low, f"{name}.high": found.high}
+            for baseline, order in (("random", None), ("frozen", np.arange(self.n_items))):
+                found = self.fixed(which, order)
+                if found is not None:
+                    told[f"{name}.{baseline}"] = found.mean
+        self._told = (self.units, told)
         return told
 
     def report(self) -> dict[str, dict[str, Interval | None]]:
-        """Value and regret of every measure."""
+        """Of every measure: value, regret, and the value of random lists and of the order of the beginning."""
+        first = np.arange(self.n_items)
         return {
+            "random": {name: self.fixed(which, None) for which, name in enumerate(self.measures)},
+            "frozen": {name: self.fixed(which, first) for which, name in enumerate(self.measures)},
             "value": {name: self.value(which) for which, name in enumerate(self.measures)},
             "regret": {
                 name: self.regret(which) if self.form != "clicks" else None
