@@ -184,13 +184,17 @@ class Engine:
         live = self.live.get(name) or await self.find(name)
         decision_id = request.decision_id or new_id()
         try:
-            entry = live.draw(request, decision_id, draws=self._draws, now=self.now(), limits=self.limits)
+            entry, decision = live.draw(
+                request, decision_id, draws=self._draws, now=self.now(), limits=self.limits
+            )
         except Mistake:
             raise
         except ValueError as error:
             raise Mistake(str(error)) from None
         written = await self.write(entry)
-        return _rank_answer(live, written)
+        if not written.new:
+            decision = rows.read_decision(written.row.body)
+        return _rank_answer(live, decision, written)
 
     async def activate(self, name: str, request: ActivateRequest) -> EventAnswer:
         """The list was shown."""
@@ -315,8 +319,7 @@ class Engine:
         return live.snapshot_seq
 
 
-def _rank_answer(live: Live, written: Written) -> RankAnswer:
-    decision = rows.read_decision(written.row.body)
+def _rank_answer(live: Live, decision: rows.Decision, written: Written) -> RankAnswer:
     chances = decision.propensities
     return RankAnswer(
         written.row.event_id,

@@ -101,8 +101,8 @@ class Live:
 
     def draw(
         self, request: RankRequest, decision_id: str, *, draws: Draws, now: int, limits: Limits
-    ) -> Entry:
-        """The entry for a new decision. Changes nothing."""
+    ) -> tuple[Entry, Decision]:
+        """A new decision, and the entry that makes it one. Changes nothing."""
         fold = self.fold
         context, candidates, packed = self._context(request, limits)
         key = key_of(fold.config.seed, decision_id)
@@ -124,7 +124,7 @@ class Live:
             None if weights is None else weights.astype("<f8").tobytes(),
         )
         digest = _digest(request.items, packed, request.context)
-        return Entry(self.name, "decision", decision_id, rows.encode(decision), digest)
+        return Entry(self.name, "decision", decision_id, rows.encode(decision), digest), decision
 
     def _context(
         self, request: RankRequest, limits: Limits
