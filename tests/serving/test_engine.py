@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rankloop.serving.engine import Engine
 from rankloop.serving.messages import (
     ActivateRequest,
     FeedbackRequest,
@@ -256,6 +257,56 @@ def test_a_newcomer_is_seen_and_finds_its_place() -> None:
             await _rounds(engine, 1_500, first=5_000, liked=liked | {"swim": 1.0})
             current = engine.live["unwind"].fold.current()
             assert set(current[:3]) == {"walk", "meditate", "swim"}
+
+    play(story)
+
+
+def test_a_newcomer_among_clicked_items() -> None:
+    async def story() -> None:
+        rng = np.random.default_rng(1)
+        liked = {"walk": 0.8, "meditate": 0.5, "swim": 0.9}
+
+        async def rounds(engine: Engine, first: int, n: int) -> list[str]:
+            tops = []
+            for i in range(first, first + n):
+                shown = await rank(engine, f"d{i}", "pages")
+                tops.append(shown.items[0])
+                clicks = [float(rng.random() < liked.get(name, 0.1)) for name in shown.items]
+                told = await answer(engine, f"d{i}", name="pages", relevance=None, clicks=clicks)
+                assert told.learnt
+            return tops
+
+        async with running() as engine:
+            await create(engine, "pages", algorithm="FTRLPBM", parameters={"n_positions": 2})
+            open_list = await rank(engine, "open", "pages")
+            await rounds(engine, 0, 1_200)
+            assert set(engine.live["pages"].fold.current()) == {"walk", "meditate"}
+            await engine.change_items("pages", ItemsRequest(add=["swim"], retire=["nap"]))
+            tops = await rounds(engine, 5_000, 1_200)
+            assert "nap" not in tops
+            assert 0 < tops[:200].count("swim") < 150
+            assert set(engine.live["pages"].fold.current()) == {"walk", "swim"}
+            told = await answer(engine, "open", name="pages", relevance=None, clicks=[1.0, 0.0])
+            assert told.status == ("late" if "nap" in open_list.items else "accepted")
+            await adds_up(engine, "pages")
+
+    play(story)
+
+
+def test_the_top_two_and_items_that_change() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            await create(engine, parameters={"k": 2})
+            for i in range(120):
+                shown = await rank(engine, f"d{i}")
+                if i == 60:
+                    await engine.change_items("unwind", ItemsRequest(add=["swim", "cook"], retire=["nap"]))
+                told = await answer(
+                    engine, f"d{i}", relevance=[float(name == "tea") for name in shown.items[:2]]
+                )
+                assert told.learnt or (i == 60 and told.status == "late")
+            assert engine.live["unwind"].fold.current()[0] == "tea"
+            await adds_up(engine)
 
     play(story)
 

@@ -172,6 +172,18 @@ def test_intervals_cover_the_truth_in_simulation(delay: int) -> None:
     assert told == 2 * runs  # the intervals say something
 
 
+def test_baselines_are_what_arithmetic_says() -> None:
+    ranker = rankers.FTPL(n_items=3)
+    estimates = Estimates.of(ranker, n_items=3)
+    for _ in range(40):
+        estimates.add(ranker, Ranking(np.array([2, 0, 1])), np.array([1.0, 0.0, 0.0]), NOTHING, None)
+    told = estimates.report()
+    assert told["value"]["dcg"].mean == pytest.approx(1.0)
+    assert told["frozen"]["dcg"].mean == pytest.approx(0.5)  # item 2 is third in the order of the beginning
+    assert told["random"]["dcg"].mean == pytest.approx(discounts(3, 3)[0].mean())
+    assert estimates.points()["dcg.frozen"] == pytest.approx(0.5)
+
+
 def test_regret_is_measured_from_the_best_order() -> None:
     """A ranker that shows the worst order of what is known has just the regret that arithmetic says."""
     ranker = rankers.FTPL(n_items=3)

@@ -221,6 +221,20 @@ RANK, FEEDBACK = "/v1/rankers/unwind/rank", "/v1/rankers/unwind/feedback"
         ("POST", "/v1/rankers/unwind/reset", {"parameters": {"measure": "ndcg"}}, {}, 422),
         ("POST", "/v1/rankers", {"name": "../etc", "algorithm": "RTop1F", "items": ["a"]}, {}, 422),
         ("POST", "/v1/rankers", {"name": "x", "algorithm": "os.system", "items": ["a"]}, {}, 422),
+        (
+            "POST",
+            "/v1/rankers",
+            {"name": "x", "algorithm": "RTopKF", "parameters": {"n_features": 10**12}},
+            {},
+            422,
+        ),
+        (
+            "POST",
+            "/v1/rankers",
+            {"name": "x", "algorithm": "FTRLPBM", "items": [f"{i}" for i in range(5000)]},
+            {},
+            422,
+        ),
         ("POST", "/v1/rankers", {"name": "unwind", "algorithm": "FTPL", "items": ["a"]}, {}, 409),
         ("POST", "/v1/rankers", {"name": "x", "algorithm": "RTop1F", "items": ["a"] * 3}, {}, 422),
         (

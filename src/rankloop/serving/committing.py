@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from rankloop.serving.crashing import reach
 from rankloop.serving.decisions import Outcome
-from rankloop.serving.mistakes import Busy
+from rankloop.serving.mistakes import Busy, Unavailable
 from rankloop.serving.rows import Entry, Row
 
 MOST_IN_A_BATCH = 512
@@ -66,6 +66,8 @@ class GroupCommit:
 
     def submit(self, entries: list[Entry]) -> asyncio.Future[list[Written]]:
         """Queue them, to be written together; `Busy` where there is no room."""
+        if self._task is None or self._task.done():
+            raise Unavailable("the service is stopping")
         if self.waiting + len(entries) > self._most:
             raise Busy("too much is waiting for the disk: try again in a second")
         future: asyncio.Future[list[Written]] = asyncio.get_running_loop().create_future()

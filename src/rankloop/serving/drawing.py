@@ -23,6 +23,9 @@ def key_of(seed: int, decision_id: str) -> bytes:
     return hashlib.blake2b(decision_id.encode(), digest_size=16, key=salt).digest()
 
 
+_WORDS = np.dtype("<u8")
+
+
 class Draws:
     """Makes generators from keys. The last one is overwritten by the next: to draw, not to keep."""
 
@@ -42,8 +45,7 @@ class Draws:
         >>> draws.generator(b"0123456789abcdef").random() == first
         True
         """
-        words = np.frombuffer(key, "<u8").astype(np.uint64)
-        self._state["state"]["key"] = words
+        self._state["state"]["key"] = np.frombuffer(key, _WORDS)
         self._philox.state = self._state
         return self._generator
 

@@ -132,14 +132,13 @@ class Engine:
                 for name, new_rows in fresh.items():
                     await self.live[name].take_in(new_rows)
         self.changed.set()
-        return [
-            Written(
-                row,
-                new,
-                self.live[entry.ranker].outcome(row.seq) if new and entry.ranker in self.live else None,
-            )
-            for entry, (row, new) in zip(entries, appended, strict=True)
-        ]
+        written = []
+        for entry, (row, new) in zip(entries, appended, strict=True):
+            outcome = None
+            if new and row.kind != "decision" and entry.ranker in self.live:
+                outcome = self.live[entry.ranker].outcome(row.seq)
+            written.append(Written(row, new, outcome))
+        return written
 
     async def write(self, entry: Entry) -> Written:
         """Write one entry with whatever else is waiting. The same id with another body is kept as a conflict."""
@@ -165,6 +164,7 @@ class Engine:
         seed = secrets.randbits(63) if request.seed is None else request.seed
         config = Config(request.algorithm, seed, request.items, request.parameters, request.policy)
         _check_policy(config)
+        _check_size(config, self.limits)
         _refuse(lambda: Fold(config), field="parameters")
         # Without a seed in the request, the seed is ours, and not part of what makes two requests the same.
         asked = msgspec.structs.replace(config, seed=request.seed or 0)
@@ -184,13 +184,17 @@ class Engine:
         live = self.live.get(name) or await self.find(name)
         decision_id = request.decision_id or new_id()
         try:
-            entry = live.draw(request, decision_id, draws=self._draws, now=self.now(), limits=self.limits)
+            entry, decision = live.draw(
+                request, decision_id, draws=self._draws, now=self.now(), limits=self.limits
+            )
         except Mistake:
             raise
         except ValueError as error:
             raise Mistake(str(error)) from None
         written = await self.write(entry)
-        return _rank_answer(live, written)
+        if not written.new:
+            decision = rows.read_decision(written.row.body)
+        return _rank_answer(live, decision, written)
 
     async def activate(self, name: str, request: ActivateRequest) -> EventAnswer:
         """The list was shown."""
@@ -263,6 +267,7 @@ class Engine:
         if there is None:
             if len(live.fold.items) + len(request.add) > self.limits.items:
                 raise Mistake(f"at most {self.limits.items} items", field="add")
+            _check_size(live.fold.config, self.limits, more=len(live.fold.items) + len(request.add))
             _refuse(lambda: live.fold.check_items(request.add, request.retire), field="add")
         return _event_answer(await self.write(Entry(name, "items", event_id, body, _digest(body))))
 
@@ -281,6 +286,7 @@ class Engine:
         _check_names(items, self.limits, field="items")
         parameters = old.parameters if request.parameters is None else request.parameters
         config = msgspec.structs.replace(old, items=items, parameters=parameters)
+        _check_size(config, self.limits)
         _refuse(lambda: Fold(config), field="parameters")
         body = rows.encode(config)
         event_id = request.event_id or new_id()
@@ -313,8 +319,7 @@ class Engine:
         return live.snapshot_seq
 
 
-def _rank_answer(live: Live, written: Written) -> RankAnswer:
-    decision = rows.read_decision(written.row.body)
+def _rank_answer(live: Live, decision: rows.Decision, written: Written) -> RankAnswer:
     chances = decision.propensities
     return RankAnswer(
         written.row.event_id,
@@ -353,6 +358,17 @@ def _check_names(names: list[str] | None, limits: Limits, *, field: str) -> None
         raise Mistake(f"at most {limits.items} items, got {len(names)}", field=field)
     if len(set(names)) != len(names):
         raise Mistake("items must not repeat", field=field)
+
+
+def _check_size(config: Config, limits: Limits, *, more: int = 0) -> None:
+    """Before anything is allocated: a few bytes of request must not ask for gigabytes."""
+    n_items = more or len(config.items or ())
+    features = config.parameters.get("n_features", 1)
+    positions = config.parameters.get("n_positions") or (n_items if config.algorithm == "FTRLPBM" else 1)
+    if isinstance(features, int) and features > limits.features:
+        raise Mistake(f"n_features must be at most {limits.features}, got {features}", field="parameters")
+    if isinstance(positions, int) and n_items * positions > limits.cells:
+        raise Mistake(f"items x positions must be at most {limits.cells:,}", field="items")
 
 
 def _check_policy(config: Config) -> None:

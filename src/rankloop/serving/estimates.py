@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.base import Ranking
-from rankloop.serving.baselines import Baselines
+from rankloop.serving.never_learning import NeverLearning
 from rankloop.serving.rows import Decision, Packed, pack, unpack
 
 Floats = NDArray[np.float64]
@@ -68,7 +68,7 @@ class SavedEstimates(msgspec.Struct):
     sums: Packed
     by_item: Packed
     block: Packed
-    baselines: Packed
+    never_learning: Packed
 
 
 class Estimates:
@@ -89,7 +89,8 @@ class Estimates:
         self.by_item = np.zeros((2, n_measures, 7, n_items if n_items <= _MOST_ITEMS else 0))
         self.block = np.zeros((3, n_items if form == "blocks" else 0))
         self.length = 0
-        self.baselines = Baselines(n_measures)
+        self.never_learning = NeverLearning(n_measures)
+        self._told: tuple[tuple[int, float], dict[str, float]] = ((-1, 0.0), {})
 
     @classmethod
     def of(cls, ranker: Any, *, n_items: int) -> Estimates:
@@ -116,7 +117,7 @@ class Estimates:
             pack(self.sums),
             pack(self.by_item),
             pack(self.block),
-            pack(self.baselines.sums),
+            pack(self.never_learning.sums),
         )
 
     @classmethod
@@ -125,7 +126,7 @@ class Estimates:
         fresh = cls(saved.form, k=saved.k, n_items=saved.n_items)
         fresh.units, fresh.length = saved.units, saved.length
         fresh.sums, fresh.by_item, fresh.block = map(unpack, (saved.sums, saved.by_item, saved.block))
-        fresh.baselines.sums = unpack(saved.baselines)
+        fresh.never_learning.sums = unpack(saved.never_learning)
         return fresh
 
     @property
@@ -148,7 +149,9 @@ class Estimates:
         """Something was learnt."""
         if self.form == "clicks":
             if ranking.propensities is not None:
-                self.baselines.add_clicks(values, ranking.items, ranking.propensities, n_items=ranker.n_items)
+                self.never_learning.add_clicks(
+                    values, ranking.items, ranking.propensities, n_items=ranker.n_items
+                )
             self._add_unit(np.array([values.sum()]), 1)
         elif self.form == "weights":
             if decision.weights is not None:
@@ -156,11 +159,11 @@ class Estimates:
                 self._add_unit((weights * gains(values)[:, : weights.shape[1]]).sum(axis=1), 1)
             if decision.explored:
                 n = len(ranking.items)
-                self.baselines.add_seen(gains(values), ranking.items, discounts(n, min(self.k, n)))
+                self.never_learning.add_seen(gains(values), ranking.items, discounts(n, min(self.k, n)))
         elif self.form == "told":
             own = discounts(len(values), self.k)
             earned = gains(values)
-            self.baselines.add(earned[:, np.argsort(ranking.items)], own, lists=1)
+            self.never_learning.add(earned[:, np.argsort(ranking.items)], own, lists=1)
             if self.by_item.size and self.n_items == len(values):
                 by_item = np.empty((2, 2, self.n_items))
                 by_item[0][:, ranking.items] = earned
@@ -194,7 +197,7 @@ class Estimates:
             # L times the gain that was seen once stands for the gains of all L rounds.
             gain = self.length * gains(self.block[2])
             own = gain * self.block[:2] / self.length
-            self.baselines.add(gain, discounts(self.n_items, self.k), lists=self.length)
+            self.never_learning.add(gain, discounts(self.n_items, self.k), lists=self.length)
             if self.by_item.size:
                 self._add_items(gain, own, self.length)
             self._add_unit(own.sum(axis=1), self.length)
@@ -254,19 +257,41 @@ class Estimates:
         n = self.units
         return self._interval(total / length, variance * n / (n - 1) / length**2, length)
 
+    def fixed(self, which: int, order: NDArray[np.int64] | None) -> Interval | None:
+        """What always showing `order` would have been worth, for each list; None for a random order each time."""
+        if not self.by_item.size or self.units < 2:
+            return None
+        discount = discounts(self.n_items, self.k)[which]
+        weight = np.full(self.n_items, discount.mean())
+        if order is not None:
+            weight[order] = discount
+        sums = self.by_item[:, which].sum(axis=0)
+        length, length2 = self.sums[LENGTH, which], self.sums[LENGTH2, which]
+        rate = sums[GAIN] / length
+        spread = weight**2 * (sums[GAIN2] - 2 * rate * sums[GAIN_LENGTH] + rate**2 * length2)
+        n = self.units
+        return self._interval(weight @ rate, spread.sum() * n / (n - 1) / length**2, length)
+
     def points(self) -> dict[str, float]:
-        """The estimates of value as they stand, flat, for a series: mean, low, high and baselines of each."""
+        """The estimates as they stand, flat, for a series: of each measure, and of random and unchanged lists."""
+        counted = (self.units, self.never_learning.lists)
+        if self._told[0] == counted:
+            return self._told[1]
         told: dict[str, float] = {}
         for which, name in enumerate(self.measures):
             found = self.value(which)
             if found is not None:
                 told |= {name: found.mean, f"{name}.low": found.low, f"{name}.high": found.high}
-                told |= self.baselines.points(which, name)
+                told |= self.never_learning.points(which, name)
+        self._told = (counted, told)
         return told
 
     def report(self) -> dict[str, dict[str, Interval | None]]:
-        """Value and regret of every measure."""
+        """Of every measure: value, regret, and the value of random lists and of the order of the beginning."""
+        first = np.arange(self.n_items)
         return {
+            "random": {name: self.fixed(which, None) for which, name in enumerate(self.measures)},
+            "frozen": {name: self.fixed(which, first) for which, name in enumerate(self.measures)},
             "value": {name: self.value(which) for which, name in enumerate(self.measures)},
             "regret": {
                 name: self.regret(which) if self.form != "clicks" else None

@@ -23,6 +23,7 @@ from rankloop.serving.rows import Config, Decision, Row
 from rankloop.serving.saved import Counts, DeadLetter, Learnt, Saved
 
 _DEAD_KEPT = 100
+_SHOWN = np.dtype("<i4")
 
 
 class Hand:
@@ -90,7 +91,7 @@ class Fold:
     def names(self, decision: Decision) -> list[str]:
         """What was shown, by name, best first."""
         known = self.catalogue if decision.candidates is None else decision.candidates
-        return list(map(known.__getitem__, np.frombuffer(decision.shown, "<i4").tolist()))
+        return list(map(known.__getitem__, np.frombuffer(decision.shown, _SHOWN).tolist()))
 
     def current(self) -> list[str]:
         """The order that the ranker holds best now; empty where each request brings its own items."""
@@ -100,7 +101,7 @@ class Fold:
 
     def ticket(self, decision: Decision) -> Ranking | None:
         """The ranking that `learn` takes; None where the items have changed too much since."""
-        shown = np.frombuffer(decision.shown, "<i4").astype(np.int64)
+        shown = np.frombuffer(decision.shown, _SHOWN).astype(np.int64)
         items = self._place[shown] if self.has_items else shown
         chances = decision.propensities
         ranking = Ranking(

@@ -23,6 +23,7 @@ _log = logging.getLogger("rankloop.serving")
 _LEASE_SECONDS = 5.0
 _TICK_SECONDS = 0.5
 _PAGE = 500
+_PAGES_A_TICK = 8
 
 
 class Housekeeping:
@@ -101,10 +102,11 @@ class Housekeeping:
         live.snapshot_seq = taken.seq
 
     async def expire(self, live: Live) -> int:
-        """Write `expire` for decisions whose deadline has passed without an answer; how many."""
+        """Write `expire` for lists whose deadline has passed without an answer; how many. A long log takes turns."""
         engine, fold, written = self.engine, live.fold, 0
-        live.scanned = max(live.scanned, fold.expire_cursor)
-        while True:
+        for _ in range(_PAGES_A_TICK):
+            await asyncio.sleep(0)
+            live.scanned = max(live.scanned, fold.expire_cursor)
             page = await engine.store.read(live.name, after=live.scanned, limit=_PAGE)
             due, through = [], live.scanned
             for row in page:
@@ -129,8 +131,10 @@ class Housekeeping:
                 await engine._write(entries, epoch=self.epoch)
                 written += len(entries)
             if through == live.scanned:
-                return written
-            live.scanned = through
+                break
+            # All up to here are answered or expired: a hint for the next start, and no part of what was learnt.
+            live.scanned = fold.expire_cursor = through
+        return written
 
     async def _follow(self) -> None:
         while True:

@@ -11,6 +11,7 @@ class Limits(msgspec.Struct, frozen=True):
     body_bytes: int = 8_000_000
     items: int = 10_000
     features: int = 4_096
+    cells: int = 4_000_000  # items x positions, or whatever else a ranker keeps numbers for
     batch: int = 1_000  # feedback in one request
     rankers: int = 1_000
     parked: int = 10_000  # feedback that waits for its decision, in one ranker

@@ -26,6 +26,7 @@ from rankloop.serving.store import Store
 _PAGE = 2_000  # rows read at a time
 _REMEMBERED = 20_000  # outcomes of the newest rows but decisions, for those who wait for them
 _ACCEPTED = Outcome("accepted")
+_SHOWN = np.dtype("<i4")
 
 
 class Live:
@@ -100,8 +101,8 @@ class Live:
 
     def draw(
         self, request: RankRequest, decision_id: str, *, draws: Draws, now: int, limits: Limits
-    ) -> Entry:
-        """The entry for a new decision. Changes nothing."""
+    ) -> tuple[Entry, Decision]:
+        """A new decision, and the entry that makes it one. Changes nothing."""
         fold = self.fold
         context, candidates, packed = self._context(request, limits)
         key = key_of(fold.config.seed, decision_id)
@@ -111,7 +112,7 @@ class Live:
         decision = Decision(
             fold.applied,
             fold.generation,
-            shown.astype("<i4").tobytes(),
+            shown.astype(_SHOWN).tobytes(),
             key,
             now + round(fold.config.policy.deadline_seconds * 1000),
             ranking.explored,
@@ -123,7 +124,7 @@ class Live:
             None if weights is None else weights.astype("<f8").tobytes(),
         )
         digest = _digest(request.items, packed, request.context)
-        return Entry(self.name, "decision", decision_id, rows.encode(decision), digest)
+        return Entry(self.name, "decision", decision_id, rows.encode(decision), digest), decision
 
     def _context(
         self, request: RankRequest, limits: Limits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -165,6 +166,9 @@ _DECODERS: dict[Any, Callable[[bytes], Any]] = {
 }
 
 
+_LITTLE = sys.byteorder == "little"
+
+
 def encode(body: msgspec.Struct) -> bytes:
     """The body of a row as bytes."""
     return _encode(body)
@@ -194,6 +198,8 @@ def read_body(row: Row) -> Any:
 
 def pack(array: NDArray[Any]) -> Packed:
     """The array in little-endian bytes, whatever machine writes it."""
+    if array.dtype.isnative and _LITTLE:
+        return Packed(array.dtype.str, array.shape, array.tobytes())
     plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return Packed(plain.dtype.str, plain.shape, plain.tobytes())
 

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from rankloop.serving.baselines import FROZEN, LISTS, RANDOM, Baselines
 from rankloop.serving.estimates import discounts, gains
+from rankloop.serving.never_learning import FROZEN, LISTS, RANDOM, NeverLearning
 from tests.serving.service import ITEMS, answer, create, play, rank, running
 
 TASTE = dict(zip(ITEMS, (0.0, 1.0, 0.0, 1.0, 1.0), strict=True))
@@ -33,7 +33,7 @@ def test_after_whole_blocks_both_are_exact_where_taste_is_fixed() -> None:
 @pytest.mark.parametrize("seen", [1, 2])
 def test_the_top_of_random_lists_is_enough(seen: int) -> None:
     gain, discount = np.array([[3.0, 0.0, 1.0, 7.0]]), discounts(4, 2)[:1]
-    told = Baselines(1)
+    told = NeverLearning(1)
     for order in itertools.permutations(range(4)):
         items = np.array(order)
         told.add_seen(gain[:, items[:seen]], items, discount)
@@ -49,7 +49,7 @@ def test_clicks_are_weighed_by_the_chance_of_each_place() -> None:
     told = np.zeros(2)
     for order, chance in zip(orders, chances, strict=True):
         places = [sum(c for o, c in zip(orders, chances, strict=True) if o[j] == order[j]) for j in (0, 1)]
-        one = Baselines(1)
+        one = NeverLearning(1)
         one.add_clicks(liked[list(order)] * looked_at, np.array(order), np.array(places), n_items=3)
         told += chance * one.sums[[RANDOM, FROZEN], 0]
     assert told[0] == pytest.approx(liked.mean() * looked_at.sum())

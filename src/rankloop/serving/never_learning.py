@@ -13,11 +13,16 @@ Floats = NDArray[np.float64]
 RANDOM, FROZEN, LISTS = range(3)  # rows of `sums`
 
 
-class Baselines:
+class NeverLearning:
     """Running sums by measure."""
 
     def __init__(self, n_measures: int) -> None:
         self.sums = np.zeros((3, n_measures))
+
+    @property
+    def lists(self) -> float:
+        """How many lists were counted."""
+        return float(self.sums[LISTS].max(initial=0.0))
 
     def add(self, gain: Floats, discount: Floats, *, lists: int) -> None:
         """Gains of `lists` lists together, by measure and by item in the order given; discounts by position."""

@@ -1,0 +1,23 @@
+"""The load generator measures what it says it measures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks import load
+
+
+def test_fsync_is_timed(tmp_path: Path) -> None:
+    assert 0 < load.fsync_seconds(tmp_path, times=3) < 5
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_load_on_a_bare_server() -> None:
+    server = load.Server("-c", load._HELLO)
+    try:
+        measured = load.load(server, "GET", "/hello", b"", seconds=0.3)
+    finally:
+        server.stop()
+    assert measured.rate > 50
+    assert 0 < measured.p50 <= measured.p99 <= measured.p999
+    assert measured.memory > 5
