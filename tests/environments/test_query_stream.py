@@ -18,9 +18,9 @@ from rankloop import checks, environments, measures, rankers, simulation
 from rankloop.base import Ranking
 from rankloop.environments import QueryStream
 
-GRADED = ["sum_loss", "dcg", "dcg@2", "dcg@50", "precision@1", "precision@3", "ndcg", "ndcg@2", "ndcg@50"]
-GRADED += ["err", "err@2", "err@50"]
-BINARY = [*GRADED, "pairwise_loss", "auc", "average_precision", "average_precision@2", "average_precision@50"]
+GRADED = ["sum_loss", "pairwise_loss", "dcg", "dcg@2", "dcg@50", "precision@1", "precision@3"]
+GRADED += ["ndcg", "ndcg@2", "ndcg@50", "err", "err@2", "err@50"]
+BINARY = [*GRADED, "auc", "average_precision", "average_precision@2", "average_precision@50"]
 SEEDS = st.integers(0, 2**32 - 1)
 ORDERS = {n: np.array(list(permutations(range(n)))) for n in range(1, 7)}
 
@@ -84,7 +84,7 @@ def test_value_response_and_hindsight_of_every_query(
         np.testing.assert_allclose(stream.hindsight(), best, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("measure", ["ndcg@10", "dcg", "err@10", "sum_loss", "precision@5"])
+@pytest.mark.parametrize("measure", ["ndcg@10", "dcg", "err@10", "sum_loss", "precision@5", "pairwise_loss"])
 def test_fractional_grades_are_judged_as_they_are(measure: str) -> None:
     queries = SimpleNamespace(
         features=np.eye(4), relevance=np.array([0.07, 3.43, 0.0, 1.0]), offsets=np.array([0, 3, 4])
@@ -128,7 +128,7 @@ def test_a_query_without_a_relevant_document_counts_one_for_ndcg() -> None:
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), SEEDS, st.booleans())
-@pytest.mark.parametrize("name", ["ndcg@3", "sum_loss", "average_precision", "err@2"])
+@pytest.mark.parametrize("name", ["ndcg@3", "sum_loss", "pairwise_loss", "average_precision", "err@2"])
 def test_greedy_values_are_those_of_a_plain_loop(
     name: str, lengths: list[int], seed: int, single: bool
 ) -> None:

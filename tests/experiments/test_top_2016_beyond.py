@@ -14,7 +14,7 @@ from rankloop.experiments.reproducing import reproduce
 def test_every_claim_holds(tmp_path: Path) -> None:
     verdict = reproduce(experiments.get("top-2016-beyond"), out=tmp_path, quick=True)
     assert not [f"{claim.text}: {claim.measured}" for claim in verdict.claims if not claim.holds]
-    assert len(verdict.claims) == 6
+    assert len(verdict.claims) == 7
     assert {path.stem for path in (tmp_path / "top-2016-beyond").glob("*.png")} == {"shares", "steps"}
 
 
@@ -31,4 +31,7 @@ def test_the_setting_that_is_judged_did_best_when_tried_and_is_judged_with_fresh
 
 def test_every_learner_but_the_references_hears_two_labels() -> None:
     for method, (fixed, _) in tuning.METHODS.items():
-        assert fixed.get("k") == (None if method.startswith("ListNet") else 2)
+        if method.startswith("ListNet"):
+            assert "k" not in fixed
+        else:
+            assert fixed["k"] == (1_000 if method.endswith(tuning.EVERY) else 2)

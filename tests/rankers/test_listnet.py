@@ -125,6 +125,16 @@ def test_the_ticket_carries_the_request(kind: Any, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_scores_in_a_ticket_must_be_finite(kind: Any) -> None:
+    ranker = kind(n_features=2)
+    shown = ranker.rank(np.eye(2), rng=keyed(1))
+    scores, *rest = shown.memo
+    with pytest.raises(ValueError, match=r"ranking.memo.*nan"):
+        ranker.learn(Ranking(shown.items, None, (np.full_like(scores, np.nan), *rest)), [1.0, 0.0])
+    assert not ranker.state.w.any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("part", "given"), [("t", [-1]), ("w", [np.inf, 0.0]), ("w", [0.0, 11.0])], ids=str)
 def test_a_state_that_cannot_be_is_refused_and_changes_nothing(kind: Any, part: str, given: Any) -> None:
     ranker = kind(n_features=2, radius=10.0)

@@ -40,6 +40,10 @@ ALL = ["squared", "kl", "smooth_dcg", "ranksvm"]
         ({"exploration": -0.1}, r"exploration.*-0\.1"),
         ({"exploration": "preprint"}, r"exploration.*horizon.*None"),
         ({"learning_rate": "preprint", "horizon": 0}, r"horizon.*0"),
+        ({"horizon": -3}, r"horizon.*-3"),  # also where no schedule uses it
+        ({"horizon": 2.5}, r"horizon.*2\.5"),
+        ({"exploration": 1.5}, r"exploration.*at most 1.*1\.5"),
+        ({"exploration": (1.5, 0.0)}, r"exploration.*at most 1.*1\.5"),
         ({"radius": 0.0}, r"radius.*0\.0"),
         ({"radius": np.inf}, r"radius.*inf"),
         ({"estimator": "lemma-1"}, r"estimator.*'lemma-1'"),

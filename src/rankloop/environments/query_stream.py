@@ -16,7 +16,11 @@ from rankloop.kernels import query_stream as kernels
 from rankloop.measures import Measure
 
 _ORDERS = {"in-order": kernels.IN_ORDER, "shuffled": kernels.SHUFFLED, "drawn": kernels.DRAWN}
-_UNSEPARABLE = {"average_precision": kernels.AVERAGE_PRECISION, "err": kernels.ERR}
+_UNSEPARABLE = {
+    "average_precision": kernels.AVERAGE_PRECISION,
+    "err": kernels.ERR,
+    "pairwise_loss": kernels.PAIRWISE_LOSS,
+}
 
 
 class Queries(Protocol):
@@ -78,7 +82,9 @@ class QueryStream(CompiledEnvironment):
         self.is_loss = scored.is_loss
         self.n_positions = int(lengths.max())
         self.n_features = int(features.shape[1])
-        separable = scored.family not in _UNSEPARABLE
+        # pairwise_loss is of the form f(order) . g(relevance) for labels 0 and 1 only (erratum A4).
+        binary = bool(np.isin(relevance, (0.0, 1.0)).all())
+        separable = scored.separable and (binary or scored.family != "pairwise_loss")
         gains, query_offset, best = self._score_queries(relevance, offsets, separable=separable)
         self.params = kernels.QueryStreamParams(
             features=features,
@@ -145,6 +151,7 @@ class QueryStream(CompiledEnvironment):
                 ("average_precision", "drawn", 2),
                 ("err@2", "shuffled", 3),
                 ("precision@2", "drawn", 2),
+                ("pairwise_loss", "in-order", 3),
             ]
         ):
             yield cls(_Example(np.random.default_rng(seed), grades), measure=measure, order=order)

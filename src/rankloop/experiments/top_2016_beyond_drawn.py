@@ -10,7 +10,15 @@ from rankloop.experiments import drawing
 from rankloop.experiments import top_2016_tables as tables
 from rankloop.experiments import top_2016_tuning as tuning
 from rankloop.experiments.top_2016 import label_of
-from rankloop.experiments.top_2016_tuning import ANNEALED, ESTIMATORS, LISTNET, LISTNET_PAPER, SMOOTH
+from rankloop.experiments.top_2016_tuning import (
+    ANNEALED,
+    ESTIMATORS,
+    EVERY,
+    LISTNET,
+    LISTNET_PAPER,
+    LISTNET_PLAIN,
+    SMOOTH,
+)
 
 AMBITION = 0.95
 _COLOURS = {
@@ -22,10 +30,15 @@ _COLOURS = {
 }
 _ESTIMATOR_COLOURS = dict(zip(ESTIMATORS, (drawing.ORANGE, drawing.SKY, drawing.BLUE), strict=True))
 _ROWS = (
+    LISTNET_PLAIN,
     LISTNET_PAPER,
     "RankSVM, paper",
-    *(f"{surrogate}, {estimator}" for surrogate in ("Squared", "KL", SMOOTH) for estimator in ESTIMATORS),
+    f"RankSVM, {EVERY}",
+    *(f"Squared, {estimator}" for estimator in (*ESTIMATORS, EVERY)),
+    *(f"KL, {estimator}" for estimator in (*ESTIMATORS, EVERY)),
+    *(f"{SMOOTH}, {estimator}" for estimator in ESTIMATORS),
     ANNEALED,
+    f"{SMOOTH}, {EVERY}",
 )
 
 
@@ -36,13 +49,14 @@ def shares(results: pl.DataFrame) -> Figure:
         title="Two labels a round, well used, and what they buy of full information",
         subtitle="0: random order, 1: ListNet, told everything; bars: one standard error over the parts held out",
         caption="Filled: NDCG@10 averaged over the run, on the queries it learns from. Open: the greedy order at the "
-        "end, on held-out queries. Every learner, ListNet too, has settings chosen by the same rule. Using both labels "
-        "(HT, for Horvitz-Thompson) and guessing the unseen ones moves dots to the right; dotted is 95 %.",
+        "end, on held-out queries. Every learner, the ListNet that is 1 too, has settings chosen by the same rule, and "
+        "hears two labels a round where it does not say more. HT, for Horvitz-Thompson, uses both of them; dotted is "
+        "95 %.",
         width=13.0,
-        height=7.4,
+        height=9.0,
         columns=len(sets),
     )
-    for axes, name in zip(panels, sets, strict=True):
+    for panel, (axes, name) in enumerate(zip(panels, sets, strict=True)):
         axes.axvline(AMBITION, color=drawing.MUTED, linewidth=1.2, linestyle=(0, (2, 2)))
         for place, method in enumerate(reversed(_ROWS)):
             colour = _COLOURS[method.split(",")[0]]
@@ -58,11 +72,12 @@ def shares(results: pl.DataFrame) -> Figure:
                     markerfacecolor=face,
                     markeredgewidth=1.8,
                 )
-        axes.set_yticks(range(len(_ROWS)), [row.replace(", the", ",\nthe") for row in reversed(_ROWS)])
+        axes.set_yticks(range(len(_ROWS)), reversed(_ROWS) if panel == 0 else [])
         axes.set_ylim(-0.6, len(_ROWS) - 0.4)
         drawing.name_axes(axes, x="share of the gap that is closed", y=label_of(name))
-        slot = axes.get_position()
-        axes.set_position((slot.x0 + 0.09, slot.y0, slot.width - 0.11, slot.height))
+        # The names of the rows stand on the left, once, and the panels share what is left of the width.
+        slot, width = axes.get_position(), 0.78 / len(sets)
+        axes.set_position((0.2 + panel * width, slot.y0, width - 0.03, slot.height))
     return figure
 
 
@@ -72,7 +87,7 @@ def steps(results: pl.DataFrame) -> Figure:
     figure, panels = drawing.canvas(
         title="Better estimates bear larger steps",
         subtitle="runs that were tried to choose the steps; exploration t^(-1/3), radius 30; bands: one standard error",
-        caption="Steps fall as t^(-2/3), for SmoothDCG as t^(-1/2). The paper's estimators use one of the two labels "
+        caption="Steps fall as t^(-2/3), for SmoothDCG as t^(-1/3). The paper's estimators use one of the two labels "
         "that are seen. Horvitz-Thompson (HT) uses both; a guess at the labels, the document's score for Squared and "
         "the mean label for the others, takes further noise out. Less noise shows most where steps are large.",
         width=15.0,

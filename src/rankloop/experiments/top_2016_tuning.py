@@ -1,9 +1,10 @@
 """Learners beyond the 2016 paper, each tuned by the same rule: settings chosen on training queries, judged afresh.
 
-All learners but the two references hear the labels of the top two documents. For each part of the queries that is held
-out, settings are tried in runs over the other queries: (annealing,) sizes of the steps, then exploration, then the
-radius, each time keeping the value with the highest average NDCG@10. The settings that are left play again with
-fresh seeds: their average is judged, and their greedy order on the queries held out.
+All learners but the references hear the labels of the top two documents. The references are ListNet, and each surrogate
+told every label, which is how far the surrogate goes at all. For each part of the queries that is held out, settings
+are tried in runs over the other queries: (annealing,) sizes of the steps, then exploration, then the radius, each time
+keeping the value with the highest average NDCG@10. The settings that are left play again with fresh seeds: their
+average is judged, and their greedy order on the queries held out.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from rankloop.experiments import top_2016 as setting
 from rankloop.experiments.experiment import Job, Plain
 from rankloop.rankers import Uniform
 
-RANDOM, LISTNET, LISTNET_PAPER = "Random", "ListNet", "ListNet, the paper's steps"
+RANDOM, LISTNET = "Random", "ListNet"
+LISTNET_PLAIN, LISTNET_PAPER = "ListNet, steps t^(-1/2)", "ListNet, the paper's steps"
 SMOOTH, ANNEALED = "SmoothDCG", "SmoothDCG, annealed"
 ESTIMATORS = ("paper", "HT", "HT + guess")
+EVERY = "every label"
 
 Sweep = dict[str, list[Plain]]
 _SWEPT = ("learning_rate", "exploration", "radius", "epsilon")
@@ -57,6 +60,12 @@ def _top_two(
     return fixed, {"learning_rate": steps, "exploration": explorations, "radius": [30.0, 10.0]}
 
 
+def _every_label(surrogate: str, steps: list[Plain], **others: Plain) -> tuple[dict[str, Plain], Sweep]:
+    # No list is longer, so all labels come back whatever is shown, and there is nothing to explore for.
+    fixed: dict[str, Plain] = {"surrogate": surrogate, "k": 1_000, "estimator": "horvitz-thompson", **others}
+    return fixed | {"exploration": 1e-9}, {"learning_rate": steps, "radius": [30.0, 100.0]}
+
+
 def _methods() -> dict[str, tuple[dict[str, Plain], Sweep]]:
     listnet: dict[str, Plain] = {"surrogate": "listnet"}
     found: dict[str, tuple[dict[str, Plain], Sweep]] = {
@@ -64,16 +73,21 @@ def _methods() -> dict[str, tuple[dict[str, Plain], Sweep]]:
             listnet,
             {"learning_rate": _steps(1 / 2, 0.1, 1.0, 10.0, 100.0), "radius": [30.0, 10.0, 100.0]},
         ),
+        LISTNET_PLAIN: (listnet, {"learning_rate": _steps(1 / 2, 1.0), "radius": [10.0]}),
         LISTNET_PAPER: (listnet, {"learning_rate": _steps(1 / 2, 0.01), "radius": [10.0]}),
         "RankSVM, paper": _top_two("ranksvm", "paper", "", _steps(2 / 3, 0.01, 0.03, 0.1, 0.3)),
     }
-    convex, smooth = _steps(2 / 3, 0.03, 0.1, 0.3, 1.0), _steps(1 / 2, 0.03, 0.1, 0.3, 1.0)
+    convex, smooth = _steps(2 / 3, 0.03, 0.1, 0.3, 1.0), _steps(1 / 3, 0.003, 0.01, 0.03, 0.1, 0.3)
     for estimator in ESTIMATORS:
         found[f"Squared, {estimator}"] = _top_two("squared", estimator, "score", convex)
         found[f"KL, {estimator}"] = _top_two("kl", estimator, "mean", convex)
         found[f"{SMOOTH}, {estimator}"] = _top_two("smooth_dcg", estimator, "mean", smooth, epsilon=0.1)
     fixed, sweep = _top_two("smooth_dcg", ESTIMATORS[2], "mean", _steps(2 / 3, 0.3, 0.1, 1.0))
     found[ANNEALED] = fixed, {"epsilon": [[1.0, 0.3], [1.0, 0.4]], **sweep}
+    found[f"RankSVM, {EVERY}"] = _every_label("ranksvm", _steps(1 / 2, 0.03, 0.1, 0.3, 1.0))
+    found[f"Squared, {EVERY}"] = _every_label("squared", _steps(1 / 2, 0.03, 0.1, 0.3, 1.0))
+    found[f"KL, {EVERY}"] = _every_label("kl", _steps(1 / 2, 0.03, 0.1, 0.3, 1.0))
+    found[f"{SMOOTH}, {EVERY}"] = _every_label("smooth_dcg", _steps(1 / 3, 0.03, 0.1, 0.3, 1.0), epsilon=0.1)
     return found
 
 

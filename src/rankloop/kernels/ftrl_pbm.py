@@ -66,10 +66,22 @@ def learn(
     estimate(params, state, items, propensities, feedback)
     state.t[0] += 1
     t, room = float(state.t[0]), scratch[0]
-    if tsallis.newton(t, state.L_hat, state.u, state.v, state.x, state.rows, room) < 0:
+    if not _is_warm(state, items) or (
+        tsallis.newton(t, state.L_hat, state.u, state.v, state.x, state.rows, room) < 0
+    ):
         failure = tsallis.recover(t, state.L_hat, state.u, state.v, state.x, state.rows, room)
         state.fallbacks[0] += 1
         state.fallbacks[1] += failure == 2
+
+
+@hot
+def _is_warm(state: Any, items: Any) -> bool:
+    # A click that was less likely than its baseline allows for, as a late one may be, lowers L_hat by so much that D is
+    # negative there. The sums of t / D^2 do not show it, and Newton's method would end with a leader who is none.
+    least = 1.0
+    for j in range(len(items)):
+        least = min(least, state.L_hat[j, items[j]] + state.u[items[j]] + state.v[j])
+    return least > 0.0
 
 
 @hot

@@ -37,7 +37,8 @@ def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
     """By falling score; there is nothing to explore."""
-    scores, room, _, _, _ = scratch
+    scores, room = memo[0], scratch[1]
+    memo[1][0] = state.t[0]
     score(context, state.w, scores)
     greedy_order(scores, context.shape[0], key, 0, items, room)
     return False
@@ -57,7 +58,11 @@ def learn(
     """Weights minus eta X^T gradient, back into the ball."""
     scores, _, labels, targets, step = scratch
     n = context.shape[0]
-    score(context, state.w, scores)
+    if memo[1][0] == state.t[0]:  # the weights are still those that the list was shown by
+        for i in range(n):
+            scores[i] = memo[0][i]
+    else:
+        score(context, state.w, scores)
     for position in range(n):
         labels[items[position]] = feedback[position]
     if params.surrogate == LISTNET:

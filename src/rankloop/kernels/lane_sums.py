@@ -40,6 +40,8 @@ def _sum_stretch(typing: Any, x: Any, j: Any, start: Any, stop: Any) -> Any:
             lane = [builder.fadd(lane[i], lane[i + half]) for i in range(half)]
         return add_up(lane[0], middle, last, 1, _DOUBLE)
 
+    if x.layout != "C":
+        return None  # addresses are counted out, so nothing but a whole, contiguous matrix will do
     return types.float64(x, types.intp, types.intp, types.intp), codegen
 
 

@@ -19,21 +19,16 @@ _LANES = 8
 _DOUBLE = ir.DoubleType()
 
 
-def _dot_row(typing: Any, features: Any, row: Any, w: Any) -> Any:
-    """The sum over j of features[row, j] * w[j]; rows of float32 or float64, weights of float64, all contiguous."""
+def _dot(typing: Any, x: Any, w: Any) -> Any:
+    """The sum over j of x[j] * w[j]; x of float32 or float64, w of float64, both contiguous, x not the shorter."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        features_type, _, w_type = signature.args
-        matrix = context.make_array(features_type)(context, builder, arguments[0])
-        weights = context.make_array(w_type)(context, builder, arguments[2]).data
-        d = builder.extract_value(matrix.shape, 1)
-        narrow = features_type.dtype == types.float32
+        x_type, w_type = signature.args
+        entries = context.make_array(x_type)(context, builder, arguments[0]).data
+        w_array = context.make_array(w_type)(context, builder, arguments[1])
+        weights, d = w_array.data, builder.extract_value(w_array.shape, 0)
+        narrow = x_type.dtype == types.float32
         entry = ir.FloatType() if narrow else _DOUBLE
-        start = builder.add(
-            builder.ptrtoint(matrix.data, d.type),
-            builder.mul(arguments[1], builder.extract_value(matrix.strides, 0)),
-        )
-        entries = builder.inttoptr(start, entry.as_pointer())
         lanes, rest = ir.VectorType(_DOUBLE, _LANES), builder.and_(d, ir.Constant(d.type, -_LANES))
 
         def product(j: Any, kind: Any, of: Any) -> Any:
@@ -59,7 +54,7 @@ def _dot_row(typing: Any, features: Any, row: Any, w: Any) -> Any:
             lane = [builder.fadd(lane[i], lane[i + half]) for i in range(half)]
         return lane[0]
 
-    return types.float64(features, types.intp, w), codegen
+    return types.float64(x, w), codegen
 
 
-dot_row: Any = intrinsic(_dot_row)
+dot: Any = intrinsic(_dot)

@@ -1,7 +1,7 @@
 """Queries that come one by one, each with documents of its own.
 
 What a ranking of a query is worth depends on labels that never change, so gains, offsets and the best value of every
-query are computed once. Only average precision and ERR are evaluated as they are shown.
+query are computed once. Only average precision, ERR and the pairwise loss of grades are evaluated as they are shown.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.jit import hot, inlined, kernel
-from rankloop.kernels.measures import average_precision, err
+from rankloop.kernels.measures import average_precision, err, pairwise_loss
 from rankloop.kernels.random import below, shuffle
 
 IN_ORDER, SHUFFLED, DRAWN = range(3)
-SEPARABLE, AVERAGE_PRECISION, ERR = range(3)
+SEPARABLE, AVERAGE_PRECISION, ERR, PAIRWISE_LOSS = range(4)
 
 
 class QueryStreamParams(NamedTuple):
@@ -87,8 +87,10 @@ def value_of(params: Any, query: int, items: Any) -> Any:
             total += params.discount[position] * params.gains[start + items[position]]
     elif params.measure == AVERAGE_PRECISION:
         total = average_precision(items[: stop - start], params.relevance[start:stop], params.cutoff)
-    else:
+    elif params.measure == ERR:
         total = err(items[: stop - start], params.relevance[start:stop], params.cutoff, params.max_grade)
+    else:
+        total = pairwise_loss(items[: stop - start], params.relevance[start:stop])
     return total
 
 

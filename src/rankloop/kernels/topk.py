@@ -115,15 +115,15 @@ def _keep_known_part(
     if params.surrogate == SMOOTH_DCG:
         softmax(scores, n, epsilon, weights)
         combine(context, weights, known[1])
-        total = 0.0
-        for i in range(n):
-            weights[i] *= exp2_gain(guesses[i])
-            total += weights[i]
         if params.guess != NO_GUESS:
+            total = 0.0
+            for i in range(n):
+                weights[i] *= exp2_gain(guesses[i])
+                total += weights[i]
             combine(context, weights, known[0])
             for j in range(context.shape[1]):
                 known[0, j] = (known[0, j] - total * known[1, j]) / epsilon
-        softmax(scores, n, epsilon, weights)
+            softmax(scores, n, epsilon, weights)
     elif params.guess != NO_GUESS:
         for i in range(n):
             if params.surrogate == SQUARED:

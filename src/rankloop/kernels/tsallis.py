@@ -24,6 +24,8 @@ TOLERANCE = 1e-10  # of the sums at the solution
 _TIGHT = 5e-10  # a row counts as tight from here on
 _STEPS = 30  # two are usual
 _REACH = 0.7
+_RATIO = 0.25  # of t, from step to step of the slow way
+_LAST_RATIO = 0.98  # where smaller steps are of no use
 
 
 class SolverRoom(NamedTuple):
@@ -72,7 +74,7 @@ def newton(t: float, L: Any, u: Any, v: Any, x: Any, rows: Any, room: Any) -> in
             return -1
         if _settled(rows, room, n_tight):
             return step
-        _find_step(t, x, rows, room, n_tight)
+        _find_step(t, u, x, rows, room, n_tight)
         if not _move(t, u, v, room, n_tight, len(u) == len(v)):
             return -1
     return -1
@@ -113,7 +115,7 @@ def _settled(rows: Any, room: Any, n_tight: int) -> bool:
 
 
 @hot
-def _find_step(t: float, x: Any, rows: Any, room: Any, n_tight: int) -> None:
+def _find_step(t: float, u: Any, x: Any, rows: Any, room: Any, n_tight: int) -> None:
     # Columns are eliminated first, each by itself; what is left on the tight rows is the network. h_aj / g_j of a tight
     # row's share in column j leads to the other tight rows there, and to the ground by the rows that are not tight.
     m = len(room.columns)
@@ -163,7 +165,7 @@ def _find_step(t: float, x: Any, rows: Any, room: Any, n_tight: int) -> None:
         total = du[a]
         for b in range(a):
             total += w[a, b] * du[b]
-        du[a] = total * w[a, a]
+        du[a] = total * w[a, a] if square else max(total * w[a, a], -u[room.tight[a]])
     for a in range(n_tight):
         for j in range(1 if square else 0, m):
             dv[j] -= room.h[a, j] * g[j] * du[a]
@@ -171,12 +173,9 @@ def _find_step(t: float, x: Any, rows: Any, room: Any, n_tight: int) -> None:
 
 @hot
 def _move(t: float, u: Any, v: Any, room: Any, n_tight: int, square: bool) -> bool:
-    lowest = 0.0
+    lowest, scale = 0.0, 1.0
     for a in range(n_tight):
-        if not square:
-            room.du[a] = max(room.du[a], -u[room.tight[a]])
         lowest = min(lowest, room.du[a])
-    scale = 1.0
     for j in range(len(v)):
         fall = -(room.dv[j] + lowest)
         reach = _REACH * np.sqrt(t / room.columns[j])
@@ -194,108 +193,86 @@ def _move(t: float, u: Any, v: Any, room: Any, n_tight: int, square: bool) -> bo
 
 @kernel
 def recover(t: float, L: Any, u: Any, v: Any, x: Any, rows: Any, room: Any) -> int:
-    """The slow and sure way: each multiplier in turn solved exactly, which never fails to improve; then Newton again.
+    """The slow and sure way: from the leader of a round so late that all lists are much alike, in steps back to `t`.
 
-    Returns 1, or 2 where even that ended outside the tolerance and x was moved inside its constraints.
+    Returns 1; or 2 where L is so large beside sqrt(t) that its last digits decide. Then x is the last leader that was
+    found, moved inside its constraints.
     """
-    m, n = L.shape
-    for i in range(n):
-        u[i] = 0.0
-    sweeps = 1
-    for _ in range(12):
-        for _ in range(sweeps):
-            for j in range(m):
-                v[j] = _solve_column(t, L, u, j)
-            for i in range(n):
-                u[i] = _solve_row(t, L, v, i, n == m)
-        for j in range(m):
-            v[j] = _solve_column(t, L, u, j)
-        _copy(u, room.u)
-        _copy(v, room.v)
-        if newton(t, L, u, v, x, rows, room) >= 0:
-            return 1
-        _copy(room.u, u)
-        _copy(room.v, v)
-        sweeps *= 2
-    evaluate(t, L, u, v, x, rows, room)
+    late = _begin_late(t, L, u, v)
+    _copy(u, v, room.u, room.v)
+    s, ratio = late, _RATIO
+    while ratio < _LAST_RATIO:
+        if newton(s, L, u, v, x, rows, room) >= 0:
+            if s == t:
+                return 1
+            late = s
+            _copy(u, v, room.u, room.v)
+        else:
+            ratio = np.sqrt(ratio)
+            _copy(room.u, room.v, u, v)
+        s = max(t, ratio * late)
+    evaluate(late, L, u, v, x, rows, room)
     _move_inside(x, rows)
     return 2
 
 
 @kernel
-def _copy(values: Any, to: Any) -> None:
-    for i in range(len(values)):
-        to[i] = values[i]
+def _begin_late(t: float, L: Any, u: Any, v: Any) -> float:
+    # Where sqrt(t) is as large as the losses differ; with multipliers from which every D is positive.
+    m, n = L.shape
+    late = t
+    for j in range(m):
+        lowest, highest = L[j, 0], L[j, 0]
+        for i in range(1, n):
+            lowest, highest = min(lowest, L[j, i]), max(highest, L[j, i])
+        late = max(late, (highest - lowest) * (highest - lowest))
+        v[j] = -lowest
+    for j in range(m):
+        v[j] += np.sqrt(n * late)
+    for i in range(n):
+        u[i] = 0.0
+    return late
 
 
 @kernel
-def _solve_column(t: float, L: Any, u: Any, j: int) -> float:
-    # sum t / (L + u + v)^2 = 1. From where the largest term alone is one, Newton on 1 / sqrt(sum), which is concave,
-    # rises to the root without ever passing it.
-    lowest = L[j, 0] + u[0]
-    for i in range(1, len(u)):
-        lowest = min(lowest, L[j, i] + u[i])
-    gap = np.sqrt(t)
-    for _ in range(100):
-        total, slope = 0.0, 0.0
-        for i in range(len(u)):
-            D = (L[j, i] + u[i]) - lowest + gap
-            term = t / (D * D)
-            total += term
-            slope += term / D
-        if total <= 1.0 + 1e-15:
-            break
-        gap += total * (np.sqrt(total) - 1.0) / slope
-    return float(gap - lowest)
-
-
-@kernel
-def _solve_row(t: float, L: Any, v: Any, i: int, square: bool) -> float:
-    lowest = L[0, i] + v[0]
-    for j in range(1, len(v)):
-        lowest = min(lowest, L[j, i] + v[j])
-    gap = np.sqrt(t)
-    if not square and lowest >= gap:  # perhaps not tight at all
-        total = 0.0
-        for j in range(len(v)):
-            D = L[j, i] + v[j]
-            total += t / (D * D)
-        if total <= 1.0:
-            return 0.0
-        gap = lowest
-    for _ in range(100):
-        total, slope = 0.0, 0.0
-        for j in range(len(v)):
-            D = (L[j, i] + v[j]) - lowest + gap
-            term = t / (D * D)
-            total += term
-            slope += term / D
-        if total <= 1.0 + 1e-15:
-            break
-        gap += total * (np.sqrt(total) - 1.0) / slope
-    moved = float(gap - lowest)
-    return moved if square else max(0.0, moved)
+def _copy(u: Any, v: Any, to_u: Any, to_v: Any) -> None:
+    for i in range(len(u)):
+        to_u[i] = u[i]
+    for j in range(len(v)):
+        to_v[j] = v[j]
 
 
 @kernel
 def _move_inside(x: Any, rows: Any) -> None:
-    # Columns scaled to one; then as much of the even list as brings every row to at most one.
+    # Columns scaled to one, large rows down to one; what columns then lack goes to the rows as they have room.
     m, n = x.shape
     for i in range(n):
         rows[i] = 0.0
     for j in range(m):
         total = 0.0
         for i in range(n):
+            if not x[j, i] <= 1.0:  # D was nothing but rounding error
+                x[j, i] = 1.0
             total += x[j, i]
         for i in range(n):
             x[j, i] /= total
             rows[i] += x[j, i]
-    excess = 0.0
+    space = 0.0
     for i in range(n):
-        excess = max(excess, rows[i] - 1.0)
-    if excess > TOLERANCE and n > m:
-        share = excess / (excess + 1.0 - m / n)
-        for i in range(n):
+        if rows[i] > 1.0:
             for j in range(m):
-                x[j, i] = (1.0 - share) * x[j, i] + share / n
-            rows[i] = (1.0 - share) * rows[i] + share * m / n
+                x[j, i] /= rows[i]
+            rows[i] = 1.0
+        space += 1.0 - rows[i]
+    if space == 0.0:
+        return
+    for j in range(m):
+        lack = 1.0
+        for i in range(n):
+            lack -= x[j, i]
+        for i in range(n):
+            x[j, i] += max(0.0, lack) * (1.0 - rows[i]) / space
+    for i in range(n):
+        rows[i] = 0.0
+        for j in range(m):
+            rows[i] += x[j, i]

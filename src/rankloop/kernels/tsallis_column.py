@@ -85,6 +85,8 @@ def _evaluate_column(
         added = run(rest, n, 1, _DOUBLE, added)
         return context.make_tuple(builder, signature.return_type, added)
 
+    if any(array.layout != "C" for array in (L, u, free, x, rows)):
+        return None  # addresses are counted out, so nothing but whole, contiguous arrays will do
     returned = _TYPES.UniTuple(types.float64, 2)
     return returned(L, types.intp, u, types.float64, types.float64, free, x, rows), codegen
 

@@ -132,7 +132,7 @@ class FTRLPBM(CompiledRanker):
             raise ValueError(f"ranking.propensities must be probabilities, got {chances}")
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        t, x = int(saved["t"][0]), np.asarray(saved["x"])
+        t, x, seen, lost = int(saved["t"][0]), *(np.asarray(saved[name]) for name in ("x", "seen", "lost"))
         if t < 1:
             raise ValueError(f"saved state 't' must be at least 1, got {t}")
         if not (
@@ -144,6 +144,11 @@ class FTRLPBM(CompiledRanker):
             raise ValueError(
                 "saved state 'x' must be chances: columns of one, rows of at most one that 'rows' tells"
             )
+        D = np.asarray(saved["L_hat"]) + saved["u"] + np.asarray(saved["v"])[:, None]
+        if self.kernels.learn is ftrl_pbm.learn and not (D > 0).all():
+            raise ValueError("saved state 'u' and 'v' must be multipliers of 'L_hat', with sums above zero")
+        if not ((lost >= 0) & (lost <= seen)).all():
+            raise ValueError("saved state 'lost' must be of 'seen', neither less than zero nor more")
 
     def counters(self) -> dict[str, int]:
         slow, inexact = self.state.fallbacks.tolist()

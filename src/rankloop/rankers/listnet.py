@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from rankloop.base import Array, whole
+from rankloop.base import Array, Memo, Ranking, whole
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import full_information, sorting
@@ -70,6 +70,13 @@ class ListNet(LinearRanker):
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         return np.empty(n), sorting.scratch(n), np.empty(n), np.empty(n), np.empty(self.n_features)
+
+    def blank_memo(self, n: int) -> Memo:
+        return np.empty(n), np.empty(1, np.int64)  # the scores, and how many rounds the weights had learnt
+
+    def check_ticket(self, ranking: Ranking) -> None:
+        if not np.isfinite(ranking.memo[0]).all():
+            raise ValueError(f"ranking.memo must be finite scores, got {ranking.memo[0]}")
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -34,7 +34,8 @@ class RTopKF(LinearRanker):
     surrogate : "squared", "ranksvm" (needs k >= 2), "kl" or "smooth_dcg".
     k : how many top documents reveal their label. A list shorter than k reveals all.
     learning_rate, exploration : "camera-ready" for 0.01 t^(-2/3) and 0.1 t^(-1/3); "preprint" for the constants
-        T^(-2/3) and T^(-1/3), which need a horizon; a number; or a pair (scale, power) for scale * t**-power.
+        T^(-2/3) and T^(-1/3), which need a horizon; a number; or a pair (scale, power) for scale * t**-power. As long
+        as a falling exploration is above 1, every list is in random order.
     radius : w stays in the ball of this radius, U. The default 10 lets scores of documents with ||x|| <= 1 cover the
         usual grades twice over.
     estimator : "paper" uses as many labels as the surrogate's decomposition needs; "horvitz-thompson" uses all k.
@@ -96,8 +97,12 @@ class RTopKF(LinearRanker):
         if self.max_grade > 1000:
             raise ValueError(f"max_grade must be at most 1000, or 2^max_grade overflows; got {max_grade}")
         self.feedback = TopK(k)
+        if horizon is not None:
+            whole("horizon", horizon, at_least=1)
         self.learning_rate = _read("learning_rate", learning_rate, Schedule(0.01, 2 / 3), 2 / 3, horizon)
         self.exploration = _read("exploration", exploration, Schedule(0.1, 1 / 3), 1 / 3, horizon)
+        if self.exploration.power == 0 and self.exploration.scale > 1:
+            raise ValueError(f"exploration must be a probability, at most 1, got {exploration!r}")
         smoothing = read_schedule("epsilon", epsilon)
         n_observed = self.surrogate.level if estimator == "paper" else k
         self.params = topk.TopKParams(
@@ -178,4 +183,4 @@ def _read(
         return camera_ready
     if horizon is None:
         raise ValueError(f"{name}='preprint' is a constant made from T: it needs a horizon, got None")
-    return Schedule(float(whole("horizon", horizon, at_least=1) ** -power))
+    return Schedule(float(horizon**-power))
