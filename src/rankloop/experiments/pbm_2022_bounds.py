@@ -40,9 +40,8 @@ class PBMBounds(Experiment):
     )
 
     def jobs(self, *, quick: bool) -> list[Job]:
-        rounds = setting.QUICK_HORIZON if quick else setting.HORIZON
-        phase = setting.QUICK_PHASE if quick else setting.PHASE
-        seeds = range(1, 4 if quick else 11)
+        rounds, phase = (30_000, 3_000) if quick else (setting.HORIZON, setting.PHASE)
+        seeds = range(1, 3 if quick else 11)
         found = [
             Job(
                 name=f"{UPPER}, {world.label}, seed {seed}",
@@ -66,9 +65,9 @@ class PBMBounds(Experiment):
                 settings={"part": LOWER, "n": n, "m": m, "rounds": T},
                 cost=float(T) * n * m / 50,
             )
-            for n, m in (LOWER_SIZES[:2] if quick else LOWER_SIZES)
+            for n, m in (LOWER_SIZES[:1] if quick else LOWER_SIZES)
             for T in (_HORIZONS[:2] if quick else _HORIZONS)
-            for seed in range(1, 6 if quick else 11)
+            for seed in range(1, 4 if quick else 11)
         ]
         sizes = [(n, m) for n in range(2, 6 if quick else 8) for m in range(1, min(n, 5) + 1)]
         settings: list[dict[str, Plain]] = [

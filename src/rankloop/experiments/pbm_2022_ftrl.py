@@ -61,7 +61,7 @@ class PBMFTRL(Experiment):
                 cost=float(rounds),
             )
             for world in WORLDS
-            for seed in range(1, 4 if quick else 11)
+            for seed in range(1, 3 if quick else 11)
         ]
 
     def run(self, job: Job) -> pl.DataFrame:

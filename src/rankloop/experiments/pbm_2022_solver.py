@@ -44,7 +44,7 @@ class PBMSolver(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         rounds = 10_000 if quick else 100_000
-        runs = {K: 3 if quick else 10 if K < 300 else 5 for K in (EXACT, *(QUICK_STEPS if quick else STEPS))}
+        runs = {K: 2 if quick else 10 if K < 300 else 5 for K in (EXACT, *(QUICK_STEPS if quick else STEPS))}
         return [
             Job(
                 name=f"K = {K}, seed {seed}" if K else f"exact, seed {seed}",
