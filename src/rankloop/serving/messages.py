@@ -195,6 +195,25 @@ class DecisionAnswer(msgspec.Struct, frozen=True):
     rows: list[StoryRow]
 
 
+class RecentDecision(msgspec.Struct, frozen=True):
+    """A list in short; `/decisions/{id}` has its story."""
+
+    decision_id: str
+    seq: int
+    at: int
+    items: list[str]
+    explored: bool
+    model_seq: int
+    activated: bool
+    answer: list[float] | None
+
+
+class DecisionsAnswer(msgspec.Struct, frozen=True):
+    """The newest lists, newest first."""
+
+    decisions: list[RecentDecision]
+
+
 class SeriesAnswer(msgspec.Struct, frozen=True):
     """Roll-ups of one ranker: a bounded number of points, whatever the log's length."""
 

@@ -11,7 +11,9 @@ from rankloop.serving.live import Live
 from rankloop.serving.messages import (
     DeadLettersAnswer,
     DecisionAnswer,
+    DecisionsAnswer,
     RankerAnswer,
+    RecentDecision,
     SeriesAnswer,
     SnapshotAnswer,
     SnapshotsAnswer,
@@ -19,6 +21,9 @@ from rankloop.serving.messages import (
 )
 from rankloop.serving.mistakes import NotFound
 from rankloop.serving.rows import Row
+
+_RECENT = 50
+_RECENT_ROWS = 300
 
 
 async def ranker_answer(live: Live, *, duplicate: bool = False) -> RankerAnswer:
@@ -92,6 +97,31 @@ def _story_row(row: Row, outcome: Outcome | None) -> StoryRow:
     if row.kind == "feedback":
         values = np.frombuffer(rows.read_body(row).values, "<f8").tolist()
     return StoryRow(row.seq, row.at, row.kind, row.event_id, values, outcome.status if outcome else None)
+
+
+async def recent_answer(live: Live) -> DecisionsAnswer:
+    """The newest lists, newest first, as far as they are among the newest rows."""
+    last = await live.store.last_seq(live.name)
+    newest = await live.store.read(live.name, after=max(0, last - _RECENT_ROWS), limit=_RECENT_ROWS)
+    answers = {row.decision: row for row in reversed(newest) if row.kind == "feedback"}
+    activated = {row.decision for row in newest if row.kind == "activate"}
+    told = []
+    for row in reversed([row for row in newest if row.kind == "decision"]):
+        decision = rows.read_decision(row.body)
+        answer = answers.get(row.event_id)
+        told.append(
+            RecentDecision(
+                row.event_id,
+                row.seq,
+                row.at,
+                live.fold.names(decision),
+                decision.explored,
+                decision.model_seq,
+                row.event_id in activated,
+                None if answer is None else np.frombuffer(rows.read_body(answer).values, "<f8").tolist(),
+            )
+        )
+    return DecisionsAnswer(told[:_RECENT])
 
 
 async def snapshots_answer(live: Live) -> SnapshotsAnswer:

@@ -85,6 +85,10 @@ async def _decision(engine: Engine, params: dict[str, str], body: None) -> m.Dec
     return await views.decision_answer(await engine.find(params["name"]), params["decision_id"])
 
 
+async def _decisions(engine: Engine, params: dict[str, str], body: None) -> m.DecisionsAnswer:
+    return await views.recent_answer(await engine.find(params["name"]))
+
+
 async def _snapshots(engine: Engine, params: dict[str, str], body: None) -> m.SnapshotsAnswer:
     return await views.snapshots_answer(await engine.find(params["name"]))
 
@@ -155,6 +159,7 @@ ENDPOINTS = (
         _decision,
         m.DecisionAnswer,
     ),
+    Endpoint("GET", f"{_RANKER}/decisions", "reader", "The newest lists", _decisions, m.DecisionsAnswer),
     Endpoint("GET", f"{_RANKER}/snapshots", "reader", "All snapshots", _snapshots, m.SnapshotsAnswer),
     Endpoint("POST", f"{_RANKER}/snapshots", "admin", "Take a snapshot now", _snapshot, m.SnapshotsAnswer),
     Endpoint("GET", f"{_RANKER}/series", "reader", "Roll-ups over time", _series, m.SeriesAnswer),
