@@ -19,7 +19,20 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "rankloop"
 SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if "__pycache__" not in path.parts]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-HEAVY = ["asyncpg", "matplotlib", "numba", "pandas", "polars", "pyarrow", "ray", "scipy", "starlette"]
+HEAVY = [
+    "apsw",
+    "asyncpg",
+    "matplotlib",
+    "msgspec",
+    "numba",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "ray",
+    "scipy",
+    "starlette",
+    "uvicorn",
+]
 
 
 def _name(requirement: str) -> str:

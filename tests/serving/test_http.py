@@ -103,6 +103,8 @@ def test_the_rest_of_the_api(wire: Wire) -> None:
     assert status == 200
     assert [row["kind"] for row in story["rows"]] == ["decision", "activate", "feedback"]
     assert (story["activated"], story["answered"], story["context"]) == (True, True, {"hour": 3})
+    newest = wire.ask("GET", f"{base}/decisions")[1]["decisions"][0]
+    assert (newest["decision_id"], newest["values"]) == ("whole/story?", [0.0])
     assert wire.ask("POST", f"{base}/snapshots")[0] == 200
     seq = wire.ask("GET", f"{base}/snapshots")[1]["snapshots"][-1]["seq"]
     assert wire.ask("POST", f"{base}/rollback", {"to_seq": seq})[1]["status"] == "accepted"
