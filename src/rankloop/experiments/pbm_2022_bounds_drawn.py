@@ -19,7 +19,7 @@ def figures(results: pl.DataFrame) -> dict[str, Figure]:
 
 def _theorem_1(results: pl.DataFrame) -> Figure:
     figure, panels = drawing.canvas(
-        title="Regret stays far below Theorem 1, in its closed form and as a sum over x",
+        title="Regret stays below Theorem 1, in its closed form and as a sum over x",
         subtitle="regret against the best fixed list so far, mean over the runs; where a line stops it is negative",
         caption="Orange: the closed form. Green: the sum in the theorem, taken over x_t as it was. Where users stay as "
         "they are x_t sharpens, and the sum bends away from the closed form.",

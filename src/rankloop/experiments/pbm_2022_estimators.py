@@ -149,7 +149,7 @@ def _variances() -> Claim:
         for source, one in found.items()
     ]
     return Claim(
-        text="Where clicks are rare nearly every loss is one, loss / x is nearly all noise, and a baseline takes it off",
+        text="Where clicks are rare nearly every loss is one, loss / x is mostly noise, and a baseline takes it off",
         holds=all(one[MEAN] < one[REDUCED] < one[LOSS] for one in found.values())
         and found["yandex"][LOSS] > 30 * found["yandex"][MEAN],
         measured=f"variance of an estimate at x = 0.1, {LOSS} / {REDUCED} / {MEAN} / {REWARD}: "

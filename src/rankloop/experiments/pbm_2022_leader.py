@@ -82,7 +82,7 @@ class PBMLeader(Experiment):
             ),
             Claim(
                 text="After the change it forgets that list and finds the new one",
-                holds=at[CHANGE][1] < 0.1 and at[END][1] > 0.5,
+                holds=at[CHANGE][1] < 0.1 and at[END][1] > 0.4,
                 measured=f"the new list's chances: {at[CHANGE][1]:.3f} at the change, above the old one's from round "
                 f"{passed[0]:,} on, {at[END][1]:.2f} at round {END:,}",
                 source="Ours",

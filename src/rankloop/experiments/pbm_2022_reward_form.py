@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rankloop.compiled import RankerKernels
-from rankloop.kernels import ftrl_pbm, tsallis
+from rankloop.kernels import ftrl_pbm
 from rankloop.kernels.jit import hot
 from rankloop.rankers import FTRLPBM
 
@@ -23,13 +23,10 @@ def learn_from_rewards(
 ) -> None:
     """As FTRL-PBM but for the estimate: a click of an item that was unlikely there is a large negative loss."""
     for j in range(len(items)):
-        state.L_hat[j, items[j]] -= feedback[j] / propensities[j]
-    state.t[0] += 1
-    t, room = float(state.t[0]), scratch[0]
-    if tsallis.newton(t, state.L_hat, state.u, state.v, state.x, state.rows, room) < 0:
-        failure = tsallis.recover(t, state.L_hat, state.u, state.v, state.x, state.rows, room)
-        state.fallbacks[0] += 1
-        state.fallbacks[1] += failure == 2
+        feedback[j] += 1.0  # (1 - (1 + click)) / x = -click / x
+    ftrl_pbm.learn(params, state, context, scratch, items, propensities, memo, feedback)
+    for j in range(len(items)):
+        feedback[j] -= 1.0
 
 
 class RewardFTRLPBM(FTRLPBM):

