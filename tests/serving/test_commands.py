@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import rankloop
+from rankloop import data, logs
 from rankloop.cli import app
 from rankloop.serving import rows
 from rankloop.serving.client import RankloopError, Unreachable
@@ -99,6 +100,11 @@ def test_the_log_as_a_table(folder: Path, tmp_path: Path) -> None:
     # Each item's chance at a position, weighed, says how often it would be clicked there: the truth is known.
     walk = first.filter(pl.col("item") == "walk")
     assert walk["click"].mean() == pytest.approx(LIKED["walk"], abs=0.12)
+    log = data.read_logged_lists(file, item_ids=list(LIKED))
+    assert (log.n_rows, dict(log.bad_rows)) == (300, {})
+    found = logs.evaluate(log, [0, 1], estimator="item-position", least_effective=5)  # walk, then tea
+    # A row of the table is one position, so this is the clicks for each: half of 0.9 + 0.6.
+    assert found.low < 0.75 < found.high
     unwind = tmp_path / "unwind.parquet"
     _run(folder, "export", "unwind", "--parquet", str(unwind))
     assert pl.read_parquet(unwind)["decision"].n_unique() == 150

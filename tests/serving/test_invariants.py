@@ -174,8 +174,6 @@ class Replicas(RuleBasedStateMachine):
             self.run(self.engines[replica].snapshot(NAME))
         except Mistake:
             assert self.engines[replica].housekeeping.epoch is None
-        except Fenced:
-            self.engines[replica].housekeeping.epoch = None
 
     @rule(replica=REPLICAS, frozen=st.booleans())
     def freeze(self, replica: int, frozen: bool) -> None:

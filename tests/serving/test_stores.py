@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rankloop.serving import checking
+from rankloop.serving import checking, sqlite
 from rankloop.serving.memory import MemoryStore
 from rankloop.serving.postgres import PostgresStore
 from rankloop.serving.rows import Entry, Row
@@ -127,6 +127,27 @@ def test_two_in_one_process_are_refused_as_well(tmp_path: Path) -> None:
         await looking.open()
         assert await looking.rankers() == []
         await looking.close()
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_the_write_ahead_log_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_TIDY_EVERY", 4)
+    monkeypatch.setattr(sqlite, "_MOVE_BYTES", 100_000)
+    monkeypatch.setattr(sqlite, "_RESTART_BYTES", 400_000)
+
+    async def story() -> None:
+        store = SQLiteStore(tmp_path)
+        await store.open()
+        await store.append([Entry("a", "config", "a", b"", b"")], at=1)
+        largest = 0
+        for i in range(150):
+            await store.append([Entry("a", "decision", f"d{i}", b"x" * 20_000, b"")], at=1)
+            largest = max(largest, (tmp_path / "rankloop.db-wal").stat().st_size)
+        assert largest < 1_500_000  # of three million that were written
+        assert await store.last_seq("a") == 151
+        assert len(await store.read("a", after=0, limit=1_000)) == 151
         await store.close()
 
     asyncio.run(story())

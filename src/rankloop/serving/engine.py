@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import secrets
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import numpy as np
 from rankloop.serving import rows, snapshots
 from rankloop.serving.algorithms import config_hash
 from rankloop.serving.committing import GroupCommit, Written
+from rankloop.serving.door import check_names, check_policy, check_size, digest_of, refuse
 from rankloop.serving.drawing import Draws, new_id
 from rankloop.serving.fold import Fold
 from rankloop.serving.housekeeping import Housekeeping
@@ -34,7 +34,7 @@ from rankloop.serving.messages import (
 )
 from rankloop.serving.mistakes import Busy, Conflict, Mistake, NotFound, Unavailable
 from rankloop.serving.rows import Config, Entry, Row
-from rankloop.serving.store import Broken, Fenced, Full, Store, StoreError
+from rankloop.serving.store import Appended, Broken, Fenced, Full, Store, StoreError
 
 
 class Engine:
@@ -121,16 +121,12 @@ class Engine:
                 raise
             except StoreError as error:
                 raise Unavailable(str(error)) from error
-            if self.store.shared:
-                for name in {entry.ranker for entry in entries if entry.ranker in self.live}:
-                    await self.live[name].catch_up()
-            else:
-                fresh: dict[str, list[Row]] = {}
-                for entry, (row, new) in zip(entries, appended, strict=True):
-                    if new and entry.ranker in self.live:
-                        fresh.setdefault(entry.ranker, []).append(row)
-                for name, new_rows in fresh.items():
-                    await self.live[name].take_in(new_rows)
+            try:
+                await self._take_in(entries, appended)
+            except (
+                StoreError
+            ) as error:  # it is written, and will be folded; who asks again gets the same answer
+                raise Unavailable(str(error)) from error
         self.changed.set()
         written = []
         for entry, (row, new) in zip(entries, appended, strict=True):
@@ -139,6 +135,19 @@ class Engine:
                 outcome = self.live[entry.ranker].outcome(row.seq)
             written.append(Written(row, new, outcome))
         return written
+
+    async def _take_in(self, entries: list[Entry], appended: list[Appended]) -> None:
+        """Fold what was written: from the store where others write as well, otherwise as it is at hand."""
+        if self.store.shared:
+            for name in {entry.ranker for entry in entries if entry.ranker in self.live}:
+                await self.live[name].catch_up()
+            return
+        fresh: dict[str, list[Row]] = {}
+        for entry, (row, new) in zip(entries, appended, strict=True):
+            if new and entry.ranker in self.live:
+                fresh.setdefault(entry.ranker, []).append(row)
+        for name, new_rows in fresh.items():
+            await self.live[name].take_in(new_rows)
 
     async def write(self, entry: Entry) -> Written:
         """Write one entry with whatever else is waiting. The same id with another body is kept as a conflict."""
@@ -160,12 +169,12 @@ class Engine:
         """A new ranker, and whether it was there already, just so."""
         if len(self.live) >= self.limits.rankers and request.name not in self.live:
             raise Busy(f"there are {len(self.live)} rankers already, as many as may be")
-        _check_names(request.items, self.limits, field="items")
+        check_names(request.items, self.limits, field="items")
         seed = secrets.randbits(63) if request.seed is None else request.seed
         config = Config(request.algorithm, seed, request.items, request.parameters, request.policy)
-        _check_policy(config)
-        _check_size(config, self.limits)
-        _refuse(lambda: Fold(config), field="parameters")
+        check_policy(config)
+        check_size(config, self.limits)
+        refuse(lambda: Fold(config), field="parameters")
         # Without a seed in the request, the seed is ours, and not part of what makes two requests the same.
         asked = msgspec.structs.replace(config, seed=request.seed or 0)
         entry = Entry(
@@ -202,7 +211,7 @@ class Engine:
         if await live.fate(request.decision_id) is None:
             raise NotFound(f"there is no decision {request.decision_id!r}", field="decision_id")
         event_id = request.event_id or request.decision_id
-        digest = _digest(request.decision_id)
+        digest = digest_of(request.decision_id)
         written = await self.write(Entry(name, "activate", event_id, b"", digest, request.decision_id))
         return _event_answer(written)
 
@@ -251,7 +260,7 @@ class Engine:
         except ValueError as error:
             raise Mistake(str(error), field=form) from None
         body = rows.Answer("clicks" if form == "clicks" else "relevance", array.astype("<f8").tobytes())
-        digest = _digest(request.decision_id, form, array.tobytes())
+        digest = digest_of(request.decision_id, form, array.tobytes())
         event_id = request.event_id or request.decision_id
         return Entry(live.name, "feedback", event_id, rows.encode(body), digest, request.decision_id)
 
@@ -260,43 +269,43 @@ class Engine:
         live = await self.find(name)
         if not live.fold.has_items:
             raise Mistake(f"{live.fold.config.algorithm} takes its items with each request", field="add")
-        _check_names([*request.add, *request.retire], self.limits, field="add")
+        check_names([*request.add, *request.retire], self.limits, field="add")
         body = rows.encode(rows.Items(request.add, request.retire))
         event_id = request.event_id or new_id()
         there = await self.store.find(name, "items", event_id)
         if there is None:
             if len(live.fold.items) + len(request.add) > self.limits.items:
                 raise Mistake(f"at most {self.limits.items} items", field="add")
-            _check_size(live.fold.config, self.limits, more=len(live.fold.items) + len(request.add))
-            _refuse(lambda: live.fold.check_items(request.add, request.retire), field="add")
-        return _event_answer(await self.write(Entry(name, "items", event_id, body, _digest(body))))
+            check_size(live.fold.config, self.limits, more=len(live.fold.items) + len(request.add))
+            refuse(lambda: live.fold.check_items(request.add, request.retire), field="add")
+        return _event_answer(await self.write(Entry(name, "items", event_id, body, digest_of(body))))
 
     async def freeze(self, name: str, request: FreezeRequest) -> EventAnswer:
         """Stop learning, or go on."""
         await self.find(name)
         body = rows.encode(rows.Freeze(request.frozen))
         event_id = request.event_id or new_id()
-        return _event_answer(await self.write(Entry(name, "freeze", event_id, body, _digest(body))))
+        return _event_answer(await self.write(Entry(name, "freeze", event_id, body, digest_of(body))))
 
     async def reset(self, name: str, request: ResetRequest) -> EventAnswer:
         """Begin anew; the log, and with it all history, stays."""
         live = await self.find(name)
         old = live.fold.config
         items = (live.fold.items if live.fold.has_items else None) if request.items is None else request.items
-        _check_names(items, self.limits, field="items")
+        check_names(items, self.limits, field="items")
         parameters = old.parameters if request.parameters is None else request.parameters
         config = msgspec.structs.replace(old, items=items, parameters=parameters)
-        _check_size(config, self.limits)
-        _refuse(lambda: Fold(config), field="parameters")
+        check_size(config, self.limits)
+        refuse(lambda: Fold(config), field="parameters")
         body = rows.encode(config)
         event_id = request.event_id or new_id()
-        return _event_answer(await self.write(Entry(name, "reset", event_id, body, _digest(body))))
+        return _event_answer(await self.write(Entry(name, "reset", event_id, body, digest_of(body))))
 
     async def rollback(self, name: str, request: RollbackRequest) -> EventAnswer:
         """Back to what was known at a snapshot."""
         live = await self.find(name)
         event_id = request.event_id or new_id()
-        digest = _digest(str(request.to_seq))
+        digest = digest_of(str(request.to_seq))
         there = await self.store.find(name, "rollback", event_id)
         body = b""
         if there is None:
@@ -315,7 +324,11 @@ class Engine:
     async def snapshot(self, name: str) -> int:
         """Write a snapshot now; its seq."""
         live = await self.find(name)
-        await self.housekeeping.snapshot(live)
+        try:
+            await self.housekeeping.snapshot(live)
+        except Fenced as error:
+            self.housekeeping.epoch = None
+            raise Unavailable("another process holds the lease, and takes the snapshots") from error
         return live.snapshot_seq
 
 
@@ -339,49 +352,5 @@ def _event_answer(written: Written) -> EventAnswer:
 
 def _conflict(entry: Entry) -> Entry:
     body = rows.encode(rows.Conflict(entry.kind, entry.event_id, entry.body))
-    event_id = _digest(entry.kind, entry.event_id, entry.digest).hex()
+    event_id = digest_of(entry.kind, entry.event_id, entry.digest).hex()
     return Entry(entry.ranker, "conflict", event_id, body, entry.digest, entry.decision)
-
-
-def _digest(*parts: str | bytes) -> bytes:
-    digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        told = part.encode() if isinstance(part, str) else part
-        digest.update(len(told).to_bytes(8, "little") + told)
-    return digest.digest()
-
-
-def _check_names(names: list[str] | None, limits: Limits, *, field: str) -> None:
-    if names is None:
-        return
-    if len(names) > limits.items:
-        raise Mistake(f"at most {limits.items} items, got {len(names)}", field=field)
-    if len(set(names)) != len(names):
-        raise Mistake("items must not repeat", field=field)
-
-
-def _check_size(config: Config, limits: Limits, *, more: int = 0) -> None:
-    """Before anything is allocated: a few bytes of request must not ask for gigabytes."""
-    n_items = more or len(config.items or ())
-    features = config.parameters.get("n_features", 1)
-    positions = config.parameters.get("n_positions") or (n_items if config.algorithm == "FTRLPBM" else 1)
-    if isinstance(features, int) and features > limits.features:
-        raise Mistake(f"n_features must be at most {limits.features}, got {features}", field="parameters")
-    if isinstance(positions, int) and n_items * positions > limits.cells:
-        raise Mistake(f"items x positions must be at most {limits.cells:,}", field="items")
-
-
-def _check_policy(config: Config) -> None:
-    for name, most in (("deadline_seconds", 1e9), ("parking_seconds", 3_600.0)):
-        value = getattr(config.policy, name)
-        if not 0 <= value <= most:
-            raise Mistake(
-                f"policy.{name} must be between 0 and {most:g}, got {value}", field=f"policy.{name}"
-            )
-
-
-def _refuse(attempt: Callable[[], object], *, field: str) -> None:
-    try:
-        attempt()
-    except (ValueError, TypeError, OverflowError, MemoryError) as error:
-        raise Mistake(str(error), field=field) from None

@@ -28,7 +28,9 @@ _SEQ = (1 << _SEQ_BITS) - 1
 _NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 _KIND_BITS = 5
 _COLUMNS = "id, at, topic & 31, event, body, digest, decision"
-_CHECKPOINT_PAGES = 4_000  # 16 MB of log between checkpoints
+_TIDY_EVERY = 64  # commits
+_MOVE_BYTES = 8_000_000
+_RESTART_BYTES = 64_000_000
 
 
 class SQLiteStore(Store):
@@ -176,7 +178,7 @@ class SQLiteStore(Store):
             self._roll_back()
             raise
         self.n_commits += 1
-        self._maybe_checkpoint()
+        await self._tidy()
         return done
 
     def _roll_back(self) -> None:
@@ -184,17 +186,25 @@ class SQLiteStore(Store):
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
 
-    def _maybe_checkpoint(self) -> None:
-        if self.n_commits % 64 == 0:
-            with contextlib.suppress(OSError):
-                size = Path(f"{self.path}-wal").stat().st_size
-                if size > _CHECKPOINT_PAGES * 4_096:
-                    self._checkpoints.submit(self._checkpoint)
+    async def _tidy(self) -> None:
+        """Move what is in the write-ahead log to the database itself, mostly beside the writing."""
+        if self.n_commits % _TIDY_EVERY:
+            return
+        with contextlib.suppress(OSError):
+            size = Path(f"{self.path}-wal").stat().st_size
+            if size > _MOVE_BYTES:
+                self._checkpoints.submit(self._move)
+            if size > _RESTART_BYTES:
+                # Under steady writing it never empties by itself. Little is left to move by now, so this is short.
+                with contextlib.suppress(apsw.BusyError):
+                    restart = apsw.SQLITE_CHECKPOINT_TRUNCATE
+                    await self._disk.run(lambda: self._writer.wal_checkpoint(mode=restart))
 
-    def _checkpoint(self) -> None:
+    def _move(self) -> None:
         # Passive: copies what it can without making anybody wait.
         with contextlib.suppress(apsw.Error):
             connection = apsw.Connection(str(self.path), vfs=self._vfs)
+            connection.execute("SELECT count(*) FROM lease")  # only then does it know that there is a log
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             connection.close()
 

@@ -24,6 +24,7 @@ from rankloop.serving.mistakes import (
     Unavailable,
     Unsupported,
 )
+from rankloop.serving.store import StoreError
 from rankloop.serving.web.endpoints import Created, Endpoint
 
 Scope = Any
@@ -104,6 +105,9 @@ class Speaker:
                 status, answer = 201, answer.answer
         except Mistake as mistake:
             await send_mistake(send, mistake, packed=packed)
+            return
+        except StoreError as error:
+            await send_mistake(send, Unavailable(str(error)), packed=packed)
             return
         except Exception:
             _log.exception("%s %s failed", scope["method"], self._endpoint.path)

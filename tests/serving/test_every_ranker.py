@@ -1,0 +1,47 @@
+"""Every ranker that learns online can be served: it ranks, learns, survives a snapshot, and its log adds up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rankloop.serving.algorithms import has_items, served
+from rankloop.serving.messages import ItemsRequest
+from rankloop.serving.mistakes import Mistake
+from tests.serving.service import ITEMS, adds_up, answer, create, play, rank, running
+
+
+@pytest.mark.parametrize("algorithm", sorted(served()))
+def test_it_can_be_served(algorithm: str) -> None:
+    async def story() -> None:
+        rng = np.random.default_rng(1)
+        own = has_items(algorithm)
+        async with running() as engine:
+            given = {"items": ITEMS} if own else {"parameters": {"n_features": 3}}
+            await create(engine, "any", algorithm=algorithm, **given)
+            fold = engine.live["any"].fold
+            for i in range(40):
+                features = None if own else (rng.random((6, 3)) / 3).tolist()
+                shown = await rank(engine, f"d{i}", "any", features=features)
+                n = fold.ranker.feedback.length(len(shown.items))
+                values = rng.integers(0, 2, n).astype(float).tolist()
+                told = await answer(
+                    engine, f"d{i}", name="any", **{"relevance": None, fold.ranker.feedback.kind: values}
+                )
+                assert (told.status, told.learnt) == ("accepted", True)
+                if i == 20:
+                    await engine.snapshot("any")
+            assert fold.rounds == 40
+            assert fold.estimates.report()["value"]
+            await adds_up(engine, "any")
+            before = fold.state_hash()
+            try:
+                await engine.change_items("any", ItemsRequest(add=["swim"], retire=["tea"]))
+            except Mistake:
+                assert fold.state_hash() == before  # refused, and nothing changed
+            else:
+                assert own
+                assert sorted(fold.items) == sorted({*ITEMS, "swim"} - {"tea"})
+            await adds_up(engine, "any")
+
+    play(story)
