@@ -11,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
-PYTEST_ARGS ?= -q
+PYTEST_ARGS ?= -q -n auto --dist loadfile
 DEMO_SECONDS ?= 60
 
 help: ## this list

@@ -179,7 +179,21 @@ def test_whole_takes_every_way_to_write_a_number(value: Any) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [2, -3, 3.5, float("nan"), float("inf"), "3", None, True, [3], np.array([3, 4]), 3 + 0j, b"3", object()],
+    [
+        2,
+        -3,
+        3.5,
+        float("nan"),
+        float("inf"),
+        "3",
+        None,
+        True,
+        [3],
+        np.array([3, 4]),
+        3 + 0j,
+        b"3",
+        pytest.param(object(), id="object"),
+    ],
     ids=repr,
 )
 def test_whole_refuses_everything_else_by_name(value: Any) -> None:
