@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import rankloop
-from benchmarks import clicks, growth, letor, memory, speed, startup, topk
+from benchmarks import clicks, growth, letor, memory, rivals, speed, startup, topk
 from benchmarks.timing import FULL, QUICK
 
 BENCHMARKS: dict[str, Any] = {
@@ -32,6 +32,7 @@ BENCHMARKS: dict[str, Any] = {
     "memory": memory,
     "letor": letor,
     "clicks": clicks,
+    "rivals": rivals,
 }
 _STEPS = {
     "speed": len(speed.SIZES) * len(speed.RANKERS),
@@ -41,6 +42,7 @@ _STEPS = {
     "memory": len(topk.LEARNERS),
     "letor": 24,
     "clicks": 4,
+    "rivals": len(rivals.RANKERS) + 1,
 }
 
 

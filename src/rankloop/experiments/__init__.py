@@ -20,6 +20,9 @@ _KNOWN = {
     "top-2016-regret": "rankloop.experiments.top_2016_regret:TopRegret",
     "top-2016-impossible": "rankloop.experiments.top_2016_impossible:TopImpossible",
     "top-2016-beyond": "rankloop.experiments.top_2016_beyond:TopBeyond",
+    "pbm-2022-fig1": "rankloop.experiments.pbm_2022_fig1:PBMFigure1",
+    "pbm-2022-fig2": "rankloop.experiments.pbm_2022_fig2:PBMFigure2",
+    "pbm-2022-table1": "rankloop.experiments.pbm_2022_table1:PBMTable1",
 }
 
 
