@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import rankloop
+from benchmarks import clicks, growth, letor, memory, rivals, speed, startup, topk
 from benchmarks import clicks, games, growth, letor, memory, pbm, speed, startup, topk
 from benchmarks.timing import FULL, QUICK
 
@@ -32,6 +33,7 @@ BENCHMARKS: dict[str, Any] = {
     "memory": memory,
     "letor": letor,
     "clicks": clicks,
+    "rivals": rivals,
     "pbm": pbm,
     "games": games,
 }
@@ -43,6 +45,7 @@ _STEPS = {
     "memory": len(topk.LEARNERS),
     "letor": 24,
     "clicks": 4,
+    "rivals": len(rivals.RANKERS) + 1,
     "pbm": len(pbm.SIZES) + len(pbm.MORE_SIZES),
     "games": len(games.MEASURES) * (len(games.CELLS) + len(games.STRUCTURE)),
 }

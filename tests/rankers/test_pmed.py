@@ -104,6 +104,24 @@ def test_equal_items_are_taken_to_be_apart() -> None:
     assert np.isfinite(plan.q).all()
 
 
+def test_items_that_were_always_clicked_have_a_plan() -> None:
+    N = np.full((1, 3), 4.0)
+    model = pmed_plan.read_model(np.ones(3), np.ones(1), N, N, np.arange(3))
+    plan = pmed_plan.make_plan(model, np.full((3, 1), np.nan), tolerance=0.05)
+    assert np.isfinite(plan.q).all()
+    assert plan.before_scaling >= 0.95
+
+
+def test_where_an_alternative_fits_what_was_seen_the_fitted_rates_are_used() -> None:
+    # As fitted, item 0 is best; but where the two exchanged places item 1 was clicked as if it were.
+    model = model_of(np.array([0.6, 0.5, 0.1]), np.array([1.0, 0.5]))
+    contradicted = model._replace(mu=np.array([[0.6, 0.6, 0.1], [0.25, 0.25, 0.05]]))
+    plan = pmed_plan.make_plan(contradicted, np.full((3, 2), np.nan), tolerance=0.05)
+    assert np.isfinite(plan.q).all()
+    rows = alternatives(model, seed=5, tries=5000)
+    assert np.einsum("vji,ji->v", rows, plan.q).min() >= 0.95
+
+
 def test_every_plan_of_a_run_meets_its_constraint(monkeypatch: pytest.MonkeyPatch) -> None:
     plans = []
     make = pmed_plan.make_plan
@@ -205,7 +223,23 @@ def test_plans_come_when_the_rounds_have_grown_by_the_factor() -> None:
     assert dues == [3, 8, 16, 32, 64, 128]
 
 
+def test_with_fitted_rates_plans_do_not_depend_on_noise_off_the_best_list() -> None:
+    theta, kappa = np.array([0.8, 0.6, 0.5, 0.3]), np.array([1.0, 0.5])
+    costs = {"seen": [], "fitted": []}
+    for seed in range(4):
+        model = model_of(theta, kappa, noise=0.02, seed=seed)
+        best = theta[:2] * kappa
+        for rates, found in costs.items():
+            given = model.smoothed() if rates == "fitted" else model
+            plan = pmed_plan.make_plan(given, np.full((4, 2), np.nan), tolerance=0.01)
+            found.append(float((plan.q * (best[:, None] - np.outer(kappa, theta))).sum()))
+    assert np.ptp(costs["fitted"]) < 0.02 * np.mean(costs["fitted"])
+    assert np.ptp(costs["seen"]) > 0.1 * np.mean(costs["seen"])
+
+
 def test_bad_arguments_are_named() -> None:
+    with pytest.raises(ValueError, match="rates must be one of 'seen', 'fitted', got 'guessed'"):
+        rankers.PMED(n_items=3, rates="guessed")
     for argument, value in (("alpha", -1), ("growth", 0.9), ("every", 0), ("tolerance", 0), ("refit", 0)):
         with pytest.raises(ValueError, match=f"{argument} must be"):
             rankers.PMED(n_items=3, **{argument: value})

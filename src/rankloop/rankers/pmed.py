@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import Array, numbers, whole
+from rankloop.base import Array, numbers, one_of, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels import pmed, sorting
@@ -36,6 +36,7 @@ class PMED(CompiledRanker):
     every : ... but not before so many more rounds. `growth=1, every=10` comes close to the paper.
     tolerance : the cost of a plan may be so much above the least, relatively.
     refit : every how many rounds the model is fitted, after the first 100.
+    rates : the click rates that alternatives are held against: "seen", the paper's, or "fitted", those of the model.
 
     Notation
     --------
@@ -76,6 +77,7 @@ class PMED(CompiledRanker):
         every: int = 1,
         tolerance: float = 0.01,
         refit: int = 20,
+        rates: str = "seen",
     ) -> None:
         n = whole("n_items", n_items, at_least=1)
         m = read_positions(n_positions, n) or n
@@ -83,6 +85,7 @@ class PMED(CompiledRanker):
         self.alpha, self.growth = _number("alpha", alpha, least=0.0), _number("growth", growth, least=1.0)
         self.every = whole("every", every, at_least=1)
         self.tolerance = read_share("tolerance", tolerance)
+        self.rates = one_of("rates", rates, ("seen", "fitted"))
         self.feedback = Clicks()
         self.params = pmed.PMEDParams(self.alpha, whole("refit", refit, at_least=1))
         circular = (np.arange(n)[:, None] + np.arange(m)[None, :]) % n
@@ -113,6 +116,8 @@ class PMED(CompiledRanker):
         scratch = self.scratch(self.n_positions)
         pmed.by_estimate(state, scratch[1], order, scratch[3])
         model = pmed_plan.read_model(state.theta, state.kappa, state.S, state.N, order)
+        if self.rates == "fitted":
+            model = model.smoothed()
         starts = np.where(state.starts == 0.0, np.nan, state.starts)
         plan = pmed_plan.make_plan(model, starts, tolerance=self.tolerance)
         # Rounded, so that two machines whose exponentials differ in the last digit tell the same story.

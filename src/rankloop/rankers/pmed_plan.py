@@ -22,6 +22,7 @@ LEAST_GAP = (
 )
 _LOWEST, _HIGHEST = 1e-6, 1.0 - 1e-6
 _ROUNDS = 60
+_NOTHING = 1e-6
 
 
 class Plan(NamedTuple):
@@ -47,25 +48,38 @@ class Model(NamedTuple):
         """Logarithms of the best list's click rates, which alternatives share."""
         return np.log(self.theta[self.order[: len(self.kappa)]] * self.kappa)
 
+    def smoothed(self) -> Model:
+        """The same with the click rates of the fitted model."""
+        return self._replace(mu=np.outer(self.kappa, self.theta))
+
 
 def read_model(theta: Matrix, kappa: Matrix, S: Matrix, N: Matrix, order: NDArray[np.int64]) -> Model:
     """The fitted model with its items and examinations kept apart, and the click rates that were seen."""
-    apart = np.clip(theta, _LOWEST, _HIGHEST)
-    floor = LEAST_GAP
+    fitted = np.clip(theta, _LOWEST, _HIGHEST)
+    apart, floor = fitted.copy(), LEAST_GAP
     for i in order[::-1]:
         apart[i] = max(apart[i], floor)
         floor = apart[i] + LEAST_GAP
     apart *= min(1.0, _HIGHEST / apart.max())
     looks = np.clip(kappa, LEAST_GAP, 1.0)
-    mu = np.clip(S / np.maximum(N, 1.0), 0.0, _HIGHEST)
+    # An item that was moved takes the click rates that were seen of it along.
+    mu = np.clip(S / np.maximum(N, 1.0) * (apart / fitted), 0.0, _HIGHEST)
     return Model(order.copy(), apart, np.minimum.accumulate(looks), mu)
 
 
 def make_plan(model: Model, starts: Matrix, *, tolerance: float) -> Plan:
     """The cheapest displays that tell every alternative apart, to within `tolerance` of the least cost.
 
-    `starts` has a row of log attractions for each place in the order; NaN where there is none.
+    `starts` has a row of log attractions for each place in the order; NaN where there is none. Where the click rates
+    that were seen contradict the fitted model so much that an alternative fits them perfectly, its own are used.
     """
+    plan = _cutting_planes(model, starts, tolerance)
+    if not plan.before_scaling > _NOTHING:
+        plan = _cutting_planes(model.smoothed(), starts, tolerance)
+    return plan
+
+
+def _cutting_planes(model: Model, starts: Matrix, tolerance: float) -> Plan:
     m, n = model.mu.shape
     hardest = starts.copy()
     rivals = range(1, n)
@@ -74,20 +88,30 @@ def make_plan(model: Model, starts: Matrix, *, tolerance: float) -> Plan:
     for _ in range(_ROUNDS):
         q = _solve(model, rows)
         programs += 1
-        distance = np.inf
-        for rival in rivals:
-            value, x = nearest(model, rival, q, hardest[rival])
-            hardest[rival] = x
-            distance = min(distance, value)
-            if value < 1 - tolerance:
-                rows.append(_row(model, rival, x, q))
-        if distance >= 1 - tolerance:
+        for thorough in (False, True):  # from one start while there is something to find, then from all
+            distance = np.inf
+            for rival in rivals:
+                value, x = nearest(model, rival, q, hardest[rival], thorough=thorough)
+                hardest[rival] = x
+                distance = min(distance, value)
+                if value < 1 - tolerance:
+                    rows.append(_row(model, rival, x, q))
+            if distance < 1 - tolerance:
+                break
+        else:
             break
-    return Plan(q / min(distance, 1.0), max(distance, 1.0), distance, programs, hardest)
+    scaled = q / min(distance, 1.0) if distance > _NOTHING else q
+    return Plan(scaled, max(distance, 1.0), distance, programs, hardest)
 
 
-def nearest(model: Model, rival: int, q: Matrix, start: Matrix) -> tuple[float, Matrix]:
-    """The alternative in which the item at place `rival` is as good as the one it would replace that q tells least."""
+def nearest(
+    model: Model, rival: int, q: Matrix, start: Matrix, *, thorough: bool = True
+) -> tuple[float, Matrix]:
+    """The alternative in which the item at place `rival` is as good as the one it would replace that q tells least.
+
+    Searched for from `start` where there is one, and from the fitted model; from the latter only where both are wanted
+    (`thorough`) or there is no start.
+    """
     m, n = q.shape
     theta, kappa, slope = np.empty(n), np.empty(m), np.empty(m)
     log_c = model.log_c
@@ -125,7 +149,8 @@ def nearest(model: Model, rival: int, q: Matrix, start: Matrix) -> tuple[float, 
     # falls @ (x - log_c) = (x_j - x_(j-1)) - (log c_j - log c_(j-1)) = log kappa'_(j-1) - log kappa'_j
     constraint = {"type": "ineq", "fun": lambda y: matrix @ y + fixed, "jac": lambda y: matrix}
     best, found = np.inf, whole(np.zeros(len(free)))
-    for x in _first_guesses(model, rival, start):
+    guesses = _first_guesses(model, rival, start)
+    for x in guesses if thorough else guesses[-1:]:
         value = distance(x[free])[0]
         if value < best:
             best, found = value, x

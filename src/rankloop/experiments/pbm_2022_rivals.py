@@ -1,0 +1,211 @@
+"""The comparisons of Chen, Zhao and Li (2022): six algorithms, in worlds of clicks that stay or take turns."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rankloop import data, environments, rankers
+from rankloop.base import Ranker
+from rankloop.environments import Periodic, PositionBased
+from rankloop.environments.click_worlds import ClickWorlds
+from rankloop.experiments.experiment import Job
+from rankloop.simulation import play
+
+PAPER = (
+    "C. Chen, C. Zhao and S. Li, Simultaneously learning stochastic and adversarial bandits under the "
+    "position-based model, AAAI 2022"
+)
+N_ITEMS, N_POSITIONS = 10, 5
+HORIZON, PHASE, RUNS = 1_000_000, 100_000, 10
+QUICK_HORIZON, QUICK_PHASE, QUICK_RUNS = 20_000, 2_000, 2
+
+FTRL, TOP_RANK, PIE, PMED, EXP3, MW = "FTRL-PBM", "TopRank", "PBM-PIE", "PMED", "RankedExp3", "MW"
+ALGORITHMS = (FTRL, TOP_RANK, PIE, PMED, EXP3, MW)
+STOCHASTIC, EXCHANGING, REVERSING = "stochastic", "halves exchanged", "all reversed"
+CHANGES = (STOCHASTIC, EXCHANGING, REVERSING)
+FITTED = "our own EM"
+_LOG = "clicks/yandex_wscd/trainSample.jsonl.gz"
+_POINTS = 200
+# Seconds of a million rounds, roughly: dear jobs start first. PMED's optimisation holds the interpreter, so its jobs
+# are spread over the whole time, each beside one that is compiled.
+_COST = {FTRL: 4.0, TOP_RANK: 0.6, PIE: 5.0, EXP3: 0.6, MW: 1.5}
+
+
+class Panel(NamedTuple):
+    """One picture: whose click probabilities, and how they change."""
+
+    name: str
+    source: str
+    change: str
+
+    @property
+    def title(self) -> str:
+        """What stands above it."""
+        return f"({self.name}) {self.source}, {self.change}"
+
+
+def panels(sources: Sequence[str], names: str) -> tuple[Panel, ...]:
+    """Each source with each change, named in this sequence."""
+    pairs = [(source, change) for source in sources for change in CHANGES]
+    return tuple(Panel(name, *pair) for name, pair in zip(names, pairs, strict=True))
+
+
+def why_not_fitted() -> str | None:
+    """What is missing to estimate click probabilities from the Yandex log, or None."""
+    if importlib.util.find_spec("rankloop.logs") is None or not hasattr(data, "read_clicks"):
+        return "this version cannot fit click models to logs"
+    try:
+        data.find(_LOG)
+    except data.DataMissing as missing:
+        return f"real data missing: {missing}"
+    return None
+
+
+@cache
+def fitted_users() -> PositionBased:
+    """The ten most frequent items of the Yandex log on its first five positions, as our EM estimates them."""
+    reader: Any = data
+    log = reader.read_clicks(data.find(_LOG))
+    found = importlib.import_module("rankloop.logs").fit_pbm(log.select(positions=N_POSITIONS, top=N_ITEMS))
+    attraction = np.asarray(found.attraction, np.float64)[:N_ITEMS]
+    examination = np.asarray(found.examination, np.float64)[:N_POSITIONS]
+    return PositionBased(attraction=attraction, examination=examination)
+
+
+def users(source: str) -> PositionBased:
+    """The users of the odd phases: "gap 0.03", "gap 0.01", "Yandex" or the fitted ones."""
+    if source == FITTED:
+        return fitted_users()
+    named = environments.named(source.lower().replace("gap ", "gap-"))
+    return cast(PositionBased, named)
+
+
+def world(source: str, change: str, *, phase: int) -> ClickWorlds:
+    """Users that stay, or take turns."""
+    still = users(source)
+    if change == STOCHASTIC:
+        return still
+    return (Periodic.exchanging if change == EXCHANGING else Periodic.reversing)(still, phase=phase)
+
+
+def make(algorithm: str, *, horizon: int, quick: bool) -> Ranker:
+    """The algorithm with its own paper's constants; PMED's plan is made anew when rounds have grown by half."""
+    size: dict[str, Any] = {"n_items": N_ITEMS, "n_positions": N_POSITIONS}
+    found: dict[str, Callable[[], Ranker]] = {
+        FTRL: lambda: rankers.FTRLPBM(**size),
+        TOP_RANK: lambda: rankers.TopRank(horizon=horizon, **size),
+        PIE: lambda: rankers.PBMPIE(horizon=horizon, **size),
+        PMED: lambda: rankers.PMED(growth=4.0 if quick else 1.5, tolerance=0.2 if quick else 0.05, **size),
+        EXP3: lambda: rankers.RankedExp3(horizon=horizon, **size),
+        MW: lambda: rankers.MW(horizon=horizon, **size),
+    }
+    return found[algorithm]()
+
+
+def jobs(wanted: Sequence[Panel], *, quick: bool, runs: int | None = None) -> list[Job]:
+    """One job for each panel, algorithm and seed."""
+    rounds = QUICK_HORIZON if quick else HORIZON
+    runs = runs or (QUICK_RUNS if quick else RUNS)
+    return [
+        Job(
+            name=f"({panel.name}) {algorithm}, seed {seed}",
+            seed=seed,
+            settings={
+                "panel": panel.name,
+                "source": panel.source,
+                "change": panel.change,
+                "algorithm": algorithm,
+                "rounds": rounds,
+                "phase": QUICK_PHASE if quick else PHASE,
+                "quick": quick,
+            },
+            cost=_COST.get(algorithm, 5.0 - 4.0 * (seed + place / len(wanted)) / (runs + 1)),
+        )
+        for place, panel in enumerate(wanted)
+        for algorithm in ALGORITHMS
+        for seed in range(1, runs + 1)
+    ]
+
+
+def run(job: Job) -> pl.DataFrame:
+    """Average reward and regret as the rounds go by, two hundred times in a run."""
+    told: Any = job.settings
+    people = world(told["source"], told["change"], phase=told["phase"])
+    ranker = make(told["algorithm"], horizon=told["rounds"], quick=told["quick"])
+    trace = play(ranker, people, rounds=told["rounds"], seed=job.seed, points=_POINTS, progress=False)
+    return pl.DataFrame(
+        {
+            "panel": told["panel"],
+            "source": told["source"],
+            "change": told["change"],
+            "algorithm": told["algorithm"],
+            "round": trace.rounds,
+            "reward": trace.total / trace.rounds,
+            "regret": trace.regret,
+            "ideal": people.ideal(trace.rounds) / trace.rounds,
+        }
+    )
+
+
+def curve(results: pl.DataFrame, *, panel: str, algorithm: str) -> pl.DataFrame:
+    """Average reward up to each round: the mean over the runs, and a standard error below and above it."""
+    reward = pl.col("reward")
+    error = reward.std() / pl.len().sqrt()
+    return (
+        results.filter((pl.col("panel") == panel) & (pl.col("algorithm") == algorithm))
+        .group_by("round")
+        .agg(
+            reward.mean().alias("mean"),
+            (reward.mean() - error).alias("low"),
+            (reward.mean() + error).alias("high"),
+            pl.col("ideal").first(),
+        )
+        .sort("round")
+    )
+
+
+def ends(results: pl.DataFrame, *, panel: str, algorithm: str, column: str = "reward") -> NDArray[np.float64]:
+    """`column` at the end of every run, by seed."""
+    found = results.filter((pl.col("panel") == panel) & (pl.col("algorithm") == algorithm))
+    if found.is_empty():
+        raise ValueError(f"algorithm {algorithm!r} has no rows in panel {panel!r}")
+    last = found.filter(pl.col("round") == pl.col("round").max()).sort("seed")
+    return last[column].to_numpy()
+
+
+def mean(results: pl.DataFrame, *, panel: str, algorithm: str, column: str = "reward") -> float:
+    """Mean of `ends` over the runs."""
+    return float(ends(results, panel=panel, algorithm=algorithm, column=column).mean())
+
+
+def error(results: pl.DataFrame, *, panel: str, algorithm: str, column: str = "reward") -> float:
+    """Its standard error."""
+    found = ends(results, panel=panel, algorithm=algorithm, column=column)
+    return float(found.std(ddof=1) / np.sqrt(len(found)))
+
+
+def final_table(results: pl.DataFrame) -> pl.DataFrame:
+    """For each panel and algorithm: average reward, and regret against the best fixed list, with standard errors."""
+    names = results.select("panel", "source", "change").unique(maintain_order=True)
+    return pl.DataFrame(
+        [
+            {
+                "panel": f"({panel}) {source}, {change}",
+                "algorithm": algorithm,
+                "average reward": round(mean(results, panel=panel, algorithm=algorithm), 4),
+                "± reward": round(error(results, panel=panel, algorithm=algorithm), 4),
+                "regret": round(mean(results, panel=panel, algorithm=algorithm, column="regret")),
+                "± regret": round(error(results, panel=panel, algorithm=algorithm, column="regret")),
+            }
+            for panel, source, change in names.iter_rows()
+            for algorithm in ALGORITHMS
+        ]
+    )
