@@ -1,4 +1,4 @@
-"""Moves rows from SQLite's write-ahead log into the database itself, mostly beside the writing, so that it stays small."""
+"""Moves rows from SQLite's write-ahead log into the database itself, beside the writing, so that it stays small."""
 
 from __future__ import annotations
 
