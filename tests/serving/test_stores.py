@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rankloop.serving import checking, sqlite
+from rankloop.serving import checking, sqlite_tidying
 from rankloop.serving.memory import MemoryStore
 from rankloop.serving.postgres import PostgresStore
 from rankloop.serving.rows import Entry, Row
@@ -133,9 +133,9 @@ def test_two_in_one_process_are_refused_as_well(tmp_path: Path) -> None:
 
 
 def test_the_write_ahead_log_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_TIDY_EVERY", 4)
-    monkeypatch.setattr(sqlite, "_MOVE_BYTES", 100_000)
-    monkeypatch.setattr(sqlite, "_RESTART_BYTES", 400_000)
+    monkeypatch.setattr(sqlite_tidying, "EVERY", 4)
+    monkeypatch.setattr(sqlite_tidying, "MOVE_BYTES", 100_000)
+    monkeypatch.setattr(sqlite_tidying, "RESTART_BYTES", 400_000)
 
     async def story() -> None:
         store = SQLiteStore(tmp_path)

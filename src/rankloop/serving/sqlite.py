@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import apsw
 from rankloop.serving.crashing import reach
 from rankloop.serving.rows import KINDS, Entry, Kind, Row
 from rankloop.serving.sqlite_schema import SCHEMA, VERSION
+from rankloop.serving.sqlite_tidying import Tidying
 from rankloop.serving.store import Appended, Broken, Fenced, Full, Missing, Owned, Snapshot, Store, StoredKey
 from rankloop.serving.waiting import Waiter
 
@@ -28,9 +28,6 @@ _SEQ = (1 << _SEQ_BITS) - 1
 _NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 _KIND_BITS = 5
 _COLUMNS = "id, at, topic & 31, event, body, digest, decision"
-_TIDY_EVERY = 64  # commits
-_MOVE_BYTES = 8_000_000
-_RESTART_BYTES = 64_000_000
 
 
 class SQLiteStore(Store):
@@ -51,7 +48,7 @@ class SQLiteStore(Store):
         self._ids: dict[str, int] = {}
         self._last: dict[str, tuple[int, int]] = {}  # of each ranker: newest seq, newest time
         self._disk = Waiter()
-        self._checkpoints = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._tidying = Tidying(self.path, vfs)
         self._writing = asyncio.Lock()
         self._lock_file = -1
         self._is_open = False
@@ -136,7 +133,7 @@ class SQLiteStore(Store):
         async with self._writing:
             self._is_open = False
             self._disk.stop()
-            self._checkpoints.shutdown()
+            self._tidying.stop()
             for connection in {self._writer, self._reader}:
                 with contextlib.suppress(apsw.Error):
                     connection.close()
@@ -162,6 +159,8 @@ class SQLiteStore(Store):
     async def _transaction(self, work: Any) -> Any:
         """Run `work` in one transaction; the wait for the disk happens in a thread."""
         writer = self._writer
+        if self._tidying.failed is not None:
+            raise Broken(self._tidying.failed)
         try:
             writer.execute("BEGIN IMMEDIATE")
             done = work()
@@ -178,35 +177,13 @@ class SQLiteStore(Store):
             self._roll_back()
             raise
         self.n_commits += 1
-        await self._tidy()
+        await self._tidying.after_commit(writer)
         return done
 
     def _roll_back(self) -> None:
         with contextlib.suppress(apsw.Error):
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
-
-    async def _tidy(self) -> None:
-        """Move what is in the write-ahead log to the database itself, mostly beside the writing."""
-        if self.n_commits % _TIDY_EVERY:
-            return
-        with contextlib.suppress(OSError):
-            size = Path(f"{self.path}-wal").stat().st_size
-            if size > _MOVE_BYTES:
-                self._checkpoints.submit(self._move)
-            if size > _RESTART_BYTES:
-                # Under steady writing it never empties by itself. Little is left to move by now, so this is short.
-                with contextlib.suppress(apsw.BusyError):
-                    restart = apsw.SQLITE_CHECKPOINT_TRUNCATE
-                    await self._disk.run(lambda: self._writer.wal_checkpoint(mode=restart))
-
-    def _move(self) -> None:
-        # Passive: copies what it can without making anybody wait.
-        with contextlib.suppress(apsw.Error):
-            connection = apsw.Connection(str(self.path), vfs=self._vfs)
-            connection.execute("SELECT count(*) FROM lease")  # only then does it know that there is a log
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            connection.close()
 
     def _insert(self, entries: list[Entry], at: int, epoch: int | None) -> list[Appended]:
         before, known = self._last, dict(self._ids)

@@ -1,0 +1,65 @@
+"""Moves rows from SQLite's write-ahead log into the database itself, beside the writing, so that it stays small."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import apsw
+
+EVERY = 64  # commits
+MOVE_BYTES = 8_000_000
+RESTART_BYTES = 64_000_000
+
+
+class Tidying:
+    """To be told of every commit. `failed` tells why nothing more may be written, once it is so."""
+
+    def __init__(self, path: Path, vfs: str | None) -> None:
+        self._path = path
+        self._vfs = vfs
+        self._commits = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self.failed: str | None = None
+
+    def stop(self) -> None:
+        """Finish what was begun."""
+        self._thread.shutdown()
+
+    async def after_commit(self, writer: apsw.Connection) -> None:
+        """Move something if it is time; nothing else writes meanwhile."""
+        self._commits += 1
+        if self._commits % EVERY:
+            return
+        with contextlib.suppress(OSError):
+            size = Path(f"{self._path}-wal").stat().st_size
+            if size > RESTART_BYTES:
+                # Under steady writing it never empties by itself. Little is left to move by now, so this is short.
+                await asyncio.get_running_loop().run_in_executor(self._thread, self._restart, writer)
+            elif size > MOVE_BYTES:
+                self._thread.submit(self._move)
+
+    def _restart(self, writer: apsw.Connection) -> None:
+        with self._noticing():
+            writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    def _move(self) -> None:
+        # Passive: copies what it can without making anybody wait.
+        with self._noticing():
+            connection = apsw.Connection(str(self._path), vfs=self._vfs)
+            connection.execute("SELECT count(*) FROM lease")  # only then does it know that there is a log
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            connection.close()
+
+    @contextlib.contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """A busy or full disk is for another time; one that fails while rows are moved is not to be trusted again."""
+        try:
+            yield
+        except (apsw.IOError, apsw.CorruptError) as error:
+            self.failed = f"could not move rows within {self._path}: {error}"
+        except apsw.Error:
+            pass
