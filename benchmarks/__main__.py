@@ -21,8 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import rankloop
-from benchmarks import clicks, growth, letor, memory, rivals, speed, startup, topk
-from benchmarks import clicks, games, growth, letor, memory, pbm, speed, startup, topk
+from benchmarks import clicks, games, growth, letor, memory, pbm, rivals, speed, startup, topk
 from benchmarks.timing import FULL, QUICK
 
 BENCHMARKS: dict[str, Any] = {
