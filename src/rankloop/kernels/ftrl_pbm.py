@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankloop.kernels import tsallis
 from rankloop.kernels.jit import hot
-from rankloop.kernels.matchings import sample
+from rankloop.kernels.matchings import show
 
 LOSS, REDUCED_VARIANCE, MEAN = range(3)
 
@@ -42,13 +42,8 @@ class FTRLPBMState(NamedTuple):
 def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
-    """Alg. 1, line 4. Exploring: the items stand, on average, where they had less than an even chance."""
-    sample(state.x, state.rows, key, scratch[1], items)
-    total = 0.0
-    for j in range(len(items)):
-        propensities[j] = min(1.0, state.x[j, items[j]])
-        total += propensities[j]
-    return total < 0.5 * len(items)
+    """Alg. 1, line 4."""
+    return show(state.x, state.rows, key, scratch[1], items, propensities)
 
 
 @hot

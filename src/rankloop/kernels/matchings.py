@@ -71,6 +71,17 @@ def sample(x: Any, rows: Any, key: Any, room: Any, items: Any) -> None:
 
 
 @hot
+def show(x: Any, rows: Any, key: Any, room: Any, items: Any, propensities: Any) -> bool:
+    """Draw a list and write its chances. Exploring: the items stand, on average, where they had less than an even one."""
+    sample(x, rows, key, room, items)
+    total = 0.0
+    for j in range(len(items)):
+        propensities[j] = min(1.0, x[j, items[j]])
+        total += propensities[j]
+    return total < 0.5 * len(items)
+
+
+@hot
 def _merge(x: Any, rows: Any, room: Any) -> Any:
     # Large rows alone; the others together, from the first on, into bins that are full when the next would not fit.
     m, n = x.shape

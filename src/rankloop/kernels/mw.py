@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankloop.kernels.entropy import project
 from rankloop.kernels.jit import hot
-from rankloop.kernels.matchings import sample
+from rankloop.kernels.matchings import show
 
 _LEAST = 1e-280  # a weight that small is drawn by exploring only; zero could never grow again
 
@@ -39,13 +39,8 @@ class MWState(NamedTuple):
 def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
-    """Alg. 2, lines 2-3. Exploring: the items stand, on average, where they had less than an even chance."""
-    sample(state.x, state.rows, key, scratch[0], items)
-    total = 0.0
-    for j in range(len(items)):
-        propensities[j] = min(1.0, state.x[j, items[j]])
-        total += propensities[j]
-    return total < 0.5 * len(items)
+    """Alg. 2, lines 2-3."""
+    return show(state.x, state.rows, key, scratch[0], items, propensities)
 
 
 @hot
