@@ -72,7 +72,7 @@ def sample(x: Any, rows: Any, key: Any, room: Any, items: Any) -> None:
 
 @hot
 def show(x: Any, rows: Any, key: Any, room: Any, items: Any, propensities: Any) -> bool:
-    """Draw a list and write its chances. Exploring: on average, the items stand where they had less than an even one."""
+    """Draw a list, write its chances. Exploring: on average, the items stand where they had less than an even one."""
     sample(x, rows, key, room, items)
     total = 0.0
     for j in range(len(items)):
