@@ -66,8 +66,8 @@ def test_the_plan_meets_its_constraint_against_alternatives_from_anywhere(
     plan = pmed_plan.make_plan(model, np.full((n, m), np.nan), tolerance=0.01)
     assert plan.before_scaling >= 0.99
     assert plan.distance >= 1.0
-    rows = alternatives(model, seed=2, tries=20_000)
-    assert len(rows) > 500
+    rows = alternatives(model, seed=2, tries=6_000)
+    assert len(rows) > 200
     assert np.einsum("vji,ji->v", rows, plan.q).min() >= 1 - 1e-6
     total = plan.q.sum(axis=1)
     np.testing.assert_allclose(total, total[0], rtol=1e-6)
@@ -137,7 +137,7 @@ def test_every_plan_of_a_run_meets_its_constraint(monkeypatch: pytest.MonkeyPatc
     assert trace.counters["plans"] == len(plans) >= 9
     assert trace.counters["plans_inexact"] == 0
     for model, plan in plans:
-        rows = alternatives(model, seed=4, tries=2000)
+        rows = alternatives(model, seed=4, tries=600)
         assert np.einsum("vji,ji->v", rows, plan.q).min() >= 1 - 1e-6
     assert ranker.current().tolist() == [0, 1]
     assert trace.total_regret < 350

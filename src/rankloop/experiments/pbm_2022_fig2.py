@@ -50,8 +50,8 @@ class PBMFigure2(Experiment):
 
         shown = [panel for panel in wanted() if panel.name in set(results["panel"])]
         caption = (
-            "With the paper's estimates nearly everything is won or lost at the first position. In (a) four of the six "
-            "are close to the best list, dashed. In (b) and (c) FTRL-PBM and MW follow the change, the others hardly."
+            "With the paper's estimates (a-c) nearly everything is won or lost at the first position. Where users stay "
+            "the same the dashed line is the best list; where they change, every phase leaves a tooth."
         )
         return {"average-reward": draw(results, shown, title=self.title, caption=caption)}
 

@@ -65,7 +65,7 @@ def why_not_fitted() -> str | None:
     try:
         data.find(_LOG)
     except data.DataMissing as missing:
-        return f"real data missing: {missing}"
+        return str(missing)
     return None
 
 
