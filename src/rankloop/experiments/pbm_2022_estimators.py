@@ -25,7 +25,7 @@ class PBMEstimators(Experiment):
     """Regret with each estimator, in all nine worlds, with enough runs to tell."""
 
     name: ClassVar[str] = "pbm-2022-estimators"
-    title: ClassVar[str] = "A baseline under the losses: less variance, less regret where users stay"
+    title: ClassVar[str] = "A baseline under the losses: less variance, and less regret where users stay"
     paper: ClassVar[str] = setting.PAPER + ", Algorithm 1, line 6"
     caption: ClassVar[str] = (
         "FTRL-PBM in the nine worlds with the paper's estimator of the losses, loss / x, and with two that take a "
@@ -209,8 +209,8 @@ def _periodic(results: pl.DataFrame) -> Claim:
     better = sum(one < -BEYOND for one in (*reduced, *mean))
     worse = sum(one > BEYOND for one in (*reduced, *mean))
     return Claim(
-        text="Where users change there is no such rule: of twelve comparisons some go one way and some the other",
-        holds=better < 12 and worse < 12,
+        text="Where users change, of twelve comparisons some are better by as much, none is worse, and most stay open",
+        holds=better >= 2 and worse == 0,
         measured=f"{better} better and {worse} worse by more than three standard errors. {REDUCED}: {text_reduced}. "
         f"{MEAN}: {text_mean}",
         source="Ours; the table of erratum C14 had three runs",

@@ -23,7 +23,7 @@ def figures(results: pl.DataFrame) -> dict[str, Figure]:
 
 def _curves(results: pl.DataFrame) -> Figure:
     figure, panels = drawing.canvas(
-        title="A baseline saves regret where users stay; where they change it may cost",
+        title="A baseline saves regret where users stay, and where they change it seldom does harm",
         subtitle="regret against the best fixed list so far; bands: two standard errors over the runs",
         caption="Blue: the paper's loss / x. Orange: one half is taken off first. Green: the mean so far is. Left: "
         "users stay as they are. Middle and right: they change every phase. The scales differ from panel to panel.",
