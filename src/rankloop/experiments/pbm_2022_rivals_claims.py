@@ -117,8 +117,8 @@ def _pmed_varies(results: pl.DataFrame) -> Claim:
     )
     return Claim(
         text="PMED's regret varies much from run to run: its relative standard error is more than twice that of "
-        "FTRL-PBM and of TopRank. Not for want of convergence, as the paper has it: alternatives are held against click "
-        "rates that were seen few times",
+        "FTRL-PBM and of TopRank. Not for want of convergence, as the paper has it: alternatives are held against "
+        "click rates that were seen few times",
         holds=holds,
         measured="; ".join(_told(results, panel, (PMED, FTRL, TOP_RANK)) for panel in _STOCHASTIC),
         source="Experiments: “its performance has a large variance”",
