@@ -169,7 +169,7 @@ class FTRLPBM(CompiledRanker):
         """
         T = whole("rounds", rounds, at_least=1)
         m, n = self.n_positions, self.n_items
-        return float(3 * m + 2 * m * np.log(T) + 6 * m * np.sqrt(n * T))
+        return float(3 * m + 2 * m * np.log(T) + 6 * m * np.sqrt(float(n) * T))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
