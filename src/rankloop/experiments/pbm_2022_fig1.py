@@ -52,9 +52,9 @@ class PBMFigure1(Experiment):
         from rankloop.experiments.pbm_2022_rivals_drawn import draw
 
         caption = (
-            "Where users stay the same (a, d) the dashed line is the best list. Where they change, every phase leaves a "
-            "tooth. When items and positions turn round (c, f), those made for one population fall and do not recover. "
-            "When only the halves of the items change places (b, e), one fixed list is good in all phases."
+            "Where users stay the same (a, d) the dashed line is the best list. Where they change, every phase leaves "
+            "a tooth. When items and positions turn round (c, f), those made for one population fall and do not "
+            "recover. When only the halves of the items change places (b, e), one fixed list is good in all phases."
         )
         return {"average-reward": draw(results, PANELS, title=self.title, caption=caption)}
 
