@@ -51,6 +51,13 @@ def test_without_the_log_its_panels_are_skipped_with_a_line(monkeypatch: pytest.
     assert "real data missing" in line.measured
 
 
+def test_jobs_that_run_at_the_same_time_do_not_share_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rivals, "_fitted", lambda: (np.linspace(0.5, 0.1, 10), np.linspace(1.0, 0.2, 5)))
+    for source in ("gap 0.03", rivals.FITTED):
+        one, other = (rivals.world(source, rivals.STOCHASTIC, phase=10) for _ in range(2))
+        assert one.state.t is not other.state.t
+
+
 def test_bounds_are_those_of_the_table() -> None:
     rates = pbm_2022_table1.orders("gap 0.03", 10**6)
     log_T = np.log(1e6)

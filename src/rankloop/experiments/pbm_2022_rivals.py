@@ -69,15 +69,21 @@ def why_not_fitted() -> str | None:
     return None
 
 
-@cache
 def fitted_users() -> PositionBased:
-    """The ten most frequent items of the Yandex log on its first five positions, as our EM estimates them."""
+    """The ten most frequent items of the Yandex log on its first five positions, as our EM estimates them.
+
+    New ones at each call: users keep count of themselves, and jobs run at the same time.
+    """
+    attraction, examination = _fitted()
+    return PositionBased(attraction=attraction, examination=examination)
+
+
+@cache
+def _fitted() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     reader: Any = data
     log = reader.read_clicks(data.find(_LOG))
     found = importlib.import_module("rankloop.logs").fit_pbm(log.select(positions=N_POSITIONS, top=N_ITEMS))
-    attraction = np.asarray(found.attraction, np.float64)[:N_ITEMS]
-    examination = np.asarray(found.examination, np.float64)[:N_POSITIONS]
-    return PositionBased(attraction=attraction, examination=examination)
+    return np.asarray(found.attraction, np.float64), np.asarray(found.examination, np.float64)
 
 
 def users(source: str) -> PositionBased:

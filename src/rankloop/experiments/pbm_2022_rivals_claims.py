@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from rankloop.experiments import pbm_2022_rivals as rivals
@@ -37,7 +38,7 @@ def real(results: pl.DataFrame, *, quick: bool) -> list[Claim]:
     found = [_turned_round(results, ("c",))]
     if quick:
         return found
-    return [*found, _adversarial(results, ("b", "c")), _pie_on_yandex(results), _mw(results, ("a", "b", "c"))]
+    return [_top_rank_on_yandex(results), *found, _yandex_changing(results), _pie_on_yandex(results)]
 
 
 def fitted_line(results: pl.DataFrame) -> Claim:
@@ -126,13 +127,15 @@ def _pmed_varies(results: pl.DataFrame) -> Claim:
 
 
 def _pmed_small_gap(results: pl.DataFrame) -> Claim:
-    large, small = (_regret(results, panel, PMED) for panel in _STOCHASTIC)
+    runs = np.sort(rivals.ends(results, panel="d", algorithm=PMED, column="regret"))
+    others = min(_regret(results, "d", FTRL), _regret(results, "d", TOP_RANK))
     return Claim(
         text="The paper finds that PMED deteriorates a lot for the small gap, because its optimisation does not "
-        "converge. Where that is solved to a tolerance it does not: regret at the small gap is less than twice that at "
-        "the large one",
-        holds=small < 2 * large,
-        measured="; ".join(_told(results, panel, (PMED,)) for panel in _STOCHASTIC),
+        "converge. Solved to a tolerance it stays ahead of TopRank and FTRL-PBM there; what is left is a bad run now "
+        "and then",
+        holds=bool(runs.mean() < others and np.median(runs) < 0.5 * others),
+        measured=f"(d) PMED mean {runs.mean():,.0f}, median {np.median(runs):,.0f}, worst run {runs[-1]:,.0f}; "
+        + _told(results, "d", (FTRL, TOP_RANK)),
         source="Experiments: “deteriorates a lot for small gap (d)”",
     )
 
@@ -160,17 +163,25 @@ def _turned_round(results: pl.DataFrame, panels: Sequence[str]) -> Claim:
 
 
 def _exchanged(results: pl.DataFrame, panels: Sequence[str]) -> Claim:
+    def lead(panel: str) -> float:
+        return rivals.mean(results, panel=panel, algorithm=PMED) - rivals.mean(
+            results, panel=panel, algorithm=FTRL
+        )
+
     return Claim(
         text="Where only the halves of the items change places TopRank and PBM-PIE earn less than FTRL-PBM too, but "
-        "PMED earns more: over whole phases one fixed list is best, and PMED finds it",
+        "PMED does not: over whole phases one fixed list is good, and regret is against the best of those",
         holds=all(
-            _ahead(results, panel, FTRL, TOP_RANK)
-            and _ahead(results, panel, FTRL, PIE)
-            and _ahead(results, panel, PMED, FTRL)
+            _ahead(results, panel, FTRL, TOP_RANK) and _ahead(results, panel, FTRL, PIE) and lead(panel) > 0
             for panel in panels
         ),
         measured="average reward: "
-        + "; ".join(_rewards(results, panel, (FTRL, *_ONE_POPULATION)) for panel in panels),
+        + "; ".join(_rewards(results, panel, (FTRL, *_ONE_POPULATION)) for panel in panels)
+        + "; lead of PMED "
+        + ", ".join(
+            f"({panel}) {lead(panel):+.4f} ± {rivals.error(results, panel=panel, algorithm=PMED):.4f}"
+            for panel in panels
+        ),
         source="Experiments: “all of TopRank, PMED and PBM-PIE are strongly affected”",
     )
 
@@ -221,6 +232,35 @@ def _mw(results: pl.DataFrame, panels: Sequence[str]) -> Claim:
         measured="its place by average reward: "
         + ", ".join(f"({panel}) {place}" for panel, place in ranks.items()),
         source="Experiments: “good performances in some scenarios but is not the best”",
+    )
+
+
+def _top_rank_on_yandex(results: pl.DataFrame) -> Claim:
+    return Claim(
+        text="TopRank has the least regret where users stay the same, and less than FTRL-PBM by far",
+        holds=min(ALGORITHMS, key=lambda name: _regret(results, "a", name)) == TOP_RANK
+        and _regret(results, "a", TOP_RANK) < 0.5 * _regret(results, "a", FTRL),
+        measured=_told(results, "a"),
+        source="Appendix E: “the results are similar to those in synthetic settings”",
+    )
+
+
+def _yandex_changing(results: pl.DataFrame) -> Claim:
+    best = max(ALGORITHMS, key=lambda name: rivals.mean(results, panel="c", algorithm=name))
+    (own, own_error), (other, other_error) = (
+        (rivals.mean(results, panel="b", algorithm=name), rivals.error(results, panel="b", algorithm=name))
+        for name in (MW, FTRL)
+    )
+    return Claim(
+        text="FTRL-PBM is best where items and positions turn round. Where only the halves of the items change places "
+        "it is not: MW follows the change a little faster. Both earn more there than any fixed list",
+        holds=best == FTRL
+        and own > other
+        and max(_regret(results, "b", FTRL), _regret(results, "b", MW)) < 0,
+        measured="average reward: "
+        + "; ".join(_rewards(results, panel, ALGORITHMS) for panel in ("b", "c"))
+        + f"; lead of MW in (b) {own - other:+.4f} ± {np.hypot(own_error, other_error):.4f}",
+        source="Experiments and Appendix E: “best in adversarial environments”",
     )
 
 

@@ -167,15 +167,16 @@ def _first_binds(T: int) -> Claim:
 
 
 def _near_the_least(results: pl.DataFrame, T: int) -> Claim:
-    told, holds = [], True
+    times, told = {}, []
     for panel in PANELS:
         least = least_constant(panel.source) * math.log(T)
         own = rivals.mean(results, panel=panel.name, algorithm=PMED, column="regret")
-        holds &= own < 12 * least
-        told.append(f"{panel.source} {own:,.0f}, at least {least:,.0f} in the long run")
+        times[panel.source] = own / least
+        told.append(f"{panel.source} {own:,.0f}, {own / least:.1f} times {least:,.0f}")
     return Claim(
-        text="PMED's regret is of the size that cannot be avoided in the long run",
-        holds=holds,
+        text="PMED's regret is at most four times what cannot be avoided in the long run where items are evenly apart, "
+        "but far from it on Yandex, where clicks below the first position are rare",
+        holds=max(times["gap 0.03"], times["gap 0.01"]) < 4 < times["Yandex"],
         measured="; ".join(told),
         source="Komiyama, Honda and Takeda 2017, Theorem 2; ours",
     )
