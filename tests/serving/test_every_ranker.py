@@ -10,6 +10,13 @@ from rankloop.serving.messages import ItemsRequest
 from rankloop.serving.mistakes import Mistake
 from tests.serving.service import ITEMS, adds_up, answer, create, play, rank, running
 
+# What these would take from a horizon, which a service does not have.
+INSTEAD = {
+    "MW": {"eta": 0.05, "gamma": 0.1},
+    "RankedExp3": {"gamma": 0.1},
+    "TopRank": {"delta": 1e-4},
+}
+
 
 @pytest.mark.parametrize("algorithm", sorted(served()))
 def test_it_can_be_served(algorithm: str) -> None:
@@ -17,8 +24,9 @@ def test_it_can_be_served(algorithm: str) -> None:
         rng = np.random.default_rng(1)
         own = has_items(algorithm)
         async with running() as engine:
-            given = {"items": ITEMS} if own else {"parameters": {"n_features": 3}}
-            await create(engine, "any", algorithm=algorithm, **given)
+            given = {"items": ITEMS} if own else {}
+            parameters = INSTEAD.get(algorithm, {} if own else {"n_features": 3})
+            await create(engine, "any", algorithm=algorithm, parameters=parameters, **given)
             fold = engine.live["any"].fold
             for i in range(40):
                 features = None if own else (rng.random((6, 3)) / 3).tolist()
@@ -45,3 +53,17 @@ def test_it_can_be_served(algorithm: str) -> None:
             await adds_up(engine, "any")
 
     play(story)
+
+
+@pytest.mark.parametrize("algorithm", sorted(INSTEAD))
+def test_one_that_wants_a_horizon_says_what_to_give_instead(algorithm: str) -> None:
+    async def story() -> None:
+        async with running() as engine:
+            with pytest.raises(Mistake, match="horizon must be .* where"):
+                await create(engine, "any", algorithm=algorithm, items=ITEMS)
+
+    play(story)
+
+
+def test_one_that_cannot_do_without_a_horizon_is_not_served() -> None:
+    assert "PBMPIE" not in served()

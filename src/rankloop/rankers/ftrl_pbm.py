@@ -165,7 +165,7 @@ class FTRLPBM(CompiledRanker):
         """Theorem 1 with its lower terms (erratum C8): 3m + 2m log T + 6m sqrt(nT).
 
         >>> round(FTRLPBM(n_items=10, n_positions=5).regret_bound(1_000_000))
-        95022
+        95021
         """
         T = whole("rounds", rounds, at_least=1)
         m, n = self.n_positions, self.n_items

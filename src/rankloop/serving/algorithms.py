@@ -15,7 +15,7 @@ from rankloop.serving.rows import Config
 
 @functools.cache
 def served() -> dict[str, type[Ranker]]:
-    """Every ranker of the package that learns from something.
+    """Every ranker of the package that learns from something and need not be told how many will come.
 
     >>> {"RTop1F", "FTPL", "RTopKF", "ListNet"} <= set(served())
     True
@@ -27,7 +27,13 @@ def served() -> dict[str, type[Ranker]]:
         if inspect.isclass(kind)
         and issubclass(kind, Ranker)
         and next(kind.examples()).feedback.kind != "nothing"
+        and not _needs_horizon(kind)
     }
+
+
+def _needs_horizon(kind: type[Ranker]) -> bool:
+    horizon = inspect.signature(kind).parameters.get("horizon")
+    return horizon is not None and horizon.default is inspect.Parameter.empty
 
 
 def has_items(algorithm: str) -> bool:

@@ -97,6 +97,8 @@ class Estimates:
         """Nothing known yet."""
         if ranker.feedback.kind == "clicks":
             return cls("clicks", k=1, n_items=0, n_measures=1)
+        if n_items and ranker.feedback.length(n_items) < n_items and type(ranker).__name__ != "RTop1F":
+            return cls("top", k=1, n_items=0, n_measures=1)
         k = getattr(getattr(getattr(ranker, "learnable", None), "measure", None), "cutoff", None) or 5
         kind = type(ranker).__name__
         if not n_items:
@@ -132,7 +134,8 @@ class Estimates:
     @property
     def measures(self) -> tuple[str, ...]:
         """What is estimated."""
-        return ("clicks",) if self.form == "clicks" else ("dcg", f"precision@{self.k}")
+        alone = {"clicks": ("clicks",), "top": ("relevance of the top",)}
+        return alone.get(self.form, ("dcg", f"precision@{self.k}"))
 
     def before(self, ranker: Any) -> tuple[int, int] | None:
         """Where a ranker with blocks stands; to be asked before it learns."""
@@ -152,6 +155,8 @@ class Estimates:
                 self.never_learning.add_clicks(
                     values, ranking.items, ranking.propensities, n_items=ranker.n_items
                 )
+            self._add_unit(np.array([values.sum()]), 1)
+        elif self.form == "top":
             self._add_unit(np.array([values.sum()]), 1)
         elif self.form == "weights":
             if decision.weights is not None:
@@ -294,7 +299,7 @@ class Estimates:
             "frozen": {name: self.fixed(which, first) for which, name in enumerate(self.measures)},
             "value": {name: self.value(which) for which, name in enumerate(self.measures)},
             "regret": {
-                name: self.regret(which) if self.form != "clicks" else None
+                name: self.regret(which) if self.form not in ("clicks", "top") else None
                 for which, name in enumerate(self.measures)
             },
         }
