@@ -59,7 +59,7 @@ def test_it_can_be_served(algorithm: str) -> None:
 def test_one_that_wants_a_horizon_says_what_to_give_instead(algorithm: str) -> None:
     async def story() -> None:
         async with running() as engine:
-            with pytest.raises(Mistake, match="horizon must be .* where"):
+            with pytest.raises(Mistake, match=r"horizon must be .* where"):
                 await create(engine, "any", algorithm=algorithm, items=ITEMS)
 
     play(story)
