@@ -13,9 +13,7 @@ from rankloop.base import Array, numbers, one_of, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels import pmed, sorting
-from rankloop.rankers import pmed_plan
 from rankloop.rankers.constants import read_share
-from rankloop.rankers.ftrl_pbm_reference import birkhoff
 from rankloop.rankers.pbm_pie import check_counts
 
 
@@ -111,6 +109,9 @@ class PMED(CompiledRanker):
 
     def pause(self) -> None:
         """Make the plan anew: the optimisation of Alg. 1, line 12, and its Birkhoff decomposition."""
+        from rankloop.rankers import pmed_plan  # SciPy takes a while to import, and most people need no plan
+        from rankloop.rankers.ftrl_pbm_reference import birkhoff
+
         state = self.state
         order = np.empty(self.n_items, np.int64)
         scratch = self.scratch(self.n_positions)
