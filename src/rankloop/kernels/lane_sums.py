@@ -9,6 +9,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from rankloop.kernels.lanes import add_in_pairs, split
+
 _BUILD: Any = cgutils
 _LANES = 8
 _DOUBLE = ir.DoubleType()
@@ -34,11 +36,7 @@ def _sum_stretch(typing: Any, x: Any, j: Any, start: Any, stop: Any) -> Any:
 
         lanes = ir.VectorType(_DOUBLE, _LANES)
         sums = add_up(ir.Constant(lanes, [0.0] * _LANES), first, middle, _LANES, lanes)
-        lane = [builder.extract_element(sums, ir.Constant(ir.IntType(32), i)) for i in range(_LANES)]
-        while len(lane) > 1:
-            half = len(lane) // 2
-            lane = [builder.fadd(lane[i], lane[i + half]) for i in range(half)]
-        return add_up(lane[0], middle, last, 1, _DOUBLE)
+        return add_up(add_in_pairs(builder, split(builder, sums)), middle, last, 1, _DOUBLE)
 
     if x.layout != "C":
         return None  # addresses are counted out, so nothing but a whole, contiguous matrix will do

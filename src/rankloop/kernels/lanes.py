@@ -19,6 +19,19 @@ _LANES = 8
 _DOUBLE = ir.DoubleType()
 
 
+def split(builder: Any, vector: Any) -> list[Any]:
+    """The eight lanes of a vector."""
+    return [builder.extract_element(vector, ir.Constant(ir.IntType(32), i)) for i in range(_LANES)]
+
+
+def add_in_pairs(builder: Any, lane: list[Any]) -> Any:
+    """(0 + 4), (1 + 5), ... then (0 + 4) + (2 + 6), ... then all."""
+    while len(lane) > 1:
+        half = len(lane) // 2
+        lane = [builder.fadd(lane[i], lane[i + half]) for i in range(half)]
+    return lane[0]
+
+
 def _dot(typing: Any, x: Any, w: Any) -> Any:
     """The sum over j of x[j] * w[j]; x of float32 or float64, w of float64, both contiguous, x not the shorter."""
 
@@ -47,12 +60,9 @@ def _dot(typing: Any, x: Any, w: Any) -> Any:
 
         zero = ir.Constant(lanes, [0.0] * _LANES)
         sums = add_up(zero, ir.Constant(d.type, 0), rest, _LANES, lanes, ir.VectorType(entry, _LANES))
-        lane = [builder.extract_element(sums, ir.Constant(ir.IntType(32), i)) for i in range(_LANES)]
+        lane = split(builder, sums)
         lane[0] = add_up(lane[0], rest, d, 1, _DOUBLE, entry)
-        while len(lane) > 1:  # (0 + 4), (1 + 5), ... then (0 + 4) + (2 + 6), ... then all
-            half = len(lane) // 2
-            lane = [builder.fadd(lane[i], lane[i + half]) for i in range(half)]
-        return lane[0]
+        return add_in_pairs(builder, lane)
 
     return types.float64(x, w), codegen
 

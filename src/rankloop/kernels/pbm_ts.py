@@ -58,11 +58,9 @@ def rank(
                 draw_position(state.S, state.N, theta, kappa, j, key, first + 3 * (n + j))
     greedy, by_item, by_position, room = scratch
     best_list(state, kappa, greedy, by_item, by_position, room, items)
-    for j in range(m):
-        by_item[j] = items[j]
     explored = False
     for j in range(m):
-        greedy[j] = by_item[j]
+        greedy[j] = items[j]
     by_falling_score(theta, n, by_item, room)
     for place in range(m):
         j = by_position[place]

@@ -13,6 +13,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from rankloop.kernels.lanes import add_in_pairs, split
+
 _BUILD: Any = cgutils
 _TYPES: Any = types
 _LANES = 8
@@ -75,13 +77,7 @@ def _evaluate_column(
         lanes = ir.VectorType(_DOUBLE, _LANES)
         zeros = [ir.Constant(lanes, [0.0] * _LANES)] * 2
         sums = run(ir.Constant(n.type, 0), rest, _LANES, lanes, zeros)
-        added = []
-        for vector in sums:
-            lane = [builder.extract_element(vector, ir.Constant(ir.IntType(32), i)) for i in range(_LANES)]
-            while len(lane) > 1:
-                half = len(lane) // 2
-                lane = [builder.fadd(lane[i], lane[i + half]) for i in range(half)]
-            added.append(lane[0])
+        added = [add_in_pairs(builder, split(builder, vector)) for vector in sums]
         added = run(rest, n, 1, _DOUBLE, added)
         return context.make_tuple(builder, signature.return_type, added)
 

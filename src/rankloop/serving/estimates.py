@@ -150,13 +150,11 @@ class Estimates:
         before: tuple[int, int] | None,
     ) -> None:
         """Something was learnt."""
-        if self.form == "clicks":
-            if ranking.propensities is not None:
+        if self.form in ("clicks", "top"):
+            if self.form == "clicks" and ranking.propensities is not None:
                 self.never_learning.add_clicks(
                     values, ranking.items, ranking.propensities, n_items=ranker.n_items
                 )
-            self._add_unit(np.array([values.sum()]), 1)
-        elif self.form == "top":
             self._add_unit(np.array([values.sum()]), 1)
         elif self.form == "weights":
             if decision.weights is not None:
