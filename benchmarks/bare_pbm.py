@@ -10,8 +10,8 @@ from typing import Any
 
 import numba
 
-from rankloop.kernels import tsallis
 from rankloop.kernels.jit import loop
+from rankloop.kernels.solvers import tsallis
 
 
 @numba.njit(error_model="numpy", nogil=True)

@@ -187,8 +187,8 @@ def _service(name: str, *where: str, seconds: float, events: int = 0) -> Measure
 async def grow(folder: Path, events: int) -> None:
     """Fill the log up to `events` rows, half of them feedback, without HTTP in between."""
     from rankloop.serving.engine import Engine
-    from rankloop.serving.messages import FeedbackRequest, RankRequest
-    from rankloop.serving.sqlite import SQLiteStore
+    from rankloop.serving.schemas import FeedbackRequest, RankRequest
+    from rankloop.serving.stores.sqlite import SQLiteStore
 
     engine = Engine(SQLiteStore(folder))
     await engine.open()

@@ -14,7 +14,7 @@ from rich.table import Table
 from benchmarks import bare_pbm, scipy_ftrl_pbm
 from benchmarks.timing import FULL, Contender, Effort, race
 from rankloop import environments, rankers, simulation
-from rankloop.kernels import tsallis
+from rankloop.kernels.solvers import tsallis
 
 Size = tuple[int, int]  # items, positions
 

@@ -7,9 +7,10 @@ import numpy as np
 from PIL import Image
 
 from rankloop import experiments, feedback, logs
-from rankloop.experiments import drawing, fit_clicks
-from rankloop.experiments.rates_picture import save_rates
-from rankloop.experiments.reproducing import reproduce
+from rankloop.cli import fit_clicks
+from rankloop.cli.rates_figure import save_rates
+from rankloop.experiments.harness.reproduce import reproduce
+from rankloop.experiments.plotting import figures
 from rankloop.games.rates import rates
 
 HERE = Path(__file__).parent
@@ -42,7 +43,7 @@ with tempfile.TemporaryDirectory() as out:
     for name, (experiment, figure) in PICTURES.items():
         reproduce(experiments.get(experiment), out=Path(out), quick=True)
         keep(Path(out) / experiment / f"{figure}.png", name)
-    drawing.save(fit_clicks.draw(logs.fit_pbm(clicks_of_users())), Path(out) / "fit-clicks.png", ending="png")
+    figures.save(fit_clicks.draw(logs.fit_pbm(clicks_of_users())), Path(out) / "fit-clicks.png", ending="png")
     keep(Path(out) / "fit-clicks.png", "fit-clicks.png")
     save_rates(rates(n_items=4), Path(out) / "rates.png")
     keep(Path(out) / "rates.png", "rates-4.png")

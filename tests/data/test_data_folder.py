@@ -8,7 +8,7 @@ import pytest
 from rankloop import data
 
 # By name, because `data.folder` is the function of that name.
-folder_module = importlib.import_module("rankloop.data.folder")
+folder_module = importlib.import_module("rankloop.data.data_folder")
 
 
 def test_the_variable_names_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

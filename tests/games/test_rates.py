@@ -11,7 +11,7 @@ import pytest
 from rankloop import measures
 from rankloop.games import Undecided, classify, ranking_game, verify
 from rankloop.games.cells import Cells, find_cells
-from rankloop.games.classifying import classify_cells
+from rankloop.games.classify_cells import classify_cells
 from rankloop.games.rates import rates, source, usual_measures
 
 SHORT = {"t": "trivial", "e": "easy", "h": "hard", "H": "hopeless"}
@@ -189,7 +189,7 @@ def test_every_difference_of_the_inverse_ideal_counts() -> None:
 
 
 def rates_of_ndcg(m: int) -> tuple[int, int]:
-    from rankloop.games.structure import thresholds
+    from rankloop.games.classify_ranking import thresholds
 
     return thresholds(ranking_game(measure="ndcg", n_items=m, k=1))
 

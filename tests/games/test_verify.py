@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rankloop.games import Refused, classify, ranking_game, verify, zoo
-from rankloop.games.saving import as_plain, from_plain, load, save
-from rankloop.games.strict import Mixture
+from rankloop.games.inequalities import Mixture
+from rankloop.games.verdict_json import as_plain, from_plain, load, save
 
 
 def _changed(verdict: Any, **parts: Any) -> Any:

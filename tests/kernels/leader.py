@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels import tsallis
+from rankloop.kernels.solvers import tsallis
 
 Floats = NDArray[np.float64]
 KINDS = ("even", "powers", "ties", "spikes", "vertex", "equal positions", "equal items")

@@ -8,16 +8,16 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels import matchings
+from rankloop.kernels.solvers import list_sampling
 
 Floats = NDArray[np.float64]
 Lists = dict[tuple[int, ...], float]
 
 
-def bins(x: Floats) -> tuple[list[list[int]], matchings.SamplerRoom]:
+def bins(x: Floats) -> tuple[list[list[int]], list_sampling.SamplerRoom]:
     """The items of each bin, and the room with their sums."""
-    room = matchings.room(len(x))
-    n_stretches, n_bins = matchings._merge(x, x.sum(axis=0), room)
+    room = list_sampling.room(len(x))
+    n_stretches, n_bins = list_sampling._merge(x, x.sum(axis=0), room)
     items: list[list[int]] = [[] for _ in range(n_bins)]
     for s in range(n_stretches):
         items[room.owner[s]] += range(room.start[s], room.stop[s])
@@ -33,7 +33,7 @@ def matchings_of(x: Floats) -> Iterator[tuple[float, list[int]]]:
     while u < 1.0 - 2e-9:  # the rest is what the sums of x are off
         items, room = bins(x)
         n_bins = len(items)
-        matchings._choose(u, n_bins, room)
+        list_sampling._choose(u, n_bins, room)
         begin = room.whole[0, :n_bins].sum() - room.mass[0, :n_bins].sum()
         chosen = room.chosen[:n_bins].tolist()
         assert sorted(chosen) == list(range(n_bins)), "a bin is used twice or not at all"

@@ -179,7 +179,7 @@ def story():
 
 def test_an_edited_kernel_is_compiled_anew_and_any_other_is_not(tmp_path: Path) -> None:
     package = tmp_path / "rankloop"
-    without = shutil.ignore_patterns("__pycache__", "experiments", "data")
+    without = shutil.ignore_patterns("__pycache__", "experiments")
     shutil.copytree(Path(rankloop.__file__).parent, package, ignore=without)
     tiny = tmp_path / "tiny.py"
     tiny.write_text(TINY)

@@ -9,8 +9,8 @@ import pytest
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Ranking
-from rankloop.kernels import grab
 from rankloop.kernels.kl_ucb import upper_bound
+from rankloop.kernels.rankers import grab
 
 
 def filled(seed: int) -> rankers.GRAB:

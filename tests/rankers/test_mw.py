@@ -12,13 +12,13 @@ from scipy.optimize import minimize
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Ranking
-from rankloop.kernels import entropy
+from rankloop.kernels.solvers import entropy_projection
 
 
 def projected(W: np.ndarray) -> np.ndarray:
     m, n = W.shape
     found = W.copy()
-    assert entropy.project(found, entropy.room(n, m)) > 0, "ran out of steps"
+    assert entropy_projection.project(found, entropy_projection.room(n, m)) > 0, "ran out of steps"
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 
 from rankloop import environments, rankers, simulation
-from rankloop.kernels import pbm_fit
+from rankloop.kernels.solvers import pbm_likelihood
 
 
 def kl(p: float, q: float) -> float:
@@ -138,7 +138,7 @@ def test_the_fit_maximises_the_likelihood() -> None:
     N = rng.integers(500, 3000, (4, 6)).astype(float)
     S = rng.binomial(N.astype(int), np.outer(kappa, theta)).astype(float)
     theta_hat, kappa_hat = np.full(6, 0.5), np.ones(4)
-    assert pbm_fit.fit(S, N, theta_hat, kappa_hat, 500) < 500
+    assert pbm_likelihood.fit(S, N, theta_hat, kappa_hat, 500) < 500
 
     def likelihood(t: np.ndarray, k: np.ndarray) -> float:
         p = np.outer(k, t)
@@ -160,7 +160,7 @@ def test_fitted_examinations_do_not_rise() -> None:
         [[60.0, 40, 20], [10, 8, 4], [40, 25, 12], [20, 15, 7]]
     )  # positions 1 and 2 the wrong way round
     theta, kappa = np.full(3, 0.5), np.ones(4)
-    pbm_fit.fit(S, N, theta, kappa, 500)
+    pbm_likelihood.fit(S, N, theta, kappa, 500)
     assert kappa[0] == 1.0
     assert (np.diff(kappa) <= 0).all()
     assert kappa[1] == kappa[2], "pooled"

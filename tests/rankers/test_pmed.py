@@ -9,7 +9,7 @@ import pytest
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Ranking
-from rankloop.kernels import pmed
+from rankloop.kernels.rankers import pmed
 from rankloop.rankers import pmed_plan
 
 

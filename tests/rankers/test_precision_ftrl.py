@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Ranking
-from rankloop.kernels import precision
+from rankloop.kernels.rankers import precision_ftrl
 
 
 def solved(L: np.ndarray, n: int, eta: float, level: float = 0.0) -> np.ndarray:
     x = np.empty(len(L))
-    precision.solve(np.asarray(L, dtype=np.float64), n, eta, level, x)
+    precision_ftrl.solve(np.asarray(L, dtype=np.float64), n, eta, level, x)
     return x
 
 
@@ -78,7 +78,7 @@ def test_sampling_has_the_right_chances() -> None:
     ranker = rankers.PrecisionFTRL(n_items=6, measure="precision@3", k=2)
     ranker.state.L_hat[:] = [0.0, 1.0, 2.0, 3.0, 8.0, 30.0]
     ranker.state.t[0] = 20
-    precision.solve(ranker.state.L_hat, 3, precision.rate(ranker.params, 21), 0.0, ranker.state.x)
+    precision_ftrl.solve(ranker.state.L_hat, 3, precision_ftrl.rate(ranker.params, 21), 0.0, ranker.state.x)
     rng = np.random.default_rng(1)
     draws = 20_000
     at = np.zeros((6, 6))
@@ -113,7 +113,7 @@ def test_estimates_are_unbiased() -> None:
     ranker = rankers.PrecisionFTRL(n_items=5, measure="precision@2", k=1)
     ranker.state.L_hat[:] = [0.0, 3.0, 5.0, 9.0, 9.0]
     ranker.state.t[0] = 5
-    precision.solve(ranker.state.L_hat, 2, precision.rate(ranker.params, 6), 0.0, ranker.state.x)
+    precision_ftrl.solve(ranker.state.L_hat, 2, precision_ftrl.rate(ranker.params, 6), 0.0, ranker.state.x)
     saved, rng = ranker.save(), np.random.default_rng(5)
     relevance = np.array([1.0, 0.0, 0.0, 1.0, 0.0])
     draws = 6_000

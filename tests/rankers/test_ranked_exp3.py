@@ -9,7 +9,7 @@ import pytest
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Ranking
-from rankloop.kernels import ranked_exp3
+from rankloop.kernels.rankers import ranked_exp3
 
 
 def test_what_stands_above_is_replaced_by_an_unused_item() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankloop import environments, measures, rankers, simulation
 from rankloop.base import Ranking
-from rankloop.kernels import top1
+from rankloop.kernels.rankers import rtop1f
 
 Relevance = Callable[[int, int], float]
 
@@ -342,7 +342,7 @@ def test_blocks_end_where_exact_integers_say_however_long_the_horizon(m: int, ho
         reachable = min(K, 10**13 * K // T)  # in as many rounds as anybody will live to see
         for block in {0, 1, reachable // 3, reachable - 1, reachable}:
             if block >= 0:
-                assert top1.block_end(params, epoch, block) == (block + 1) * T // K, (T, K, block)
+                assert rtop1f.block_end(params, epoch, block) == (block + 1) * T // K, (T, K, block)
 
 
 @pytest.mark.parametrize("m", [100_000, 1_000_000])

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from rankloop.serving.engine import Engine
-from rankloop.serving.memory import MemoryStore
-from rankloop.serving.messages import CreateRequest, FeedbackRequest, RankRequest
-from rankloop.serving.store import Store
-from rankloop.serving.verifying import verify
+from rankloop.serving.log.verify import verify
+from rankloop.serving.schemas import CreateRequest, FeedbackRequest, RankRequest
+from rankloop.serving.stores.contract import Store
+from rankloop.serving.stores.memory import MemoryStore
 
 ITEMS = ["walk", "meditate", "music", "tea", "nap"]
 

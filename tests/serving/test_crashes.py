@@ -14,12 +14,12 @@ import apsw
 import asyncpg
 import pytest
 
-from rankloop.serving import sqlite_tidying
-from rankloop.serving.messages import RankRequest
-from rankloop.serving.mistakes import Unavailable
-from rankloop.serving.postgres import PostgresStore
-from rankloop.serving.sqlite import SQLiteStore
-from rankloop.serving.verifying import verify
+from rankloop.serving.errors import Unavailable
+from rankloop.serving.log.verify import verify
+from rankloop.serving.schemas import RankRequest
+from rankloop.serving.stores import sqlite_checkpoint
+from rankloop.serving.stores.postgres import PostgresStore
+from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving import torture
 from tests.serving.postgresql import Server
 from tests.serving.process import Service
@@ -96,8 +96,8 @@ def test_a_disk_that_fails_while_rows_are_moved_is_not_trusted_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rows are in the write-ahead log; only their way into the database fails: stopping there loses nothing."""
-    monkeypatch.setattr(sqlite_tidying, "EVERY", 4)
-    monkeypatch.setattr(sqlite_tidying, "RESTART_BYTES", 10_000)
+    monkeypatch.setattr(sqlite_checkpoint, "EVERY", 4)
+    monkeypatch.setattr(sqlite_checkpoint, "RESTART_BYTES", 10_000)
     disk = FailingDisk()
 
     async def story() -> None:

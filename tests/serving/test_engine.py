@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from rankloop.serving.engine import Engine
-from rankloop.serving.messages import (
+from rankloop.serving.errors import Busy, Conflict, Mistake, NotFound
+from rankloop.serving.schemas import (
     ActivateRequest,
     FeedbackRequest,
     FreezeRequest,
@@ -18,8 +19,7 @@ from rankloop.serving.messages import (
     ResetRequest,
     RollbackRequest,
 )
-from rankloop.serving.mistakes import Busy, Conflict, Mistake, NotFound
-from rankloop.serving.sqlite import SQLiteStore
+from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.service import ITEMS, Clock, adds_up, answer, create, play, rank, running
 
 

@@ -13,10 +13,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from rankloop.serving import rows
 from rankloop.serving.engine import Engine
-from rankloop.serving.memory import MemoryStore
-from rankloop.serving.messages import (
+from rankloop.serving.errors import Conflict, Mistake, NotFound
+from rankloop.serving.log import records
+from rankloop.serving.log.records import Entry, Row
+from rankloop.serving.log.verify import verify
+from rankloop.serving.schemas import (
     ActivateRequest,
     EventAnswer,
     FeedbackRequest,
@@ -25,10 +27,8 @@ from rankloop.serving.messages import (
     RankRequest,
     RollbackRequest,
 )
-from rankloop.serving.mistakes import Conflict, Mistake, NotFound
-from rankloop.serving.rows import Entry, Row
-from rankloop.serving.store import Appended, Fenced
-from rankloop.serving.verifying import verify
+from rankloop.serving.stores.contract import Appended, Fenced
+from rankloop.serving.stores.memory import MemoryStore
 from tests.serving.service import ITEMS, Clock, create
 
 NAME = "unwind"
@@ -314,7 +314,7 @@ def test_silence_after_a_list_was_seen_is_learnt_once() -> None:
         assert [engine.live[NAME].fold.rounds for engine in machine.engines] == [2, 2]
         log = machine.run(machine.store.read(NAME, after=0, limit=100))
         assert [row.decision for row in log if row.kind == "expire"] == ["d0", "d1"]
-        assert rows.read_body(log[-1]).decision_seq == 3
+        assert records.read_body(log[-1]).decision_seq == 3
     finally:
         machine.teardown()
 
@@ -328,7 +328,7 @@ def test_a_conflict_is_refused_and_kept() -> None:
             machine.run(machine.engines[1].rank(NAME, RankRequest("d0", context=1)))
         log = machine.run(machine.store.read(NAME, after=0, limit=100))
         assert [row.kind for row in log] == ["config", "decision", "conflict"]
-        assert rows.read_body(log[-1]).event_id == "d0"
+        assert records.read_body(log[-1]).event_id == "d0"
         machine.everything_holds()
     finally:
         machine.teardown()

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from rankloop.serving.client import Client, RankloopError
-from rankloop.serving.postgres import PostgresStore
-from rankloop.serving.sqlite import SQLiteStore
-from rankloop.serving.store import Store
-from rankloop.serving.verifying import verify
+from rankloop.serving.log.verify import verify
+from rankloop.serving.stores.contract import Store
+from rankloop.serving.stores.postgres import PostgresStore
+from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.postgresql import Server, start
 from tests.serving.process import Service
 

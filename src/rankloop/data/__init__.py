@@ -1,15 +1,15 @@
 """Real queries, ratings and clicks, read into frozen datasets; and generators for those who have none."""
 
-from rankloop.data.clicks import read_clicks
+from rankloop.data.clicks.read import read_clicks
+from rankloop.data.data_folder import DataMissing, find, folder
 from rankloop.data.dataset import Dataset
-from rankloop.data.folder import DataMissing, find, folder
-from rankloop.data.letor import read_letor
-from rankloop.data.logged import read_logged_lists
-from rankloop.data.presets import PRESETS, Preset
-from rankloop.data.ratings import Ratings
-from rankloop.data.reading import read_ratings
-from rankloop.data.synthetic import synthetic_ratings
+from rankloop.data.letor.presets import PRESETS, Preset
+from rankloop.data.letor.read import read_letor
+from rankloop.data.ratings.ratings import Ratings
+from rankloop.data.ratings.read import read_ratings
+from rankloop.data.read_logged_lists import read_logged_lists
 from rankloop.data.synthetic_letor import synthetic_letor
+from rankloop.data.synthetic_ratings import synthetic_ratings
 
 __all__ = [
     "PRESETS",

@@ -195,7 +195,7 @@ class Dataset:
         """
         if by != "query":
             raise ValueError(f"by must be 'query', got {by!r}")
-        from rankloop.kernels import query_scale
+        from rankloop.kernels.text import query_scale
 
         queries = np.repeat(np.arange(self.n_queries), self.lengths)
         least = np.full((self.n_queries, self.n_features), np.inf)

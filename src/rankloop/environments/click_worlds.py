@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankloop.base import Ranking, numbers
 from rankloop.compiled import CompiledEnvironment, EnvironmentKernels
-from rankloop.kernels import click_worlds as kernels
-from rankloop.kernels.assignment import best_list
+from rankloop.kernels.environments import click_worlds as kernels
+from rankloop.kernels.solvers.assignment import best_list
 
 
 class ClickWorlds(CompiledEnvironment):

@@ -24,8 +24,8 @@ from rankloop.environments.users import (
     relevance_matrix,
     switching,
 )
-from rankloop.kernels import fixed_items as kernels
-from rankloop.kernels.kinds import EXP2, IDENTITY
+from rankloop.kernels.environments import fixed_items as kernels
+from rankloop.kernels.gain_kinds import EXP2, IDENTITY
 from rankloop.measures import Measure
 
 _TABLED = {

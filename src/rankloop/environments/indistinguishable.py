@@ -12,7 +12,7 @@ from rankloop.base import Ranking
 from rankloop.compiled import EnvironmentKernels
 from rankloop.environments.fixed_items import FixedItems
 from rankloop.environments.users import listed
-from rankloop.kernels import two_worlds
+from rankloop.kernels.environments import indistinguishable
 
 
 class TwoWorlds(Protocol):
@@ -72,7 +72,7 @@ class Indistinguishable(FixedItems):
             self._best.append(FixedItems(listed(vectors, weights=side), measure=verdict.measure).best().items)
         super().__init__(listed(vectors, weights=chances.mean(axis=0)), measure=verdict.measure)
         self.forced_regret = float(worlds.forced)
-        users = two_worlds.TwoWorldsUsers(
+        users = indistinguishable.TwoWorldsUsers(
             self.users.vectors,  # type: ignore[union-attr]
             np.cumsum(chances, axis=1),
             -1 if world is None else world,
@@ -81,11 +81,11 @@ class Indistinguishable(FixedItems):
         which = np.zeros(1, np.int64)
         arrive: Any
         if self._separable:
-            self.state = two_worlds.TwoWorldsSeparableState(**self.state._asdict(), world=which)
-            arrive = two_worlds.arrive_separable
+            self.state = indistinguishable.TwoWorldsSeparableState(**self.state._asdict(), world=which)
+            arrive = indistinguishable.arrive_separable
         else:
-            self.state = two_worlds.TwoWorldsTabledState(**self.state._asdict(), world=which)
-            arrive = two_worlds.arrive_tabled
+            self.state = indistinguishable.TwoWorldsTabledState(**self.state._asdict(), world=which)
+            arrive = indistinguishable.arrive_tabled
         self.kernels = EnvironmentKernels(arrive, *self.kernels[1:])
 
     @property

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankloop import measures
 from rankloop.base import Ranking, one_of
 from rankloop.compiled import LARGEST_FEATURE, CompiledEnvironment, EnvironmentKernels
-from rankloop.kernels import query_stream as kernels
+from rankloop.kernels.environments import query_stream as kernels
 from rankloop.measures import Measure
 
 _ORDERS = {"in-order": kernels.IN_ORDER, "shuffled": kernels.SHUFFLED, "drawn": kernels.DRAWN}

@@ -10,15 +10,15 @@ from matplotlib.figure import Figure
 
 from rankloop.base import Ranker
 from rankloop.environments import FixedItems, users
-from rankloop.experiments import drawing
 from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.experiments.plotting import figures
 from rankloop.rankers import PrecisionFTRL, RTop1F, Uniform
 from rankloop.simulation import play
 
 M, N = 10, 3
 MEASURE = f"precision@{N}"
 FTRL, FTRL_3, RTOP1F, RANDOM = "PrecisionFTRL", "PrecisionFTRL, top 3", "RTop1F", "random order"
-LEARNERS = {FTRL: drawing.GREEN, FTRL_3: drawing.BLUE, RTOP1F: drawing.ORANGE, RANDOM: drawing.MUTED}
+LEARNERS = {FTRL: figures.GREEN, FTRL_3: figures.BLUE, RTOP1F: figures.ORANGE, RANDOM: figures.MUTED}
 CLEAR, NARROW, SWITCHING = "clear", "narrow", "switching"
 WORLDS = (CLEAR, NARROW, SWITCHING)
 _ROUNDS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -73,9 +73,9 @@ class BeyondPrecision(Experiment):
     def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
         T = sorted(results["rounds"].unique().to_list())
         in_clear = {learner: self._levels(results, learner, CLEAR) for learner in LEARNERS}
-        slow, _ = drawing.power_law(T, in_clear[RTOP1F])
-        quick_growth, _ = drawing.power_law(T, in_clear[FTRL])
-        narrow, _ = drawing.power_law(T, self._levels(results, FTRL, NARROW))
+        slow, _ = figures.power_law(T, in_clear[RTOP1F])
+        quick_growth, _ = figures.power_law(T, in_clear[FTRL])
+        narrow, _ = figures.power_law(T, self._levels(results, FTRL, NARROW))
         per_root = np.array(self._levels(results, FTRL, NARROW)) / np.sqrt(T)
         ratio = in_clear[RTOP1F][-1] / in_clear[FTRL][-1]
         bounds = [PrecisionFTRL(n_items=M, measure=MEASURE).regret_bound(t) for t in T]
@@ -139,7 +139,7 @@ class BeyondPrecision(Experiment):
         )
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        figure, panels = drawing.canvas(
+        figure, panels = figures.canvas(
             title="The best three of ten items, from the top one",
             subtitle="Precision@3 regret at T, mean of all runs",
             caption="Top: a gap of 0.3 between good and bad items, on logarithmic axes. Middle: a gap of 10/sqrt(T); a "
@@ -161,12 +161,12 @@ class BeyondPrecision(Experiment):
                     continue
                 levels = np.array(self._levels(results, learner, world))
                 shown = levels / {CLEAR: np.ones(len(T)), NARROW: np.sqrt(T), SWITCHING: np.array(T)}[world]
-                drawing.curve(axes, T, shown, label=learner, colour=colour, points=True)
-            drawing.log_axis(axes, y=world == CLEAR)
+                figures.curve(axes, T, shown, label=learner, colour=colour, points=True)
+            figures.log_axis(axes, y=world == CLEAR)
             if world == NARROW:
                 axes.set_ylim(0, None)
-            drawing.name_axes(axes, x="rounds T", y=title)
-        return {"regret": drawing.finish(figure)}
+            figures.name_axes(axes, x="rounds T", y=title)
+        return {"regret": figures.finish(figure)}
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
         return (

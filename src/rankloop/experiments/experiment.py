@@ -2,7 +2,7 @@
 
 An experiment is data with a verdict. `jobs` lists independent pieces of work, each with its seed and plain
 settings; `run` turns one of them into rows; `claims` holds the rows against what the paper says. How jobs are
-scheduled, kept and resumed is no business of an experiment: see `rankloop.experiments.running`.
+scheduled, kept and resumed is no business of an experiment: see `rankloop.experiments.harness.job_runner`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Experiment(abc.ABC):
 
     @abc.abstractmethod
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        """Pictures by file name without ending; see `rankloop.experiments.drawing`."""
+        """Pictures by file name without ending; see `rankloop.experiments.plotting.figures`."""
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame | None:
         """A small table of numbers to show beside the pictures, or None."""

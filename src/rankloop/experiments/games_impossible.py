@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from rankloop import games, rankers
 from rankloop.base import Ranker
 from rankloop.environments import Indistinguishable
-from rankloop.experiments import drawing
 from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.experiments.plotting import figures
 from rankloop.feedback import Nothing, TopK
 from rankloop.simulation import play
 
@@ -111,7 +111,7 @@ class GamesImpossible(Experiment):
         return found
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        figure, panels = drawing.canvas(
+        figure, panels = figures.canvas(
             title="Hopeless means hopeless",
             subtitle="regret per round at T, averaged over the two worlds and all runs",
             caption="Dotted: what the two worlds force on everybody, for ever. Rankers that hear of the top item (of "
@@ -125,17 +125,17 @@ class GamesImpossible(Experiment):
         for axes, case in zip(panels, CASES, strict=True):
             for learner, colour in zip(learners(case), _COLOURS, strict=False):
                 levels = [self._level(results, case, learner, t)[0] for t in T]
-                drawing.curve(axes, T, levels, label=learner, colour=colour, points=True)
+                figures.curve(axes, T, levels, label=learner, colour=colour, points=True)
             levels = [self._level(results, case, ENOUGH, t)[0] for t in T]
             label = f"FeedExp3, {CASES[case].enough} labels"
-            drawing.curve(axes, T, levels, label=label, colour=drawing.GREEN, points=True)
-            drawing.log_axis(axes, y=False)
+            figures.curve(axes, T, levels, label=label, colour=figures.GREEN, points=True)
+            figures.log_axis(axes, y=False)
             axes.set_ylim(0, None)
             forced = float(cast(games.Worlds, verdict(case).worlds).forced)
-            drawing.guide(axes, forced, f"forced: {forced:.4f}")
+            figures.guide(axes, forced, f"forced: {forced:.4f}")
             of = CASES[case]
-            drawing.name_axes(axes, x="rounds T", y=f"{case}, {of.n_items} items: regret per round")
-        return {"impossible": drawing.finish(figure)}
+            figures.name_axes(axes, x="rounds T", y=f"{case}, {of.n_items} items: regret per round")
+        return {"impossible": figures.finish(figure)}
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
         return (
@@ -150,7 +150,7 @@ class GamesImpossible(Experiment):
         return float(by_seed.mean()), float(by_seed.std(ddof=1) / np.sqrt(len(by_seed)))
 
 
-_COLOURS = (drawing.ORANGE, drawing.BLUE, drawing.PURPLE, drawing.GOLD, drawing.MUTED, drawing.SKY)
+_COLOURS = (figures.ORANGE, figures.BLUE, figures.PURPLE, figures.GOLD, figures.MUTED, figures.SKY)
 
 
 @cache

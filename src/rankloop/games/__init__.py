@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from rankloop.base import one_of
 from rankloop.games import zoo
-from rankloop.games.classifying import classify_cells
+from rankloop.games.classify_cells import classify_cells
+from rankloop.games.classify_ranking import classify_structure
 from rankloop.games.game import Game
-from rankloop.games.ranking import RankingGame, ranking_game
-from rankloop.games.structure import classify_structure
+from rankloop.games.ranking_game import RankingGame, ranking_game
 from rankloop.games.swaps import SwapWitness, Undecided
 from rankloop.games.verdict import RATES, CellWitness, Verdict, Worlds
-from rankloop.games.verifying import Refused, verify_cells
-from rankloop.games.verifying_swaps import verify_swaps
+from rankloop.games.verify_cells import Refused, verify_cells
+from rankloop.games.verify_swaps import verify_swaps
 
 __all__ = [
     "RATES",

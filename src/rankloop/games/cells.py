@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankloop.games.exact import Whole
 from rankloop.games.game import Game
-from rankloop.games.strict import Floats, Mixture, Point, confirm_point, decide
+from rankloop.games.inequalities import Floats, Mixture, Point, confirm_point, decide
+from rankloop.games.rationals import Whole
 from rankloop.games.verdict import Pair
 
 _WORTH_SHARING = 2_000  # pairs; fewer are done before other processes have started

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.games.exact import Whole, fraction, whole_numbers
+from rankloop.games.rationals import Whole, fraction, whole_numbers
 
 
 class Game:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from rankloop import measures
 from rankloop.base import one_of, whole
 from rankloop.games.cells import Cells, find_cells
-from rankloop.games.classifying import classify_cells
-from rankloop.games.ranking import ranking_game
-from rankloop.games.structure import thresholds
+from rankloop.games.classify_cells import classify_cells
+from rankloop.games.classify_ranking import thresholds
+from rankloop.games.ranking_game import ranking_game
 from rankloop.measures import Measure
 
 PAPER, LATER, OURS = "2015", "2023", "ours"

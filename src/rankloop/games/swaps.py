@@ -15,8 +15,8 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from math import comb
 
-from rankloop.games.exact import log_discount
-from rankloop.games.values import discounts
+from rankloop.games.exact_measures import discounts
+from rankloop.games.rationals import log_discount
 from rankloop.games.verdict import Worlds
 from rankloop.measures import Measure
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rankloop.games.strict import Mixture, Point
+from rankloop.games.inequalities import Mixture, Point
 
 if TYPE_CHECKING:
     from rankloop.games.swaps import SwapWitness

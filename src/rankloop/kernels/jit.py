@@ -25,7 +25,7 @@ _FOLDER = Path(__file__).parent
 
 def _fingerprint() -> str:
     digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(_FOLDER.glob("*.py")):
+    for source in sorted(_FOLDER.rglob("*.py")):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 

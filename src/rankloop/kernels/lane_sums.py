@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from rankloop.kernels.lanes import add_in_pairs, split
+from rankloop.kernels.vector_sums import add_in_pairs, split
 
 _BUILD: Any = cgutils
 _LANES = 8

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rankloop.kernels.jit import inlined
-from rankloop.kernels.lanes import dot
+from rankloop.kernels.vector_sums import dot
 
 
 @inlined

@@ -12,8 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.gain_kinds import AUC, EXP2, IDENTITY, NDCG, NOT_SEPARABLE, PAIRS
 from rankloop.kernels.jit import hot, inlined, kernel
-from rankloop.kernels.kinds import AUC, EXP2, IDENTITY, NDCG, NOT_SEPARABLE, PAIRS
 
 __all__ = [
     "AUC",

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.kernels import kinds
+from rankloop.kernels import gain_kinds
 from rankloop.measures import inputs
 
 Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ class Measure:
         measures whose value can be estimated from one item's relevance at a time.
     separable : equals f(order) . g(relevance) + offset(relevance), where g may look at the whole vector.
         `pairwise_loss` is so for binary relevance only.
-    kind : which g the kernels use, from `rankloop.kernels.kinds`; -1 when not separable.
+    kind : which g the kernels use, from `rankloop.kernels.gain_kinds`; -1 when not separable.
     binary : only defined for relevance 0 and 1.
     cutoffs : whether there is an `@k` form, and whether the measure means anything without one.
     weights : f by position for a list of n items without cut-off.
@@ -63,7 +63,7 @@ class Measure:
     is_loss: bool
     linear: bool
     separable: bool
-    kind: int = kinds.NOT_SEPARABLE
+    kind: int = gain_kinds.NOT_SEPARABLE
     binary: bool = False
     cutoffs: Literal["none", "optional", "required"] = "none"
     weights: Callable[[int], Floats] | None = None
@@ -129,13 +129,13 @@ class Measure:
         from rankloop.kernels import measures as kernels
 
         # Erratum A4: pairwise_loss is f . g + offset for binary relevance only, and otherwise not.
-        relevances = self._read(relevance, binary=self.kind in (kinds.PAIRS, kinds.AUC))
+        relevances = self._read(relevance, binary=self.kind in (gain_kinds.PAIRS, gain_kinds.AUC))
         *lead, m = relevances.shape
         gains, offsets = kernels.gain_rows(self.kind, relevances.reshape(-1, m), self.discount(m))
         return gains.reshape(relevances.shape), offsets.reshape(lead)
 
     def _read(self, relevance: ArrayLike, *, binary: bool) -> Floats:
-        limit = HIGHEST_GRADE if self.kind in (kinds.EXP2, kinds.NDCG) else np.inf
+        limit = HIGHEST_GRADE if self.kind in (gain_kinds.EXP2, gain_kinds.NDCG) else np.inf
         highest = limit if self.max_grade is None else self.max_grade
         return inputs.read_relevance(relevance, binary=binary, highest=highest, measure=self.name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels import kinds
+from rankloop.kernels import gain_kinds
 from rankloop.measures.inputs import Rows
 from rankloop.measures.measure import Measure
 from rankloop.measures.positional import by_logarithm
@@ -23,7 +23,7 @@ ndcg = Measure(
     is_loss=False,
     linear=False,
     separable=True,
-    kind=kinds.NDCG,
+    kind=gain_kinds.NDCG,
     cutoffs="optional",
     weights=by_logarithm,
 )

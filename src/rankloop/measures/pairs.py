@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels import kinds
+from rankloop.kernels import gain_kinds
 from rankloop.measures.inputs import Rows
 from rankloop.measures.measure import Measure
 from rankloop.measures.positional import by_rank
@@ -22,7 +22,7 @@ pairwise_loss = Measure(
     is_loss=True,
     linear=False,
     separable=True,
-    kind=kinds.PAIRS,
+    kind=gain_kinds.PAIRS,
     weights=by_rank,
     score=_pairwise_loss,
 )
@@ -34,7 +34,7 @@ auc = Measure(
     is_loss=True,
     linear=False,
     separable=True,
-    kind=kinds.AUC,
+    kind=gain_kinds.AUC,
     binary=True,
     weights=by_rank,
     max_grade=1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels import kinds
+from rankloop.kernels import gain_kinds
 from rankloop.measures.measure import Measure
 
 
@@ -25,7 +25,7 @@ def evenly(n_items: int) -> NDArray[np.float64]:
 
 
 sum_loss = Measure(
-    family="sum_loss", is_loss=True, linear=True, separable=True, kind=kinds.IDENTITY, weights=by_rank
+    family="sum_loss", is_loss=True, linear=True, separable=True, kind=gain_kinds.IDENTITY, weights=by_rank
 )
 """Sum over items of rank times relevance, ranks counting from 1."""
 
@@ -34,7 +34,7 @@ dcg = Measure(
     is_loss=False,
     linear=True,
     separable=True,
-    kind=kinds.EXP2,
+    kind=gain_kinds.EXP2,
     cutoffs="optional",
     weights=by_logarithm,
 )
@@ -46,7 +46,7 @@ precision = Measure(
     is_loss=False,
     linear=True,
     separable=True,
-    kind=kinds.IDENTITY,
+    kind=gain_kinds.IDENTITY,
     cutoffs="required",
     weights=evenly,
 )

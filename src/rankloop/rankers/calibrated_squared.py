@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rankloop.kernels import full_information
+from rankloop.kernels.rankers import gradient
 from rankloop.rankers.listnet import ListNet
 
 
@@ -37,4 +37,4 @@ class CalibratedSquared(ListNet):
     """
 
     max_grade = 1000  # 2^1000, even summed over the longest list, is still a finite float64
-    surrogate: ClassVar[int] = full_information.CALIBRATED_SQUARED
+    surrogate: ClassVar[int] = gradient.CALIBRATED_SQUARED

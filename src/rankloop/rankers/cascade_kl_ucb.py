@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from rankloop.base import Array, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
-from rankloop.kernels import cascade_kl_ucb, sorting
+from rankloop.kernels import sorting
+from rankloop.kernels.rankers import cascade_kl_ucb
 
 
 class CascadeKLUCB(CompiledRanker):

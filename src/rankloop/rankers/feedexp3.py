@@ -14,7 +14,7 @@ from rankloop import measures
 from rankloop.base import Array, Memo, Ranking, whole
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
-from rankloop.kernels import feedexp3
+from rankloop.kernels.rankers import feedexp3
 from rankloop.measures import Measure
 
 _MOST_ORDERS = 5_040

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankloop.base import whole
 from rankloop.compiled import CompiledRanker, RankerKernels, check_items
 from rankloop.feedback import Nothing
-from rankloop.kernels import reference
+from rankloop.kernels.rankers import baselines
 
 
 class Fixed(CompiledRanker):
@@ -28,7 +28,7 @@ class Fixed(CompiledRanker):
     array([2, 0, 1])
     """
 
-    kernels = RankerKernels(reference.rank_fixed, reference.learn_nothing)
+    kernels = RankerKernels(baselines.rank_fixed, baselines.learn_nothing)
     n_items: int
 
     def __init__(self, *, order: ArrayLike, n_items: int | None = None) -> None:
@@ -45,8 +45,8 @@ class Fixed(CompiledRanker):
         except ValueError as error:
             raise ValueError(f"order must list every item once: {error}") from None
         self.feedback = Nothing()
-        self.params = reference.FixedParams(items.astype(np.int64))
-        self.state = reference.RoundsState(np.zeros(1, np.int64))
+        self.params = baselines.FixedParams(items.astype(np.int64))
+        self.state = baselines.RoundsState(np.zeros(1, np.int64))
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         order: NDArray[np.int64] = self.params.order.copy()

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from rankloop.base import whole
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import FullRelevance
-from rankloop.kernels import ftpl, sorting
+from rankloop.kernels import sorting
+from rankloop.kernels.rankers import ftpl
 from rankloop.measures import Measure
 from rankloop.rankers.constants import constants_of, learnable, read_epsilon
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from rankloop.base import Array, Ranking, one_of, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
-from rankloop.kernels import ftrl_pbm, matchings, tsallis
-from rankloop.kernels.assignment import best_list
+from rankloop.kernels.rankers import ftrl_pbm
+from rankloop.kernels.solvers import list_sampling, tsallis
+from rankloop.kernels.solvers.assignment import best_list
 
 _ESTIMATORS = {
     "loss": ftrl_pbm.LOSS,
@@ -120,7 +121,7 @@ class FTRLPBM(CompiledRanker):
         return chances
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        return tsallis.room(self.n_items, self.n_positions), matchings.room(self.n_positions)
+        return tsallis.room(self.n_items, self.n_positions), list_sampling.room(self.n_positions)
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
         return np.empty(n)

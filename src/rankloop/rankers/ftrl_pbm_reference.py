@@ -15,8 +15,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from rankloop.kernels import ftrl_pbm
 from rankloop.kernels.random import uniform
+from rankloop.kernels.rankers import ftrl_pbm
 
 Matrix = NDArray[np.float64]
 _FLOOR = 1e-12  # where the gradient of -sqrt(x) is taken for x = 0 (erratum C1)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from rankloop.base import Array, Memo, Ranking, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
-from rankloop.kernels import assignment, grab
+from rankloop.kernels.rankers import grab
+from rankloop.kernels.solvers import assignment
 from rankloop.rankers.pbm_pie import check_counts
 
 _TABLE = 4096  # leaders that are remembered; a run meets a few hundred

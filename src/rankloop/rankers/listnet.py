@@ -10,7 +10,8 @@ import numpy as np
 from rankloop.base import Array, Memo, Ranking, whole
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import FullRelevance
-from rankloop.kernels import full_information, sorting
+from rankloop.kernels import sorting
+from rankloop.kernels.rankers import gradient
 from rankloop.rankers.linear import LinearRanker
 from rankloop.rankers.schedules import check_weights, read_radius, read_schedule
 
@@ -46,9 +47,9 @@ class ListNet(LinearRanker):
     True
     """
 
-    kernels = RankerKernels(full_information.rank, full_information.learn)
+    kernels = RankerKernels(gradient.rank, gradient.learn)
     keeps_context = True
-    surrogate: ClassVar[int] = full_information.LISTNET
+    surrogate: ClassVar[int] = gradient.LISTNET
 
     def __init__(
         self,
@@ -60,10 +61,10 @@ class ListNet(LinearRanker):
         self.n_features = whole("n_features", n_features, at_least=1)
         self.learning_rate = read_schedule("learning_rate", learning_rate)
         self.feedback = FullRelevance()
-        self.params = full_information.FullInformationParams(
+        self.params = gradient.FullInformationParams(
             self.surrogate, read_radius(radius), self.learning_rate.scale, self.learning_rate.power
         )
-        self.state = full_information.FullInformationState(np.zeros(self.n_features), np.zeros(1, np.int64))
+        self.state = gradient.FullInformationState(np.zeros(self.n_features), np.zeros(1, np.int64))
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
         check_weights(saved, self.params.radius)

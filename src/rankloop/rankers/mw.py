@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from rankloop.base import Array, Ranking, numbers, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
-from rankloop.kernels import entropy, matchings, mw
+from rankloop.kernels.rankers import mw
+from rankloop.kernels.solvers import entropy_projection, list_sampling
 from rankloop.rankers.constants import read_share
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
@@ -101,7 +102,7 @@ class MW(CompiledRanker):
         return chances
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        return matchings.room(self.n_positions), entropy.room(self.n_items, self.n_positions)
+        return list_sampling.room(self.n_positions), entropy_projection.room(self.n_items, self.n_positions)
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
         return np.empty(n)

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from rankloop.base import Array, numbers, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
-from rankloop.kernels import pbm_pie, sorting
+from rankloop.kernels import sorting
+from rankloop.kernels.rankers import pbm_pie
 
 
 class PBMPIE(CompiledRanker):

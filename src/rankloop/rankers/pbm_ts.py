@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from rankloop.base import Array, Memo, Ranking, numbers, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
-from rankloop.kernels import pbm_ts, sorting
+from rankloop.kernels import sorting
+from rankloop.kernels.rankers import pbm_ts
 from rankloop.rankers.pbm_pie import check_counts
 
 

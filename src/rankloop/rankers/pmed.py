@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from rankloop.base import Array, numbers, one_of, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
-from rankloop.kernels import pmed, sorting
+from rankloop.kernels import sorting
+from rankloop.kernels.rankers import pmed
 from rankloop.rankers.constants import read_share
 from rankloop.rankers.pbm_pie import check_counts
 

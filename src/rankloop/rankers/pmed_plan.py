@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog, minimize
 
-from rankloop.kernels import pmed
+from rankloop.kernels.rankers import pmed
 
 Matrix = NDArray[np.float64]
 LEAST_GAP = (

@@ -12,7 +12,7 @@ from rankloop import measures
 from rankloop.base import Array, Memo, Ranking, whole
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
-from rankloop.kernels import precision
+from rankloop.kernels.rankers import precision_ftrl
 from rankloop.measures import Measure
 
 
@@ -55,7 +55,7 @@ class PrecisionFTRL(CompiledRanker):
     """
 
     n_items: int
-    kernels = RankerKernels(precision.rank, precision.learn)
+    kernels = RankerKernels(precision_ftrl.rank, precision_ftrl.learn)
 
     def __init__(
         self, *, n_items: int, measure: str | Measure = "precision@1", k: int = 1, max_grade: int = 1
@@ -70,11 +70,11 @@ class PrecisionFTRL(CompiledRanker):
         self.max_grade = whole("max_grade", max_grade, at_least=1)
         k = min(whole("k", k, at_least=1), n)
         self.feedback = TopK(k)
-        self.params = precision.PrecisionParams(n, k, float(self.max_grade))
-        self.state = precision.PrecisionState(
+        self.params = precision_ftrl.PrecisionParams(n, k, float(self.max_grade))
+        self.state = precision_ftrl.PrecisionState(
             np.zeros(m), np.full(m, n / m), np.zeros(1), np.zeros(1, np.int64)
         )
-        precision.solve(self.state.L_hat, n, precision.rate(self.params, 1), 0.0, self.state.x)
+        precision_ftrl.solve(self.state.L_hat, n, precision_ftrl.rate(self.params, 1), 0.0, self.state.x)
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         return (np.empty(n, np.int64),)
@@ -94,8 +94,8 @@ class PrecisionFTRL(CompiledRanker):
         if saved["t"][0] < 0 or (saved["L_hat"] < 0).any():
             raise ValueError("saved state 't' and 'L_hat' must not be negative")
         x = np.empty(len(saved["x"]))
-        eta = precision.rate(self.params, int(saved["t"][0]) + 1)
-        precision.solve(np.asarray(saved["L_hat"]), self.params.n, eta, float(saved["level"][0]), x)
+        eta = precision_ftrl.rate(self.params, int(saved["t"][0]) + 1)
+        precision_ftrl.solve(np.asarray(saved["L_hat"]), self.params.n, eta, float(saved["level"][0]), x)
         if not np.allclose(x, saved["x"], rtol=1e-6, atol=1e-9):
             raise ValueError(f"saved state 'x' does not follow from 'L_hat', got {saved['x']}")
 

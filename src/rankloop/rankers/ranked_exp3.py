@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankloop.base import Array, Memo, Ranking, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
-from rankloop.kernels import ranked_exp3
+from rankloop.kernels.rankers import ranked_exp3
 from rankloop.rankers.constants import read_share
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from rankloop.base import Array, Memo, Ranking, one_of, whole
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
-from rankloop.kernels import sorting, top1
+from rankloop.kernels import sorting
+from rankloop.kernels.rankers import rtop1f
 from rankloop.measures import Measure
 from rankloop.rankers.constants import constants_of, learnable, read_epsilon
 
-_EXPLORE = {"keep-rest": top1.KEEP_REST, "random": top1.RANDOM}
+_EXPLORE = {"keep-rest": rtop1f.KEEP_REST, "random": rtop1f.RANDOM}
 
 
 def _fits(T: int, K: int) -> bool:
@@ -66,7 +67,7 @@ class RTop1F(CompiledRanker):
     1
     """
 
-    kernels = RankerKernels(top1.rank, top1.learn)
+    kernels = RankerKernels(rtop1f.rank, rtop1f.learn)
     n_items: int
 
     def __init__(
@@ -107,7 +108,7 @@ class RTop1F(CompiledRanker):
         reaches = [gain * np.sqrt(m * K) for K in counts]  # 1/epsilon of Theorems 7, 9, 10
         if epsilon is not None:
             reaches = [read_epsilon(epsilon)]
-        self.params = top1.Top1Params(
+        self.params = rtop1f.Top1Params(
             np.array(horizons, np.int64),
             np.array(counts, np.int64),
             np.array(reaches, np.float64),
@@ -115,7 +116,7 @@ class RTop1F(CompiledRanker):
             _EXPLORE[explore],
             self.learnable.exponential,
         )
-        self.state = top1.Top1State(
+        self.state = rtop1f.Top1State(
             epoch=np.zeros(1, np.int64),
             block=np.zeros(1, np.int64),
             t=np.zeros(1, np.int64),

@@ -12,12 +12,18 @@ from rankloop import surrogates
 from rankloop.base import Array, Memo, Ranking, one_of, whole
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
-from rankloop.kernels import sorting, topk
+from rankloop.kernels import sorting
+from rankloop.kernels.rankers import rtopkf
 from rankloop.rankers.linear import LinearRanker
 from rankloop.rankers.schedules import Schedule, check_weights, read_radius, read_schedule
 
-_KINDS = {"squared": topk.SQUARED, "ranksvm": topk.RANKSVM, "kl": topk.KL, "smooth_dcg": topk.SMOOTH_DCG}
-_GUESSES = {"score": topk.SCORE, "mean": topk.MEAN}
+_KINDS = {
+    "squared": rtopkf.SQUARED,
+    "ranksvm": rtopkf.RANKSVM,
+    "kl": rtopkf.KL,
+    "smooth_dcg": rtopkf.SMOOTH_DCG,
+}
+_GUESSES = {"score": rtopkf.SCORE, "mean": rtopkf.MEAN}
 ScheduleLike = str | float | tuple[float, float]
 
 
@@ -68,7 +74,7 @@ class RTopKF(LinearRanker):
     True
     """
 
-    kernels = RankerKernels(topk.rank, topk.learn)
+    kernels = RankerKernels(rtopkf.rank, rtopkf.learn)
 
     def __init__(
         self,
@@ -105,7 +111,7 @@ class RTopKF(LinearRanker):
             raise ValueError(f"exploration must be a probability, at most 1, got {exploration!r}")
         smoothing = read_schedule("epsilon", epsilon)
         n_observed = self.surrogate.level if estimator == "paper" else k
-        self.params = topk.TopKParams(
+        self.params = rtopkf.TopKParams(
             surrogate=_KINDS[self.surrogate.name],
             guess=self._guess(control_variate),
             n_observed=int(n_observed or 0),
@@ -119,11 +125,11 @@ class RTopKF(LinearRanker):
             epsilon_power=smoothing.power,
             epsilon_floor=min(float(epsilon_floor), smoothing.scale),
         )
-        self.state = topk.TopKState(np.zeros(self.n_features), np.zeros(1, np.int64), np.zeros(2))
+        self.state = rtopkf.TopKState(np.zeros(self.n_features), np.zeros(1, np.int64), np.zeros(2))
 
     def _guess(self, control_variate: str | None) -> int:
         if control_variate is None:
-            return topk.ZERO if self.surrogate.name == "squared" else topk.NO_GUESS  # erratum B6
+            return rtopkf.ZERO if self.surrogate.name == "squared" else rtopkf.NO_GUESS  # erratum B6
         if self.surrogate.name == "ranksvm":
             raise ValueError(
                 f"control_variate needs a surrogate with one label at a time, got {control_variate!r} for ranksvm"

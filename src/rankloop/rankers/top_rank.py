@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankloop.base import Array, Memo, Ranking, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
-from rankloop.kernels import top_rank
+from rankloop.kernels.rankers import top_rank
 from rankloop.rankers.constants import read_share
 
 C = 4 * math.sqrt(2 / math.pi) / math.erf(math.sqrt(2))  # 3.344; 3.43 in print

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankloop.base import whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_features, read_positions
 from rankloop.feedback import Nothing
-from rankloop.kernels import reference
+from rankloop.kernels.rankers import baselines
 
 
 class Uniform(CompiledRanker):
@@ -28,14 +28,14 @@ class Uniform(CompiledRanker):
     array([0.2, 0.2, 0.2, 0.2, 0.2])
     """
 
-    kernels = RankerKernels(reference.rank_uniform, reference.learn_nothing)
+    kernels = RankerKernels(baselines.rank_uniform, baselines.learn_nothing)
 
     def __init__(self, *, n_items: int | None = None, n_positions: int | None = None) -> None:
         self.n_items = None if n_items is None else whole("n_items", n_items, at_least=1)
         self.n_positions = read_positions(n_positions, self.n_items)
         self.feedback = Nothing()
-        self.params = reference.UniformParams(self.n_items or 0)
-        self.state = reference.RoundsState(np.zeros(1, np.int64))
+        self.params = baselines.UniformParams(self.n_items or 0)
+        self.state = baselines.RoundsState(np.zeros(1, np.int64))
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
         return np.empty(n)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankloop.base import numbers, whole
-from rankloop.serving import messages as m
-from rankloop.serving.drawing import new_id
+from rankloop.serving import schemas as m
+from rankloop.serving.log.randomness import new_id
 
 Answer = TypeVar("Answer")
 _PACKED = "application/msgpack"

@@ -11,16 +11,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rankloop.serving import rows, snapshots
-from rankloop.serving.algorithms import config_hash
-from rankloop.serving.committing import GroupCommit, Written
-from rankloop.serving.door import check_names, check_policy, check_size, digest_of, refuse
-from rankloop.serving.drawing import Draws, new_id
-from rankloop.serving.fold import Fold
+from rankloop.serving.adapters.registry import config_hash
+from rankloop.serving.admission import check_names, check_policy, check_size, digest_of, refuse
+from rankloop.serving.errors import Busy, Conflict, Mistake, NotFound, Unavailable
+from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
 from rankloop.serving.limits import Limits
-from rankloop.serving.live import Live, check_digest
-from rankloop.serving.messages import (
+from rankloop.serving.log import records, snapshots
+from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.randomness import Draws, new_id
+from rankloop.serving.log.records import Config, Entry, Row
+from rankloop.serving.schemas import (
     ActivateRequest,
     CreateRequest,
     EventAnswer,
@@ -32,9 +33,8 @@ from rankloop.serving.messages import (
     ResetRequest,
     RollbackRequest,
 )
-from rankloop.serving.mistakes import Busy, Conflict, Mistake, NotFound, Unavailable
-from rankloop.serving.rows import Config, Entry, Row
-from rankloop.serving.store import Appended, Broken, Fenced, Full, Store, StoreError
+from rankloop.serving.served_ranker import Live, check_digest
+from rankloop.serving.stores.contract import Appended, Broken, Fenced, Full, Store, StoreError
 
 
 class Engine:
@@ -178,7 +178,11 @@ class Engine:
         # Without a seed in the request, the seed is ours, and not part of what makes two requests the same.
         asked = msgspec.structs.replace(config, seed=request.seed or 0)
         entry = Entry(
-            request.name, "config", request.name, rows.encode(config), bytes.fromhex(config_hash(asked))[:16]
+            request.name,
+            "config",
+            request.name,
+            records.encode(config),
+            bytes.fromhex(config_hash(asked))[:16],
         )
         (written,) = await self.commit.submit([entry])
         if not written.new:
@@ -202,7 +206,7 @@ class Engine:
             raise Mistake(str(error)) from None
         written = await self.write(entry)
         if not written.new:
-            decision = rows.read_decision(written.row.body)
+            decision = records.read_decision(written.row.body)
         return _rank_answer(live, decision, written)
 
     async def activate(self, name: str, request: ActivateRequest) -> EventAnswer:
@@ -250,7 +254,7 @@ class Engine:
         fate = await live.fate(request.decision_id)
         try:
             if fate is not None:
-                n = len(rows.read_decision(fate.row.body).shown) // 4
+                n = len(records.read_decision(fate.row.body).shown) // 4
                 live.fold.ranker.feedback.check(array, n)
             elif not np.isfinite(array).all() or (array < 0).any():
                 raise ValueError("feedback must be finite and not negative")
@@ -259,10 +263,10 @@ class Engine:
                 raise ValueError(f"{form} must be at most {most}, got {values}")
         except ValueError as error:
             raise Mistake(str(error), field=form) from None
-        body = rows.Answer("clicks" if form == "clicks" else "relevance", array.astype("<f8").tobytes())
+        body = records.Answer("clicks" if form == "clicks" else "relevance", array.astype("<f8").tobytes())
         digest = digest_of(request.decision_id, form, array.tobytes())
         event_id = request.event_id or request.decision_id
-        return Entry(live.name, "feedback", event_id, rows.encode(body), digest, request.decision_id)
+        return Entry(live.name, "feedback", event_id, records.encode(body), digest, request.decision_id)
 
     async def change_items(self, name: str, request: ItemsRequest) -> EventAnswer:
         """Items come and go."""
@@ -270,7 +274,7 @@ class Engine:
         if not live.fold.has_items:
             raise Mistake(f"{live.fold.config.algorithm} takes its items with each request", field="add")
         check_names([*request.add, *request.retire], self.limits, field="add")
-        body = rows.encode(rows.Items(request.add, request.retire))
+        body = records.encode(records.Items(request.add, request.retire))
         event_id = request.event_id or new_id()
         there = await self.store.find(name, "items", event_id)
         if there is None:
@@ -283,7 +287,7 @@ class Engine:
     async def freeze(self, name: str, request: FreezeRequest) -> EventAnswer:
         """Stop learning, or go on."""
         await self.find(name)
-        body = rows.encode(rows.Freeze(request.frozen))
+        body = records.encode(records.Freeze(request.frozen))
         event_id = request.event_id or new_id()
         return _event_answer(await self.write(Entry(name, "freeze", event_id, body, digest_of(body))))
 
@@ -297,7 +301,7 @@ class Engine:
         config = msgspec.structs.replace(old, items=items, parameters=parameters)
         check_size(config, self.limits)
         refuse(lambda: Fold(config), field="parameters")
-        body = rows.encode(config)
+        body = records.encode(config)
         event_id = request.event_id or new_id()
         return _event_answer(await self.write(Entry(name, "reset", event_id, body, digest_of(body))))
 
@@ -318,7 +322,7 @@ class Engine:
                     "that snapshot is of another configuration, from before a reset", field="to_seq"
                 )
             learnt = msgspec.msgpack.encode(then.learnt())
-            body = rows.encode(rows.Rollback(request.to_seq, snapshot.state_hash, learnt))
+            body = records.encode(records.Rollback(request.to_seq, snapshot.state_hash, learnt))
         return _event_answer(await self.write(Entry(name, "rollback", event_id, body, digest)))
 
     async def snapshot(self, name: str) -> int:
@@ -332,7 +336,7 @@ class Engine:
         return live.snapshot_seq
 
 
-def _rank_answer(live: Live, decision: rows.Decision, written: Written) -> RankAnswer:
+def _rank_answer(live: Live, decision: records.Decision, written: Written) -> RankAnswer:
     chances = decision.propensities
     return RankAnswer(
         written.row.event_id,
@@ -351,6 +355,6 @@ def _event_answer(written: Written) -> EventAnswer:
 
 
 def _conflict(entry: Entry) -> Entry:
-    body = rows.encode(rows.Conflict(entry.kind, entry.event_id, entry.body))
+    body = records.encode(records.Conflict(entry.kind, entry.event_id, entry.body))
     event_id = digest_of(entry.kind, entry.event_id, entry.digest).hex()
     return Entry(entry.ranker, "conflict", event_id, body, entry.digest, entry.decision)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from rankloop.serving import rows
-from rankloop.serving.live import Live
-from rankloop.serving.rollups import Series
-from rankloop.serving.rows import Row
+from rankloop.serving.log import records
+from rankloop.serving.log.records import Row
+from rankloop.serving.series import Series
+from rankloop.serving.served_ranker import Live
 
 _LISTS = 20  # told of
 _ROWS = 400  # looked at
@@ -56,9 +56,9 @@ async def decisions_answer(live: Live) -> DecisionsAnswer:
 
 
 def _glimpse(live: Live, row: Row, answer: Row | None) -> Glimpse:
-    decision = rows.read_decision(row.body)
+    decision = records.read_decision(row.body)
     names = live.fold.names(decision)
-    values = None if answer is None else np.frombuffer(rows.read_body(answer).values, "<f8").tolist()
+    values = None if answer is None else np.frombuffer(records.read_body(answer).values, "<f8").tolist()
     return Glimpse(row.event_id, row.seq, row.at, names[0], len(names), decision.explored, values)
 
 

@@ -8,13 +8,13 @@ import logging
 import secrets
 from typing import TYPE_CHECKING
 
-from rankloop.serving import rows, snapshots
-from rankloop.serving.crashing import reach
-from rankloop.serving.decisions import fate_of
-from rankloop.serving.live import Live
-from rankloop.serving.mistakes import Unavailable
-from rankloop.serving.rows import Entry
-from rankloop.serving.store import Fenced, StoreError
+from rankloop.serving.errors import Unavailable
+from rankloop.serving.failpoints import reach
+from rankloop.serving.log import records, snapshots
+from rankloop.serving.log.decision_state import fate_of
+from rankloop.serving.log.records import Entry
+from rankloop.serving.served_ranker import Live
+from rankloop.serving.stores.contract import Fenced, StoreError
 
 if TYPE_CHECKING:
     from rankloop.serving.engine import Engine
@@ -111,7 +111,7 @@ class Housekeeping:
             due, through = [], live.scanned
             for row in page:
                 if row.kind == "decision":
-                    if rows.read_decision(row.body).deadline >= engine.now():
+                    if records.read_decision(row.body).deadline >= engine.now():
                         break
                     due.append(row)
                 through = row.seq
@@ -125,7 +125,7 @@ class Housekeeping:
                     silence_counts=fold.silence_counts,
                 )
                 if fate is not None and fate.answer is None and not fate.expired:
-                    body = rows.encode(rows.Expire(row.seq))
+                    body = records.encode(records.Expire(row.seq))
                     entries.append(Entry(live.name, "expire", row.event_id, body, b"\0", row.event_id))
             if entries:
                 await engine._write(entries, epoch=self.epoch)

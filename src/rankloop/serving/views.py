@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from rankloop.serving import rows
-from rankloop.serving.decisions import Outcome, fate_of
-from rankloop.serving.live import Live
-from rankloop.serving.messages import (
+from rankloop.serving.errors import NotFound
+from rankloop.serving.log import records
+from rankloop.serving.log.decision_state import Outcome, fate_of
+from rankloop.serving.log.records import Row
+from rankloop.serving.schemas import (
     DeadLettersAnswer,
     DecisionAnswer,
     RankerAnswer,
@@ -17,8 +18,7 @@ from rankloop.serving.messages import (
     SnapshotsAnswer,
     StoryRow,
 )
-from rankloop.serving.mistakes import NotFound
-from rankloop.serving.rows import Row
+from rankloop.serving.served_ranker import Live
 
 
 async def ranker_answer(live: Live, *, duplicate: bool = False) -> RankerAnswer:
@@ -65,7 +65,7 @@ async def decision_answer(live: Live, decision_id: str) -> DecisionAnswer:
     )
     if fate is None:
         raise NotFound(f"there is no decision {decision_id!r}", field="decision_id")
-    decision = rows.read_decision(fate.row.body)
+    decision = records.read_decision(fate.row.body)
     chances = decision.propensities
     return DecisionAnswer(
         decision_id=decision_id,
@@ -90,7 +90,7 @@ async def decision_answer(live: Live, decision_id: str) -> DecisionAnswer:
 def _story_row(row: Row, outcome: Outcome | None) -> StoryRow:
     values = None
     if row.kind == "feedback":
-        values = np.frombuffer(rows.read_body(row).values, "<f8").tolist()
+        values = np.frombuffer(records.read_body(row).values, "<f8").tolist()
     return StoryRow(row.seq, row.at, row.kind, row.event_id, values, outcome.status if outcome else None)
 
 

@@ -1,0 +1,314 @@
+"""The command `rankloop`: a thin skin. Each command imports what it needs when it is called, so that help is quick."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
+
+import typer
+
+from rankloop import __version__
+from rankloop.cli.games import classify, rates
+from rankloop.cli.service import register
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rankloop.experiments.harness.reproduce import Verdict
+
+Given = ParamSpec("Given")
+
+app = typer.Typer(
+    name="rankloop",
+    help="Rank a list, hear back about only a sliver of it, learn, rank better.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Kind(StrEnum):
+    """What `rankloop list` can list."""
+
+    RANKERS = "rankers"
+    ENVIRONMENTS = "environments"
+    MEASURES = "measures"
+    EXPERIMENTS = "experiments"
+
+
+OutOption = Annotated[Path, typer.Option(help="Folder for results and report.")]
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="rankloop")
+
+
+def in_words(command: Callable[Given, None]) -> Callable[Given, None]:
+    """A caller's mistake ends in a sentence and code 2, Ctrl-C in a sentence and code 130; neither in a traceback."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except ValueError as error:
+            _fail(str(error))
+        except KeyboardInterrupt:
+            typer.echo("\nInterrupted.", err=True)
+            raise typer.Exit(130) from None
+
+    return wrapped
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"error: {message}", err=True)
+    raise typer.Exit(2) from None
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rankloop {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _rankloop(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+@in_words
+def reproduce(
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Experiments to run, or [b]all[/b].")],
+    quick: Annotated[bool, typer.Option("--quick", help="A small version that takes seconds.")] = False,
+    out: OutOption = Path("results"),
+    jobs: Annotated[
+        int | None, typer.Option(help="Jobs to run at once.", show_default="one for each core")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run finished jobs again, too.")] = False,
+) -> None:
+    """Replay experiments of the papers and judge their claims.
+
+    Finished jobs are kept: after Ctrl-C the same command goes on where it stopped. Exits with 1 when a claim breaks.
+
+    [b]Examples[/b]
+
+      rankloop reproduce top1-2015-fig1 --quick
+
+      rankloop reproduce all --out results
+    """
+    from rankloop import experiments
+
+    unknown = [name for name in names if name not in {*experiments.names(), "all"}]
+    if unknown:
+        raise ValueError(f"no experiment {unknown[0]!r}; there are {', '.join(experiments.names())}, and all")
+    chosen = experiments.names() if "all" in names else list(dict.fromkeys(names))
+    verdicts = _reproduce(chosen, quick=quick, out=out, jobs=jobs, fresh=fresh)
+    if not all(verdict.holds for verdict in verdicts):
+        raise typer.Exit(1)
+
+
+def _reproduce(names: list[str], *, quick: bool, out: Path, jobs: int | None, fresh: bool) -> list[Verdict]:
+    from rich.console import Console
+
+    from rankloop import experiments
+    from rankloop.cli.tables import tell
+    from rankloop.experiments.harness.report import write_report
+    from rankloop.experiments.harness.reproduce import reproduce as run
+
+    console = Console(highlight=False)
+    verdicts = []
+    for name in names:
+        experiment = experiments.get(name)
+        lack = experiment.missing()
+        if lack is not None:
+            console.print(f"{name}: skipped, {lack}", soft_wrap=True, markup=False)
+            continue
+        try:
+            verdict = run(experiment, out=out, quick=quick, workers=jobs, fresh=fresh)
+        except KeyboardInterrupt:
+            typer.echo(f"\n{name}: finished jobs are kept, the same command goes on from there.", err=True)
+            raise
+        tell(verdict, console=console)
+        verdicts.append(verdict)
+    console.print(f"Report: {write_report(out)}", soft_wrap=True, markup=False)
+    return verdicts
+
+
+@app.command("list")
+@in_words
+def list_things(
+    kind: Annotated[Kind | None, typer.Argument(help="What to list.", show_default="everything")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+) -> None:
+    """List rankers, environments, measures and experiments, a line for each.
+
+    [b]Examples[/b]
+
+      rankloop list
+
+      rankloop list measures --json
+    """
+    from rankloop.cli.tables import describe
+
+    found = {each.value: describe(each.value) for each in ([kind] if kind else list(Kind))}
+    if as_json:
+        typer.echo(json.dumps(found[kind.value] if kind else found, indent=2, ensure_ascii=False))
+        return
+    console = _console()
+    width = max(len(name) for entries in found.values() for name in entries)
+    for heading, entries in found.items():
+        console.print(f"[bold]{heading}[/bold]")
+        for name, description in entries.items():
+            console.print(f"  {name:<{width}}  {description}", soft_wrap=True, markup=False)
+
+
+@app.command()
+@in_words
+def simulate(
+    ranker: Annotated[str, typer.Option(help="A ranker, see [b]rankloop list rankers[/b].")] = "RTop1F",
+    environment: Annotated[
+        str, typer.Option(help="Who comes, see [b]rankloop list environments[/b].")
+    ] = "noisy-halves",
+    items: Annotated[
+        int | None,
+        typer.Option(help="Number of items.", show_default="10, or those that the environment has"),
+    ] = None,
+    rounds: Annotated[str, typer.Option(metavar="N", help="Rounds to play; 1e5 will do.")] = "1e5",
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            help="What a ranking is worth, such as dcg or precision@3.",
+            show_default="dcg, or clicks where users click",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed tells the same story.")] = 1,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="An argument of the ranker; repeatable."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, for programs.")] = False,
+) -> None:
+    """Play one ranker against one environment and tell how it did.
+
+    [b]Examples[/b]
+
+      rankloop simulate --ranker RTop1F --environment noisy-halves --items 10 --rounds 1e6
+
+      rankloop simulate --ranker RTop1F --set explore=random --set k=2 --seed 7 --json
+
+      rankloop simulate --environment adversary-ndcg --items 3 --measure ndcg --set measure=dcg
+
+      rankloop simulate --ranker FTRLPBM --environment yandex-periodic-1 --rounds 1e6
+    """
+    from rankloop.cli.simulate import read_settings, simulate_one, whole_number
+
+    result = simulate_one(
+        ranker=ranker,
+        environment=environment,
+        n_items=items,
+        rounds=whole_number("rounds", rounds),
+        measure=measure,
+        seed=seed,
+        settings=read_settings(settings or []),
+        console=None if as_json else _console(),
+    )
+    if as_json:
+        typer.echo(json.dumps(result, indent=2))
+        return
+    width = max(len(key) for key in result)
+    for key, value in result.items():
+        typer.echo(f"{key.replace('_', ' '):<{width}}  {_plain(value)}")
+
+
+@app.command("fit-clicks")
+@in_words
+def fit_clicks(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="Click logs: JSON lines, CSV or Parquet, plain or gzip."),
+    ],
+    query: Annotated[
+        str | None, typer.Option(help="Only this query.", show_default="all, with positions in common")
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(help="Only so many items, those shown most often.", show_default="all")
+    ] = None,
+    positions: Annotated[
+        int | None, typer.Option(help="Only so many positions, from the top.", show_default="all")
+    ] = None,
+    smoothing: Annotated[
+        float, typer.Option(help="Impressions added to each item, to keep rare ones off 0 and 1.")
+    ] = 1.0,
+    out: Annotated[Path, typer.Option(help="Folder for parameters and picture.")] = Path("results/clicks"),
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, for programs.")] = False,
+) -> None:
+    """Estimate a position-based click model from a log: what users like, and where they look.
+
+    Prints it, draws it, and writes a parameter file that [b]environments.PositionBased.read[/b] takes.
+
+    [b]Examples[/b]
+
+      rankloop fit-clicks clicks.jsonl.gz --query 9982_0 --top 10
+
+      rankloop fit-clicks impressions.parquet --top 10 --positions 5 --out results/mine
+    """
+    from rankloop.cli import fit_clicks as fitting
+
+    missing = [str(file) for file in files if not file.is_file()]
+    if missing:
+        raise ValueError(f"there is no file {missing[0]}")
+    found = fitting.fit_clicks(files, query=query, top=top, positions=positions, smoothing=smoothing)
+    parameters, picture = fitting.write(found, out)
+    if as_json:
+        typer.echo(json.dumps(fitting.plain(found), indent=2, ensure_ascii=False))
+        return
+    fitting.tell(found, _console())
+    typer.echo(f"Parameters: {parameters}")
+    typer.echo(f"Picture: {picture}")
+
+
+app.command()(in_words(classify))
+app.command()(in_words(rates))
+
+
+@app.command()
+@in_words
+def demo(out: OutOption = Path("results/demo")) -> None:
+    """Watch RTop-1F learn from a million simulated people, then replay two figures and write the report.
+
+    Takes half a minute.
+    """
+    from rankloop.cli.demo import play_demo
+
+    play_demo(console=_console())
+    verdicts = _reproduce(["top1-2015-fig1", "top1-2015-fig2"], quick=True, out=out, jobs=None, fresh=False)
+    if not all(verdict.holds for verdict in verdicts):
+        raise typer.Exit(1)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.4f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+register(app, in_words)

@@ -1,0 +1,1 @@
+"""Click logs: read, counted, paged."""

@@ -1,0 +1,1 @@
+"""Learning-to-rank text: read, checked, cached."""

@@ -1,0 +1,1 @@
+"""Rating matrices: Jester, MovieLens."""

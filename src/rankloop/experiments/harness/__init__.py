@@ -1,0 +1,1 @@
+"""Running experiments: jobs, results folders, progress and the report."""

@@ -1,0 +1,87 @@
+"""One experiment from jobs to verdict: run, gather, judge, draw, write it all down."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from rankloop.experiments.experiment import Claim, Experiment, Plain
+from rankloop.experiments.harness.job_runner import run_jobs
+from rankloop.experiments.harness.provenance import machine, versions
+from rankloop.experiments.harness.results_folder import ResultFolder, write_whole
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a reproduction found."""
+
+    experiment: str
+    claims: tuple[Claim, ...]
+    ran: int
+    resumed: int
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        return all(claim.holds for claim in self.claims)
+
+
+def reproduce(
+    experiment: Experiment,
+    *,
+    out: Path,
+    quick: bool = False,
+    workers: int | None = None,
+    fresh: bool = False,
+    console: Console | None = None,
+) -> Verdict:
+    """Run `experiment` and write ``results.parquet``, figures as PNG and SVG, and ``claims.json`` under `out`.
+
+    See `rankloop.experiments.harness.job_runner.run_jobs` for the parameters.
+    """
+    from rankloop.experiments.plotting import figures
+
+    outcome = run_jobs(experiment, out=out, quick=quick, workers=workers, fresh=fresh, console=console)
+    folder = ResultFolder(out=out, experiment=experiment.name)
+    write_whole(folder.results, outcome.results.write_parquet)
+    claims = experiment.claims(outcome.results, quick=quick)
+    pictures: list[Plain] = []
+    for name, figure in experiment.figures(outcome.results, quick=quick).items():
+        for ending in ("png", "svg"):
+            write_whole(
+                folder.figure(name, ending),
+                lambda part, figure=figure, ending=ending: figures.save(figure, part, ending=ending),  # type: ignore[misc]
+            )
+        caption, share = figures.caption_of(figure)
+        pictures.append({"name": name, "caption": caption, "caption_share": round(share, 6)})
+    table = experiment.summary(outcome.results)
+    jobs = experiment.jobs(quick=quick)
+    record: dict[str, Plain] = {
+        "experiment": experiment.name,
+        "version": experiment.version,
+        "title": experiment.title,
+        "paper": experiment.paper,
+        "caption": experiment.caption,
+        "departures": list(experiment.departures),
+        "quick": quick,
+        "holds": all(claim.holds for claim in claims),
+        "claims": [asdict(claim) for claim in claims],
+        "figures": pictures,
+        "summary": [] if table is None else [dict(row) for row in table.iter_rows(named=True)],
+        "settings": experiment.settings(quick=quick),
+        "seeds": sorted({job.seed for job in jobs}),  # type: ignore[dict-item]
+        "jobs": len(jobs),
+        "seconds": round(outcome.seconds, 3),
+        "command": f"rankloop reproduce {experiment.name}" + (" --quick" if quick else ""),
+        "versions": versions(),  # type: ignore[dict-item]
+        "machine": machine(),
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    # Last, because the report shows an experiment as soon as it finds this file.
+    write_whole(folder.claims, lambda part: part.write_text(text, encoding="utf-8"))
+    return Verdict(experiment.name, tuple(claims), outcome.ran, outcome.resumed, outcome.seconds)

@@ -1,0 +1,59 @@
+"""Figure 2 of the 2022 paper: the same six algorithms with click probabilities of the Yandex log."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.experiments.pbm_2022 import comparison as rivals
+from rankloop.experiments.pbm_2022 import comparison_claims as judged
+from rankloop.experiments.pbm_2022.comparison import FITTED, Panel
+from rankloop.experiments.pbm_2022.fig1 import DEPARTURES
+
+
+def wanted() -> tuple[Panel, ...]:
+    """The paper's three panels; and three more where our own estimates from the log can be had."""
+    sources = ("Yandex",) if rivals.why_not_fitted() else ("Yandex", FITTED)
+    return rivals.panels(sources, "abcdef"[: 3 * len(sources)])
+
+
+class PBMFigure2(Experiment):
+    """Average reward of six algorithms with real click probabilities."""
+
+    name: ClassVar[str] = "pbm-2022-fig2"
+    title: ClassVar[str] = "The same six with click probabilities of a real log"
+    paper: ClassVar[str] = rivals.PAPER + ", Figure 2 and Appendix E"
+    caption: ClassVar[str] = (
+        "As in Figure 1, with the attractions and examinations that the paper estimated from the Yandex log (a-c), and "
+        "with those that our own EM estimates from a sample of that log (d-f). By the paper's estimates one item has "
+        "nearly all the clicks at the first position, and clicks further down are rare."
+    )
+    departures: ClassVar[tuple[str, ...]] = (
+        *DEPARTURES,
+        "(d-f) use all pages of the ten most frequent items in the sample; the paper keeps pages of these items only.",
+    )
+
+    def jobs(self, *, quick: bool) -> list[Job]:
+        return rivals.jobs(wanted(), quick=quick)
+
+    def run(self, job: Job) -> pl.DataFrame:
+        return rivals.run(job)
+
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
+        return [*judged.real(results, quick=quick), judged.fitted_line(results)]
+
+    def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
+        from rankloop.experiments.pbm_2022.comparison_figures import draw
+
+        shown = [panel for panel in wanted() if panel.name in set(results["panel"])]
+        caption = (
+            "With the paper's estimates (a-c) nearly everything is won or lost at the first position. Where users stay "
+            "the same the dashed line is the best list; where they change, every phase leaves a tooth."
+        )
+        return {"average-reward": draw(results, shown, title=self.title, caption=caption)}
+
+    def summary(self, results: pl.DataFrame) -> pl.DataFrame:
+        return rivals.final_table(results)

@@ -1,0 +1,112 @@
+"""A look at x_t itself: it sharpens from even chances to a list, and finds another one after a change."""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from rankloop.environments import Periodic, PositionBased
+from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.experiments.pbm_2022 import leader_figures as drawn
+from rankloop.experiments.pbm_2022 import setting
+from rankloop.experiments.pbm_2022.leader_figures import CHANGE, END, POINTS
+from rankloop.experiments.pbm_2022.setting import N_ITEMS, N_POSITIONS
+from rankloop.rankers import FTRLPBM
+from rankloop.simulation import play
+
+
+class PBMLeader(Experiment):
+    """The chances x_t along runs with one change in the middle."""
+
+    name: ClassVar[str] = "pbm-2022-leader"
+    title: ClassVar[str] = "From even chances to a list, and to another one after a change"
+    paper: ClassVar[str] = setting.PAPER + ", Algorithm 1, line 3"
+    caption: ClassVar[str] = (
+        "Ten items that are clearly apart (0.95 down to 0.05), five positions looked at with 1, 0.8, ..., 0.2. After "
+        "50,000 rounds the halves of the items change places, for good. Drawn is x_t, the chance of every item at "
+        "every position."
+    )
+    departures: ClassVar[tuple[str, ...]] = ("The paper has no such figure.",)
+
+    def jobs(self, *, quick: bool) -> list[Job]:
+        return [
+            Job(name=f"seed {seed}", seed=seed, settings={"rounds": END, "change": CHANGE}, cost=float(END))
+            for seed in range(1, 6)
+        ]
+
+    def run(self, job: Job) -> pl.DataFrame:
+        people = world()
+        ranker = FTRLPBM(n_items=N_ITEMS, n_positions=N_POSITIONS)
+        played, chances = 0, []
+        for place, until in enumerate(POINTS):
+            if until > played + 1:  # x_t is what round t is drawn from: t - 1 rounds are over
+                seed = 1000 * job.seed + place
+                play(ranker, people, rounds=until - 1 - played, seed=seed, points=1, progress=False)
+                played = until - 1
+            chances.append(ranker.x)
+        x = np.array(chances)
+        old, new = people.best_lists[:2]
+        return pl.DataFrame(
+            {
+                "round": list(POINTS),
+                "old": on_list(x, old),
+                "new": on_list(x, new),
+                "off": np.abs(x.sum(axis=2) - 1).max(axis=1),
+                "over": x.sum(axis=1).max(axis=1) - 1,
+                "x": x.reshape(len(x), -1).tolist(),
+            }
+        )
+
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
+        mean = results.group_by("round").agg(pl.col("old", "new").mean()).sort("round")
+        at = {t: (old, new) for t, old, new in mean.iter_rows()}
+        passed = [t for t, (old, new) in at.items() if t > CHANGE and new > old]
+        first = np.array(results.filter(pl.col("round") == 1)["x"].to_list())
+        off, over = (cast(float, results[column].max()) for column in ("off", "over"))
+        return [
+            Claim(
+                text="x_1 is even: every item at every position with chance 1/n",
+                holds=bool((first == 1 / N_ITEMS).all()),
+                measured=f"{first.min():g} to {first.max():g}",
+                source="Algorithm 1; erratum C3",
+            ),
+            Claim(
+                text="It sharpens: by the change the best list has most of the chances",
+                holds=at[CHANGE][0] > 0.5 > at[1000][0] > 0.1,
+                measured=", ".join(f"{at[t][0]:.2f} at round {t:,}" for t in (1, 1000, CHANGE)),
+                source="Ours",
+            ),
+            Claim(
+                text="After the change it forgets that list and finds the new one",
+                holds=at[CHANGE][1] < 0.1 and at[END][1] > 0.4,
+                measured=f"the new list's chances: {at[CHANGE][1]:.3f} at the change, above the old one's from round "
+                f"{passed[0]:,} on, {at[END][1]:.2f} at round {END:,}",
+                source="Ours",
+            ),
+            Claim(
+                text="Every x_t is a mixture of lists: positions sum to one, items to at most one",
+                holds=off <= 1e-9 and over <= 1e-9,
+                measured=f"off by at most {off:.0e}, over by at most {max(over, 0):.0e}",
+                source="Eq. (2)",
+            ),
+        ]
+
+    def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
+        return {"leader": drawn.leader(results, best=world().best_lists)}
+
+
+def world() -> Periodic:
+    """Items clearly apart; their halves change places after `CHANGE` rounds and stay there until `END`."""
+    first = PositionBased(
+        attraction=np.linspace(0.95, 0.05, N_ITEMS), examination=np.linspace(1.0, 0.2, N_POSITIONS)
+    )
+    return Periodic([first] + [first.exchanged()] * (END // CHANGE - 1), phase=CHANGE)
+
+
+def on_list(x: NDArray[np.float64], items: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The chance of finding an item of the list in its place, mean over the positions; for each of many x."""
+    return np.asarray(x[:, np.arange(len(items)), items].mean(axis=1), np.float64)

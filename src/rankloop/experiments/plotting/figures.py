@@ -1,0 +1,225 @@
+"""The look of our figures: large type, little scaffolding, names at the lines, a caption that says what to see.
+
+Figures are plain `Figure` objects, never pyplot's: nothing global is touched.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import matplotlib
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+
+from rankloop.experiments.plotting.line_labels import label_line_ends
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+    from numpy.typing import ArrayLike
+
+# Okabe and Ito's colours, which people with any kind of colour blindness can tell apart, darkened for thin lines.
+BLUE, ORANGE, GREEN, PURPLE, GOLD, SKY = "#0068a8", "#c84e00", "#00805c", "#a8458a", "#a87400", "#3f93c4"
+PALETTE = (BLUE, ORANGE, GREEN, PURPLE, GOLD, SKY)
+INK, MUTED, GRID, PAPER = "#1d2530", "#5b6673", "#dfe3e8", "#ffffff"
+
+TITLE_SIZE, LABEL_SIZE, TICK_SIZE, CAPTION_SIZE = 16.0, 13.0, 12.0, 12.0
+_CAPTION_LINE = CAPTION_SIZE * 1.5 / 72.0  # inches
+_LEFT, _TOP, _BOTTOM, _BETWEEN = 0.85, 0.82, 0.72, 1.0  # inches around and between panels
+
+
+def canvas(
+    *,
+    title: str,
+    caption: str,
+    subtitle: str = "",
+    width: float = 8.6,
+    height: float = 4.9,
+    rows: int = 1,
+    columns: int = 1,
+) -> tuple[Figure, list[Axes]]:
+    """A figure with its title above, its caption below, and panels between them.
+
+    `width` and `height` are inches; the caption's lines are added to the height. The caption carries the name
+    "caption", so that the report can set it as text of its own. `finish` makes room for the names of the lines.
+    """
+    lines = textwrap.wrap(caption, width=round(width * 72.0 / (CAPTION_SIZE * 0.53)))
+    below = len(lines) * _CAPTION_LINE + 0.2
+    above = _TOP + (0.3 if subtitle else 0.0)
+    total = height + below
+    figure = Figure(figsize=(width, total), dpi=150, facecolor=PAPER)
+    FigureCanvasAgg(figure)
+    figure.text(0.15 / width, 1 - 0.14 / total, title, size=TITLE_SIZE, weight="bold", color=INK, va="top")
+    if subtitle:
+        figure.text(0.15 / width, 1 - 0.47 / total, subtitle, size=CAPTION_SIZE, color=MUTED, va="top")
+    figure.text(
+        0.15 / width,
+        (below - 0.05) / total,
+        "\n".join(lines),
+        size=CAPTION_SIZE,
+        color=MUTED,
+        va="top",
+        linespacing=1.4,
+        gid="caption",
+    )
+    slot_width = (width - 0.08) / columns
+    panel_height = (height - above - _BOTTOM - (rows - 1) * _BETWEEN) / rows
+    panels = []
+    for row in range(rows):
+        for column in range(columns):
+            left = column * slot_width + _LEFT
+            bottom = below + _BOTTOM + (rows - 1 - row) * (panel_height + _BETWEEN)
+            place = (left / width, bottom / total, (slot_width - _LEFT) / width, panel_height / total)
+            panels.append(_dress(figure.add_axes(place)))
+    return figure, panels
+
+
+def _dress(axes: Axes) -> Axes:
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(MUTED)
+    axes.tick_params(which="both", labelsize=TICK_SIZE, color=MUTED, labelcolor=INK)
+    axes.grid(True, which="major", color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.set_facecolor("none")
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    return axes
+
+
+def name_axes(axes: Axes, *, x: str, y: str, title: str = "") -> None:
+    """Label the axes; `y` is written flat above its axis, where it can be read without turning the head."""
+    axes.set_xlabel(x, size=LABEL_SIZE, color=INK, labelpad=6)
+    head = f"{title}\n{y}" if title else y
+    axes.set_title(head, loc="left", size=LABEL_SIZE, color=INK, pad=8)
+
+
+def curve(
+    axes: Axes,
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    label: str,
+    colour: str,
+    band: tuple[ArrayLike, ArrayLike] | None = None,
+    dashed: bool = False,
+    points: bool = False,
+) -> Line2D:
+    """A line, with the band (low, high) around it."""
+    if band is not None:
+        axes.fill_between(x, *band, color=colour, alpha=0.18, linewidth=0)
+    (line,) = axes.plot(
+        x,
+        y,
+        color=colour,
+        label=label,
+        linewidth=1.4 if dashed else 2.4,
+        linestyle=(0, (5, 3)) if dashed else "-",
+        marker="o" if points else None,
+        markersize=6,
+        solid_capstyle="round",
+    )
+    return line
+
+
+def guide(axes: Axes, y: float, text: str) -> None:
+    """A thin horizontal line with its meaning written on it."""
+    axes.axhline(y, color=MUTED, linewidth=1.1, linestyle=(0, (2, 2)), label="_guide")
+    axes.annotate(
+        text,
+        (0.0, y),
+        xycoords=("axes fraction", "data"),
+        xytext=(4, -4),
+        textcoords="offset points",
+        size=TICK_SIZE,
+        color=MUTED,
+        va="top",
+    )
+
+
+def log_axis(axes: Axes, *, x: bool = True, y: bool = False) -> None:
+    """Logarithmic axes whose ticks are written as people write them: 1,000 and not 10^3."""
+    for wanted, axis, scale in ((x, axes.xaxis, axes.set_xscale), (y, axes.yaxis, axes.set_yscale)):
+        if wanted:
+            scale("log")
+            axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
+            axis.set_minor_formatter(NullFormatter())
+
+
+def count_axis(axes: Axes) -> None:
+    """Write the numbers of a linear x axis with their thousands marked."""
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
+
+
+def plain_number(value: float) -> str:
+    """A number as people write it.
+
+    >>> plain_number(10_000), plain_number(1e6), plain_number(0.05)
+    ('10,000', '1 million', '0.05')
+    """
+    if value >= 1e6 and value % 1e5 == 0:
+        return f"{value / 1e6:g} million"
+    return f"{value:,.0f}" if value >= 10 else f"{value:g}"
+
+
+def power_law(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
+    """Exponent and constant of the line y = constant * x**exponent fitted by least squares in logarithms.
+
+    >>> exponent, constant = power_law([1, 10, 100], [2, 20, 200])
+    >>> round(exponent, 6), round(constant, 6)
+    (1.0, 2.0)
+    """
+    exponent, intercept = np.polyfit(
+        np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float)), 1
+    )
+    return float(exponent), math.exp(float(intercept))
+
+
+def thin(count: int, *, points: int = 400, logarithmic: bool = True) -> Sequence[int]:
+    """Indices of at most `points` of `count` rows, evenly spaced to the eye; the last row is always among them.
+
+    >>> list(thin(5))
+    [0, 1, 2, 3, 4]
+    """
+    if count <= points:
+        return list(range(count))
+    spaced = np.geomspace(1, count, points) if logarithmic else np.linspace(1, count, points)
+    return [int(i) for i in np.unique(np.round(spaced).astype(int)) - 1]
+
+
+def finish(figure: Figure) -> Figure:
+    """Write the names at the line ends, once the axes have their final limits."""
+    width = figure.get_figwidth()
+    for axes in figure.get_axes():
+        own = axes.get_position()
+        to_the_right = [
+            other.get_position().x0 - _LEFT / width
+            for other in figure.get_axes()
+            if other.get_position().x0 > own.x1
+            and other.get_position().y0 < own.y1
+            and other.get_position().y1 > own.y0
+        ]
+        label_line_ends(axes, size=LABEL_SIZE, right=min(to_the_right, default=1.0 - 0.08 / width))
+    return figure
+
+
+def caption_of(figure: Figure) -> tuple[str, float]:
+    """The caption as one line of text, and the share of the figure's height that it takes."""
+    for text in figure.texts:
+        if text.get_gid() == "caption":
+            return " ".join(text.get_text().split("\n")), float(text.get_position()[1])
+    return "", 0.0
+
+
+def save(figure: Figure, path: Path, *, ending: str) -> None:
+    """Write a PNG or SVG that is the same, byte for byte, whenever it is made from the same rows."""
+    metadata = {"Date": None} if ending == "svg" else {"Software": None}
+    # Text as outlines: the picture looks the same where our font is not installed.
+    with matplotlib.rc_context({"svg.hashsalt": "rankloop", "svg.fonttype": "path"}):
+        figure.savefig(path, format=ending, metadata=metadata, facecolor=figure.get_facecolor())

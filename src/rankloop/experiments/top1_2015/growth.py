@@ -1,0 +1,155 @@
+"""How regret at T grows with T: played for each measure, learner and horizon, and the exponents that come out.
+
+Every horizon is a run of its own, because a learner is tuned to its horizon. Measures that can be learnt from the
+top item are played with the users of section 10, the others in their hard worlds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import polars as pl
+
+from rankloop import environments
+from rankloop.environments import FixedItems, users
+from rankloop.experiments.experiment import Job, Plain
+from rankloop.experiments.plotting.figures import power_law
+from rankloop.experiments.top1_2015 import hopeless
+from rankloop.experiments.top1_2015.hopeless import HOPELESS
+from rankloop.experiments.top1_2015.learners import bound_of, make_learner
+from rankloop.experiments.top1_2015.setting import FULL, KEEP_REST, N_ITEMS, NOISE, RANDOM, UNIFORM
+from rankloop.simulation import play
+
+LEARNABLE = {"sum_loss": "SumLoss", "dcg": "DCG", "precision@3": "Precision@3"}
+THEOREM = {"sum_loss": "Theorem 7", "dcg": "Theorem 9", "precision@3": "Theorem 10"}
+LEARNERS = (RANDOM, KEEP_REST, FULL)
+SETTLED = 10_000
+"""Below this horizon the luck of the best ranking in hindsight, of size sqrt(T), hides a slope as small as 0.02."""
+
+
+def jobs(*, horizons: Sequence[int], learnable_runs: int, hopeless_runs: int) -> list[Job]:
+    """One job for each measure, learner and seed, which plays all horizons."""
+    found = []
+    for measure in LEARNABLE:
+        found += [
+            _job(measure, learner, horizons, seed) for learner in LEARNERS for seed in _seeds(learnable_runs)
+        ]
+        # The price of a random order is the same in every round: the longest horizon tells it best.
+        found += [_job(measure, UNIFORM, horizons[-1:], seed) for seed in _seeds(learnable_runs)]
+    for measure in HOPELESS:
+        own = (hopeless.OWN_TERMS,) if measure in hopeless.SEPARABLE else ()
+        for learner in (*hopeless.LEARNERS, *own):
+            found += [_job(measure, learner, horizons, seed) for seed in _seeds(hopeless_runs)]
+    return found
+
+
+def _seeds(runs: int) -> range:
+    return range(1, runs + 1)
+
+
+def _job(measure: str, learner: str, horizons: Sequence[int], seed: int) -> Job:
+    hard = measure in HOPELESS
+    told: dict[str, Plain] = {"measure": measure, "learner": learner, "horizons": list(horizons)}
+    told |= {"worlds": [0, 1]} if hard else {"noise": NOISE, "n_items": N_ITEMS}
+    return Job(
+        name=f"{measure}, {learner}, seed {seed}",
+        seed=seed,
+        settings=told,
+        cost=float(sum(horizons)) * (2 if hard else 1),
+    )
+
+
+def run(job: Job) -> pl.DataFrame:
+    """Regret at each horizon, with the bound where there is one; in hard worlds, both of them."""
+    measure, learner = cast(str, job.settings["measure"]), cast(str, job.settings["learner"])
+    rows: list[tuple[str, str, int | None, int, float, float | None]] = []
+    for horizon in cast(list[int], job.settings["horizons"]):
+        if measure in HOPELESS:
+            for world in (0, 1):
+                lost = hopeless.regret(
+                    measure=measure, world=world, learner=learner, horizon=horizon, seed=job.seed
+                )
+                rows.append((measure, learner, world, horizon, lost, None))
+        else:
+            ranker = make_learner(learner, n_items=N_ITEMS, horizon=horizon, measure=measure)
+            people = FixedItems(users.noisy_halves(n_items=N_ITEMS, noise=NOISE), measure=measure)
+            trace = play(ranker, people, rounds=horizon, seed=job.seed, points=1, progress=False)
+            rows.append((measure, learner, None, horizon, trace.total_regret, bound_of(ranker)))
+    columns = {
+        "measure": pl.String,
+        "learner": pl.String,
+        "world": pl.Int64,
+        "horizon": pl.Int64,
+        "regret": pl.Float64,
+        "bound": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+def growth(results: pl.DataFrame, *, measure: str, learner: str) -> pl.DataFrame:
+    """By horizon: regret (mean, standard error, lowest and highest run) and bound. A run is a mean over its worlds."""
+    runs = (
+        results.filter((pl.col("measure") == measure) & (pl.col("learner") == learner))
+        .group_by("horizon", "seed")
+        .agg(pl.col("regret").mean(), pl.col("bound").first())
+    )
+    return (
+        runs.group_by("horizon")
+        .agg(
+            pl.col("regret").mean().alias("mean"),
+            (pl.col("regret").std() / pl.len().sqrt()).alias("error"),
+            pl.col("regret").min().alias("low"),
+            pl.col("regret").max().alias("high"),
+            pl.col("bound").first(),
+        )
+        .sort("horizon")
+    )
+
+
+def exponent(results: pl.DataFrame, *, measure: str, learner: str) -> float:
+    """The power of T that regret grows with, fitted to the means; in hard worlds from `SETTLED` on."""
+    curve = growth(results, measure=measure, learner=learner)
+    if measure in HOPELESS:
+        curve = curve.filter(pl.col("horizon") >= SETTLED)
+    return power_law(curve["horizon"].to_numpy(), curve["mean"].to_numpy())[0]
+
+
+def slope(results: pl.DataFrame, *, measure: str, learner: str) -> tuple[float, float]:
+    """Regret per round at the longest horizon, and its standard error."""
+    last = growth(results, measure=measure, learner=learner).row(-1, named=True)
+    return last["mean"] / last["horizon"], last["error"] / last["horizon"]
+
+
+def price_of_random(results: pl.DataFrame, measure: str) -> float:
+    """What a random order loses in a round."""
+    if measure in HOPELESS:
+        return environments.forced_regret(measure)
+    return slope(results, measure=measure, learner=UNIFORM)[0]
+
+
+def table(results: pl.DataFrame) -> pl.DataFrame:
+    """One line for each measure and learner: exponent, and what is lost at the longest horizon."""
+    lines = []
+    for measure, learner in results.select("measure", "learner").unique(maintain_order=True).iter_rows():
+        curve = growth(results, measure=measure, learner=learner)
+        per_round, error = slope(results, measure=measure, learner=learner)
+        many = len(curve) > 1
+        lines.append(
+            {
+                "measure": (LEARNABLE | HOPELESS)[measure],
+                "learner": learner,
+                "exponent": round(exponent(results, measure=measure, learner=learner), 3) if many else None,
+                "T": int(curve["horizon"][-1]),
+                "regret per round": round(per_round, 5),
+                "standard error": round(error, 5),
+                "bound / regret": None if curve["bound"][-1] is None else round(nearest(curve), 1),
+            }
+        )
+    return pl.DataFrame(lines, infer_schema_length=None)
+
+
+def nearest(curve: pl.DataFrame) -> float:
+    """How many times the dearest run of all horizons fits under its bound."""
+    ratios = curve["bound"] / curve["high"]
+    return float(ratios.to_numpy().min())

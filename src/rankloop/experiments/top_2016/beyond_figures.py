@@ -1,0 +1,130 @@
+"""The pictures of `top-2016-beyond`."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+
+from rankloop.experiments.plotting import figures
+from rankloop.experiments.top_2016 import tables, tuning
+from rankloop.experiments.top_2016.setting import label_of
+from rankloop.experiments.top_2016.tuning import (
+    ANNEALED,
+    ESTIMATORS,
+    EVERY,
+    LISTNET,
+    LISTNET_PAPER,
+    LISTNET_PLAIN,
+    SMOOTH,
+)
+
+AMBITION = 0.95
+_COLOURS = {
+    "Squared": figures.GREEN,
+    "KL": figures.BLUE,
+    "RankSVM": figures.ORANGE,
+    SMOOTH: figures.PURPLE,
+    LISTNET: figures.INK,
+}
+_ESTIMATOR_COLOURS = dict(zip(ESTIMATORS, (figures.ORANGE, figures.SKY, figures.BLUE), strict=True))
+_ROWS = (
+    LISTNET_PLAIN,
+    LISTNET_PAPER,
+    "RankSVM, paper",
+    f"RankSVM, {EVERY}",
+    *(f"Squared, {estimator}" for estimator in (*ESTIMATORS, EVERY)),
+    *(f"KL, {estimator}" for estimator in (*ESTIMATORS, EVERY)),
+    *(f"{SMOOTH}, {estimator}" for estimator in ESTIMATORS),
+    ANNEALED,
+    f"{SMOOTH}, {EVERY}",
+)
+
+
+def shares(results: pl.DataFrame) -> Figure:
+    """What part of the gap every learner closes, over the run and on new queries."""
+    sets = tables.sets(results)
+    figure, panels = figures.canvas(
+        title="Two labels a round, well used, and what they buy of full information",
+        subtitle="0: random order, 1: ListNet, told everything; bars: one standard error over the parts held out",
+        caption="Filled: NDCG@10 averaged over the run, on the queries it learns from. Open: the greedy order at the "
+        "end, on held-out queries. Every learner, the ListNet that is 1 too, has settings chosen by the same rule, and "
+        "hears two labels a round where it does not say more. HT, for Horvitz-Thompson, uses both of them; dotted is "
+        "95 %.",
+        width=13.0,
+        height=9.0,
+        columns=len(sets),
+    )
+    for panel, (axes, name) in enumerate(zip(panels, sets, strict=True)):
+        axes.axvline(AMBITION, color=figures.MUTED, linewidth=1.2, linestyle=(0, (2, 2)))
+        for place, method in enumerate(reversed(_ROWS)):
+            colour = _COLOURS[method.split(",")[0]]
+            for column, lift, face in (("average", 0.15, colour), ("held out", -0.15, figures.PAPER)):
+                mean, error = tuning.share(results, dataset=name, method=method, column=column)
+                axes.errorbar(
+                    mean,
+                    place + lift,
+                    xerr=error,
+                    marker="o",
+                    markersize=9,
+                    color=colour,
+                    markerfacecolor=face,
+                    markeredgewidth=1.8,
+                )
+        axes.set_yticks(range(len(_ROWS)), reversed(_ROWS) if panel == 0 else [])
+        axes.set_ylim(-0.6, len(_ROWS) - 0.4)
+        figures.name_axes(axes, x="share of the gap that is closed", y=label_of(name))
+        # The names of the rows stand on the left, once, and the panels share what is left of the width.
+        slot, width = axes.get_position(), 0.78 / len(sets)
+        axes.set_position((0.2 + panel * width, slot.y0, width - 0.03, slot.height))
+    return figure
+
+
+def steps(results: pl.DataFrame) -> Figure:
+    """Average NDCG of the runs that were tried, against the size of the steps, by estimator."""
+    sets = tables.sets(results)
+    figure, panels = figures.canvas(
+        title="Better estimates bear larger steps",
+        subtitle="runs that were tried to choose the steps; exploration t^(-1/3), radius 30; bands: one standard error",
+        caption="Steps fall as t^(-2/3), for SmoothDCG as t^(-1/3). The paper's estimators use one of the two labels "
+        "that are seen. Horvitz-Thompson (HT) uses both; a guess at the labels, the document's score for Squared and "
+        "the mean label for the others, takes further noise out. Less noise shows most where steps are large.",
+        width=15.0,
+        height=1.0 + 4.0 * len(sets),
+        rows=len(sets),
+        columns=3,
+    )
+    tried = results.filter(
+        (pl.col("kind") == "tried") & (pl.col("exploration") == 1.0) & (pl.col("radius") == 30.0)
+    )
+    for row, name in enumerate(sets):
+        for column, surrogate in enumerate(("Squared", "KL", SMOOTH)):
+            axes = panels[3 * row + column]
+            for estimator in ESTIMATORS:
+                runs = tried.filter(
+                    (pl.col("set") == name) & (pl.col("method") == f"{surrogate}, {estimator}")
+                )
+                level = (
+                    runs.group_by("learning_rate")
+                    .agg(
+                        pl.col("average").mean().alias("mean"),
+                        (pl.col("average").std() / pl.len().sqrt()).alias("error"),
+                    )
+                    .sort("learning_rate")
+                )
+                mean, error = level["mean"].to_numpy(), np.nan_to_num(level["error"].to_numpy())
+                figures.curve(
+                    axes,
+                    level["learning_rate"].to_numpy(),
+                    mean,
+                    band=(mean - error, mean + error),
+                    label=estimator,
+                    colour=_ESTIMATOR_COLOURS[estimator],
+                    points=True,
+                )
+            figures.log_axis(axes)
+            axes.set_xticks(
+                sorted(set(tried.filter(pl.col("method") == f"{surrogate}, HT")["learning_rate"]))
+            )
+            figures.name_axes(axes, x="scale of the steps", y=f"{surrogate}, {label_of(name)}")
+    return figures.finish(figure)

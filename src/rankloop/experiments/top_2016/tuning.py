@@ -1,0 +1,214 @@
+"""Learners beyond the 2016 paper, each tuned by the same rule: settings chosen on training queries, judged afresh.
+
+All learners but the references hear the labels of the top two documents. The references are ListNet, and each surrogate
+told every label, which is how far the surrogate goes at all. For each part of the queries that is held out, settings
+are tried in runs over the other queries: (annealing,) sizes of the steps, then exploration, then the radius, each time
+keeping the value with the highest average NDCG@10. The settings that are left play again with fresh seeds: their
+average is judged, and their greedy order on the queries held out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+import polars as pl
+
+from rankloop.experiments.experiment import Job, Plain
+from rankloop.experiments.top_2016 import setting
+from rankloop.rankers import Uniform
+
+RANDOM, LISTNET = "Random", "ListNet"
+LISTNET_PLAIN, LISTNET_PAPER = "ListNet, steps t^(-1/2)", "ListNet, the paper's steps"
+SMOOTH, ANNEALED = "SmoothDCG", "SmoothDCG, annealed"
+ESTIMATORS = ("paper", "HT", "HT + guess")
+EVERY = "every label"
+
+Sweep = dict[str, list[Plain]]
+_SWEPT = ("learning_rate", "exploration", "radius", "epsilon")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many rounds and runs it takes to try a setting and to judge the chosen one."""
+
+    rounds: int
+    tried_runs: int
+    judged_runs: int
+    parts: range
+    fewer: bool = field(default=False)
+
+
+FULL = Size(rounds=200_000, tried_runs=3, judged_runs=3, parts=setting.SEEDS)
+QUICK = Size(rounds=20_000, tried_runs=1, judged_runs=1, parts=setting.SEEDS[:2], fewer=True)
+
+
+def _steps(power: float, *scales: float) -> list[Plain]:
+    return [[scale, power] for scale in scales]
+
+
+def _top_two(
+    surrogate: str, estimator: str, guess: str, steps: list[Plain], **others: Plain
+) -> tuple[dict[str, Plain], Sweep]:
+    fixed: dict[str, Plain] = {"surrogate": surrogate, "k": 2, **others}
+    if estimator != ESTIMATORS[0]:
+        fixed["estimator"] = "horvitz-thompson"
+    if estimator == ESTIMATORS[2]:
+        fixed["control_variate"] = guess
+    explorations: list[Plain] = [[1.0, 1 / 3], [0.3, 1 / 3]]
+    return fixed, {"learning_rate": steps, "exploration": explorations, "radius": [30.0, 10.0]}
+
+
+def _every_label(surrogate: str, steps: list[Plain], **others: Plain) -> tuple[dict[str, Plain], Sweep]:
+    # No list is longer, so all labels come back whatever is shown, and there is nothing to explore for.
+    fixed: dict[str, Plain] = {"surrogate": surrogate, "k": 1_000, "estimator": "horvitz-thompson", **others}
+    return fixed | {"exploration": 1e-9}, {"learning_rate": steps, "radius": [30.0, 100.0]}
+
+
+def _methods() -> dict[str, tuple[dict[str, Plain], Sweep]]:
+    listnet: dict[str, Plain] = {"surrogate": "listnet"}
+    found: dict[str, tuple[dict[str, Plain], Sweep]] = {
+        LISTNET: (
+            listnet,
+            {"learning_rate": _steps(1 / 2, 0.1, 1.0, 10.0, 100.0), "radius": [30.0, 10.0, 100.0]},
+        ),
+        LISTNET_PLAIN: (listnet, {"learning_rate": _steps(1 / 2, 1.0), "radius": [10.0]}),
+        LISTNET_PAPER: (listnet, {"learning_rate": _steps(1 / 2, 0.01), "radius": [10.0]}),
+        "RankSVM, paper": _top_two("ranksvm", "paper", "", _steps(2 / 3, 0.01, 0.03, 0.1, 0.3)),
+    }
+    convex, smooth = _steps(2 / 3, 0.03, 0.1, 0.3, 1.0), _steps(1 / 3, 0.003, 0.01, 0.03, 0.1, 0.3)
+    for estimator in ESTIMATORS:
+        found[f"Squared, {estimator}"] = _top_two("squared", estimator, "score", convex)
+        found[f"KL, {estimator}"] = _top_two("kl", estimator, "mean", convex)
+        found[f"{SMOOTH}, {estimator}"] = _top_two("smooth_dcg", estimator, "mean", smooth, epsilon=0.1)
+    fixed, sweep = _top_two("smooth_dcg", ESTIMATORS[2], "mean", _steps(2 / 3, 0.3, 0.1, 1.0))
+    found[ANNEALED] = fixed, {"epsilon": [[1.0, 0.3], [1.0, 0.4]], **sweep}
+    found[f"RankSVM, {EVERY}"] = _every_label("ranksvm", _steps(1 / 2, 0.03, 0.1, 0.3, 1.0))
+    found[f"Squared, {EVERY}"] = _every_label("squared", _steps(1 / 2, 0.03, 0.1, 0.3, 1.0))
+    found[f"KL, {EVERY}"] = _every_label("kl", _steps(1 / 2, 0.03, 0.1, 0.3, 1.0))
+    found[f"{SMOOTH}, {EVERY}"] = _every_label("smooth_dcg", _steps(1 / 3, 0.03, 0.1, 0.3, 1.0), epsilon=0.1)
+    return found
+
+
+METHODS = _methods()
+
+
+def job(*, dataset: str, method: str, part: int, size: Size) -> Job:
+    """Tune and judge one learner with one part of the queries held out."""
+    fixed, sweep = METHODS[method]
+    if size.fewer:
+        sweep = {
+            name: values[-3:] if name == "learning_rate" else values[:1] for name, values in sweep.items()
+        }
+    return Job(
+        name=f"{setting.label_of(dataset)}, {method}, part {part} held out",
+        seed=part,
+        settings={
+            "set": dataset,
+            "method": method,
+            "fixed": fixed,
+            "sweep": cast("dict[str, Plain]", sweep),
+            "rounds": size.rounds,
+            "tried_runs": size.tried_runs,
+            "judged_runs": size.judged_runs,
+        },
+        cost=float(sum(len(values) for values in sweep.values())),
+    )
+
+
+def run(job: Job) -> pl.DataFrame:
+    """A row for every run: of every setting tried, and of the chosen ones."""
+    told = job.settings
+    dataset, part, rounds = cast(str, told["set"]), job.seed, cast(int, told["rounds"])
+    train, held_out = setting.parts(dataset, part)
+    sweep = cast(Sweep, told["sweep"])
+    rows = []
+
+    def play(settings: dict[str, Plain], kind: str, seed: int) -> float:
+        ranker = setting.make_ranker(cast("dict[str, Plain]", told["fixed"]) | settings, train)
+        average = setting.play_on(ranker, train, rounds=rounds, seed=seed).mean_value
+        rows.append(
+            {"set": dataset, "method": told["method"], "kind": kind, "average": average}
+            | {name: _short(name, settings.get(name)) for name in _SWEPT}
+            | {"held out": setting.greedy_value(ranker, held_out)}
+        )
+        return average
+
+    tried: dict[str, float] = {}
+
+    def level(settings: dict[str, Plain]) -> float:
+        if str(settings) not in tried:
+            seeds = range(1_000 * part, 1_000 * part + cast(int, told["tried_runs"]))
+            tried[str(settings)] = float(np.mean([play(settings, "tried", seed) for seed in seeds]))
+        return tried[str(settings)]
+
+    settings = {name: values[0] for name, values in sweep.items()}
+    for name, values in sweep.items():
+        settings = max((settings | {name: value} for value in values), key=level)
+    for i in range(cast(int, told["judged_runs"])):
+        play(settings, "judged", 1_000 * part + 500 + i)
+    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(_SWEPT, pl.Float64))
+
+
+def _short(name: str, value: Plain) -> float | None:
+    # Of a schedule, what the sweep varies: its scale, or for annealing its power.
+    if isinstance(value, list):
+        return cast(float, value[1 if name == "epsilon" else 0])
+    return cast("float | None", value)
+
+
+def by_part(results: pl.DataFrame, *, dataset: str, method: str, column: str = "average") -> list[float]:
+    """A learner's level in judged runs, by the part held out; of `RANDOM`, its expectation."""
+    if method == RANDOM:
+        chosen = 0 if column == "average" else 1
+        parts = results.filter(pl.col("set") == dataset)["seed"].unique().sort().to_list()
+        return [setting.greedy_value(Uniform(), setting.parts(dataset, part)[chosen]) for part in parts]
+    levels = _judged(results, dataset, method).group_by("seed").agg(pl.col(column).mean()).sort("seed")
+    return [float(level) for level in levels[column].to_list()]
+
+
+def promise(results: pl.DataFrame, *, dataset: str, method: str) -> float:
+    """The average NDCG of the best setting in the runs that were tried: what a learner is chosen by."""
+    tried = results.filter(
+        (pl.col("set") == dataset) & (pl.col("method") == method) & (pl.col("kind") == "tried")
+    )
+    levels = tried.group_by("seed", *_SWEPT).agg(pl.col("average").mean())
+    return float(levels.group_by("seed").agg(pl.col("average").max())["average"].to_numpy().mean())
+
+
+def share(
+    results: pl.DataFrame, *, dataset: str, method: str, column: str = "average", against: str = LISTNET
+) -> tuple[float, float]:
+    """Share of the gap between a random order and ListNet, part by part: its mean and standard error."""
+    low, own, high = (
+        np.array(by_part(results, dataset=dataset, method=name, column=column))
+        for name in (RANDOM, method, against)
+    )
+    shares = (own - low) / (high - low)
+    return float(shares.mean()), float(shares.std(ddof=1) / len(shares) ** 0.5)
+
+
+def gain(results: pl.DataFrame, *, dataset: str, better: str, worse: str) -> tuple[float, float]:
+    """By how much of the gap one learner is ahead of another, part by part: mean and standard error."""
+    low, high, up, down = (
+        np.array(by_part(results, dataset=dataset, method=name)) for name in (RANDOM, LISTNET, better, worse)
+    )
+    gains = (up - down) / (high - low)
+    return float(gains.mean()), float(gains.std(ddof=1) / len(gains) ** 0.5)
+
+
+def chosen(results: pl.DataFrame, *, dataset: str, method: str) -> str:
+    """The settings that were chosen, most frequent first, each with the number of parts it was chosen for."""
+    counted = _judged(results, dataset, method).unique("seed").group_by(_SWEPT).len()
+    told = []
+    for *values, count in counted.sort("len", *_SWEPT, descending=True).iter_rows():
+        known = [f"{value:g}" for value in values if value is not None]
+        told.append(f"{' '.join(known)} ({count})")
+    return ", ".join(told)
+
+
+def _judged(results: pl.DataFrame, dataset: str, method: str) -> pl.DataFrame:
+    return results.filter(
+        (pl.col("set") == dataset) & (pl.col("method") == method) & (pl.col("kind") == "judged")
+    )

@@ -1,0 +1,135 @@
+"""Ranking as a game: actions are orders, outcomes are relevance vectors, the signal is the relevance of the top k."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import permutations, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop import measures
+from rankloop.base import whole
+from rankloop.games.exact_measures import exact_value
+from rankloop.games.game import Game, matrices
+from rankloop.games.rationals import Whole, fraction
+from rankloop.measures import Measure
+
+_LARGEST = 1 << 21
+Scoring = Callable[[tuple[int, ...], tuple[int, ...]], Any]
+
+
+class RankingGame(Game):
+    """The game behind a measure and top-k feedback. Its matrices are made when somebody reads them."""
+
+    def __init__(
+        self, *, measure: str | Measure | Scoring, n_items: int, k: int = 1, grades: int | Sequence[int] = 2
+    ) -> None:
+        self.n_items = whole("n_items", n_items, at_least=1)
+        self.k = whole("k", k, at_least=1)
+        if self.k > self.n_items:
+            raise ValueError(f"k must be at most n_items={self.n_items}: no more can be seen, got {k!r}")
+        self.grades = _grades(grades)
+        self.max_grade = self.grades[-1]
+        self.scoring: Scoring | None = None
+        if isinstance(measure, str | Measure):
+            self.scored: Measure | None = measures.get(measure)
+            if self.scored.cutoffs == "required" and self.scored.cutoff is None:
+                raise ValueError(f"{self.scored.family} needs a cut-off: write {self.scored.family}@k")
+            if self.scored.binary and self.max_grade > 1:
+                raise ValueError(
+                    f"measure {self.scored.name!r} takes relevance 0 or 1, got grades={list(self.grades)}"
+                )
+            self.measure = self.scored.name
+        else:
+            self.scored, self.scoring = None, measure
+            self.measure = getattr(measure, "__name__", "measure")
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the measure is one of the package's, with grades 0, 1, 2, ...: its structure is then known."""
+        return self.scored is not None and self.grades == tuple(range(len(self.grades)))
+
+    @property
+    def n_actions(self) -> int:
+        return math.factorial(self.n_items)
+
+    @property
+    def n_outcomes(self) -> int:
+        return int(len(self.grades) ** self.n_items)
+
+    @cached_property
+    def orders(self) -> list[tuple[int, ...]]:
+        """The actions, items by position: the inverses of 123, 132, 213, ... of Table 1 of the 2015 paper."""
+        self._refuse_if_large()
+        return [tuple(np.argsort(ranks).tolist()) for ranks in permutations(range(self.n_items))]
+
+    @cached_property
+    def outcomes(self) -> list[tuple[int, ...]]:
+        """Relevance vectors, item 0 first."""
+        self._refuse_if_large()
+        return list(product(self.grades, repeat=self.n_items))
+
+    @cached_property
+    def _matrices(self) -> tuple[Whole, Fraction, NDArray[np.int64]]:
+        return matrices(
+            [[self.value(order, r) for r in self.outcomes] for order in self.orders],
+            [[tuple(r[item] for item in order[: self.k]) for r in self.outcomes] for order in self.orders],
+        )
+
+    def value(self, order: Sequence[int], relevance: Sequence[int]) -> Fraction:
+        """The loss of an order, exactly."""
+        if self.scoring is not None:
+            return fraction(self.scoring(tuple(order), tuple(relevance)))
+        assert self.scored is not None
+        worth = exact_value(self.scored, order, relevance, max_grade=max(1, self.max_grade))
+        return worth if self.scored.is_loss else -worth
+
+    def _refuse_if_large(self) -> None:
+        if self.n_actions * self.n_outcomes > _LARGEST:
+            raise ValueError(
+                f"n_items={self.n_items} makes {self.n_actions:,} orders and {self.n_outcomes:,} relevance vectors: "
+                f"too many to list"
+            )
+
+    def __repr__(self) -> str:
+        return f"<game of {self.measure}, {self.n_items} items, top {self.k}>"
+
+
+def ranking_game(
+    *, measure: str | Measure | Scoring, n_items: int, k: int = 1, grades: int | Sequence[int] = 2
+) -> RankingGame:
+    """The game of ranking `n_items` items by `measure` when the relevance of the first `k` shown is revealed.
+
+    Parameters
+    ----------
+    measure : a measure of the package, or a function of an order and a relevance vector that gives a loss.
+    n_items : how many items there are, m. There are m! actions.
+    k : how many of the shown items, from the top, reveal their relevance.
+    grades : how many grades there are (2: relevance 0 and 1), or the grades themselves.
+
+    Examples
+    --------
+    >>> game = ranking_game(measure="sum_loss", n_items=3, k=1)
+    >>> game.loss[0].astype(int).tolist()  # Table 1 of the 2015 paper, first row
+    [0, 3, 2, 5, 1, 4, 3, 6]
+    """
+    return RankingGame(measure=measure, n_items=n_items, k=k, grades=grades)
+
+
+def _grades(grades: int | Sequence[int]) -> tuple[int, ...]:
+    if isinstance(grades, int | np.integer):
+        return tuple(range(whole("grades", grades, at_least=2)))
+    try:
+        given = tuple(whole("grades", grade, at_least=0) for grade in grades)
+    except TypeError:
+        given = ()
+    if len(given) < 2 or list(given) != sorted(set(given)):
+        raise ValueError(
+            f"grades must be a number of at least 2, or two or more rising grades, got {grades!r}"
+        )
+    return given

@@ -1,0 +1,1 @@
+"""The compiled arithmetic of rankers, one file per algorithm."""

@@ -1,0 +1,149 @@
+"""PBM-PIE (2016, Algorithm 2): the estimated best list; at its last position, half of the time, who might belong there.
+
+Arrays are position-major: S[j, k] are the clicks on item k at position j, N[j, k] how often it stood there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.kernels.jit import hot
+from rankloop.kernels.random import below, uniform
+from rankloop.kernels.solvers.pbm_likelihood import fit
+from rankloop.kernels.sorting import by_falling_score
+
+_OFTEN = 100  # examinations are estimated after every round up to this one
+_SWEEPS = 10
+
+
+class PBMPIEParams(NamedTuple):
+    """(1 + epsilon) log T; and every how many rounds examinations are estimated, 0 where they are known."""
+
+    delta: float
+    refresh: int
+
+
+class PBMPIEState(NamedTuple):
+    """Clicks and displays, and the examinations in use; with estimated ones, the attractions that belong to them."""
+
+    t: NDArray[np.int64]
+    S: NDArray[np.float64]
+    N: NDArray[np.float64]
+    kappa: NDArray[np.float64]
+    theta: NDArray[np.float64]
+
+
+@hot
+def rank(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> bool:
+    """Alg. 2, lines 2-8. Exploring: a list of the beginning, or a last position that is not the leader's."""
+    m, n = state.S.shape
+    first = begins_with(state.N)
+    if first >= 0:
+        for j in range(m):
+            items[j] = (first + j) % n
+            propensities[j] = 1.0
+        return True
+    order, others = scratch[2], scratch[4]
+    q = leaders(state, scratch)
+    n_others = 0
+    for place in range(m, n):
+        if reaches(state.S, state.N, state.kappa, order[place], q, params.delta):
+            others[n_others] = order[place]
+            n_others += 1
+    for j in range(m):
+        items[j] = order[j]
+        propensities[j] = 1.0
+    if n_others == 0:
+        return False
+    propensities[m - 1] = 0.5
+    if uniform(key, 0) < 0.5:
+        return False
+    items[m - 1] = others[below(key, 1, n_others)]
+    propensities[m - 1] = 0.5 / n_others
+    return True
+
+
+@hot
+def begins_with(N: Any) -> int:
+    """The first item of the circular list that the beginning still lacks; -1 once each has come back."""
+    for i in range(N.shape[1]):
+        if N[0, i] == 0.0:
+            return i
+    return -1
+
+
+@hot
+def leaders(state: Any, scratch: Any) -> Any:
+    """Write all items by falling estimate to the scratch's order; returns that of the last to be shown, at most 1.
+
+    Equal ones stand in the order in which they come from item t on, so that no item is favoured by its number.
+    """
+    theta, turned, order, room = scratch[0], scratch[1], scratch[2], scratch[3]
+    m, n = state.S.shape
+    shift = state.t[0] % n
+    for i in range(n):
+        clicks, looks = 0.0, 0.0
+        for j in range(m):
+            clicks += state.S[j, i]
+            looks += state.kappa[j] * state.N[j, i]
+        theta[i] = clicks / looks
+    for i in range(n):
+        turned[i] = theta[(i + shift) % n]
+    by_falling_score(turned, n, order, room)
+    for place in range(n):
+        order[place] = (order[place] + shift) % n
+    return min(theta[order[m - 1]], 1.0)
+
+
+@hot
+def reaches(S: Any, N: Any, kappa: Any, k: int, q: float, delta: float) -> bool:
+    """Whether U_k(delta) >= q: q lies below the likeliest attraction of item k, or is not too unlikely."""
+    if q <= 0.0:
+        return True
+    slope = 0.0
+    for j in range(len(kappa)):
+        rest = 1.0 - kappa[j] * q
+        if rest > 0.0:
+            slope += (N[j, k] * kappa[j] * q - S[j, k]) / rest
+        elif N[j, k] > S[j, k]:
+            return False
+    return slope <= 0.0 or distance(S, N, kappa, k, q) <= delta
+
+
+@hot
+def distance(S: Any, N: Any, kappa: Any, k: int, q: float) -> float:
+    """sum_j N d(S / N, kappa q), d the relative entropy of two coins."""
+    total = 0.0
+    for j in range(len(kappa)):
+        missed, p = N[j, k] - S[j, k], kappa[j] * q
+        if S[j, k] > 0.0:
+            total += S[j, k] * np.log(S[j, k] / (N[j, k] * p))
+        if missed > 0.0:
+            total += missed * np.log(missed / (N[j, k] * (1.0 - p)))
+    return total
+
+
+@hot
+def learn(
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
+) -> None:
+    """Alg. 2, line 9; and where examinations are not known, their estimate from time to time."""
+    for j in range(len(items)):
+        state.N[j, items[j]] += 1.0
+        state.S[j, items[j]] += feedback[j]
+    state.t[0] += 1
+    t = state.t[0]
+    if params.refresh > 0 and (t < _OFTEN or t % params.refresh == 0) and begins_with(state.N) < 0:
+        fit(state.S, state.N, state.theta, state.kappa, _SWEEPS)

@@ -1,0 +1,1 @@
+"""Compiled solvers and samplers: projections, assignments, likelihoods."""

@@ -1,0 +1,90 @@
+"""One pass over a column of the Tsallis minimiser: x = t / D^2, D = L + u + v, and what Newton's method needs of it.
+
+Eight items at a time, as LLVM vectors, with the sums in a fixed order: as quick as the processor divides, and the same
+on every machine (see `lanes`). One division an entry; everything else is multiplied from it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from rankloop.kernels.vector_sums import add_in_pairs, split
+
+_BUILD: Any = cgutils
+_TYPES: Any = types
+_LANES = 8
+_DOUBLE = ir.DoubleType()
+
+
+def _evaluate_column(
+    typing: Any, L: Any, j: Any, u: Any, v: Any, t: Any, free: Any, x: Any, rows: Any
+) -> Any:
+    """Write x[j] and add it to `rows`; returns the sums of x and of h = x / D over the items, h weighted by `free`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def first(k: int, row: Any = None) -> Any:
+            array = context.make_array(signature.args[k])(context, builder, arguments[k])
+            if row is None:
+                return array.data, array
+            length = builder.extract_value(array.shape, 1)
+            return builder.gep(array.data, [builder.mul(row, length)]), array
+
+        losses, matrix = first(0, arguments[1])
+        n = builder.extract_value(matrix.shape, 1)
+        multipliers, chances = first(2)[0], first(6, arguments[1])[0]
+        weights, totals = first(5)[0], first(7)[0]
+        rest = builder.and_(n, ir.Constant(n.type, -_LANES))
+
+        def at(start: Any, i: Any, kind: Any) -> Any:
+            return builder.bitcast(builder.gep(start, [i]), kind.as_pointer())
+
+        def spread(value: Any, kind: Any) -> Any:
+            if kind is _DOUBLE:
+                return value
+            vector = builder.insert_element(
+                ir.Constant(kind, ir.Undefined), value, ir.Constant(ir.IntType(32), 0)
+            )
+            mask = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES)
+            return builder.shuffle_vector(vector, vector, mask)
+
+        def one(kind: Any) -> Any:
+            return ir.Constant(kind, 1.0 if kind is _DOUBLE else [1.0] * _LANES)
+
+        def run(begin: Any, end: Any, step: int, kind: Any, sums: Any) -> Any:
+            kept = [_BUILD.alloca_once_value(builder, total) for total in sums]
+            v_all, t_all = spread(arguments[3], kind), spread(arguments[4], kind)
+            bounds = (begin, end, ir.Constant(n.type, step))
+            with _BUILD.for_range_slice(builder, *bounds, intp=n.type) as (i, _):
+
+                def load(start: Any) -> Any:
+                    return builder.load(at(start, i, kind), align=8)
+
+                D = builder.fadd(builder.fadd(load(losses), load(multipliers)), v_all)
+                inverse = builder.fdiv(one(kind), D)
+                chance = builder.fmul(builder.fmul(t_all, inverse), inverse)
+                builder.store(chance, at(chances, i, kind), align=8)
+                builder.store(builder.fadd(load(totals), chance), at(totals, i, kind), align=8)
+                h = builder.fmul(builder.fmul(chance, inverse), load(weights))
+                for place, term in zip(kept, (chance, h), strict=True):
+                    builder.store(builder.fadd(builder.load(place), term), place)
+            return [builder.load(place) for place in kept]
+
+        lanes = ir.VectorType(_DOUBLE, _LANES)
+        zeros = [ir.Constant(lanes, [0.0] * _LANES)] * 2
+        sums = run(ir.Constant(n.type, 0), rest, _LANES, lanes, zeros)
+        added = [add_in_pairs(builder, split(builder, vector)) for vector in sums]
+        added = run(rest, n, 1, _DOUBLE, added)
+        return context.make_tuple(builder, signature.return_type, added)
+
+    if any(array.layout != "C" for array in (L, u, free, x, rows)):
+        return None  # addresses are counted out, so nothing but whole, contiguous arrays will do
+    returned = _TYPES.UniTuple(types.float64, 2)
+    return returned(L, types.intp, u, types.float64, types.float64, free, x, rows), codegen
+
+
+evaluate_column: Any = intrinsic(_evaluate_column)

@@ -1,0 +1,1 @@
+"""Compiled reading of text: numbers, LETOR lines, scaling within a query."""

@@ -1,0 +1,122 @@
+"""Group commit: whatever came while the disk was busy goes to it together, and is answered once it is there.
+
+The window is adaptive. Somebody who comes alone is written at once. Where the last batches were larger, the next waits
+a little, at most a third of what a commit takes, for as many to come again: one fsync for all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from rankloop.serving.errors import Busy, Unavailable
+from rankloop.serving.failpoints import reach
+from rankloop.serving.log.decision_state import Outcome
+from rankloop.serving.log.records import Entry, Row
+
+MOST_IN_A_BATCH = 512
+
+
+class Written(NamedTuple):
+    """An entry that is durable: its row, whether it is new, and what it came to (None where it is not new)."""
+
+    row: Row
+    new: bool
+    outcome: Outcome | None
+
+
+Write = Callable[[list[Entry]], Awaitable[list[Written]]]
+
+
+class GroupCommit:
+    """A queue in front of `write`."""
+
+    def __init__(self, write: Write, *, most_waiting: int) -> None:
+        self._write = write
+        self._most = most_waiting
+        self._queue: deque[tuple[list[Entry], asyncio.Future[list[Written]]]] = deque()
+        self._come = asyncio.Event()
+        self._enough = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._usual = 1.0  # events in a batch
+        self._takes = 0.004  # seconds for a commit
+        self._target = 1
+        self.waiting = 0
+        self.batches = 0
+        self.events = 0
+        self.seconds = 0.0
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Write what is waiting, then stop."""
+        if self._task is None:
+            return
+        while self.waiting and not self._task.done():
+            await asyncio.sleep(0.002)
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    def submit(self, entries: list[Entry]) -> asyncio.Future[list[Written]]:
+        """Queue them, to be written together; `Busy` where there is no room."""
+        if self._task is None or self._task.done():
+            raise Unavailable("the service is stopping")
+        if self.waiting + len(entries) > self._most:
+            raise Busy("too much is waiting for the disk: try again in a second")
+        future: asyncio.Future[list[Written]] = asyncio.get_running_loop().create_future()
+        self._queue.append((entries, future))
+        self.waiting += len(entries)
+        self._come.set()
+        if self.waiting >= self._target:
+            self._enough.set()
+        reach("after-enqueue")
+        return future
+
+    async def _run(self) -> None:
+        while True:
+            await self._come.wait()
+            await self._gather()
+            batch: list[tuple[list[Entry], asyncio.Future[list[Written]]]] = []
+            entries: list[Entry] = []
+            while self._queue and len(entries) < MOST_IN_A_BATCH:
+                one = self._queue.popleft()
+                batch.append(one)
+                entries += one[0]
+            if not self._queue:
+                self._come.clear()
+            began = time.perf_counter()
+            try:
+                written = await self._write(entries)
+            except Exception as error:
+                for _, future in batch:
+                    if not future.done():
+                        future.set_exception(error)
+            else:
+                first = 0
+                for asked, future in batch:
+                    if not future.done():  # the caller may have gone
+                        future.set_result(written[first : first + len(asked)])
+                    first += len(asked)
+            self.waiting -= len(entries)
+            took = time.perf_counter() - began
+            self.batches += 1
+            self.events += len(entries)
+            self.seconds += took
+            self._usual += 0.2 * (len(entries) - self._usual)
+            self._takes += 0.2 * (took - self._takes)
+
+    async def _gather(self) -> None:
+        self._target = min(MOST_IN_A_BATCH, int(0.9 * self._usual))
+        if self._target > 1 and self.waiting < self._target:
+            self._enough.clear()
+            patience = min(0.3 * self._takes, 0.005)
+            timer = asyncio.get_running_loop().call_later(patience, self._enough.set)
+            await self._enough.wait()
+            timer.cancel()

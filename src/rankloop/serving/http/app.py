@@ -1,0 +1,141 @@
+"""The application: Starlette for the routes, and a short way for the calls that come by the thousand."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from rankloop.serving.auth import Access
+from rankloop.serving.dashboard.routes import page_routes
+from rankloop.serving.engine import Engine
+from rankloop.serving.errors import Mistake
+from rankloop.serving.http.endpoint import Guard, Receive, Scope, Send, Speaker, headers_of
+from rankloop.serving.http.endpoints import ENDPOINTS
+from rankloop.serving.http.metrics import exposition, is_ready
+from rankloop.serving.http.openapi import describe
+from rankloop.serving.http.stream import Broadcast
+from rankloop.serving.schemas import ErrorAnswer, ErrorBody
+
+_CODES = {404: "not_found", 405: "method_not_allowed"}
+_REFRESH_SECONDS = 2.0
+_PREFIX = "/v1/rankers/"
+
+
+class App:
+    """An ASGI application on an engine. Starting it opens the engine, stopping it closes it."""
+
+    def __init__(self, engine: Engine, *, host: str = "127.0.0.1") -> None:
+        self.engine = engine
+        self.access = Access()
+        self.broadcast = Broadcast(engine)
+        self._guard = Guard(self.access, host=host)
+        self._description = msgspec.json.encode(describe())
+        routes: list[BaseRoute] = []
+        self._short: dict[str, Speaker] = {}
+        for endpoint in ENDPOINTS:
+            speaker = Speaker(endpoint, engine, self._guard)
+            path = endpoint.path.replace("{decision_id}", "{decision_id:path}")
+            routes.append(Route(path, speaker, methods=[endpoint.method]))
+            if endpoint.method == "POST" and endpoint.path.startswith(_PREFIX):
+                self._short[endpoint.path.rpartition("/")[2]] = speaker
+        routes += [
+            Route("/v1/stream", self._stream),
+            Route("/livez", self._livez),
+            Route("/readyz", self._readyz),
+            Route("/metrics", self._metrics),
+            Route("/openapi.json", self._openapi),
+            *page_routes(),
+        ]
+        self._starlette = Starlette(
+            routes=routes,
+            lifespan=self._lifespan,
+            exception_handlers={HTTPException: _http_error, Mistake: _mistake},
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        if scope["type"] == "http" and scope["method"] == "POST":
+            path: str = scope["path"]
+            name, _, action = path[len(_PREFIX) :].partition("/")
+            speaker = self._short.get(action)
+            if speaker is not None and path.startswith(_PREFIX):
+                await speaker.serve(scope, receive, send, {"name": name})
+                return
+        await self._starlette(scope, receive, send)
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        await self.engine.open()
+        await self.access.refresh(self.engine.store)
+        self.broadcast.start()
+        refreshing = asyncio.create_task(self._refresh())
+        try:
+            yield
+        finally:
+            refreshing.cancel()
+            await self.broadcast.stop()
+            await self.engine.close()
+
+    async def _refresh(self) -> None:
+        while True:
+            await asyncio.sleep(_REFRESH_SECONDS)
+            with contextlib.suppress(Exception):  # a store that cannot be read now keeps the keys as they are
+                await self.access.refresh(self.engine.store)
+
+    async def _stream(self, request: Request) -> Response:
+        self._guard.check(headers_of(request.scope), "reader")
+        ranker = request.query_params.get("ranker")
+        if ranker is not None:
+            await self.engine.find(ranker)
+        messages = self.broadcast.listen(ranker)
+        first = await anext(messages)  # refused here, before anything is sent
+
+        async def all_messages() -> AsyncIterator[bytes]:
+            yield first
+            async for message in messages:
+                yield message
+
+        return StreamingResponse(
+            all_messages(), media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
+
+    async def _livez(self, request: Request) -> Response:
+        return Response("ok\n", media_type="text/plain")
+
+    async def _readyz(self, request: Request) -> Response:
+        if is_ready(self.engine):
+            return Response("ok\n", media_type="text/plain")
+        return _error(503, "unavailable", self.engine.broken or "starting or stopping")
+
+    async def _metrics(self, request: Request) -> Response:
+        self._guard.check(headers_of(request.scope), "reader")
+        return Response(exposition(self.engine), media_type="text/plain; version=0.0.4")
+
+    async def _openapi(self, request: Request) -> Response:
+        return Response(self._description, media_type="application/json")
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 500)
+    detail = getattr(error, "detail", str(error))
+    return _error(status, _CODES.get(status, "invalid"), detail, getattr(error, "headers", None))
+
+
+async def _mistake(request: Request, error: Exception) -> Response:
+    if not isinstance(error, Mistake):
+        raise error
+    return _error(error.status, error.code, error.message, field=error.field)
+
+
+def _error(status: int, code: str, message: str, headers: Any = None, field: str | None = None) -> Response:
+    body = msgspec.json.encode(ErrorAnswer(ErrorBody(code, message, field)))
+    return Response(body, status, headers, "application/json")

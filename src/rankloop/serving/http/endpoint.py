@@ -1,0 +1,194 @@
+"""One endpoint as an ASGI application: reads JSON or msgpack, checks key and limits, answers in the same tongue."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from rankloop.serving.auth import Access
+from rankloop.serving.engine import Engine
+from rankloop.serving.errors import (
+    Busy,
+    Forbidden,
+    Malformed,
+    Mistake,
+    TooLarge,
+    Unauthorized,
+    Unavailable,
+    Unsupported,
+)
+from rankloop.serving.failpoints import reach
+from rankloop.serving.http.endpoints import Created, Endpoint
+from rankloop.serving.schemas import ErrorAnswer, ErrorBody
+from rankloop.serving.stores.contract import StoreError
+
+Scope = Any
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+_log = logging.getLogger("rankloop.serving")
+_json = msgspec.json.Encoder().encode
+_msgpack = msgspec.msgpack.Encoder().encode
+_MSGPACK = (b"application/msgpack", b"application/x-msgpack", b"application/vnd.msgpack")
+_JSON = b"application/json"
+_SPOKEN = (_JSON, *_MSGPACK)
+_NOSNIFF = (b"x-content-type-options", b"nosniff")
+_FIELD = re.compile(r" - at `\$\.?([^`]*)`$")
+_LOCAL_HOSTS = {b"localhost", b"127.0.0.1", b"[::1]"}
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """The headers, the last of each name."""
+    return dict(scope["headers"])
+
+
+class Guard:
+    """Who is let in: by key, and where there are no keys, only callers that mean this very machine."""
+
+    def __init__(self, access: Access, *, host: str) -> None:
+        self._access = access
+        self._hosts = _LOCAL_HOSTS | {host.encode(), f"[{host}]".encode()}
+        self._known: set[bytes] = set()  # Host headers that were found good, with their ports
+
+    def check(self, headers: dict[bytes, bytes], role: str) -> None:
+        """A `Mistake` unless this caller may."""
+        if self._access.open:
+            # A page of somebody else's could make a browser on this machine ask; it cannot forge these two.
+            host = headers.get(b"host", b"")
+            if host not in self._known:
+                if re.sub(rb":\d+$", b"", host) not in self._hosts:
+                    raise Forbidden("without keys this service answers only to its own address")
+                if len(self._known) < 100:
+                    self._known.add(host)
+            if headers.get(b"sec-fetch-site") == b"cross-site":
+                raise Forbidden("without keys this service answers no other site")
+            return
+        authorization = headers.get(b"authorization")
+        self._access.check(authorization.decode("latin-1") if authorization else None, role)
+
+
+class Speaker:
+    """Serves one endpoint."""
+
+    def __init__(self, endpoint: Endpoint, engine: Engine, guard: Guard) -> None:
+        self._endpoint = endpoint
+        self._engine = engine
+        self._guard = guard
+        if endpoint.request is not None:
+            self._from_json = msgspec.json.Decoder(endpoint.request).decode
+            self._from_msgpack = msgspec.msgpack.Decoder(endpoint.request).decode
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        await self.serve(scope, receive, send, scope["path_params"])
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send, params: dict[str, str]) -> None:
+        """Answer one request."""
+        headers = headers_of(scope)
+        sent = _sent(headers.get(b"content-type", b""))
+        packed = _wants_msgpack(headers.get(b"accept", b"*/*"), sent)
+        try:
+            self._guard.check(headers, self._endpoint.role)
+            body = None
+            if self._endpoint.request is not None:
+                raw = await read_body(headers, receive, self._engine.limits.body_bytes)
+                body = self._decode(sent, raw)
+            reach("after-decode")
+            answer = await self._endpoint.handle(self._engine, params, body)
+            status = 200
+            if isinstance(answer, Created):
+                status, answer = 201, answer.answer
+        except Mistake as mistake:
+            await send_mistake(send, mistake, packed=packed)
+            return
+        except StoreError as error:
+            await send_mistake(send, Unavailable(str(error)), packed=packed)
+            return
+        except Exception:
+            _log.exception("%s %s failed", scope["method"], self._endpoint.path)
+            await send_mistake(send, _Internal("something went wrong here; it is in the log"), packed=packed)
+            return
+        if packed:
+            await send_bytes(send, status, _msgpack(answer), b"application/msgpack")
+        else:
+            await send_bytes(send, status, _json(answer), b"application/json")
+
+    def _decode(self, sent: bytes, body: bytes) -> Any:
+        if sent not in _SPOKEN:
+            raise Unsupported("Content-Type must be application/json or application/msgpack")
+        try:
+            if sent == _JSON:
+                return self._from_json(body or b"{}")
+            return self._from_msgpack(body or b"\x80")
+        except msgspec.ValidationError as error:
+            found = _FIELD.search(str(error))
+            raise Mistake(_FIELD.sub("", str(error)), field=(found[1] or None) if found else None) from None
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise Malformed(f"the body cannot be read: {error}") from None
+
+
+class _Internal(Mistake):
+    status, code = 500, "internal"
+
+
+@functools.lru_cache(maxsize=256)
+def _sent(content_type: bytes) -> bytes:
+    return content_type.split(b";")[0].strip().lower()
+
+
+@functools.lru_cache(maxsize=256)
+def _wants_msgpack(accept: bytes, sent: bytes) -> bool:
+    accept = accept.lower()
+    if any(kind in accept for kind in _MSGPACK):
+        return True
+    return b"json" not in accept and sent in _MSGPACK
+
+
+async def read_body(headers: dict[bytes, bytes], receive: Receive, most: int) -> bytes:
+    """The body, as long as it is not too long."""
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length) > most:
+        raise TooLarge(f"a body may have {most} bytes, this one says {int(length)}")
+    body: bytes = b""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Malformed("the caller went away")
+        body += message.get("body", b"")
+        if len(body) > most:
+            raise TooLarge(f"a body may have {most} bytes, this one has more")
+        if not message.get("more_body", False):
+            return body
+
+
+async def send_bytes(
+    send: Send, status: int, body: bytes, kind: bytes, more: list[tuple[bytes, bytes]] | None = None
+) -> None:
+    """Send a whole answer."""
+    headers = [
+        (b"content-type", kind),
+        (b"content-length", str(len(body)).encode()),
+        _NOSNIFF,
+        *(more or ()),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_mistake(send: Send, mistake: Mistake, *, packed: bool = False) -> None:
+    """Send an error in the one shape that all have."""
+    answer = ErrorAnswer(ErrorBody(mistake.code, mistake.message, mistake.field))
+    more: list[tuple[bytes, bytes]] = []
+    if isinstance(mistake, Busy | Unavailable):
+        more.append((b"retry-after", b"1"))
+    if isinstance(mistake, Unauthorized):
+        more.append((b"www-authenticate", b"Bearer"))
+    if packed:
+        await send_bytes(send, mistake.status, _msgpack(answer), b"application/msgpack", more)
+    else:
+        await send_bytes(send, mistake.status, _json(answer), b"application/json", more)

@@ -1,0 +1,188 @@
+"""The table of the HTTP API: what is served, who may ask, and the types that check it and describe it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from rankloop.serving import glimpses, views
+from rankloop.serving import schemas as m
+from rankloop.serving.engine import Engine
+from rankloop.serving.errors import Conflict
+
+Handler = Callable[[Engine, dict[str, str], Any], Awaitable[Any]]
+
+
+class Endpoint(NamedTuple):
+    """One line of the table. `request` None: there is no body."""
+
+    method: str
+    path: str
+    role: str
+    summary: str
+    handle: Handler
+    answer: Any
+    request: Any = None
+
+
+class Created(NamedTuple):
+    """An answer that is to be sent with 201."""
+
+    answer: Any
+
+
+async def _create(engine: Engine, params: dict[str, str], body: m.CreateRequest) -> Any:
+    live, duplicate = await engine.create(body)
+    answer = await views.ranker_answer(live, duplicate=duplicate)
+    return answer if duplicate else Created(answer)
+
+
+async def _rankers(engine: Engine, params: dict[str, str], body: None) -> m.RankersAnswer:
+    return m.RankersAnswer([await views.ranker_answer(live) for live in engine.live.values()])
+
+
+async def _ranker(engine: Engine, params: dict[str, str], body: None) -> m.RankerAnswer:
+    return await views.ranker_answer(await engine.find(params["name"]))
+
+
+async def _rank(engine: Engine, params: dict[str, str], body: m.RankRequest) -> m.RankAnswer:
+    return await engine.rank(params["name"], body)
+
+
+async def _activate(engine: Engine, params: dict[str, str], body: m.ActivateRequest) -> m.EventAnswer:
+    return await engine.activate(params["name"], body)
+
+
+async def _feedback(engine: Engine, params: dict[str, str], body: Any) -> Any:
+    if isinstance(body, list):
+        return await engine.feedback(params["name"], body)
+    (answer,) = await engine.feedback(params["name"], [body])
+    if answer.status == "conflict":
+        raise Conflict(
+            f"decision {body.decision_id!r} has another answer already, or the event id is taken (row {answer.seq})",
+            field="event_id",
+        )
+    return answer
+
+
+async def _items(engine: Engine, params: dict[str, str], body: m.ItemsRequest) -> m.EventAnswer:
+    return await engine.change_items(params["name"], body)
+
+
+async def _freeze(engine: Engine, params: dict[str, str], body: m.FreezeRequest) -> m.EventAnswer:
+    return await engine.freeze(params["name"], body)
+
+
+async def _rollback(engine: Engine, params: dict[str, str], body: m.RollbackRequest) -> m.EventAnswer:
+    return await engine.rollback(params["name"], body)
+
+
+async def _reset(engine: Engine, params: dict[str, str], body: m.ResetRequest) -> m.EventAnswer:
+    return await engine.reset(params["name"], body)
+
+
+async def _decision(engine: Engine, params: dict[str, str], body: None) -> m.DecisionAnswer:
+    return await views.decision_answer(await engine.find(params["name"]), params["decision_id"])
+
+
+async def _snapshots(engine: Engine, params: dict[str, str], body: None) -> m.SnapshotsAnswer:
+    return await views.snapshots_answer(await engine.find(params["name"]))
+
+
+async def _snapshot(engine: Engine, params: dict[str, str], body: None) -> m.SnapshotsAnswer:
+    await engine.snapshot(params["name"])
+    return await views.snapshots_answer(await engine.find(params["name"]))
+
+
+async def _series(engine: Engine, params: dict[str, str], body: None) -> m.SeriesAnswer:
+    return views.series_answer(await engine.find(params["name"]))
+
+
+async def _dead_letters(engine: Engine, params: dict[str, str], body: None) -> m.DeadLettersAnswer:
+    return views.dead_letters_answer(await engine.find(params["name"]))
+
+
+async def _decisions(engine: Engine, params: dict[str, str], body: None) -> glimpses.DecisionsAnswer:
+    return await glimpses.decisions_answer(await engine.find(params["name"]))
+
+
+async def _sparks(engine: Engine, params: dict[str, str], body: None) -> glimpses.SparksAnswer:
+    return glimpses.SparksAnswer(
+        {name: glimpses.spark(live.fold.series) for name, live in engine.live.items()}
+    )
+
+
+_RANKER = "/v1/rankers/{name}"
+
+ENDPOINTS = (
+    Endpoint("POST", "/v1/rankers", "admin", "Make a ranker", _create, m.RankerAnswer, m.CreateRequest),
+    Endpoint("GET", "/v1/rankers", "reader", "All rankers", _rankers, m.RankersAnswer),
+    Endpoint("GET", _RANKER, "reader", "One ranker as it stands", _ranker, m.RankerAnswer),
+    Endpoint("POST", f"{_RANKER}/rank", "writer", "A list to show", _rank, m.RankAnswer, m.RankRequest),
+    Endpoint(
+        "POST",
+        f"{_RANKER}/activate",
+        "writer",
+        "The list was really shown",
+        _activate,
+        m.EventAnswer,
+        m.ActivateRequest,
+    ),
+    Endpoint(
+        "POST",
+        f"{_RANKER}/feedback",
+        "writer",
+        "What came back, about one list or many",
+        _feedback,
+        m.EventAnswer | list[m.EventAnswer],
+        m.FeedbackRequest | list[m.FeedbackRequest],
+    ),
+    Endpoint("POST", f"{_RANKER}/items", "admin", "Items come and go", _items, m.EventAnswer, m.ItemsRequest),
+    Endpoint(
+        "POST",
+        f"{_RANKER}/freeze",
+        "admin",
+        "Stop learning, or go on",
+        _freeze,
+        m.EventAnswer,
+        m.FreezeRequest,
+    ),
+    Endpoint(
+        "POST",
+        f"{_RANKER}/rollback",
+        "admin",
+        "Back to what a snapshot knew",
+        _rollback,
+        m.EventAnswer,
+        m.RollbackRequest,
+    ),
+    Endpoint("POST", f"{_RANKER}/reset", "admin", "Begin anew", _reset, m.EventAnswer, m.ResetRequest),
+    Endpoint(
+        "GET",
+        f"{_RANKER}/decisions/{{decision_id}}",
+        "reader",
+        "The whole story of one list",
+        _decision,
+        m.DecisionAnswer,
+    ),
+    Endpoint(
+        "GET",
+        f"{_RANKER}/decisions",
+        "reader",
+        "The newest lists",
+        _decisions,
+        glimpses.DecisionsAnswer,
+    ),
+    Endpoint("GET", "/v1/sparks", "reader", "A short line a ranker", _sparks, glimpses.SparksAnswer),
+    Endpoint("GET", f"{_RANKER}/snapshots", "reader", "All snapshots", _snapshots, m.SnapshotsAnswer),
+    Endpoint("POST", f"{_RANKER}/snapshots", "admin", "Take a snapshot now", _snapshot, m.SnapshotsAnswer),
+    Endpoint("GET", f"{_RANKER}/series", "reader", "Roll-ups over time", _series, m.SeriesAnswer),
+    Endpoint(
+        "GET",
+        f"{_RANKER}/dead-letters",
+        "reader",
+        "Feedback that came to nothing",
+        _dead_letters,
+        m.DeadLettersAnswer,
+    ),
+)

@@ -1,0 +1,109 @@
+"""The OpenAPI description, made from the same table and the same types that serve and check."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from rankloop import __version__
+from rankloop.serving.http.endpoints import ENDPOINTS, Endpoint
+from rankloop.serving.schemas import ErrorAnswer
+
+_ERRORS = {
+    400: "The body cannot be read",
+    401: "A key is needed",
+    403: "The key's role does not reach that far",
+    404: "There is no such thing",
+    405: "Not with this method",
+    409: "The id is taken by something else",
+    413: "Too large",
+    415: "Neither JSON nor msgpack",
+    422: "It can be read, and makes no sense",
+    429: "Too busy: try again after Retry-After seconds",
+    503: "Nothing can be written now",
+}
+_PLAIN = {
+    "/livez": "The process is there",
+    "/readyz": "It can rank and write",
+    "/metrics": "Numbers for Prometheus",
+}
+
+
+def describe() -> dict[str, Any]:
+    """The whole description."""
+    types = [ErrorAnswer]
+    for endpoint in ENDPOINTS:
+        types += [one for one in (endpoint.request, endpoint.answer) if one is not None]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    schema_of = {repr(one): schema for one, schema in zip(types, schemas, strict=True)}
+    paths: dict[str, Any] = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema_of)
+    for path, summary in _PLAIN.items():
+        paths[path] = {
+            "get": {
+                "summary": summary,
+                "operationId": path.strip("/"),
+                "security": [],
+                "responses": {
+                    "200": {
+                        "description": summary,
+                        "content": {"text/plain": {"schema": {"type": "string"}}},
+                    },
+                    **{str(code): _error(code) for code in (401, 403, 405, 503)},
+                },
+            }
+        }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "rankloop",
+            "version": __version__,
+            "description": "Ask for a list, show it, send back what came; the next list is better.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"key": []}, {}],
+    }
+
+
+def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "summary": endpoint.summary,
+        "description": f"Needs the role {endpoint.role} where there are keys.",
+        "operationId": endpoint.handle.__name__.strip("_"),
+        "responses": {
+            "200": {"description": "Done", "content": _content(schema_of[repr(endpoint.answer)])},
+            **{str(code): _error(code) for code in _ERRORS},
+        },
+    }
+    if endpoint.method == "POST" and endpoint.path == "/v1/rankers":
+        told["responses"]["201"] = {
+            "description": "Made",
+            "content": _content(schema_of[repr(endpoint.answer)]),
+        }
+    if endpoint.request is not None:
+        told["requestBody"] = {"required": True, "content": _content(schema_of[repr(endpoint.request)])}
+    names = re.findall(r"\{(\w+)\}", endpoint.path)
+    if names:
+        told["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+            for name in names
+        ]
+    return told
+
+
+def _content(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}, "application/msgpack": {"schema": schema}}
+
+
+def _error(code: int) -> dict[str, Any]:
+    return {
+        "description": _ERRORS[code],
+        "content": _content({"$ref": "#/components/schemas/ErrorAnswer"}),
+    }

@@ -1,0 +1,110 @@
+"""Server-sent events: how each ranker stands, whenever it has changed, and whether all is well.
+
+At most four times a second; who reads slowly gets the newest only: a listener holds one message a ranker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from rankloop.serving import views
+from rankloop.serving.engine import Engine
+from rankloop.serving.errors import Busy
+from rankloop.serving.http.metrics import is_ready
+
+_PAUSE = 0.25
+_HEARTBEAT = 5.0
+
+
+class _Listener:
+    def __init__(self, ranker: str | None) -> None:
+        self.ranker = ranker
+        self.news: dict[str, bytes] = {}
+        self.woken = asyncio.Event()
+
+
+class Broadcast:
+    """Tells all listeners."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._listeners: set[_Listener] = set()
+        self._told: dict[str, int] = {}
+        self._task: asyncio.Task[None] | None = None
+        self.closing = asyncio.Event()
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._task = asyncio.create_task(self._watch())
+
+    def release(self) -> None:
+        """Let all listeners go."""
+        self.closing.set()
+        for listener in self._listeners:
+            listener.woken.set()
+
+    async def stop(self) -> None:
+        """Let all go, and watch no longer."""
+        self.release()
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _watch(self) -> None:
+        while True:
+            await self._engine.changed.wait()
+            self._engine.changed.clear()
+            if self._listeners:
+                for live in list(self._engine.live.values()):
+                    if self._told.get(live.name) != live.fold.applied:
+                        self._told[live.name] = live.fold.applied
+                        await self._tell(live.name)
+            await asyncio.sleep(_PAUSE)
+
+    async def _tell(self, name: str) -> None:
+        message = await self._message(name)
+        for listener in self._listeners:
+            if listener.ranker in (None, name):
+                listener.news[name] = message
+                listener.woken.set()
+
+    async def _message(self, name: str) -> bytes:
+        answer = await views.ranker_answer(self._engine.live[name])
+        return b"event: ranker\ndata: " + msgspec.json.encode(answer) + b"\n\n"
+
+    def _health(self) -> bytes:
+        engine = self._engine
+        told = {
+            "ready": is_ready(engine),
+            "why": engine.broken,
+            "waiting": engine.commit.waiting,
+            "rankers": len(engine.live),
+            "now": engine.now(),
+        }
+        return b"event: health\ndata: " + msgspec.json.encode(told) + b"\n\n"
+
+    async def listen(self, ranker: str | None) -> AsyncIterator[bytes]:
+        """Messages for one listener, the present state first, until the service stops."""
+        if len(self._listeners) >= self._engine.limits.streams:
+            raise Busy(f"{len(self._listeners)} are listening already, as many as may")
+        listener = _Listener(ranker)
+        for name in list(self._engine.live):
+            if ranker in (None, name):
+                listener.news[name] = await self._message(name)
+        listener.woken.set()
+        self._listeners.add(listener)
+        try:
+            yield b"retry: 1000\n\n" + self._health()
+            while not self.closing.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(listener.woken.wait(), _HEARTBEAT)
+                listener.woken.clear()
+                news, listener.news = listener.news, {}
+                yield b"".join(news.values()) or self._health()
+        finally:
+            self._listeners.discard(listener)

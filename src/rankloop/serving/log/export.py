@@ -1,0 +1,126 @@
+"""The log as a table: a row for each position that something is known about, with the chance that it was so shown.
+
+`data.read_logged_lists` reads the Parquet file, and `logs.evaluate` then tells what another policy would have earned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.serving.log import records
+from rankloop.serving.log.decision_state import Outcome, fate_of
+from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.records import Decision, Row
+from rankloop.serving.served_ranker import first_fold
+from rankloop.serving.stores.contract import Store
+
+_PAGE = 1_000
+_GROUP = 50_000  # rows in memory at once
+
+
+class Heard(NamedTuple):
+    """A list that was answered: its row, the ticket, the names that were shown, and what came back, by position."""
+
+    row: Row
+    decision: Decision
+    shown: list[str]
+    values: NDArray[np.float64]
+    seconds: float
+
+
+async def heard(store: Store, ranker: str) -> AsyncIterator[Heard]:
+    """Every list that an answer counted for, in the order in which they were shown."""
+    fold = await first_fold(store, ranker)
+    after = 0
+    while page := await store.read(ranker, after=after, limit=_PAGE):
+        after = page[-1].seq
+        for row in page:
+            _follow_names(fold, row)
+        decisions = [row for row in page if row.kind == "decision"]
+        stories = await store.stories(ranker, [row.event_id for row in decisions]) if decisions else {}
+        for row in decisions:
+            found = _answer(fold, stories[row.event_id])
+            if found is not None:
+                decision = records.read_decision(row.body)
+                values = np.frombuffer(records.read_body(found).values, "<f8")
+                yield Heard(row, decision, fold.names(decision), values, (found.at - row.at) / 1000)
+
+
+def _follow_names(fold: Fold, row: Row) -> None:
+    change = records.read_body(row) if row.kind in ("items", "reset") else None
+    for name in (change.add if row.kind == "items" else change.items or ()) if change is not None else ():
+        if name not in fold.number:
+            fold.number[name] = len(fold.catalogue)
+            fold.catalogue.append(name)
+
+
+def _answer(fold: Fold, story: list[Row]) -> Row | None:
+    told: dict[int, Outcome] = {}
+    fate_of(
+        story,
+        through=1 << 60,
+        policy=fold.config.policy,
+        silence_counts=fold.silence_counts,
+        told=told,
+    )
+    return next((row for row in story if row.kind == "feedback" and told[row.seq].learns), None)
+
+
+async def export(store: Store, ranker: str, path: Path) -> int:
+    """Write the answered positions of all lists to a Parquet file; how many rows that makes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(
+        [
+            ("decision", pa.string()),
+            ("seq", pa.int64()),
+            ("model_seq", pa.int64()),
+            ("at", pa.timestamp("ms", "UTC")),
+            ("item", pa.string()),
+            ("position", pa.int32()),
+            ("click", pa.int8()),
+            ("relevance", pa.float64()),
+            ("propensity", pa.float64()),
+            ("explored", pa.bool_()),
+            ("delay_seconds", pa.float64()),
+        ]
+    )
+    written = 0
+    with pq.ParquetWriter(path, schema) as file:
+        group: list[dict[str, Any]] = []
+        async for one in heard(store, ranker):
+            group += _positions(one)
+            if len(group) >= _GROUP:
+                file.write_table(pa.Table.from_pylist(group, schema))
+                written += len(group)
+                group = []
+        file.write_table(pa.Table.from_pylist(group, schema))
+    return written + len(group)
+
+
+def _positions(one: Heard) -> list[dict[str, Any]]:
+    chances = None
+    if one.decision.propensities is not None:
+        chances = np.frombuffer(one.decision.propensities, "<f8")
+    return [
+        {
+            "decision": one.row.event_id,
+            "seq": one.row.seq,
+            "model_seq": one.decision.model_seq,
+            "at": one.row.at,
+            "item": one.shown[place],
+            "position": place + 1,
+            "click": int(value > 0),
+            "relevance": float(value),
+            "propensity": None if chances is None else float(chances[place]),
+            "explored": one.decision.explored,
+            "delay_seconds": one.seconds,
+        }
+        for place, value in enumerate(one.values.tolist())
+    ]

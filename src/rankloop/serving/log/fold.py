@@ -1,0 +1,360 @@
+"""The state of a served ranker: a fold of its log, row by row. Whoever folds the same rows has the same state."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.base import Ranker, Ranking
+from rankloop.serving.adapters.estimates import Estimates
+from rankloop.serving.adapters.item_changes import carry, translate
+from rankloop.serving.adapters.registry import build, has_items
+from rankloop.serving.failpoints import reach
+from rankloop.serving.log import records
+from rankloop.serving.log.decision_state import Fate, Fates, Outcome
+from rankloop.serving.log.records import Config, Decision, Row
+from rankloop.serving.log.saved_state import Counts, DeadLetter, Learnt, Saved
+from rankloop.serving.series import Series
+
+_DEAD_KEPT = 100
+_SHOWN = np.dtype("<i4")
+
+
+class Hand:
+    """What the rows to be folded are about: decisions, and feedback that came before its decision."""
+
+    def __init__(self) -> None:
+        self.fates: dict[str, Fate] = {}
+        self.early: dict[str, list[Row]] = {}
+
+
+class Fold:
+    """One ranker, as its log up to `applied` has made it."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.has_items = has_items(config.algorithm)
+        if self.has_items == (config.items is None):
+            needs = "needs items" if self.has_items else "takes its items with each request, not beforehand"
+            raise ValueError(f"{config.algorithm} {needs}, got items={config.items!r}")
+        self.fates = Fates()
+        self.applied = self.at = self.generation = self.expire_cursor = 0
+        self.catalogue: list[str] = []
+        self.number: dict[str, int] = {}
+        self.frozen = False
+        self.parked: dict[
+            str, list[tuple[int, int]]
+        ] = {}  # by decision: seq and time of feedback that waits for it
+        self._waiting: deque[tuple[int, str]] = (
+            deque()
+        )  # the same in order of time; may hold some that are gone
+        self.dead: deque[DeadLetter] = deque(maxlen=_DEAD_KEPT)
+        self.counts = Counts()
+        self.series = Series()
+        self._handlers: dict[str, Callable[[Row, Hand], Outcome]] = {
+            kind: getattr(self, f"_{kind}") for kind in records.KINDS
+        }
+        self._begin(config)
+
+    def _begin(self, config: Config) -> None:
+        self.config = config
+        self._set_active(config.items or [])
+        self.ranker: Ranker = build(config, n_items=len(self.active))
+        self.rounds = 0
+        self.estimates = Estimates.of(self.ranker, n_items=len(self.active))
+
+    def _set_active(self, names: list[str]) -> None:
+        for name in names:
+            if name not in self.number:
+                self.number[name] = len(self.catalogue)
+                self.catalogue.append(name)
+        self.active: NDArray[np.int64] = np.array([self.number[name] for name in names], np.int64)
+        self._place = np.full(len(self.catalogue), -1, np.int64)
+        self._place[self.active] = np.arange(len(names))
+
+    @property
+    def items(self) -> list[str]:
+        """The names of the present items, in the order in which they came."""
+        return [self.catalogue[i] for i in self.active]
+
+    @property
+    def silence_counts(self) -> bool:
+        """Whether no answer to a list that was seen means "no click"."""
+        return self.ranker.feedback.kind == "clicks"
+
+    def names(self, decision: Decision) -> list[str]:
+        """What was shown, by name, best first."""
+        known = self.catalogue if decision.candidates is None else decision.candidates
+        return list(map(known.__getitem__, np.frombuffer(decision.shown, _SHOWN).tolist()))
+
+    def current(self) -> list[str]:
+        """The order that the ranker holds best now; empty where each request brings its own items."""
+        if not self.has_items:
+            return []
+        return [self.catalogue[i] for i in self.active[self.ranker.current()]]
+
+    def ticket(self, decision: Decision) -> Ranking | None:
+        """The ranking that `learn` takes; None where the items have changed too much since."""
+        shown = np.frombuffer(decision.shown, _SHOWN).astype(np.int64)
+        items = self._place[shown] if self.has_items else shown
+        chances = decision.propensities
+        ranking = Ranking(
+            items,
+            None if chances is None else np.frombuffer(chances, "<f8").astype(np.float64),
+            tuple(records.unpack(part) for part in decision.memo),
+            decision.explored,
+        )
+        return ranking if decision.generation == self.generation else translate(self.ranker, ranking, items)
+
+    def fold(self, row: Row, hand: Hand) -> Outcome:
+        """Take in the next row. Never fails: what cannot be used becomes a dead letter."""
+        if row.seq != self.applied + 1:
+            raise ValueError(f"rows must be folded in order: {self.applied} was the last, got {row.seq}")
+        self.at = row.at
+        if self._waiting:
+            self._give_up_parked(row.at)
+        outcome = self._handlers[row.kind](row, hand)
+        reach("after-learn")
+        self.applied = row.seq
+        return outcome
+
+    def _give_up_parked(self, at: int) -> None:
+        while self._waiting and at - self._waiting[0][0] > self.config.policy.parking_seconds * 1000:
+            came, decision = self._waiting.popleft()
+            there = self.parked.get(decision, [])
+            for seq, since in [one for one in there if one[1] <= came]:
+                there.remove((seq, since))
+                self._bury(DeadLetter(seq, since, decision, "no such decision came"))
+            if not there:
+                self.parked.pop(decision, None)
+
+    def _park(self, row: Row, hand: Hand) -> Outcome:
+        decision = row.decision or ""
+        self.parked.setdefault(decision, []).append((row.seq, row.at))
+        self._waiting.append((row.at, decision))
+        hand.early.setdefault(decision, []).append(row)
+        return Outcome("parked")
+
+    def _bury(self, letter: DeadLetter) -> None:
+        self.counts.dead += 1
+        self.dead.append(letter)
+
+    def _config(self, row: Row, hand: Hand) -> Outcome:
+        return Outcome("accepted")
+
+    def _decision(self, row: Row, hand: Hand) -> Outcome:
+        decision = records.read_decision(row.body)
+        fate = Fate(row, decision.deadline)
+        hand.fates[row.event_id] = fate
+        self.fates.put(row.event_id, fate)
+        self.counts.decisions += 1
+        self.counts.explored += decision.explored
+        bucket = self.series.at(row.seq, row.at)
+        bucket.decisions += 1
+        bucket.explored += decision.explored
+        if row.event_id in self.parked:
+            waiting = {seq for seq, _ in self.parked.pop(row.event_id)}
+            for early in hand.early[row.event_id]:
+                if early.seq in waiting:
+                    self._answer(early, fate, at=row.at)
+        return Outcome("accepted")
+
+    def _activate(self, row: Row, hand: Hand) -> Outcome:
+        fate = hand.fates.get(row.decision or "")
+        if fate is None:
+            return Outcome("unknown")
+        outcome = fate.activate()
+        self.counts.activated += outcome.status == "accepted"
+        return outcome
+
+    def _feedback(self, row: Row, hand: Hand) -> Outcome:
+        self.counts.feedback += 1
+        fate = hand.fates.get(row.decision or "")
+        if fate is not None:
+            return self._answer(row, fate, at=row.at)
+        if self.config.policy.parking_seconds > 0:
+            return self._park(row, hand)
+        self._bury(DeadLetter(row.seq, row.at, row.decision or "", "no such decision"))
+        return Outcome("unknown")
+
+    def _answer(self, row: Row, fate: Fate, *, at: int) -> Outcome:
+        outcome = fate.feedback(row.digest, at=at, policy=self.config.policy)
+        if outcome.status == "late":
+            self.counts.late += 1
+            self.series.at(row.seq, at).late += 1
+        if not outcome.learns:
+            return outcome
+        answer = records.read_body(row)
+        values = np.frombuffer(answer.values, "<f8").astype(np.float64)
+        return self._learn(outcome, row, fate, values, form=answer.form, at=at)
+
+    def _expire(self, row: Row, hand: Hand) -> Outcome:
+        self.expire_cursor = max(self.expire_cursor, records.read_body(row).decision_seq)
+        fate = hand.fates.get(row.decision or "")
+        if fate is None:
+            return Outcome("unknown")
+        outcome = fate.expire(silence_counts=self.silence_counts)
+        if outcome.status == "expired":
+            self.counts.expired += 1
+            self.series.at(row.seq, row.at).expired += 1
+        if not outcome.learns:
+            return outcome
+        n = len(records.read_decision(fate.row.body).shown) // 4
+        nothing = np.zeros(self.ranker.feedback.length(n))
+        return self._learn(outcome, row, fate, nothing, form="clicks", at=row.at)
+
+    def _learn(
+        self, outcome: Outcome, row: Row, fate: Fate, values: NDArray[np.float64], *, form: str, at: int
+    ) -> Outcome:
+        if self.frozen:
+            return Outcome(outcome.status)
+        decision = records.read_decision(fate.row.body)
+        ranking = self.ticket(decision)
+        if ranking is None:
+            return Outcome("late")
+        try:
+            if form != self.ranker.feedback.kind:
+                raise ValueError(
+                    f"{self.config.algorithm} learns from {self.ranker.feedback.kind}, got {form}"
+                )
+            before = self.estimates.before(self.ranker)
+            self.ranker.learn(ranking, values)
+        except ValueError as error:
+            # Checked at the door as far as it can be; a parked answer is first seen with its list here.
+            self._bury(DeadLetter(row.seq, row.at, row.decision or "", str(error)))
+            return Outcome("unknown")
+        self.rounds += 1
+        self.counts.learnt += 1
+        self.estimates.add(self.ranker, ranking, values, decision, before)
+        bucket = self.series.at(row.seq, at)
+        bucket.estimate = self.estimates.points()
+        reward = float(values.mean()) if len(values) else 0.0
+        delay = None if row.kind == "expire" else (at - fate.row.at) / 1000
+        self.series.answered(bucket, reward=reward, delay=delay)
+        return outcome
+
+    def _items(self, row: Row, hand: Hand) -> Outcome:
+        change = records.read_body(row)
+        gone = set(change.retire)
+        names = [name for name in self.items if name not in gone]
+        names += [name for name in change.add if name not in names]
+        return self._attempt(lambda: self._carry_to(names, self.ranker, self.items))
+
+    def _attempt(self, change: Callable[[], None]) -> Outcome:
+        # Checked at the door; but another change may have come between, and then this one is refused, everywhere alike.
+        try:
+            change()
+        except ValueError:
+            return Outcome("conflict")
+        return Outcome("accepted")
+
+    def _carry_to(self, names: list[str], known: Ranker, of: list[str]) -> None:
+        place = {name: i for i, name in enumerate(of)}
+        fresh = build(self.config, n_items=len(names))
+        carry(known, fresh, np.array([place.get(name, -1) for name in names], np.int64))
+        self._set_active(names)
+        self.ranker = fresh
+        self.generation += 1
+        self.estimates = Estimates.of(fresh, n_items=len(names))
+
+    def check_items(self, add: list[str], retire: list[str]) -> None:
+        """ValueError where this change of items cannot be made."""
+        names = set(self.items)
+        for name in add:
+            if name in names:
+                raise ValueError(f"item {name!r} is there already")
+        for name in retire:
+            if name not in names:
+                raise ValueError(f"item {name!r} is not there")
+        left = [name for name in self.items if name not in set(retire)] + add
+        if not left:
+            raise ValueError("the last item cannot be retired")
+        place = {name: i for i, name in enumerate(self.items)}
+        fresh = build(self.config, n_items=len(left))
+        carry(self.ranker, fresh, np.array([place.get(name, -1) for name in left], np.int64))
+
+    def _freeze(self, row: Row, hand: Hand) -> Outcome:
+        self.frozen = records.read_body(row).frozen
+        return Outcome("accepted")
+
+    def _conflict(self, row: Row, hand: Hand) -> Outcome:
+        self.counts.conflicts += 1
+        return Outcome("conflict")
+
+    def _reset(self, row: Row, hand: Hand) -> Outcome:
+        self._begin(records.read_body(row))
+        self.generation += 1
+        self.frozen = False
+        return Outcome("accepted")
+
+    def _rollback(self, row: Row, hand: Hand) -> Outcome:
+        learnt = msgspec.msgpack.decode(records.read_body(row).learnt, type=Learnt)
+        return self._attempt(lambda: self.take_over(learnt))
+
+    def take_over(self, learnt: Learnt) -> None:
+        """Know what was learnt then, about the items that are there now."""
+        known = build(self.config, n_items=len(learnt.active))
+        known.load({name: records.unpack(part) for name, part in learnt.arrays.items()})
+        if learnt.active == self.items:
+            self.ranker = known
+            self.estimates = Estimates.of(known, n_items=len(self.active))
+        else:
+            self._carry_to(self.items, known, learnt.active)
+        self.rounds = learnt.rounds
+
+    def learnt(self) -> Learnt:
+        """What a rollback to here would bring back."""
+        arrays = {name: records.pack(value) for name, value in sorted(self.ranker.save().items())}
+        return Learnt(arrays, self.items, self.rounds)
+
+    def state_hash(self) -> str:
+        """Equal wherever the same log was folded as far."""
+        told: Any = [
+            self.generation,
+            self.frozen,
+            sorted(self.parked.items()),
+            msgspec.to_builtins(self.learnt(), builtin_types=(bytes,)),
+        ]
+        return hashlib.sha256(msgspec.msgpack.encode(told, order="deterministic")).hexdigest()
+
+    def save(self) -> Saved:
+        """Everything, for a snapshot."""
+        return Saved(
+            self.config,
+            self.applied,
+            self.at,
+            self.generation,
+            self.catalogue,
+            self.active.tolist(),
+            self.learnt(),
+            self.frozen,
+            self.parked,
+            list(self.dead),
+            self.counts,
+            self.expire_cursor,
+            self.series,
+            self.estimates.save(),
+        )
+
+    @classmethod
+    def restore(cls, saved: Saved) -> Fold:
+        """The fold that `save` told of. The decisions are read again when they are needed."""
+        fold = cls(saved.config)
+        fold.catalogue = list(saved.catalogue)
+        fold.number = {name: i for i, name in enumerate(fold.catalogue)}
+        fold._set_active([fold.catalogue[i] for i in saved.active])
+        fold.take_over(saved.learnt)
+        fold.applied, fold.at, fold.generation = saved.applied, saved.at, saved.generation
+        fold.frozen, fold.expire_cursor = saved.frozen, saved.expire_cursor
+        fold.parked = {name: list(there) for name, there in saved.parked.items()}
+        fold._waiting.extend(sorted((at, name) for name, there in fold.parked.items() for _, at in there))
+        fold.dead.extend(saved.dead)
+        fold.counts, fold.series = saved.counts, saved.series
+        fold.estimates = Estimates.restore(saved.estimates)
+        return fold

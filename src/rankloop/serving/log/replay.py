@@ -1,0 +1,103 @@
+"""How would another ranker have done on this log? Replay: it is asked for every list, and paid where it agrees.
+
+A logged answer counts where the other ranker shows the same item at the same position, divided by the probability with
+which the log's own ranker showed it there. The other ranker learns from the rounds in which all that was told is also
+about its own list. That is unbiased for what it would have earned with as much feedback (Li et al. 2011), and says
+little where the two rarely agree: the number of matches tells how much.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from rankloop.serving.adapters.registry import build, has_items
+from rankloop.serving.log.export import Heard, heard
+from rankloop.serving.log.randomness import Draws, key_of
+from rankloop.serving.log.records import Config, unpack
+from rankloop.serving.served_ranker import first_fold
+from rankloop.serving.stores.contract import Store
+
+
+class Replay(msgspec.Struct):
+    """What the log earned for each answered list, and what the other would have, with 95% intervals."""
+
+    ranker: str
+    other: str
+    rounds: int
+    matches: int
+    logged: float
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+async def replay(
+    store: Store, ranker: str, *, other: str, parameters: dict[str, Any] | None = None
+) -> Replay:
+    """Play `other` on the log of `ranker`; ValueError where it does not take what is in the log."""
+    first = await first_fold(store, ranker)
+    own_items = has_items(other)
+    if own_items != first.has_items:
+        raise ValueError(f"{other} and {first.config.algorithm} are not asked in the same way")
+    names = list(first.config.items or [])
+    given = parameters or {}
+    if not own_items:
+        given = {"n_features": first.ranker.n_features} | given
+    config = Config(other, first.config.seed, names if own_items else None, given)
+    player = build(config, n_items=len(names))
+    if player.feedback.kind != first.ranker.feedback.kind:
+        raise ValueError(
+            f"{other} learns from {player.feedback.kind}, the log of {ranker!r} has {first.ranker.feedback.kind}"
+        )
+    draws = Draws()
+    pay, weights, logged, matches = [], [], [], 0
+    async for one in heard(store, ranker):
+        if own_items and not set(one.shown) <= set(names):
+            continue  # from after a change of items
+        features = None if one.decision.features is None else unpack(one.decision.features)
+        mine = player.rank(features, rng=draws.generator(key_of(config.seed, f"replay {one.row.event_id}")))
+        known = names if own_items else (one.decision.candidates or [])
+        place = {name: i for i, name in enumerate(known)}
+        theirs = np.array([place[name] for name in one.shown[: len(one.values)]], np.int64)
+        shared = min(len(theirs), len(mine.items))
+        agree = mine.items[:shared] == theirs[:shared]
+        logged.append(float(one.values.sum()))
+        chances = _chances(one, shared)
+        if chances is None:
+            pay.append(0.0)
+            weights.append(0.0)
+            continue
+        weight = np.where(agree, 1.0 / chances, 0.0)
+        pay.append(float((weight * one.values[:shared]).sum()))
+        weights.append(float(weight.mean()) if shared else 0.0)
+        if agree.all():
+            matches += 1
+            needed = player.feedback.length(len(mine.items))
+            if needed <= len(one.values):
+                player.learn(mine, one.values[:needed])
+    return _summary(ranker, other, np.array(pay), np.array(weights), np.array(logged), matches)
+
+
+def _chances(one: Heard, n: int) -> Any:
+    """The probability of each shown (item, position); None where this round says nothing."""
+    if one.decision.propensities is not None:
+        return np.frombuffer(one.decision.propensities, "<f8")[:n]
+    if one.decision.explored and one.decision.memo:
+        # RTop1F: with this probability the item was put on top to be explored. Only these rounds count then.
+        return np.full(n, float(unpack(one.decision.memo[0])[0]))
+    return None
+
+
+def _summary(ranker: str, other: str, pay: Any, weights: Any, logged: Any, matches: int) -> Replay:
+    n = len(pay)
+    if weights.sum() == 0 if n else True:
+        return Replay(ranker, other, n, matches, float(logged.mean()) if n else math.nan, None, None, None)
+    # Self-normalised: the weights average to 1 only in the long run.
+    value = float(pay.sum() / weights.sum())
+    spread = float(np.sqrt(np.square(pay - value * weights).sum())) / float(weights.sum())
+    reach = 1.96 * spread
+    return Replay(ranker, other, n, matches, float(logged.mean()), value, value - reach, value + reach)

@@ -1,0 +1,225 @@
+"""What goes over the wire: requests and answers, as the types that check them and that the description is made of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from rankloop.serving.adapters.estimates import Interval
+from rankloop.serving.log.records import Policy
+from rankloop.serving.log.saved_state import DeadLetter
+
+RankerName = Annotated[
+    str,
+    Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Letters, digits, dot, dash, underscore."),
+]
+ItemName = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=256)]
+EventId = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=128)]
+Seed = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+Role = Literal["reader", "writer", "admin"]
+Status = Literal["accepted", "duplicate", "parked", "late", "unknown", "conflict"]
+
+
+class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rows of features as packed little-endian float32: in msgpack as they are, in JSON as base64."""
+
+    shape: tuple[int, int]
+    data: bytes
+
+
+class CreateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A ranker to be made. The same again is a duplicate; the same name with anything else is a conflict."""
+
+    name: RankerName
+    algorithm: str
+    items: list[ItemName] | None = None
+    parameters: dict[str, Any] = {}
+    policy: Policy = Policy()
+    seed: Seed | None = None
+
+
+class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A list is wanted. `items` and `features` for rankers that take candidates with each request."""
+
+    decision_id: EventId | None = None
+    items: list[ItemName] | None = None
+    features: list[list[float]] | Matrix | None = None
+    context: Any = None
+
+
+class RankAnswer(msgspec.Struct, frozen=True, gc=False):
+    """The list to show, best first."""
+
+    decision_id: str
+    items: list[str]
+    propensities: list[float] | None
+    model_seq: int
+    duplicate: bool
+
+
+class FeedbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """What came back about one list: the relevance of its first k items, or a click (1) or none (0) a position."""
+
+    decision_id: EventId
+    event_id: EventId | None = None
+    relevance: list[float] | None = None
+    clicks: list[float] | None = None
+
+
+class EventAnswer(msgspec.Struct, frozen=True, gc=False):
+    """What an event came to, and where in the log it is."""
+
+    status: Status
+    seq: int
+    duplicate: bool = False
+    learnt: bool = False
+
+
+class ActivateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The list was really shown."""
+
+    decision_id: EventId
+    event_id: EventId | None = None
+
+
+class ItemsRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Items that come, and items that go."""
+
+    add: list[ItemName] = []
+    retire: list[ItemName] = []
+    event_id: EventId | None = None
+
+
+class FreezeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Stop learning, or go on."""
+
+    frozen: bool = True
+    event_id: EventId | None = None
+
+
+class RollbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Back to what a snapshot knew."""
+
+    to_seq: Annotated[int, Meta(ge=1, le=(1 << 40) - 1)]
+    event_id: EventId | None = None
+
+
+class ResetRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Forget what was learnt, and go on with these parameters and items, or with the present ones. The log stays."""
+
+    parameters: dict[str, Any] | None = None
+    items: list[ItemName] | None = None
+    event_id: EventId | None = None
+
+
+class RankerAnswer(msgspec.Struct, frozen=True):
+    """One ranker as it stands."""
+
+    name: str
+    algorithm: str
+    rounds: int
+    model_seq: int
+    state_hash: str
+    current: list[str]
+    last_seq: int
+    generation: int
+    frozen: bool
+    feedback: str
+    feedback_length: int | None
+    max_grade: int | None
+    parameters: dict[str, Any]
+    policy: Policy
+    counts: dict[str, int]
+    parked: int
+    exploration_share: float | None
+    last_at: int
+    snapshot_seq: int
+    estimates: dict[str, dict[str, Interval | None]]
+    duplicate: bool = False
+
+
+class RankersAnswer(msgspec.Struct, frozen=True):
+    """All rankers."""
+
+    rankers: list[RankerAnswer]
+
+
+class SnapshotAnswer(msgspec.Struct, frozen=True):
+    """A snapshot that can be rolled back to."""
+
+    seq: int
+    at: int
+    epoch: int
+    state_hash: str
+    config_hash: str
+    code_hash: str
+
+
+class SnapshotsAnswer(msgspec.Struct, frozen=True):
+    """All snapshots that are kept, oldest first."""
+
+    snapshots: list[SnapshotAnswer]
+
+
+class StoryRow(msgspec.Struct, frozen=True):
+    """One thing that happened to a decision."""
+
+    seq: int
+    at: int
+    kind: str
+    event_id: str
+    values: list[float] | None = None
+    outcome: str | None = None
+
+
+class DecisionAnswer(msgspec.Struct, frozen=True):
+    """The whole story of one list: what it was drawn from, and what became of it."""
+
+    decision_id: str
+    items: list[str]
+    candidates: list[str] | None
+    propensities: list[float] | None
+    explored: bool
+    model_seq: int
+    seq: int
+    at: int
+    deadline: int
+    key: str
+    generation: int
+    context: Any
+    activated: bool
+    answered: bool
+    expired: bool
+    rows: list[StoryRow]
+
+
+class SeriesAnswer(msgspec.Struct, frozen=True):
+    """Roll-ups of one ranker: a bounded number of points, whatever the log's length."""
+
+    name: str
+    width: int
+    series: dict[str, list[Any]]
+    delays: dict[str, list[float]]
+
+
+class DeadLettersAnswer(msgspec.Struct, frozen=True):
+    """Feedback that came to nothing: how many ever, and the newest."""
+
+    total: int
+    newest: list[DeadLetter]
+
+
+class ErrorBody(msgspec.Struct, frozen=True):
+    """What went wrong, for programs and for people, and in which field of the request."""
+
+    code: str
+    message: str
+    field: str | None = None
+
+
+class ErrorAnswer(msgspec.Struct, frozen=True):
+    """The one shape of all errors."""
+
+    error: ErrorBody

@@ -1,0 +1,169 @@
+"""Start the service and keep it running until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import gc
+import ipaddress
+import socket
+import sys
+from collections.abc import Callable
+
+import uvicorn
+
+from rankloop.base import whole
+from rankloop.serving.engine import Engine
+from rankloop.serving.http.app import App
+from rankloop.serving.simulated_users import come_and_go
+from rankloop.serving.stores.contract import Store, StoreError
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach the address.
+
+    >>> is_local("127.0.0.1"), is_local("localhost"), is_local("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def run(
+    store: Store,
+    *,
+    host: str,
+    port: int,
+    snapshot_every: int,
+    tell: Callable[[str], object],
+    people: bool = False,
+    seconds: float | None = None,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C, or for `seconds`; ValueError where that is refused.
+
+    people: let simulated people come, and take any free port where this one is taken.
+    """
+    whole("snapshot_every", snapshot_every, at_least=1)
+    if not 0 <= port <= 65_535:
+        raise ValueError(f"port must be between 0 and 65535, got {port}")
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_run(store, host, port, snapshot_every, tell, people, seconds))
+    except StoreError as error:
+        raise ValueError(str(error)) from None
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:  # it is not made for every system
+        return None
+    return uvloop.new_event_loop
+
+
+async def _run(
+    store: Store,
+    host: str,
+    port: int,
+    snapshot_every: int,
+    tell: Callable[[str], object],
+    people: bool,
+    seconds: float | None,
+) -> None:
+    engine = Engine(store, snapshot_every=snapshot_every)
+    app = App(engine, host=host)
+    if not is_local(host):
+        await store.open()
+        try:
+            if not await store.keys():
+                raise ValueError(
+                    f"{host} can be reached from elsewhere, and there are no API keys: make one first with "
+                    "`rankloop keys add --role admin`"
+                )
+        finally:
+            await store.close()
+    listening = _listen(host, port, or_any=people)
+    config = uvicorn.Config(
+        app,
+        ws="none",
+        proxy_headers=False,
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        timeout_keep_alive=30,
+    )
+    server = _Server(config, app)
+    shown = f"[{host}]" if ":" in host else host
+    # What is there now stays; and what comes later has no cycles worth a pause of a tenth of a second.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 50)
+    # The thread that waits for the disk wants the interpreter back at once, not after the usual 5 ms.
+    sys.setswitchinterval(0.0005)
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.01)
+    if server.started:
+        tell(f"rankloop serves at http://{shown}:{listening.getsockname()[1]}")
+    await _accompany(server, serving, engine, people=people, seconds=seconds)
+    if not server.started:
+        raise ValueError("the service could not start; the reason is above")
+
+
+class _Server(uvicorn.Server):
+    """Lets the streams end when it is to stop: uvicorn itself would wait for them until its patience is over."""
+
+    def __init__(self, config: uvicorn.Config, app: App) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop."""
+        self._app.broadcast.release()
+        await super().shutdown(sockets)
+
+
+def _listen(host: str, port: int, *, or_any: bool) -> socket.socket:
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        if or_any and port and error.errno == errno.EADDRINUSE:
+            return _listen(host, 0, or_any=False)
+        raise ValueError(f"cannot listen on {host}:{port}: {error}") from None
+    return listening
+
+
+async def _accompany(
+    server: uvicorn.Server,
+    serving: asyncio.Task[None],
+    engine: Engine,
+    *,
+    people: bool,
+    seconds: float | None,
+) -> None:
+    """Wait until it stops; meanwhile let people come, and tell it when its time is up."""
+    if not server.started:
+        await serving
+        return
+    coming = asyncio.create_task(come_and_go(engine)) if people else None
+    try:
+        await asyncio.wait(
+            {serving} | ({coming} if coming else set()), timeout=seconds, return_when="FIRST_COMPLETED"
+        )
+    finally:
+        server.should_exit = True
+        if coming is not None:
+            coming.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await coming
+        await serving

@@ -1,0 +1,150 @@
+"""The contract of a store: an append-only log for each ranker, snapshots beside it, API keys, and a lease.
+
+What a store promises, and `rankloop.serving.stores.checks.check_store` tests:
+
+1. `append` returns once everything is durable; all of a batch is, or nothing.
+2. `seq` of a ranker counts from 1 without gaps, in the order in which rows become visible.
+3. A kind and an event id are there once. Appending them again gives the row that is there, and changes nothing.
+4. A snapshot is there whole or not at all.
+5. Whoever holds a lease has an epoch; what is written with an older epoch is refused.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+from typing import NamedTuple
+
+import msgspec
+
+from rankloop.serving.log.records import Entry, Kind, Row
+
+
+class StoreError(Exception):
+    """The store could not do it; nothing of the batch was written."""
+
+
+class Full(StoreError):
+    """No room on the disk. What was there stays good; try again when there is room."""
+
+
+class Broken(StoreError):
+    """The disk said that it could not write. What is on it is no longer known for sure: read-only until restarted."""
+
+
+class Fenced(StoreError):
+    """Another process took over: the epoch that this was written with is over."""
+
+
+class Owned(StoreError):
+    """Another process owns this store."""
+
+
+class Missing(StoreError):
+    """There is no ranker of this name."""
+
+
+class Appended(NamedTuple):
+    """The row that is in the log under the entry's id, and whether this call put it there."""
+
+    row: Row
+    new: bool
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """The fold of the log up to and with `seq`, and the hashes that tell whether it can be trusted."""
+
+    seq: int
+    at: int
+    epoch: int
+    code_hash: str
+    config_hash: str
+    state_hash: str
+    state: bytes = b""
+
+
+class StoredKey(msgspec.Struct, frozen=True):
+    """An API key as it is kept: never the secret itself."""
+
+    key_id: str
+    role: str
+    digest: bytes
+    at: int
+    note: str = ""
+
+
+class Store(abc.ABC):
+    """Where a service keeps everything. All calls come from one event loop."""
+
+    shared = False  # whether other processes append to the same logs
+
+    @abc.abstractmethod
+    async def open(self) -> None:
+        """Make ready; `Owned` where another process has it."""
+
+    @abc.abstractmethod
+    async def close(self) -> None:
+        """Let go."""
+
+    @abc.abstractmethod
+    async def rankers(self) -> list[str]:
+        """The names of all rankers, in the order in which they were made."""
+
+    @abc.abstractmethod
+    async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
+        """Write all that is not there yet, in order, in one transaction, and wait until it is durable.
+
+        A `config` entry makes its ranker; anything else for an unknown ranker is `Missing`. With `epoch`, `Fenced`
+        unless the lease still has it.
+        """
+
+    @abc.abstractmethod
+    async def read(self, ranker: str, *, after: int, limit: int) -> list[Row]:
+        """Up to `limit` rows with a seq above `after`, in order."""
+
+    @abc.abstractmethod
+    async def find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
+        """The row with this kind and id."""
+
+    @abc.abstractmethod
+    async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
+        """For each decision id every row about it, the decision itself included, in order of seq."""
+
+    @abc.abstractmethod
+    async def last_seq(self, ranker: str) -> int:
+        """The seq of the newest row, 0 where there is none."""
+
+    @abc.abstractmethod
+    async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
+        """Keep it, with the newest `keep` - 1 before it; `Fenced` where its epoch is over."""
+
+    @abc.abstractmethod
+    async def snapshots(self, ranker: str) -> list[Snapshot]:
+        """All of them, oldest first, without their states."""
+
+    @abc.abstractmethod
+    async def read_snapshot(self, ranker: str, seq: int) -> Snapshot | None:
+        """The snapshot at `seq`, with its state."""
+
+    @abc.abstractmethod
+    async def write_key(self, key: StoredKey) -> None:
+        """Keep an API key."""
+
+    @abc.abstractmethod
+    async def delete_key(self, key_id: str) -> bool:
+        """Forget it; whether it was there."""
+
+    @abc.abstractmethod
+    async def keys(self) -> list[StoredKey]:
+        """All API keys."""
+
+    @abc.abstractmethod
+    async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
+        """The epoch under which `holder` may snapshot and expire until `now` + `seconds`; None while another may.
+
+        The same holder keeps its epoch; a new holder gets a larger one.
+        """
+
+    async def wait_for_news(self, *, seconds: float) -> None:
+        """Return when another process may have appended something, or after `seconds`. A hint, nothing more."""
+        await asyncio.sleep(seconds)

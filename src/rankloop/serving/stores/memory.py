@@ -1,0 +1,105 @@
+"""A store in memory: nothing survives the process. For tests, and as the plainest reading of the contract."""
+
+from __future__ import annotations
+
+import bisect
+
+import msgspec
+
+from rankloop.serving.log.records import Entry, Kind, Row
+from rankloop.serving.stores.contract import Appended, Fenced, Missing, Snapshot, Store, StoredKey
+
+
+class MemoryStore(Store):
+    """Lists and dictionaries."""
+
+    def __init__(self) -> None:
+        self._logs: dict[str, list[Row]] = {}
+        self._index: dict[tuple[str, Kind, str], Row] = {}
+        self._about: dict[tuple[str, str], list[Row]] = {}
+        self._snapshots: dict[str, list[Snapshot]] = {}
+        self._keys: dict[str, StoredKey] = {}
+        self._holder = ""
+        self._epoch = 0
+        self._until = 0.0
+
+    async def open(self) -> None:
+        return
+
+    async def close(self) -> None:
+        return
+
+    async def rankers(self) -> list[str]:
+        return list(self._logs)
+
+    async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
+        if epoch is not None and epoch != self._epoch:
+            raise Fenced(f"epoch {epoch} is over, {self._epoch} has taken over")
+        for entry in entries:
+            if entry.kind != "config" and entry.ranker not in self._logs:
+                raise Missing(f"there is no ranker {entry.ranker!r}")
+        return [self._append(entry, at) for entry in entries]
+
+    def _append(self, entry: Entry, at: int) -> Appended:
+        there = self._index.get((entry.ranker, entry.kind, entry.event_id))
+        if there is not None:
+            return Appended(there, False)
+        log = self._logs.setdefault(entry.ranker, [])
+        row = Row(
+            len(log) + 1,
+            max(at, log[-1].at if log else at),
+            entry.kind,
+            entry.event_id,
+            entry.body,
+            entry.digest,
+            entry.decision,
+        )
+        log.append(row)
+        self._index[entry.ranker, entry.kind, entry.event_id] = row
+        about = entry.event_id if entry.kind == "decision" else entry.decision
+        if about is not None:
+            self._about.setdefault((entry.ranker, about), []).append(row)
+        return Appended(row, True)
+
+    async def read(self, ranker: str, *, after: int, limit: int) -> list[Row]:
+        return self._logs.get(ranker, [])[after : after + limit]
+
+    async def find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
+        return self._index.get((ranker, kind, event_id))
+
+    async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
+        return {decision: list(self._about.get((ranker, decision), ())) for decision in decisions}
+
+    async def last_seq(self, ranker: str) -> int:
+        return len(self._logs.get(ranker, ()))
+
+    async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
+        if snapshot.epoch != self._epoch:
+            raise Fenced(f"epoch {snapshot.epoch} is over, {self._epoch} has taken over")
+        kept = [old for old in self._snapshots.get(ranker, ()) if old.seq != snapshot.seq]
+        bisect.insort(kept, snapshot, key=lambda one: one.seq)
+        self._snapshots[ranker] = kept[-keep:]
+
+    async def snapshots(self, ranker: str) -> list[Snapshot]:
+        return [msgspec.structs.replace(one, state=b"") for one in self._snapshots.get(ranker, ())]
+
+    async def read_snapshot(self, ranker: str, seq: int) -> Snapshot | None:
+        return next((one for one in self._snapshots.get(ranker, ()) if one.seq == seq), None)
+
+    async def write_key(self, key: StoredKey) -> None:
+        self._keys[key.key_id] = key
+
+    async def delete_key(self, key_id: str) -> bool:
+        return self._keys.pop(key_id, None) is not None
+
+    async def keys(self) -> list[StoredKey]:
+        return list(self._keys.values())
+
+    async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
+        if holder != self._holder:
+            if now < self._until:
+                return None
+            self._holder = holder
+            self._epoch += 1
+        self._until = now + seconds
+        return self._epoch

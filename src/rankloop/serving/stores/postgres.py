@@ -1,0 +1,266 @@
+"""The store in PostgreSQL, shared by replicas.
+
+`seq` is taken under a lock on the ranker's own row, held until the commit: a sequence of the database would number rows
+in another order than that in which they become visible, and whoever follows the log would miss some. What must
+happen together happens in one function inside the database, so that a batch is one message and one fsync.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import asyncpg
+
+from rankloop.serving.failpoints import reach
+from rankloop.serving.log.records import KINDS, Entry, Kind, Row
+from rankloop.serving.stores.contract import (
+    Appended,
+    Broken,
+    Fenced,
+    Full,
+    Missing,
+    Snapshot,
+    Store,
+    StoredKey,
+    StoreError,
+)
+from rankloop.serving.stores.postgres_schema import CHANNEL, SCHEMA, VERSION
+
+Result = TypeVar("Result")
+_NUMBER = {kind: number for number, kind in enumerate(KINDS)}
+_COLUMNS = "seq, at, kind, event, body, digest, decision"
+_LOST = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that was cut in the middle of an answer
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+)
+_TRIES = 6
+
+
+class PostgresStore(Store):
+    """A database that several services share.
+
+    url: postgresql://user@host/name. schema: where the tables are, so that several stores fit in one database.
+    database_clock: take the time from the database, so that replicas need not agree; the tests bring their own.
+    """
+
+    shared = True
+
+    def __init__(self, url: str, *, schema: str = "rankloop", database_clock: bool = True) -> None:
+        if not schema.isidentifier() or schema != schema.lower():
+            raise ValueError(f"schema must be a plain lower-case name, got {schema!r}")
+        self.url = url
+        self.schema = schema
+        self._database_clock = database_clock
+        self._pool: Any = None
+        self._listener: Any = None
+        self._news = asyncio.Event()
+        self._ids: dict[str, int] = {}
+
+    async def open(self) -> None:
+        try:
+            await self._prepare()
+            self._pool = await asyncpg.create_pool(
+                self.url,
+                min_size=1,
+                max_size=4,
+                command_timeout=30,
+                reset=_nothing,
+                server_settings={"search_path": self.schema, "application_name": "rankloop"},
+            )
+        except (*_LOST, asyncpg.PostgresError, ValueError) as error:
+            raise StoreError(f"cannot use the database: {error}") from error
+        await self._listen()
+
+    async def _prepare(self) -> None:
+        connection = await asyncpg.connect(self.url)
+        try:
+            async with connection.transaction():
+                # Two replicas that start at once must not both make the tables.
+                await connection.execute("SELECT pg_advisory_xact_lock(7205001)")
+                await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
+                await connection.execute(f"SET LOCAL search_path TO {self.schema}")
+                await connection.execute(SCHEMA)
+                version = await connection.fetchval("SELECT version FROM format")
+                if version is None:
+                    await connection.execute("INSERT INTO format VALUES ($1)", VERSION)
+                elif version != VERSION:
+                    raise ValueError(f"it is in format {version}, this version reads {VERSION}")
+        finally:
+            await connection.close()
+
+    async def close(self) -> None:
+        if self._listener is not None:
+            with contextlib.suppress(Exception):
+                await self._listener.close(timeout=2)
+            self._listener = None
+        if self._pool is not None:
+            pool, self._pool = self._pool, None
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(pool.close(), 5)
+
+    async def _listen(self) -> None:
+        with contextlib.suppress(*_LOST):
+            self._listener = await asyncpg.connect(self.url)
+            await self._listener.add_listener(f"{CHANNEL}_{self.schema}", lambda *_: self._news.set())
+
+    async def wait_for_news(self, *, seconds: float) -> None:
+        if self._listener is None or self._listener.is_closed():
+            await self._listen()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._news.wait(), seconds)
+        self._news.clear()
+
+    async def _do(self, work: Callable[[Any], Awaitable[Result]]) -> Result:
+        """Run `work` with a connection. All of it may be repeated: what is there already is found, not doubled."""
+        pause = 0.05
+        for attempt in range(_TRIES):
+            try:
+                async with self._pool.acquire() as connection:
+                    return await work(connection)
+            except asyncpg.exceptions.RaiseError as error:
+                raise _meaning(error) from error
+            except (asyncpg.DiskFullError, asyncpg.InsufficientResourcesError) as error:
+                raise Full(f"no room in the database: {error}") from error
+            except (*_LOST, asyncpg.AdminShutdownError, asyncpg.DeadlockDetectedError) as error:
+                if attempt == _TRIES - 1 or self._pool is None:
+                    raise StoreError(f"the database cannot be reached: {error}") from error
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, 1.0)
+            except asyncpg.PostgresIOError as error:
+                raise Broken(f"the database could not write: {error}") from error
+        raise AssertionError("unreachable")
+
+    async def rankers(self) -> list[str]:
+        found = await self._do(lambda one: one.fetch("SELECT id, name FROM ranker ORDER BY id"))
+        self._ids = {row["name"]: row["id"] for row in found}
+        return list(self._ids)
+
+    async def _id(self, ranker: str) -> int | None:
+        if ranker not in self._ids:
+            await self.rankers()
+        return self._ids.get(ranker)
+
+    async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
+        for entry in entries:
+            if entry.kind != "config" and await self._id(entry.ranker) is None:
+                raise Missing(f"there is no ranker {entry.ranker!r}")
+        # In one order everywhere, so that two batches never wait for each other's locks.
+        order = sorted(range(len(entries)), key=lambda i: entries[i].ranker)
+        columns: list[list[Any]] = [
+            [entries[i].ranker for i in order],
+            [_NUMBER[entries[i].kind] for i in order],
+            [entries[i].event_id for i in order],
+            [entries[i].decision for i in order],
+            [entries[i].digest for i in order],
+            [entries[i].body for i in order],
+        ]
+        time = None if self._database_clock else at
+        call = "SELECT * FROM append($1, $2::text[], $3::int[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], $8)"
+
+        async def work(connection: Any) -> Any:
+            reach("before-commit")
+            told = await connection.fetch(call, time, *columns, epoch)
+            reach("after-commit")
+            return told
+
+        found = await self._do(work)
+        appended: list[Appended | None] = [None] * len(entries)
+        for row in found:
+            appended[order[row["place"] - 1]] = Appended(_row(row), row["fresh"])
+        return [one for one in appended if one is not None]
+
+    async def read(self, ranker: str, *, after: int, limit: int) -> list[Row]:
+        number = await self._id(ranker)
+        sql = f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND seq > $2 ORDER BY seq LIMIT $3"
+        return [_row(row) for row in await self._do(lambda one: one.fetch(sql, number, after, limit))]
+
+    async def find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
+        number = await self._id(ranker)
+        sql = f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND kind = $2 AND event = $3"
+        row = await self._do(lambda one: one.fetchrow(sql, number, _NUMBER[kind], event_id))
+        return None if row is None else _row(row)
+
+    async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
+        number = await self._id(ranker)
+        told: dict[str, list[Row]] = {decision: [] for decision in decisions}
+        sql = (
+            f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND kind = {_NUMBER['decision']} AND event = ANY($2) "
+            f"UNION ALL SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND decision = ANY($2) ORDER BY seq"
+        )
+        for row in await self._do(lambda one: one.fetch(sql, number, decisions)):
+            told[row["decision"] or row["event"]].append(_row(row))
+        return told
+
+    async def last_seq(self, ranker: str) -> int:
+        sql = "SELECT last_seq FROM ranker WHERE name = $1"
+        return await self._do(lambda one: one.fetchval(sql, ranker)) or 0
+
+    async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
+        number = await self._id(ranker)
+        sql = "SELECT write_snapshot($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+        values = (
+            snapshot.seq,
+            snapshot.at,
+            snapshot.epoch,
+            snapshot.code_hash,
+            snapshot.config_hash,
+            snapshot.state_hash,
+            snapshot.state,
+        )
+        reach("during-snapshot")
+        await self._do(lambda one: one.execute(sql, number, *values, keep))
+        reach("after-snapshot")
+
+    async def snapshots(self, ranker: str) -> list[Snapshot]:
+        number = await self._id(ranker)
+        sql = "SELECT seq, at, epoch, code, config, hash FROM snapshot WHERE ranker = $1 ORDER BY seq"
+        return [Snapshot(*row) for row in await self._do(lambda one: one.fetch(sql, number))]
+
+    async def read_snapshot(self, ranker: str, seq: int) -> Snapshot | None:
+        number = await self._id(ranker)
+        sql = "SELECT seq, at, epoch, code, config, hash, state FROM snapshot WHERE ranker = $1 AND seq = $2"
+        row = await self._do(lambda one: one.fetchrow(sql, number, seq))
+        return None if row is None else Snapshot(*row)
+
+    async def write_key(self, key: StoredKey) -> None:
+        sql = (
+            "INSERT INTO api_key VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO UPDATE "
+            "SET role = $2, digest = $3, at = $4, note = $5"
+        )
+        values = (key.key_id, key.role, key.digest, key.at, key.note)
+        await self._do(lambda one: one.execute(sql, *values))
+
+    async def delete_key(self, key_id: str) -> bool:
+        sql = "DELETE FROM api_key WHERE id = $1 RETURNING id"
+        return await self._do(lambda one: one.fetchval(sql, key_id)) is not None
+
+    async def keys(self) -> list[StoredKey]:
+        sql = "SELECT id, role, digest, at, note FROM api_key ORDER BY at, id"
+        return [StoredKey(*row) for row in await self._do(lambda one: one.fetch(sql))]
+
+    async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
+        sql = "SELECT take_lease($1, $2, $3)"
+        time = None if self._database_clock else now
+        epoch: int | None = await self._do(lambda one: one.fetchval(sql, holder, seconds, time))
+        return epoch
+
+
+async def _nothing(connection: Any) -> None:
+    """Instead of asyncpg's reset after each use, which is another message to the server: nothing is ever set here."""
+
+
+def _meaning(error: Any) -> StoreError:
+    text = str(error)
+    return Fenced(text) if text.startswith("epoch") else StoreError(text)
+
+
+def _row(row: Any) -> Row:
+    return Row(
+        row["seq"], row["at"], KINDS[row["kind"]], row["event"], row["body"], row["digest"], row["decision"]
+    )

@@ -1,0 +1,378 @@
+"""The store in one SQLite file: WAL, synchronous=FULL, one process that owns it.
+
+Rows are inserted on the event loop, which takes microseconds; the commit waits for the disk in a thread, and
+meanwhile the loop goes on answering. Reads have a connection of their own and never wait for a commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from rankloop.serving.failpoints import reach
+from rankloop.serving.log.records import KINDS, Entry, Kind, Row
+from rankloop.serving.stores.commit_thread import Waiter
+from rankloop.serving.stores.contract import (
+    Appended,
+    Broken,
+    Fenced,
+    Full,
+    Missing,
+    Owned,
+    Snapshot,
+    Store,
+    StoredKey,
+)
+from rankloop.serving.stores.sqlite_checkpoint import Tidying
+from rankloop.serving.stores.sqlite_schema import SCHEMA, VERSION
+
+_SEQ_BITS = 40
+_SEQ = (1 << _SEQ_BITS) - 1
+_NUMBER = {kind: number for number, kind in enumerate(KINDS)}
+_KIND_BITS = 5
+_COLUMNS = "id, at, topic & 31, event, body, digest, decision"
+
+
+class SQLiteStore(Store):
+    """One file `rankloop.db` in a folder.
+
+    read_only: for a second process that only looks; it needs no ownership.
+    own: False for a second process that only writes keys, beside a running service.
+    vfs: the name of an SQLite file system; the tests have one whose disk fails.
+    """
+
+    def __init__(
+        self, folder: Path | str, *, read_only: bool = False, own: bool = True, vfs: str | None = None
+    ) -> None:
+        self.folder = Path(folder)
+        self.read_only = read_only
+        self._wants_own = own
+        self._vfs = vfs
+        self._ids: dict[str, int] = {}
+        self._last: dict[str, tuple[int, int]] = {}  # of each ranker: newest seq, newest time
+        self._disk = Waiter()
+        self._tidying = Tidying(self.path, vfs)
+        self._writing = asyncio.Lock()
+        self._lock_file = -1
+        self._is_open = False
+        self.n_commits = 0
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / "rankloop.db"
+
+    async def open(self) -> None:
+        if self.read_only:
+            if not self.path.exists():
+                raise Missing(f"there is no store in {self.folder}")
+        else:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if self._wants_own:
+                self._own()
+        try:
+            self._connect()
+        except BaseException:
+            self._disown()
+            raise
+        self._is_open = True
+
+    def _connect(self) -> None:
+        try:
+            self._reader = self._connection()
+            self._writer = self._reader if self.read_only else self._connection()
+            if not self.read_only:
+                (found,) = self._rows(self._writer, "PRAGMA user_version")[0]
+                if found not in (0, VERSION):
+                    raise ValueError(
+                        f"{self.path} was written in format {found}, this version reads {VERSION}"
+                    )
+                for statement in SCHEMA.split(";\n"):
+                    self._writer.execute(statement)
+                self._writer.execute(f"PRAGMA user_version = {VERSION}")
+        except apsw.NotADBError:
+            raise ValueError(f"{self.path} is not an SQLite file") from None
+        for ranker_id, name in self._rows(self._reader, "SELECT id, name FROM ranker ORDER BY id"):
+            self._ids[name] = ranker_id
+            self._last[name] = self._newest(ranker_id)
+
+    def _connection(self) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READWRITE | (0 if self.read_only else apsw.SQLITE_OPEN_CREATE)
+        connection = apsw.Connection(str(self.path), flags=flags, vfs=self._vfs)
+        connection.set_busy_timeout(10_000)
+        if self.read_only:
+            connection.execute("PRAGMA query_only = ON")
+            return connection
+        ((mode,),) = self._rows(connection, "PRAGMA journal_mode = WAL")
+        if mode != "wal":
+            raise ValueError(f"{self.path} cannot be written in WAL mode, SQLite offers {mode!r}")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        return connection
+
+    def _own(self) -> None:
+        self._lock_file = os.open(self.folder / "owner.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            owner = os.pread(self._lock_file, 32, 0).decode(errors="replace").strip()
+            os.close(self._lock_file)
+            self._lock_file = -1
+            raise Owned(
+                f"{self.folder} belongs to another rankloop process (number {owner or 'unknown'}): one process owns a "
+                "folder; stop that one, choose another folder, or share a PostgreSQL database"
+            ) from None
+        os.ftruncate(self._lock_file, 0)
+        os.pwrite(self._lock_file, str(os.getpid()).encode(), 0)
+
+    def _disown(self) -> None:
+        if self._lock_file >= 0:
+            os.close(self._lock_file)
+            self._lock_file = -1
+
+    async def close(self) -> None:
+        if not self._is_open:
+            return
+        async with self._writing:
+            self._is_open = False
+            self._disk.stop()
+            self._tidying.stop()
+            for connection in {self._writer, self._reader}:
+                with contextlib.suppress(apsw.Error):
+                    connection.close()
+            self._disown()
+
+    async def rankers(self) -> list[str]:
+        return list(self._ids)
+
+    async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
+        for entry in entries:
+            if entry.kind != "config" and entry.ranker not in self._ids:
+                raise Missing(f"there is no ranker {entry.ranker!r}")
+        async with self._writing:
+            before = dict(self._last)
+            known = dict(self._ids)
+            try:
+                done: list[Appended] = await self._transaction(lambda: self._insert(entries, at, epoch))
+                return done
+            except BaseException:
+                self._last, self._ids = before, known
+                raise
+
+    async def _transaction(self, work: Any) -> Any:
+        """Run `work` in one transaction; the wait for the disk happens in a thread."""
+        writer = self._writer
+        if self._tidying.failed is not None:
+            raise Broken(self._tidying.failed)
+        try:
+            writer.execute("BEGIN IMMEDIATE")
+            done = work()
+            reach("before-commit")
+            await self._disk.run(lambda: writer.execute("COMMIT"))
+            reach("after-commit")
+        except apsw.FullError as error:
+            self._roll_back()
+            raise Full(f"no room to write to {self.path}: {error}") from error
+        except (apsw.IOError, apsw.CorruptError, apsw.ReadOnlyError, apsw.CantOpenError) as error:
+            self._roll_back()
+            raise Broken(f"could not write to {self.path}: {error}") from error
+        except BaseException:
+            self._roll_back()
+            raise
+        self.n_commits += 1
+        await self._tidying.after_commit(writer)
+        return done
+
+    def _roll_back(self) -> None:
+        with contextlib.suppress(apsw.Error):
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+
+    def _insert(self, entries: list[Entry], at: int, epoch: int | None) -> list[Appended]:
+        before, known = self._last, dict(self._ids)
+        if epoch is not None:
+            self._check_epoch(epoch)
+        try:
+            return self._insert_all(entries, at)
+        except apsw.ConstraintError:
+            # Something is there already: begin again, and find out what, one by one.
+            self._writer.execute("ROLLBACK")
+            self._last, self._ids = before, known
+            self._writer.execute("BEGIN IMMEDIATE")
+            if epoch is not None:
+                self._check_epoch(epoch)
+            return [self._insert_one(entry, at) for entry in entries]
+
+    def _insert_one(self, entry: Entry, at: int) -> Appended:
+        there = self._find(self._writer, entry.ranker, entry.kind, entry.event_id)
+        return self._insert_all([entry], at)[0] if there is None else Appended(there, False)
+
+    def _insert_all(self, entries: list[Entry], at: int) -> list[Appended]:
+        for entry in entries:
+            if entry.kind == "config" and entry.ranker not in self._ids:
+                self._writer.execute("INSERT INTO ranker (name) VALUES (?)", (entry.ranker,))
+                self._ids[entry.ranker] = self._writer.last_insert_rowid()
+                self._last = self._last | {entry.ranker: (0, 0)}
+        last = dict(self._last)
+        values, appended = [], []
+        for entry in entries:
+            name, kind = entry.ranker, entry.kind
+            seq, time = last[name]
+            seq += 1
+            time = max(time, at)
+            last[name] = (seq, time)
+            row = Row(seq, time, kind, entry.event_id, entry.body, entry.digest, entry.decision)
+            ranker = self._ids[name]
+            values.append(
+                (
+                    ranker << _SEQ_BITS | seq,
+                    ranker << _KIND_BITS | _NUMBER[kind],
+                    time,
+                    entry.event_id,
+                    entry.decision,
+                    entry.digest,
+                    entry.body,
+                )
+            )
+            appended.append(Appended(row, True))
+        sql = "INSERT INTO log (id, topic, at, event, decision, digest, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        half = len(values) // 2
+        self._writer.executemany(sql, values[:half])
+        reach("mid-batch")
+        self._writer.executemany(sql, values[half:])
+        self._last = last
+        return appended
+
+    @staticmethod
+    def _rows(connection: apsw.Connection, sql: str, values: Any = ()) -> list[Any]:
+        return list(connection.execute(sql, values))
+
+    def _newest(self, ranker_id: int) -> tuple[int, int]:
+        sql = "SELECT id, at FROM log WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+        found = self._rows(self._reader, sql, (ranker_id << _SEQ_BITS, (ranker_id + 1 << _SEQ_BITS) - 1))
+        return (found[0][0] & _SEQ, found[0][1]) if found else (0, 0)
+
+    def _find(self, connection: apsw.Connection, ranker: str, kind: Kind, event_id: str) -> Row | None:
+        if ranker not in self._ids:
+            return None
+        topic = self._ids[ranker] << _KIND_BITS | _NUMBER[kind]
+        found = self._rows(
+            connection, f"SELECT {_COLUMNS} FROM log WHERE topic = ? AND event = ?", (topic, event_id)
+        )
+        return _row(found[0]) if found else None
+
+    async def read(self, ranker: str, *, after: int, limit: int) -> list[Row]:
+        if ranker not in self._ids:
+            return []
+        base = self._ids[ranker] << _SEQ_BITS
+        sql = f"SELECT {_COLUMNS} FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
+        return [_row(found) for found in self._rows(self._reader, sql, (base + after, base | _SEQ, limit))]
+
+    async def find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
+        return self._find(self._reader, ranker, kind, event_id)
+
+    async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
+        told: dict[str, list[Row]] = {}
+        number = self._ids.get(ranker, -1)
+        for decision in decisions:
+            first = self._find(self._reader, ranker, "decision", decision)
+            sql = f"SELECT {_COLUMNS} FROM log WHERE decision = ? AND id >> {_SEQ_BITS} = ?"
+            rest: Iterable[Any] = self._rows(self._reader, sql, (decision, number))
+            rows = [*([first] if first else []), *map(_row, rest)]
+            told[decision] = sorted(rows, key=lambda row: row.seq)
+        return told
+
+    async def last_seq(self, ranker: str) -> int:
+        return self._last.get(ranker, (0, 0))[0]
+
+    def _check_epoch(self, epoch: int) -> None:
+        found = self._rows(self._writer, "SELECT epoch FROM lease")
+        if not found or found[0][0] != epoch:
+            raise Fenced(f"epoch {epoch} is over")
+
+    async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
+        number = self._ids[ranker]
+
+        def work() -> None:
+            self._check_epoch(snapshot.epoch)
+            self._writer.execute(
+                "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    number,
+                    snapshot.seq,
+                    snapshot.at,
+                    snapshot.epoch,
+                    snapshot.code_hash,
+                    snapshot.config_hash,
+                    snapshot.state_hash,
+                    snapshot.state,
+                ),
+            )
+            reach("during-snapshot")
+            self._writer.execute(
+                "DELETE FROM snapshot WHERE ranker = ?1 AND seq NOT IN "
+                "(SELECT seq FROM snapshot WHERE ranker = ?1 ORDER BY seq DESC LIMIT ?2)",
+                (number, keep),
+            )
+
+        async with self._writing:
+            await self._transaction(work)
+        reach("after-snapshot")
+
+    async def snapshots(self, ranker: str) -> list[Snapshot]:
+        sql = "SELECT seq, at, epoch, code, config, hash FROM snapshot WHERE ranker = ? ORDER BY seq"
+        return [Snapshot(*found) for found in self._rows(self._reader, sql, (self._ids.get(ranker),))]
+
+    async def read_snapshot(self, ranker: str, seq: int) -> Snapshot | None:
+        sql = "SELECT seq, at, epoch, code, config, hash, state FROM snapshot WHERE ranker = ? AND seq = ?"
+        found = self._rows(self._reader, sql, (self._ids.get(ranker), seq))
+        return Snapshot(*found[0]) if found else None
+
+    async def write_key(self, key: StoredKey) -> None:
+        async with self._writing:
+            await self._transaction(
+                lambda: self._writer.execute(
+                    "INSERT OR REPLACE INTO api_key VALUES (?, ?, ?, ?, ?)",
+                    (key.key_id, key.role, key.digest, key.at, key.note),
+                )
+            )
+
+    async def delete_key(self, key_id: str) -> bool:
+        async with self._writing:
+            await self._transaction(
+                lambda: self._writer.execute("DELETE FROM api_key WHERE id = ?", (key_id,))
+            )
+            return self._writer.changes() > 0
+
+    async def keys(self) -> list[StoredKey]:
+        sql = "SELECT id, role, digest, at, note FROM api_key ORDER BY at, id"
+        return [StoredKey(*found) for found in self._rows(self._reader, sql)]
+
+    async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
+        def work() -> int | None:
+            found = self._rows(self._writer, "SELECT holder, epoch, until FROM lease")
+            held_by, epoch, until = found[0] if found else ("", 0, 0.0)
+            if holder != held_by:
+                if now < until:
+                    return None
+                epoch += 1
+            self._writer.execute(
+                "INSERT OR REPLACE INTO lease VALUES (1, ?, ?, ?)", (holder, epoch, now + seconds)
+            )
+            return int(epoch)
+
+        async with self._writing:
+            epoch: int | None = await self._transaction(work)
+            return epoch
+
+
+def _row(found: Any) -> Row:
+    number, at, kind, event_id, body, digest, decision = found
+    return Row(number & _SEQ, at, KINDS[kind], event_id, body, digest, decision)

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from rankloop import __version__, cli, experiments, measures, rankers
+from tests.experiments.toy import Toy
+
+ROOT = Path(__file__).parents[2]
+runner = CliRunner()
+
+
+class Sound(Toy):
+    name = "toy-sound"
+
+
+class Broken(Toy):
+    name = "toy-broken"
+
+    def __init__(self) -> None:
+        super().__init__(truth=False)
+
+
+class Lacking(Toy):
+    name = "toy-lacking"
+
+    def __init__(self) -> None:
+        super().__init__(lack="there is no data folder")
+
+
+@pytest.fixture(autouse=True)
+def toys(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {toy.name: f"{__name__}:{toy.__name__}" for toy in (Sound, Broken, Lacking)}
+    monkeypatch.setattr(experiments, "_KNOWN", known)
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+
+
+def test_a_sound_experiment_tells_its_claims_and_names_the_report(tmp_path: Path) -> None:
+    result = runner.invoke(
+        cli.app, ["reproduce", "toy-sound", "--quick", "--out", str(tmp_path), "--jobs", "2"]
+    )
+    assert result.exit_code == 0
+    assert "toy-sound: 2 of 2 claims hold (3 jobs," in result.stdout
+    assert "holds   it is <true>: 1" in result.stdout
+    assert f"Report: {tmp_path / 'report.html'}" in result.stdout
+    assert (tmp_path / "report.html").exists()
+
+
+def test_nothing_is_said_about_progress_when_nobody_watches(tmp_path: Path) -> None:
+    result = runner.invoke(cli.app, ["reproduce", "toy-sound", "--out", str(tmp_path)])
+    assert result.stderr == ""
+    assert "\x1b" not in result.stdout
+
+
+def test_a_broken_claim_exits_with_1_and_is_still_reported(tmp_path: Path) -> None:
+    result = runner.invoke(cli.app, ["reproduce", "all", "--quick", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "toy-broken: 1 of 2 claims hold" in result.stdout
+    assert "BROKEN  it is <true>: 1" in result.stdout
+    assert "toy-lacking: skipped, there is no data folder" in result.stdout
+    assert "3 of 4 claims hold" in (tmp_path / "report.html").read_text()
+
+
+def test_lacking_data_is_no_failure(tmp_path: Path) -> None:
+    result = runner.invoke(cli.app, ["reproduce", "toy-lacking", "--out", str(tmp_path)])
+    assert result.exit_code == 0
+
+
+def test_a_second_run_resumes_and_a_fresh_one_does_not(tmp_path: Path) -> None:
+    command = ["reproduce", "toy-sound", "--out", str(tmp_path)]
+    runner.invoke(cli.app, command)
+    assert "6 jobs, 6 of them resumed" in runner.invoke(cli.app, command).stdout
+    assert "resumed" not in runner.invoke(cli.app, [*command, "--fresh"]).stdout
+
+
+def test_an_unknown_experiment_lists_the_known_ones_before_any_is_run(tmp_path: Path) -> None:
+    result = runner.invoke(cli.app, ["reproduce", "toy-sound", "toy", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert (
+        result.stderr == "error: no experiment 'toy'; there are toy-sound, toy-broken, toy-lacking, and all\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_ctrl_c_ends_in_words_and_leaves_whole_files(tmp_path: Path) -> None:
+    script = textwrap.dedent(
+        """
+        import time
+        from rankloop import cli, experiments
+        from tests.experiments.toy import Toy
+
+        class Slow(Toy):
+            def run(self, job):
+                if job.seed < 6:
+                    time.sleep(60)
+                return super().run(job)
+
+        experiments.names = lambda: ["toy"]
+        experiments.get = lambda name: Slow()
+        cli.main()
+        """
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, "reproduce", "toy", "--out", str(tmp_path), "--jobs", "2"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("toy/jobs/*.parquet")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "finished jobs are kept, the same command goes on from there." in told
+    assert "Traceback" not in told
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path.suffix for path in files] == [".parquet"]
+
+
+def test_list_shows_everything_with_a_description() -> None:
+    result = runner.invoke(cli.app, ["list"])
+    assert result.exit_code == 0
+    listed = re.findall(r"^  (\S+)  +\S", result.stdout, re.M)
+    for name in (*rankers.__all__, "noisy-halves", "jester", "sum_loss", "toy-sound"):
+        assert name in listed
+    assert {name.split("[")[0].split("@")[0] for name in listed} >= set(measures.names())
+
+
+def test_list_as_json() -> None:
+    everything = json.loads(runner.invoke(cli.app, ["list", "--json"]).stdout)
+    assert set(everything) == {"rankers", "environments", "measures", "experiments"}
+    only = json.loads(runner.invoke(cli.app, ["list", "rankers", "--json"]).stdout)
+    assert only == everything["rankers"]
+    assert all(only.values())
+
+
+def test_simulate_tells_the_same_story_twice() -> None:
+    command = ["simulate", "--rounds", "2e3", "--items", "4", "--seed", "3", "--json"]
+    first, second = (json.loads(runner.invoke(cli.app, command).stdout) for _ in range(2))
+    for told in (first, second):
+        del told["seconds"]
+    assert first == second
+    assert first["rounds"] == 2000
+    assert 0 < first["average_regret"] < 1
+    assert 0 < first["exploration_share"] < 1
+
+
+def test_simulate_in_words() -> None:
+    result = runner.invoke(cli.app, ["simulate", "--ranker", "Uniform", "--rounds", "1000"])
+    assert result.exit_code == 0
+    assert re.search(r"^average regret +0\.\d{4}$", result.stdout, re.M)
+    assert "\x1b" not in result.stdout
+    assert result.stderr == ""
+
+
+def test_simulate_takes_arguments_of_the_ranker() -> None:
+    command = ["simulate", "--rounds", "1000", "--items", "4", "--json"]
+    one = json.loads(runner.invoke(cli.app, command).stdout)
+    two = json.loads(runner.invoke(cli.app, [*command, "--set", "k=2"]).stdout)
+    assert two["exploration_share"] < one["exploration_share"]
+
+
+@pytest.mark.parametrize(
+    "environment", ["bernoulli", "switching", "adversary-ndcg", "adversary-map", "adversary-auc"]
+)
+def test_simulate_plays_every_simulated_environment(environment: str) -> None:
+    command = [
+        "simulate",
+        "--environment",
+        environment,
+        "--ranker",
+        "Uniform",
+        "--items",
+        "4",
+        "--rounds",
+        "100",
+    ]
+    assert runner.invoke(cli.app, command).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--ranker", "RTop2F"], "ranker must be one of .*RTop1F.*got 'RTop2F'"),
+        (["--environment", "mars"], "environment must be one of noisy-halves, .*movielens, got 'mars'"),
+        (["--measure", "mrr"], "measure 'mrr' is not known; known are sum_loss"),
+        (["--measure", "ndcg"], "measure 'ndcg' cannot be learnt"),
+        (
+            ["--rounds", "many"],
+            "rounds must be a whole number of at least 1, such as 20000 or 1e5, got 'many'",
+        ),
+        (["--rounds", "inf"], "got 'inf'"),
+        (["--items", "0"], "n_items must be"),
+        (["--set", "k"], "--set takes KEY=VALUE, got 'k'"),
+        (["--set", "speed=3"], "RTop1F has no argument 'speed'; it has n_items, horizon"),
+        (["--ranker", "BestInHindsight"], "BestInHindsight needs the relevance of all users"),
+    ],
+)
+def test_mistakes_are_answered_in_words(arguments: list[str], told: str) -> None:
+    result = runner.invoke(cli.app, ["simulate", *arguments])
+    assert result.exit_code == 2
+    assert re.match(f"error: .*{told}", result.stderr)
+    assert "Traceback" not in result.output
+
+
+def test_real_people_without_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKLOOP_DATA", str(tmp_path))
+    result = runner.invoke(cli.app, ["simulate", "--environment", "jester"])
+    assert result.exit_code == 2
+    assert "RANKLOOP_DATA" in result.stderr
+
+
+def test_version() -> None:
+    assert runner.invoke(cli.app, ["--version"]).stdout == f"rankloop {__version__}\n"
+
+
+@pytest.mark.parametrize("command", [[], ["reproduce"], ["list"], ["simulate"], ["fit-clicks"], ["demo"]])
+def test_help(command: list[str]) -> None:
+    result = runner.invoke(cli.app, [*command, "--help"])
+    assert result.exit_code == 0
+    assert "Usage:" in result.stdout
+
+
+def test_help_imports_no_heavy_library() -> None:
+    code = (
+        "import sys; from typer.testing import CliRunner; from rankloop import cli; "
+        "CliRunner().invoke(cli.app, ['--help']); "
+        "print([m for m in ('numba', 'matplotlib', 'polars', 'scipy', 'numpy') if m in sys.modules])"
+    )
+    env = {**os.environ, "PYTHONPATH": "src"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

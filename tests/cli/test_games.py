@@ -1,0 +1,116 @@
+"""`rankloop classify` and `rankloop rates`: words for people, JSON for programs, mistakes named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from rankloop import games
+from rankloop.cli import app
+from rankloop.games.explain import learner
+from rankloop.games.verdict_json import load
+
+
+def run(*words: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_words() -> None:
+    told = run("classify", "--measure", "dcg", "--items", "10", "--top", "1")
+    assert "learnable, but slowly" in told
+    assert "T^(2/3)" in told
+    assert "Feedback on the top two would not help, on nine would" in told
+    assert "rankers.RTop1F(n_items=10, measure='dcg', k=1)" in told
+    hopeless = " ".join(run("classify", "--measure", "ndcg@10", "--items", "50", "--top", "5").split())
+    assert "not learnable" in hopeless
+    assert "on 49 would: then it is learnable, slowly; with 50 it is quickly learnable" in hopeless
+
+
+@pytest.mark.parametrize(
+    ("measure", "items", "top", "class_", "rate"),
+    [
+        ("dcg", 10, 1, "hard", "T^(2/3)"),
+        ("ndcg@10", 50, 5, "hopeless", "T"),
+        ("precision@3", 10, 1, "easy", "T^(1/2)"),
+        ("precision@3", 3, 1, "trivial", "0"),
+    ],
+)
+def test_json(measure: str, items: int, top: int, class_: str, rate: str) -> None:
+    told = json.loads(
+        run("classify", "--measure", measure, "--items", str(items), "--top", str(top), "--json")
+    )
+    wanted = {"class": class_, "rate": rate, "measure": measure, "items": items, "top": top}
+    assert {key: told[key] for key in wanted} == wanted
+    assert (told.get("forced_regret", 0) > 0) == (class_ == "hopeless")
+
+
+@pytest.mark.parametrize("route", ["cells", "structure"])
+def test_a_witness_that_can_be_checked(tmp_path: Path, route: str) -> None:
+    file = tmp_path / "proof.json"
+    run("classify", "--measure", "ndcg", "--items", "3", "--route", route, "--witness", str(file))
+    verdict = load(file)
+    assert verdict.route == route
+    assert games.verify(games.ranking_game(measure="ndcg", n_items=3, k=1), verdict)
+
+
+def test_a_game_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "pennies.csv").write_text("0,1\n1,0\n\n?,?\n?,?\n")
+    told = json.loads(run("classify", "--game", str(tmp_path / "pennies.csv"), "--json"))
+    assert (told["class"], told["actions"], told["pareto"]) == ("hopeless", 2, [0, 1])
+    words = " ".join(run("classify", "--game", str(tmp_path / "pennies.csv")).split())
+    assert "A game of 2 actions and 2 outcomes" in words
+    assert "Actions 0 and 1 compete, and nobody sees which is better" in words
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "say either --measure NAME or --game FILE"),
+        (["--measure", "dcg", "--game", "x.csv"], "say either"),
+        (["--measure", "nope"], "is not known; known are"),
+        (["--measure", "dcg", "--items", "3", "--top", "4"], "k must be at most n_items=3"),
+        (["--measure", "dcg", "--items", "0"], "n_items must be"),
+        (["--measure", "auc", "--grades", "3"], "takes relevance 0 or 1"),
+        (["--measure", "dcg", "--route", "guess"], "route must be one of"),
+        (["--measure", "dcg", "--items", "12", "--route", "cells"], "479,001,600 orders"),
+        (["--game", "nowhere.csv"], "there is no such file"),
+        (["--measure", "dcg", "--witness", "/nowhere/proof.json"], "cannot write"),
+    ],
+)
+def test_mistakes(words: list[str], message: str) -> None:
+    told = run("classify", *words, code=2)
+    assert message in told
+    assert "Traceback" not in told
+
+
+def test_rates(tmp_path: Path) -> None:
+    told = run("rates", "--items", "4", "--picture", str(tmp_path / "rates.png"))
+    assert "average_precision" in told
+    assert (tmp_path / "rates.png").read_bytes().startswith(b"\x89PNG")
+    (row,) = json.loads(run("rates", "--items", "3", "--measure", "ndcg", "--json"))["rates"]
+    assert row["classes"] == ["hopeless", "hard", "easy"]
+    assert row["sources"] == ["2015", "ours", "ours"]
+    by_cells = json.loads(run("rates", "--items", "3", "--measure", "ndcg", "--route", "cells", "--json"))
+    assert by_cells["rates"] == [row]
+    assert "must end in .png or .svg" in run("rates", "--picture", "rates.txt", code=2)
+
+
+@pytest.mark.parametrize(
+    ("measure", "items", "top", "used"),
+    [
+        ("dcg", 10, 10, "FTPL"),
+        ("dcg", 10, 9, "T^(2/3) only"),
+        ("precision@3", 10, 5, "PrecisionFTRL(n_items=10, measure='precision@3', k=3)"),
+        ("ndcg", 4, 3, "FeedExp3(n_items=4, measure='ndcg', k=3)"),
+        ("ndcg", 40, 39, "no ranker of the package"),
+        ("ndcg", 4, 1, "Judge by dcg instead"),
+    ],
+)
+def test_what_to_use(measure: str, items: int, top: int, used: str) -> None:
+    verdict = games.classify(games.ranking_game(measure=measure, n_items=items, k=top))
+    assert used in learner(verdict)

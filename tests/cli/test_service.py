@@ -1,0 +1,161 @@
+"""The commands for operators, and the client, against a service that was really started."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import rankloop
+from rankloop import data, logs
+from rankloop.cli import app
+from rankloop.serving.client import RankloopError, Unreachable
+from rankloop.serving.log import records
+from tests.serving.process import Service
+
+LIKED = {"walk": 0.9, "tea": 0.6, "nap": 0.3, "argue": 0.05}
+
+
+def _run(folder: Path, *arguments: str) -> str:
+    done = CliRunner().invoke(app, [*arguments, "--data", str(folder)])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A service that some people and some clicking pages have used, stopped again."""
+    folder = tmp_path_factory.mktemp("used")
+    rng = np.random.default_rng(1)
+    with Service("--data", str(folder)) as service:
+        client = rankloop.Client(service.url)
+        client.create("unwind", algorithm="RTop1F", items=list(LIKED))
+        client.create("pages", algorithm="FTRLPBM", items=list(LIKED), parameters={"n_positions": 2})
+        for _ in range(150):
+            shown = client.rank("unwind", context={"hour": 7})
+            liked = float(rng.random() < LIKED[shown.items[0]])
+            assert client.feedback("unwind", shown.decision_id, relevance=[liked]).status == "accepted"
+            shown = client.rank("pages")
+            client.activate("pages", shown.decision_id)
+            clicks = [float(rng.random() < LIKED[name]) for name in shown.items]
+            client.feedback("pages", shown.decision_id, clicks=clicks)
+        client.rank("unwind", decision_id="unanswered")
+        client.change_items("unwind", add=["swim"])
+        assert client.series("unwind").series["learnt"]
+        service.stop()
+    return folder
+
+
+def test_rankers_are_listed(folder: Path) -> None:
+    told = _run(folder, "rankers")
+    assert "unwind  RTop1F, 150 rounds learnt" in told
+    found = {one["name"]: one for one in json.loads(_run(folder, "rankers", "--json"))}
+    assert found["pages"]["counts"]["activated"] == 150
+    assert found["unwind"]["current"][0] in {"walk", "swim"}
+    assert found["pages"]["estimates"]["value"]["clicks"]["mean"] > 0.5
+
+
+def test_everything_adds_up(folder: Path) -> None:
+    told = _run(folder, "verify")
+    assert told.count("adds up") == 2
+    assert "151 lists drawn again" in told
+    assert "adds up" in _run(folder, "verify", "pages")
+    wrong = CliRunner().invoke(app, ["verify", "nobody", "--data", str(folder)])
+    assert (wrong.exit_code, "no ranker 'nobody'" in wrong.output) == (2, True)
+
+
+def test_a_log_that_was_tampered_with_does_not_add_up(folder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    import apsw
+
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    database = apsw.Connection(str(copy / "rankloop.db"))
+    kind = records.KINDS.index("feedback")
+    liked = records.encode(records.Answer("relevance", np.ones(1).tobytes()))
+    disliked = records.encode(records.Answer("relevance", np.zeros(1).tobytes()))
+    database.execute("UPDATE log SET body = ? WHERE topic & 31 = ? AND body = ?", (disliked, kind, liked))
+    changed = database.changes()
+    database.close()
+    done = CliRunner().invoke(app, ["verify", "unwind", "--data", str(copy)])
+    assert changed
+    assert done.exit_code == 1, done.output
+    assert "DOES NOT ADD UP" in done.output
+
+
+def test_the_log_as_a_table(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "pages.parquet"
+    assert "300 rows" in _run(folder, "export", "pages", "--parquet", str(file))
+    table = pl.read_parquet(file)
+    assert {"item", "position", "click", "propensity"} <= set(table.columns)
+    assert set(table["position"]) == {1, 2}
+    assert ((table["propensity"] > 0) & (table["propensity"] <= 1)).all()
+    first = table.filter(pl.col("position") == 1)
+    # Each item's chance at a position, weighed, says how often it would be clicked there: the truth is known.
+    walk = first.filter(pl.col("item") == "walk")
+    assert walk["click"].mean() == pytest.approx(LIKED["walk"], abs=0.12)
+    log = data.read_logged_lists(file, item_ids=list(LIKED))
+    assert (log.n_rows, dict(log.bad_rows)) == (300, {})
+    found = logs.evaluate(log, [0, 1], estimator="item-position", least_effective=5)  # walk, then tea
+    # A row of the table is one position, so this is the clicks for each: half of 0.9 + 0.6.
+    assert found.low < 0.75 < found.high
+    unwind = tmp_path / "unwind.parquet"
+    _run(folder, "export", "unwind", "--parquet", str(unwind))
+    assert pl.read_parquet(unwind)["decision"].n_unique() == 150
+
+
+def test_another_ranker_on_the_log(folder: Path) -> None:
+    told = _run(folder, "replay", "pages", "--ranker", "FTRLPBM", "--set", "n_positions=2")
+    assert "150 answered lists" in told
+    assert "FTRLPBM: " in told
+    assert "95% from" in told
+    assert "matches" in _run(folder, "replay", "unwind", "--ranker", "RTop1F", "--set", "measure=sum_loss")
+    wrong = CliRunner().invoke(app, ["replay", "unwind", "--ranker", "ListNet", "--data", str(folder)])
+    assert wrong.exit_code == 2
+
+
+def test_the_client_tells_mistakes_and_retries(folder: Path) -> None:
+    with Service("--data", str(folder)) as service:
+        client = service.client(retries=1)
+        with pytest.raises(RankloopError, match="404 not_found"):
+            client.ranker("nobody")
+        with pytest.raises(RankloopError) as caught:
+            client.feedback("unwind", "unanswered", relevance=[7])
+        assert (caught.value.status, caught.value.field) == (422, "relevance")
+        assert client.rank("unwind", decision_id="unanswered").duplicate
+        story = client.decision("unwind", "unanswered")
+        assert not story.answered
+        before = client.take_snapshot("unwind")[-1].seq
+        assert client.freeze("unwind").status == "accepted"
+        assert client.rollback("unwind", before).status == "accepted"
+        assert client.reset("unwind").status == "accepted"
+        assert client.ranker("unwind").rounds == 0
+
+        async def many() -> None:
+            async with rankloop.AsyncClient(service.url) as other:
+                shown = await asyncio.gather(*(other.rank("pages", decision_id=f"a{i}") for i in range(20)))
+                told = await other.feedback_many(
+                    "pages", [{"decision_id": one.decision_id, "clicks": [1, 0]} for one in shown]
+                )
+                assert {one.status for one in told} == {"accepted"}
+                assert (await other.decision("pages", "a3")).answered
+
+        asyncio.run(many())
+        service.kill()
+        with pytest.raises(Unreachable):
+            client.rank("unwind")
+    with pytest.raises(ValueError, match="url must be"):
+        rankloop.Client("localhost:8000")
+
+
+def test_serving_needs_a_store_that_is_there(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["rankers", "--data", str(tmp_path / "nowhere")])
+    assert (done.exit_code, "there is no store" in done.output) == (2, True)
+    done = CliRunner().invoke(app, ["rankers", "--database", "postgresql://nobody@127.0.0.1:1/none"])
+    assert (done.exit_code, "cannot use the database" in done.output) == (2, True)

@@ -1,0 +1,88 @@
+"""The comparisons of 2022, at the size of the quick version; the worlds they are played in; and what is skipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from rankloop import experiments
+from rankloop.experiments.harness.reproduce import reproduce
+from rankloop.experiments.pbm_2022 import comparison as rivals
+from rankloop.experiments.pbm_2022 import fig2, table1
+
+
+@pytest.mark.parametrize("name", ["pbm-2022-fig1", "pbm-2022-fig2", "pbm-2022-table1"])
+def test_every_claim_holds(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rivals, "why_not_fitted", lambda: "not now")
+    verdict = reproduce(experiments.get(name), out=tmp_path, quick=True)
+    assert verdict.claims
+    assert not [f"{claim.text}: {claim.measured}" for claim in verdict.claims if not claim.holds]
+    assert len(list((tmp_path / name).glob("*.png"))) == 1
+
+
+def test_panels_are_those_of_the_paper() -> None:
+    full = experiments.get("pbm-2022-fig1").jobs(quick=False)
+    assert len(full) == 6 * 6 * 10
+    settings = {(job.settings["panel"], job.settings["source"], job.settings["change"]) for job in full}
+    assert ("a", "gap 0.03", "stochastic") in settings
+    assert ("c", "gap 0.03", "all reversed") in settings
+    assert ("e", "gap 0.01", "halves exchanged") in settings
+    assert {job.settings["rounds"] for job in full} == {1_000_000}
+    people = rivals.world("gap 0.03", rivals.REVERSING, phase=10)
+    np.testing.assert_allclose(people.clicks[1, 4, 9], 0.95)  # the best item belongs last in the even phases
+    exchanged = rivals.world("gap 0.01", rivals.EXCHANGING, phase=10)
+    np.testing.assert_allclose(
+        exchanged.clicks[1, 0, :], [0.90, 0.89, 0.88, 0.87, 0.86, 0.95, 0.94, 0.93, 0.92, 0.91]
+    )
+
+
+def test_without_the_log_its_panels_are_skipped_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKLOOP_DATA", "/nowhere")
+    assert rivals.why_not_fitted().startswith("real data missing: no clicks/yandex_wscd/")
+    assert [panel.name for panel in fig2.wanted()] == ["a", "b", "c"]
+    from rankloop.experiments.pbm_2022 import comparison_claims as judged
+
+    line = judged.fitted_line(pl.DataFrame({"panel": ["a"]}))
+    assert line.holds
+    assert "skipped" in line.text
+    assert "real data missing" in line.measured
+
+
+def test_jobs_that_run_at_the_same_time_do_not_share_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rivals, "_fitted", lambda: (np.linspace(0.5, 0.1, 10), np.linspace(1.0, 0.2, 5)))
+    for source in ("gap 0.03", rivals.FITTED):
+        one, other = (rivals.world(source, rivals.STOCHASTIC, phase=10) for _ in range(2))
+        assert one.state.t is not other.state.t
+
+
+def test_bounds_are_those_of_the_table() -> None:
+    rates = table1.orders("gap 0.03", 10**6)
+    log_T = np.log(1e6)
+    assert rates[rivals.FTRL] == pytest.approx((5 * 10 / (0.05 * 0.03) * log_T, 5 * np.sqrt(1e7)))
+    assert rates[rivals.PIE][0] == pytest.approx(10 / (0.2 * 0.03) * log_T)
+    assert rates[rivals.TOP_RANK][0] == pytest.approx(5 * 10 / 0.03 * log_T)
+    assert rates[rivals.MW][1] == pytest.approx(5 * np.sqrt(1e7 * np.log(10)))
+    # gap 0.03: (1/5 - 0) is not the smallest gap of the examinations, 1/4 - 1/5 is
+    assert 90 < table1.least_constant("gap 0.03") < 115
+
+
+def test_standard_errors_are_over_runs() -> None:
+    rows = pl.DataFrame(
+        {
+            "panel": ["a"] * 4,
+            "algorithm": [rivals.MW] * 4,
+            "seed": [1, 1, 2, 2],
+            "round": [5, 10, 5, 10],
+            "reward": [0.0, 1.0, 0.0, 3.0],
+            "ideal": [4.0] * 4,
+        }
+    )
+    assert rivals.ends(rows, panel="a", algorithm=rivals.MW).tolist() == [1.0, 3.0]
+    assert rivals.error(rows, panel="a", algorithm=rivals.MW) == pytest.approx(1.0)
+    last = rivals.curve(rows, panel="a", algorithm=rivals.MW).row(-1, named=True)
+    assert (last["low"], last["mean"], last["high"]) == pytest.approx((1.0, 2.0, 3.0))
+    with pytest.raises(ValueError, match="no rows in panel 'b'"):
+        rivals.ends(rows, panel="b", algorithm=rivals.MW)

@@ -1,0 +1,73 @@
+"""The rates of the 2015 paper, at the size of the quick version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from rankloop import environments, experiments, measures
+from rankloop.experiments.experiment import Job
+from rankloop.experiments.harness.reproduce import reproduce
+from rankloop.experiments.top1_2015 import growth, hopeless
+from rankloop.experiments.top1_2015.learners import bound_of, make_learner
+
+
+def test_every_claim_holds(tmp_path: Path) -> None:
+    verdict = reproduce(experiments.get("top1-2015-rates"), out=tmp_path, quick=True)
+    broken = [f"{claim.text}: {claim.measured}" for claim in verdict.claims if not claim.holds]
+    assert not broken
+    assert len(verdict.claims) == 26
+    pictures = {path.stem for path in (tmp_path / "top1-2015-rates").glob("*.png")}
+    assert pictures == {"three-rates", "below-the-bounds", "hard-worlds"}
+
+
+@pytest.mark.parametrize("measure", hopeless.SEPARABLE)
+def test_the_users_retold_differ_between_rankings_as_the_measure_does(measure: str) -> None:
+    people = environments.adversary(measure)
+    retold, by_item = hopeless.own_terms(measure, people.vectors)
+    orders = np.array([np.random.default_rng(seed).permutation(people.n_items) for seed in range(6)])
+    truth, told = measures.get(measure), measures.get(by_item)
+    for relevance, said in zip(people.vectors, retold, strict=True):
+        wanted = np.asarray(truth(orders, relevance.astype(np.int64)))
+        found = np.asarray(told(orders, said))
+        assert found - found[0] == pytest.approx(wanted - wanted[0], abs=1e-12)
+
+
+def test_map_has_no_terms_of_its_own() -> None:
+    with pytest.raises(ValueError, match="got 'average_precision'"):
+        hopeless.own_terms("average_precision", np.array([[1, 0, 0]], dtype=np.int8))
+
+
+def test_a_run_in_hard_worlds_counts_once_as_the_mean_of_both() -> None:
+    rows = pl.DataFrame(
+        {
+            "seed": [1, 1, 2, 2],
+            "measure": ["ndcg"] * 4,
+            "learner": ["RTop1F"] * 4,
+            "world": [0, 1, 0, 1],
+            "horizon": [10] * 4,
+            "regret": [1.0, 3.0, 5.0, 7.0],
+            "bound": [None] * 4,
+        }
+    )
+    found = growth.growth(rows, measure="ndcg", learner="RTop1F").row(0, named=True)
+    assert (found["mean"], found["error"], found["low"], found["high"]) == (4.0, pytest.approx(2.0), 2.0, 6.0)
+
+
+def test_a_job_plays_each_horizon_under_its_own_bound() -> None:
+    told = {"measure": "dcg", "learner": "RTop1F keep-rest", "horizons": [100, 300]}
+    rows = growth.run(Job(name="small", seed=1, settings=told))
+    assert rows["horizon"].to_list() == [100, 300]
+    bounds = [
+        bound_of(make_learner("RTop1F keep-rest", n_items=10, horizon=horizon)) for horizon in (100, 300)
+    ]
+    assert rows["bound"].to_list() == bounds
+    assert bound_of(make_learner("Uniform", n_items=10, horizon=100)) is None
+
+
+def test_an_unknown_learner_is_refused() -> None:
+    with pytest.raises(ValueError, match="got 'RTop9F'"):
+        make_learner("RTop9F", n_items=3, horizon=100)

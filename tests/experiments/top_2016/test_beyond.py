@@ -1,0 +1,37 @@
+"""The quick version of what lies beyond the 2016 paper, and the rule by which its learners are tuned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from rankloop import experiments
+from rankloop.experiments.harness.reproduce import reproduce
+from rankloop.experiments.top_2016 import tuning
+
+
+def test_every_claim_holds(tmp_path: Path) -> None:
+    verdict = reproduce(experiments.get("top-2016-beyond"), out=tmp_path, quick=True)
+    assert not [f"{claim.text}: {claim.measured}" for claim in verdict.claims if not claim.holds]
+    assert len(verdict.claims) == 7
+    assert {path.stem for path in (tmp_path / "top-2016-beyond").glob("*.png")} == {"shares", "steps"}
+
+
+def test_the_setting_that_is_judged_did_best_when_tried_and_is_judged_with_fresh_seeds() -> None:
+    size = tuning.Size(rounds=2_000, tried_runs=1, judged_runs=1, parts=range(1, 2), fewer=True)
+    rows = tuning.run(tuning.job(dataset="synthetic", method="KL, HT", part=1, size=size))
+    tried, judged = (rows.filter(pl.col("kind") == kind) for kind in ("tried", "judged"))
+    assert len(tried) == 3
+    best = tried.sort("average", descending=True).row(0, named=True)
+    (chosen,) = judged.rows(named=True)
+    assert chosen["learning_rate"] == best["learning_rate"]
+    assert chosen["average"] != best["average"]
+
+
+def test_every_learner_but_the_references_hears_two_labels() -> None:
+    for method, (fixed, _) in tuning.METHODS.items():
+        if method.startswith("ListNet"):
+            assert "k" not in fixed
+        else:
+            assert fixed["k"] == (1_000 if method.endswith(tuning.EVERY) else 2)

@@ -1,0 +1,170 @@
+"""Lists with given marginals: the exact law by walking through it, draws by counting, agreement with Algorithm 3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+from rankloop.kernels.solvers import list_sampling
+from rankloop.rankers.ftrl_pbm_reference import birkhoff
+from tests.kernels.leader import Floats, find, instances
+from tests.kernels.lists import bins, law, marginals, matchings_of
+
+
+def leader(m: int, n: int, size: float, seed: int = 0) -> Floats:
+    """What FTRL-PBM might draw from: even for `size` 0, nearly one list for a large one."""
+    return find(100.0, np.random.default_rng(seed).random((m, n)) * size).x
+
+
+CASES = [
+    (m, n, size)
+    for m, n in ((1, 1), (1, 4), (2, 2), (2, 3), (3, 3), (4, 4), (2, 7), (3, 6), (4, 6), (5, 10))
+    for size in (0.0, 20.0, 200.0, 1e4)
+]
+
+
+@pytest.mark.parametrize(("m", "n", "size"), CASES)
+def test_the_law_has_the_marginals(m: int, n: int, size: float) -> None:
+    x = leader(m, n, size)
+    chances = law(x)
+    assert all(len(set(shown)) == m for shown in chances), "an item stands at two positions"
+    assert sum(chances.values()) == pytest.approx(1.0, abs=5e-9)
+    np.testing.assert_allclose(marginals(chances, n), x, rtol=0, atol=5e-9)
+
+
+def test_the_law_of_bins_at_larger_sizes() -> None:
+    # The items of a bin are drawn in proportion, so the bins' marginals are all there is to prove.
+    for m, n, size in ((10, 50, 100.0), (10, 50, 0.0), (8, 8, 100.0), (12, 30, 300.0), (20, 20, 0.0)):
+        x = leader(m, n, size)
+        items, _ = bins(x)
+        assert sorted(i for inside in items for i in inside) == list(range(n))
+        assert len(items) <= 2 * m + 1
+        totals = np.array([x[:, inside].sum() for inside in items])
+        assert totals.max() <= 1 + 1e-9
+        met = np.zeros((m, len(items)))
+        number = 0
+        for weight, chosen in matchings_of(x):
+            met[np.arange(m), chosen] += weight
+            number += 1
+        expected = np.stack([x[:, inside].sum(axis=1) for inside in items], axis=1)
+        np.testing.assert_allclose(met, expected, rtol=0, atol=5e-9)
+        assert number <= 2 * m * len(items)
+
+
+def test_the_law_of_all_kinds_of_leaders() -> None:
+    for case in instances(150, seed=3, largest=1e8):
+        x = find(case.t, case.L).x
+        items, _ = bins(x)
+        met = np.zeros((len(x), len(items)))
+        for weight, chosen in matchings_of(x):
+            met[np.arange(len(x)), chosen] += weight
+        expected = np.stack([x[:, inside].sum(axis=1) for inside in items], axis=1)
+        np.testing.assert_allclose(met, expected, rtol=0, atol=1e-8, err_msg=str(case))
+
+
+def test_a_list_that_is_certain() -> None:
+    for x in (np.eye(4), np.eye(4)[:2], np.eye(4)[[2, 0, 3]], np.eye(1)):
+        assert law(x) == {tuple(x.argmax(axis=1).tolist()): 1.0}
+    even = np.full((2, 2), 0.5)
+    assert law(even) == {(0, 1): 0.5, (1, 0): 0.5}
+
+
+def test_an_item_of_a_bin_is_drawn_in_proportion() -> None:
+    x = leader(2, 30, 30.0)
+    rows = x.sum(axis=0)
+    room = list_sampling.room(2)
+    n_stretches, n_bins = list_sampling._merge(x, rows, room)
+    grid = (np.arange(20_000) + 0.5) / 20_000
+    for b in range(n_bins):
+        for j in range(2):
+            drawn = [list_sampling._item(x, j, b, u, n_stretches, room) for u in grid]
+            share = np.bincount(drawn, minlength=30) / len(grid)
+            inside = bins(x)[0][b]
+            expected = np.zeros(30)
+            expected[inside] = x[j, inside] / x[j, inside].sum()
+            np.testing.assert_allclose(share, expected, rtol=0, atol=1e-4)
+            for u in (0.0, 1.0 - 2**-53):
+                assert list_sampling._item(x, j, b, u, n_stretches, room) in inside
+
+
+@numba.njit(error_model="numpy")
+def _draw(x: Any, rows: Any, keys: Any, room: Any, counts: Any) -> int:
+    items = np.empty(len(x), np.int64)
+    repeated = 0
+    for key in keys:
+        list_sampling.sample(x, rows, key, room, items)
+        for j in range(len(items)):
+            counts[j, items[j]] += 1
+            for k in range(j):
+                repeated += items[j] == items[k]
+    return repeated
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "size"),
+    [
+        (1, 1, 0.0),
+        (1, 5, 20.0),
+        (5, 10, 0.0),
+        (5, 10, 30.0),
+        (5, 10, 1e3),
+        (6, 6, 30.0),
+        (10, 50, 50.0),
+        (10, 200, 100.0),
+    ],
+)
+def test_draws_have_the_marginals(m: int, n: int, size: float) -> None:
+    x = leader(m, n, size)
+    n_draws = 100_000
+    keys = np.random.default_rng(m * n).integers(0, 2**64, n_draws, dtype=np.uint64)
+    counts = np.zeros((m, n), np.int64)
+    assert _draw(x, x.sum(axis=0), keys, list_sampling.room(m), counts) == 0
+    usual = (n_draws * x > 20) & (x < 1 - 1e-9)  # elsewhere a count is not nearly normal
+    z = (counts - n_draws * x)[usual] / np.sqrt(n_draws * x * (1 - x))[usual]
+    assert (counts[~usual] <= 60 + n_draws * (x > 0.5)[~usual]).all()
+    if z.size:
+        assert np.abs(z).max() <= 5
+        # cells hang together, so this is no chi-square; but a bias of a third of a standard error would show
+        assert np.mean(z**2) == pytest.approx(1.0, abs=5 * np.sqrt(2 / z.size) + 0.1)
+
+
+def test_sums_that_are_a_little_off_do_no_harm() -> None:
+    rng = np.random.default_rng(8)
+    for m, n in ((3, 3), (5, 10), (5, 6)):
+        for size in (0.0, 30.0, 1e5):
+            x = leader(m, n, size) * (1 + 1e-9 * rng.uniform(-1, 1, (m, n)))
+            counts = np.zeros((m, n), np.int64)
+            keys = rng.integers(0, 2**64, 5000, dtype=np.uint64)
+            assert _draw(x, x.sum(axis=0), keys, list_sampling.room(m), counts) == 0
+            assert (counts.sum(axis=1) == 5000).all()
+
+
+def test_the_largest_of_random_numbers_still_finds_a_list() -> None:
+    # What is left there may be rounding error alone.
+    for m, n, size in CASES:
+        x = leader(m, n, size) * (1 - 1e-9)
+        room = list_sampling.room(m)
+        _, n_bins = list_sampling._merge(x, x.sum(axis=0), room)
+        list_sampling._choose(1.0 - 2**-53, n_bins, room)
+        assert sorted(room.chosen[:n_bins]) == list(range(n_bins))
+
+
+@pytest.mark.parametrize(("m", "n", "size"), CASES)
+def test_algorithm_3_has_the_same_marginals(m: int, n: int, size: float) -> None:
+    x = leader(m, n, size)
+    lists, weights = birkhoff(x)
+    assert weights.sum() == pytest.approx(1.0)
+    assert (weights > 0).all()
+    found = np.zeros((m, n))
+    for shown, weight in zip(lists, weights, strict=True):
+        assert len(set(shown.tolist())) == m
+        found[np.arange(m), shown] += weight
+    np.testing.assert_allclose(found, x, rtol=0, atol=1e-9)
+
+
+def test_algorithm_3_refuses_what_is_no_leader() -> None:
+    with pytest.raises(ValueError, match="column sums of one"):
+        birkhoff(np.zeros((2, 3)))

@@ -1,0 +1,79 @@
+"""Sums in eight lanes: bit by bit as NumPy adds them in the same order, at every length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rankloop.kernels.lane_sums import sum_stretch
+from rankloop.kernels.solvers.tsallis_column import evaluate_column
+
+Floats = NDArray[np.float64]
+
+
+@numba.njit
+def _column(L: Any, j: int, u: Any, v: float, t: float, free: Any, x: Any, rows: Any) -> Any:
+    return evaluate_column(L, j, u, v, t, free, x, rows)
+
+
+@numba.njit
+def _stretch(x: Any, j: int, start: int, stop: int) -> Any:
+    return sum_stretch(x, j, start, stop)
+
+
+def in_lanes(values: Floats) -> float:
+    """Eight sums side by side, halves added to halves, then the rest one by one."""
+    whole = len(values) // 8 * 8
+    lanes = np.zeros(8)
+    for eight in values[:whole].reshape(-1, 8):
+        lanes = lanes + eight
+    while len(lanes) > 1:
+        lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
+    total = lanes[0]
+    for value in values[whole:]:
+        total = total + value
+    return float(total)
+
+
+@pytest.mark.parametrize("n", range(1, 41))
+def test_a_column(n: int) -> None:
+    rng = np.random.default_rng(n)
+    m, t = 3, float(rng.integers(1, 1000))
+    L, u, v = rng.random((m, n)) * 50, rng.random(n) * (rng.random(n) < 0.5), rng.random(m) + 1
+    free = (u == 0).astype(np.float64)
+    x, rows = np.full((m, n), np.nan), np.zeros(n)
+    expected_rows = np.zeros(n)
+    for j in (1, 0, 2):
+        total, ground = _column(L, j, u, v[j], t, free, x, rows)
+        inverse = 1.0 / (L[j] + u + v[j])
+        chances = t * inverse * inverse
+        np.testing.assert_array_equal(x[j], chances)
+        expected_rows += chances
+        np.testing.assert_array_equal(rows, expected_rows)
+        assert total == in_lanes(chances)
+        assert ground == in_lanes(chances * inverse * free)
+        np.testing.assert_allclose([total, ground], [chances.sum(), (chances * inverse * free).sum()])
+
+
+@pytest.mark.parametrize("n", range(1, 41))
+def test_a_stretch(n: int) -> None:
+    x = np.random.default_rng(n).random((3, n))
+    for start in range(0, n, 3):
+        for stop in range(start, n + 1):
+            found = _stretch(x, 1, start, stop)
+            assert found == in_lanes(x[1, start:stop])
+            np.testing.assert_allclose(found, x[1, start:stop].sum())
+
+
+def test_a_slice_of_a_matrix_is_refused() -> None:
+    whole = np.ones((3, 20))
+    with pytest.raises(numba.TypingError):
+        _stretch(whole[:, ::2], 0, 0, 5)
+    n = 10
+    room = np.ones(n)
+    with pytest.raises(numba.TypingError):
+        _column(whole[:, ::2], 0, room, 1.0, 1.0, room, np.empty((3, n)), np.zeros(n))

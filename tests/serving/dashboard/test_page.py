@@ -1,0 +1,237 @@
+"""The page in a real browser: it loads, lives, is tried, tells the story of a list, and leaves nobody out."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from rankloop.serving.client import Client
+from tests.serving.browser import Visit, launched
+from tests.serving.process import Service
+
+ITEMS = [
+    "news",
+    "walk",
+    "tea",
+    "<img src=x onerror=alert(1)>",
+]  # the last one is a name, whatever it looks like
+Opened = Callable[..., Visit]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    yield from launched()
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    with Service("--memory") as service, service.client() as client:
+        client.create("unwind", algorithm="RTop1F", items=ITEMS, seed=7)
+        _play(client, 100)
+        yield service
+
+
+def _play(client: Client, rounds: int) -> None:
+    for _ in range(rounds):
+        shown = client.rank("unwind")
+        client.feedback("unwind", shown.decision_id, relevance=[float(shown.items[0] in ITEMS[1:3])])
+
+
+@pytest.fixture
+def visit(browser: Browser, service: Service) -> Iterator[Opened]:
+    """Visits on which nothing may go wrong, and which may ask nobody but the service."""
+    opened: list[Visit] = []
+
+    def open_one(**settings: Any) -> Visit:
+        opened.append(Visit(browser, service.url, **settings))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.page.wait_for_timeout(100)
+        one.close()
+        assert (one.wrong, one.elsewhere) == ([], [])
+
+
+def test_it_loads_and_tells_what_the_service_knows(visit: Opened, service: Service) -> None:
+    page = visit().open()
+    with service.client() as client:
+        current = client.ranker("unwind").current
+    expect(page.locator("#status")).to_have_text("Live")
+    expect(page.locator("#rankers a", has_text="unwind").locator(".spark path")).to_have_count(1)
+    expect(page.locator("ol.order li > span:first-child")).to_have_text(current)
+    for kind in ("own", "frozen", "random"):
+        expect(page.locator(f".lines path.line.{kind}").first).to_have_attribute("d", re.compile(r"M.*L"))
+    expect(page.locator("path.band.own")).to_have_attribute("d", re.compile(r"M.*L"))
+    points = page.locator(".lines path.line.own").first.get_attribute("d") or ""
+    assert points.count("L") < 240
+    expect(page.locator(".tile", has_text="Lists shown").locator("dd")).to_contain_text("100")
+
+
+def test_it_is_alive(visit: Opened, service: Service) -> None:
+    page = visit().open("#ranker/unwind")
+    tile = page.locator(".tile", has_text="Lists shown").locator("dd")
+    before = int(re.match(r"\d+", tile.inner_text())[0])
+    with service.client() as client:
+        _play(client, 7)
+    expect(tile).to_contain_text(f"{before + 7}")
+
+
+def test_a_chart_can_be_read_with_the_keyboard(visit: Opened) -> None:
+    page = visit().open("#ranker/unwind")
+    chart = page.locator(".chart", has=page.locator(".line.frozen")).first
+    picture = chart.locator("svg[role=img]")
+    expect(picture).to_have_attribute("aria-label", re.compile(r"never learning: now \d"))
+    picture.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    expect(chart.locator(".readout")).to_contain_text(
+        re.compile(r"After \d+ lists, .*unwind \d.*random order \d")
+    )
+    expect(chart.locator(".cursor .dot")).to_have_count(3)
+
+
+def test_the_story_of_one_list(visit: Opened) -> None:
+    page = visit().open("#ranker/unwind")
+    button = page.locator(".lists button").nth(2)
+    chosen, top = button.get_attribute("data-list") or "", button.inner_text()
+    button.click()
+    expect(page).to_have_url(re.compile(re.escape(chosen)))
+    story = page.locator("#story")
+    expect(story).to_be_focused()
+    expect(story.locator("ol.chances li").first).to_contain_text(top)
+    expect(story).to_contain_text("Somebody asked for a list.")
+    expect(story).to_contain_text(
+        re.compile(rf"The answer: {re.escape(top)}: (not )?liked \([01]\)\. It was learnt from\.")
+    )
+    expect(page.locator("tr.chosen")).to_have_count(1)
+
+
+def test_a_list_that_never_was(visit: Opened) -> None:
+    one = visit()
+    page = one.open("#ranker/unwind")
+    page.get_by_label("Id of a list").fill("no-such-list")
+    page.get_by_role("button", name="Tell its story").click()
+    expect(page.get_by_role("alert").filter(has_text="no-such-list")).to_be_visible()
+    assert [text for text in one.wrong if "404" not in text] == []  # the browser itself notes the 404
+    one.wrong.clear()
+
+
+def test_try_it(visit: Opened, service: Service) -> None:
+    page = visit().open("#try")
+    page.get_by_role("button", name="Begin").click()
+    top, news, order = (
+        page.locator("#try-top"),
+        page.locator("#try-news"),
+        page.locator("#try-order li > span:first-child"),
+    )
+    expect(page.locator("#try-yes")).to_be_enabled()
+    first = order.all_inner_texts()
+    for heard in range(1, 11):  # the first turn: each of the five is tried out once
+        likes = top.inner_text() == "Have a cup of tea"
+        page.locator("#try-yes" if likes else "#try-no").press("Enter")
+        expect(page.locator("#try-turn")).to_have_js_property("value", heard % 10)
+        expect(page.locator("#try-yes")).to_be_enabled()
+    expect(news).to_have_text("The order changed: Have a cup of tea rose to place 1.")
+    assert first[-1] == order.first.inner_text() == "Have a cup of tea"
+    expect(page.locator("#try-yes, #try-no").and_(page.locator(":focus"))).to_have_count(1)
+    page.get_by_role("button", name="people like me").click()
+    expect(page.locator("#try-rounds")).to_contain_text("110 answers so far", timeout=30_000)
+    with service.client() as client:
+        told = client.ranker("try-it")
+        assert (told.rounds, told.counts["activated"], told.current[0]) == (110, 12, "Have a cup of tea")
+    page.get_by_role("button", name="Start over").click()
+    expect(order).to_have_text(first)
+
+
+@pytest.mark.parametrize("where", ["#ranker/unwind", "#try"])
+def test_it_fits_a_phone(visit: Opened, where: str) -> None:
+    page = visit(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True).open(where)
+    expect(page.locator("#ranker .line.own:visible, #try-rest li:visible").first).to_be_attached()
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    for button in page.get_by_role("button").all():
+        box = button.bounding_box()
+        assert box is None or box["height"] >= 30, button.inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_can_be_read_in_light_and_in_dark(visit: Opened, scheme: str) -> None:
+    page = visit(color_scheme=scheme).open("#ranker/unwind")
+    shade = {
+        name: _luminance(page, name)
+        for name in ("ground", "card", "ink", "soft", "accent", "on-accent", "bad")
+    }
+    assert (shade["ground"] < 0.1) == (scheme == "dark")
+    for ink, ground, least in (
+        ("ink", "ground", 7.0),
+        ("soft", "ground", 4.5),
+        ("soft", "card", 4.5),
+        ("on-accent", "accent", 4.5),
+        ("bad", "card", 4.5),
+        ("accent", "card", 3.0),
+    ):
+        low, high = sorted((shade[ink], shade[ground]))
+        assert (high + 0.05) / (low + 0.05) >= least, (ink, ground)
+
+
+def _luminance(page: Page, name: str) -> float:
+    """Relative luminance of a named colour, as the accessibility guidelines define it."""
+    text = page.evaluate(
+        "name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`)", name
+    )
+    parts = [int(text.strip().lstrip("#")[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    red, green, blue = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_everything_has_a_name_and_a_place(visit: Opened) -> None:
+    page = visit().open("#ranker/unwind")
+    expect(page.locator(".line.own").first).to_be_attached()
+    for landmark in ("banner", "navigation", "main", "contentinfo"):
+        expect(page.get_by_role(landmark)).to_have_count(1)
+    nameless = page.evaluate(
+        """[...document.querySelectorAll("a, button, input, select, progress, [role=img]")].filter((one) => {
+            const labels = [...(one.labels ?? [])].map((label) => label.textContent).join("");
+            const by = document.getElementById(one.getAttribute("aria-labelledby"))?.textContent ?? "";
+            return one.checkVisibility() && !(one.textContent + labels + by + (one.ariaLabel ?? "")).trim();
+        }).map((one) => one.outerHTML)"""
+    )
+    assert nameless == []
+    assert page.evaluate("document.querySelectorAll('[style], script:not([src])').length") == 0
+
+
+def test_a_key_is_asked_for_and_the_service_may_go_away(browser: Browser, tmp_path: Path) -> None:
+    made = [sys.executable, "-m", "rankloop", "keys", "add", "--role", "reader", "--data", str(tmp_path)]
+    key = subprocess.run(made, capture_output=True, text=True, check=True).stdout.split()[0]
+    with Service("--data", str(tmp_path)) as service:
+        one = Visit(browser, service.url)
+        page = one.open()
+        page.get_by_label("API key").fill(key)
+        page.get_by_role("button", name="Use it").click()
+        expect(page.locator("#status")).to_have_text("Live")
+        expect(page.locator("#none")).to_contain_text("No ranker yet")
+        service.stop()
+        expect(page.locator("#status")).to_have_text("The service is away; trying again")
+        one.close()
+
+
+def test_the_files_of_the_page_are_part_of_the_package() -> None:
+    root = Path(__file__).parents[3]
+    packed = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"][
+        "rankloop"
+    ]
+    for file in (root / "src/rankloop/serving/dashboard").iterdir():
+        if file.is_file() and file.suffix != ".py":
+            assert any(fnmatch.fnmatch(f"serving/dashboard/{file.name}", pattern) for pattern in packed), (
+                file.name
+            )

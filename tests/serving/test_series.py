@@ -1,0 +1,40 @@
+"""Roll-ups and what is kept at hand stay small, however long the log, and lose nothing of what they sum up."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from rankloop.serving.log.decision_state import Fate, Fates
+from rankloop.serving.log.records import Row
+from rankloop.serving.series import MOST, Series
+
+
+def test_a_series_is_bounded_and_sums_up_everything() -> None:
+    series, rng = Series(), np.random.default_rng(1)
+    rewards = rng.random(50_000)
+    for i, reward in enumerate(rewards):
+        bucket = series.at(2 * i + 1, 1_000 + i)
+        bucket.decisions += 1
+        bucket.explored += i % 4 == 0
+        series.answered(series.at(2 * i + 2, 1_000 + i), reward=float(reward), delay=float(i % 7))
+        assert len(series.buckets) <= MOST
+    assert len(series.buckets) > MOST / 3
+    columns = series.columns()
+    assert len({len(column) for column in columns.values()}) == 1
+    assert sum(columns["decisions"]) == sum(columns["learnt"]) == 50_000
+    weighed = np.dot(columns["learnt"], columns["reward"]) / 50_000
+    np.testing.assert_allclose(weighed, rewards.mean())
+    assert columns["seq"] == sorted(columns["seq"])
+    assert sum(series.delay_histogram()["answers"]) == 50_000
+    again = msgspec.msgpack.decode(msgspec.msgpack.encode(series), type=Series)
+    assert again.columns() == columns
+
+
+def test_what_is_at_hand_is_bounded() -> None:
+    fates = Fates(most_bytes=100_000)
+    for i in range(1_000):
+        fates.put(f"d{i}", Fate(Row(i + 1, 0, "decision", f"d{i}", b"x" * 500), 0))
+    assert len(fates._kept) == 100
+    assert "d999" in fates
+    assert "d0" not in fates

@@ -1,0 +1,48 @@
+"""Simulated people: they come, answer late or never, and leave when told to; a service ends when its time is up."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+
+import pytest
+
+from rankloop.serving.simulated_users import applications, come_and_go
+from tests.serving.process import Service
+from tests.serving.service import adds_up, play, running
+
+
+def test_they_use_three_applications_until_they_are_told_to_go() -> None:
+    async def story() -> None:
+        async with running(clock=time.time) as engine:
+            coming = asyncio.create_task(come_and_go(engine))
+            names = [application.ranker.name for application in applications()]
+            async with asyncio.timeout(120):  # the first time, kernels are compiled
+                while not all(name in engine.live and engine.live[name].fold.rounds > 5 for name in names):
+                    await asyncio.sleep(0.05)
+            coming.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await coming
+            await asyncio.sleep(0.05)
+            for name in names:
+                counts = engine.live[name].fold.counts
+                assert counts.decisions >= counts.activated >= counts.learnt > 5
+                await adds_up(engine, name)
+            there = engine.live["unwind"].fold.applied
+            await asyncio.sleep(0.3)
+            assert engine.live["unwind"].fold.applied == there
+
+    play(story)
+
+
+def test_it_ends_when_its_time_is_up_and_finds_a_free_port() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with Service("--memory", "--people", "--seconds", "1", "--port", str(port)) as service:
+            assert service.url.startswith("http://127.0.0.1:")
+            assert service.url != f"http://127.0.0.1:{port}"
+            assert service.process.communicate(timeout=60)[0] == "rankloop stopped.\n"
+            assert service.process.returncode == 0
