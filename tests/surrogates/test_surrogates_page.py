@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rankloop import surrogates
 
-PAGE = (Path(__file__).parents[2] / "docs" / "surrogates.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "concepts" / "surrogates.md").read_text()
 
 
 def test_the_page_prints_its_table() -> None:
