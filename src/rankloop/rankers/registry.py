@@ -1,0 +1,106 @@
+"""Rankers by name: those of the package, `package.module:Class`, and those that other packages register.
+
+A package registers a ranker in its `pyproject.toml`, and `find("mine")` then finds it wherever a name is taken:
+
+    [project.entry-points."rankloop.rankers"]
+    mine = "mypackage.rankers:Mine"
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from rankloop import rankers
+from rankloop.base import Ranker
+
+GROUP = "rankloop.rankers"
+
+
+def names() -> list[str]:
+    """Every name that `find` knows: the package's own rankers, then those registered by other packages.
+
+    Returns
+    -------
+    list of str
+        Names without the form `package.module:Class`, which needs no registration.
+
+    Examples
+    --------
+    >>> "FTRLPBM" in names()
+    True
+    """
+    return [*_packaged(), *sorted(_registered())]
+
+
+def find(name: str) -> type[Ranker]:
+    """The ranker class that a name stands for.
+
+    Parameters
+    ----------
+    name : str
+        A ranker of the package, the name under which another package registers one in the entry-point group
+        `rankloop.rankers`, or `package.module:Class`. A name of the package wins over a registered one.
+
+    Returns
+    -------
+    type
+        A subclass of `rankloop.base.Ranker`.
+
+    Raises
+    ------
+    ValueError
+        Where the name is unknown, cannot be imported, or is not a ranker.
+
+    Examples
+    --------
+    >>> find("FTRLPBM") is find("rankloop.rankers:FTRLPBM")
+    True
+    """
+    if not isinstance(name, str):
+        raise ValueError(f"ranker must be a name or 'package.module:Class', got {name!r}")
+    if name in _packaged():
+        return _packaged()[name]
+    if ":" in name:
+        return _ranker(name, _imported(name))
+    registered = _registered()
+    if name in registered:
+        return _ranker(name, _imported(registered[name].value, registered_as=name))
+    raise ValueError(f"ranker must be one of {', '.join(names())}, or 'package.module:Class', got {name!r}")
+
+
+def _packaged() -> dict[str, type[Ranker]]:
+    found = {name: getattr(rankers, name) for name in rankers.__all__}
+    return {name: kind for name, kind in found.items() if inspect.isclass(kind) and issubclass(kind, Ranker)}
+
+
+def _registered() -> dict[str, EntryPoint]:
+    own = _packaged()
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in own}
+
+
+def _imported(path: str, *, registered_as: str | None = None) -> Any:
+    label = repr(path) if registered_as is None else f"{registered_as!r} (registered as {path!r})"
+    module, _, attribute = path.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
+        raise ValueError(f"ranker must be given as 'package.module:Class', got {label}")
+    try:
+        found: Any = importlib.import_module(module)
+    except Exception as error:  # whatever somebody else's module raises; the cause stays attached
+        raise ValueError(f"ranker {label} cannot be imported: {type(error).__name__}: {error}") from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"ranker {label} cannot be found: {module!r} has no {attribute!r}")
+        found = getattr(found, part)
+    return found
+
+
+def _ranker(name: str, found: Any) -> type[Ranker]:
+    if not (inspect.isclass(found) and issubclass(found, Ranker)):
+        raise ValueError(f"ranker {name!r} must be a subclass of rankloop.base.Ranker, got {found!r}")
+    if inspect.isabstract(found):
+        missing = ", ".join(sorted(found.__abstractmethods__))
+        raise ValueError(f"ranker {name!r} is abstract: it does not define {missing}")
+    return found
