@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -108,12 +107,16 @@ class QueryStream(CompiledEnvironment):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         gains, query_offset = np.zeros(len(relevance)), np.zeros(len(offsets) - 1)
         best = np.zeros(len(offsets) - 1)
-        for query, (start, stop) in enumerate(pairwise(offsets)):
-            labels = relevance[start:stop]
+        lengths = np.diff(offsets)
+        # Queries with equally many documents are one array, and are scored in one call.
+        for length in np.unique(lengths):
+            queries = np.flatnonzero(lengths == length)
+            rows = offsets[queries, None] + np.arange(length)
+            labels = relevance[rows]
             if separable:
-                gains[start:stop] = self.scored.gain(labels)
-                query_offset[query] = self.scored.offset(labels)
-            best[query] = self.scored(np.argsort(-labels, kind="stable"), labels)
+                gains[rows] = self.scored.gain(labels)
+                query_offset[queries] = self.scored.offset(labels)
+            best[queries] = self.scored(np.argsort(-labels, axis=1, kind="stable"), labels)
         return gains, query_offset, best
 
     def start_counting(self) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,7 +38,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One independent piece of work: a name for people, a seed, and plain settings.
+    """One independent piece of work: a name for people, a seed, and settings that JSON can hold.
 
     `cost` is a guess of the work in any unit (rounds to play will do): dear jobs start first, and the time left
     is told from it. It changes no result and so is no part of the identity.
@@ -50,7 +50,7 @@ class Job:
 
     name: str
     seed: int
-    settings: Mapping[str, Plain] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     cost: float = 1.0
 
     def identity(self, *, experiment: str, version: int) -> str:
@@ -67,6 +67,15 @@ class Job:
         except (TypeError, ValueError) as error:
             raise ValueError(f"settings of job {self.name!r} are not plain JSON: {error}") from None
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def seeded(name: str, *, seed: int, cost: float = 1.0, **settings: Any) -> Job:
+    """A job whose name ends with its seed, and whose settings are the other keywords.
+
+    >>> seeded("RTop1F", seed=3, rounds=1000).name
+    'RTop1F, seed 3'
+    """
+    return Job(name=f"{name}, seed {seed}", seed=seed, settings=settings, cost=float(cost))
 
 
 class Experiment(abc.ABC):
@@ -101,7 +110,7 @@ class Experiment(abc.ABC):
         """The rows of one job. Called in a thread: must not touch anything shared."""
 
     @abc.abstractmethod
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterable[Claim]:
         """What should hold of the results, judged."""
 
     @abc.abstractmethod
@@ -112,15 +121,18 @@ class Experiment(abc.ABC):
         """A small table of numbers to show beside the pictures, or None."""
         return None
 
-    def settings(self, *, quick: bool) -> dict[str, Plain]:
-        """The settings that all jobs share, for people to read."""
-        shared: dict[str, Plain] = {}
-        jobs = self.jobs(quick=quick)
-        for key in sorted({key for job in jobs for key in job.settings}):
-            values: list[Plain] = []
-            for job in jobs:
-                value = job.settings.get(key)
-                if key in job.settings and value not in values:
-                    values.append(value)
-            shared[key] = values[0] if len(values) == 1 else values
-        return shared
+
+def shared_settings(jobs: Sequence[Job]) -> dict[str, Plain]:
+    """What the settings of many jobs are, by name: one value where all agree, and the list of values where not.
+
+    >>> shared_settings([Job(name=str(k), seed=k, settings={"rounds": 9, "k": k}) for k in (1, 2)])
+    {'k': [1, 2], 'rounds': 9}
+    """
+    shared: dict[str, Plain] = {}
+    for key in sorted({key for job in jobs for key in job.settings}):
+        values: list[Plain] = []
+        for job in jobs:
+            if key in job.settings and job.settings[key] not in values:
+                values.append(job.settings[key])
+        shared[key] = values[0] if len(values) == 1 else values
+    return shared

@@ -11,7 +11,6 @@ from rich.console import Console
 from rankloop.experiments.experiment import Job
 from rankloop.experiments.harness import job_runner
 from rankloop.experiments.harness.job_runner import run_jobs
-from rankloop.experiments.harness.results_folder import write_whole
 from tests.experiments.toy import Toy
 
 
@@ -109,14 +108,6 @@ def test_a_damaged_file_is_made_again(tmp_path: Path) -> None:
     assert run_jobs(Toy(), out=tmp_path).ran == 1
 
 
-def test_left_overs_of_a_killed_run_are_swept(tmp_path: Path) -> None:
-    jobs = tmp_path / "toy" / "jobs"
-    jobs.mkdir(parents=True)
-    (jobs / ".ab.parquet.1.part").write_bytes(b"PAR1")
-    run_jobs(Toy(), out=tmp_path)
-    assert not list(jobs.glob(".*"))
-
-
 def test_a_failing_job_says_which_it_was(tmp_path: Path) -> None:
     def before(job: Job) -> None:
         if job.name == "seed 4":
@@ -125,20 +116,6 @@ def test_a_failing_job_says_which_it_was(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="noise must be positive") as caught:
         run_jobs(Toy(before=before), out=tmp_path, workers=1)
     assert caught.value.__notes__ == ["while running job 'seed 4' of toy"]
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "rows.txt"
-    path.write_text("old")
-
-    def write(part: Path) -> None:
-        part.write_text("ne")
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_whole(path, write)
-    assert path.read_text() == "old"
-    assert files_under(tmp_path) == ["rows.txt"]
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -166,7 +143,7 @@ def test_the_identity_of_a_job_is_stable_and_ignores_its_cost() -> None:
     # Pinned: a change of this value throws away everybody's finished jobs.
     assert job.identity(experiment="toy", version=1) == "ca3c99f455cc7d53"
     with pytest.raises(ValueError, match="settings of job 'b' are not plain JSON"):
-        Job(name="b", seed=1, settings={"x": object()}).identity(experiment="toy", version=1)  # type: ignore[dict-item]
+        Job(name="b", seed=1, settings={"x": object()}).identity(experiment="toy", version=1)
 
 
 def test_results_can_be_read_back(tmp_path: Path) -> None:

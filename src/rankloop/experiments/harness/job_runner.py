@@ -28,8 +28,9 @@ _GLANCE = 0.2  # seconds between looks at the clock while waiting for a job
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The rows of all jobs, in the order of `Experiment.jobs`, and what it took to get them."""
+    """The jobs, the rows of all of them in the same order, and what it took to get them."""
 
+    jobs: Sequence[Job]
     results: pl.DataFrame
     ran: int
     resumed: int
@@ -61,7 +62,8 @@ def run_jobs(
     console = console or Console(stderr=True)
     folder = ResultFolder(out=out, experiment=experiment.name)
     folder.sweep()
-    files = _files(experiment, folder, experiment.jobs(quick=quick))
+    jobs = experiment.jobs(quick=quick)
+    files = _files(experiment, folder, jobs)
     todo = [job for job, file in files if fresh or not _is_usable(file)]
     resumed = len(files) - len(todo)
     if resumed and console.is_terminal:
@@ -79,7 +81,7 @@ def run_jobs(
                 pl.lit(job.name).alias("job"), pl.lit(job.seed, dtype=pl.Int64).alias("seed"), pl.all()
             )
         )
-    return Outcome(results=pl.concat(frames), ran=len(todo), resumed=resumed, seconds=seconds)
+    return Outcome(jobs=jobs, results=pl.concat(frames), ran=len(todo), resumed=resumed, seconds=seconds)
 
 
 def _files(experiment: Experiment, folder: ResultFolder, jobs: Sequence[Job]) -> list[tuple[Job, Path]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rankloop.experiments.experiment import Claim, Experiment, Plain
+from rankloop.experiments.experiment import Claim, Experiment, Plain, shared_settings
 from rankloop.experiments.harness.job_runner import run_jobs
 from rankloop.experiments.harness.provenance import machine, versions
 from rankloop.experiments.harness.results_folder import ResultFolder, write_whole
@@ -48,7 +48,7 @@ def reproduce(
     outcome = run_jobs(experiment, out=out, quick=quick, workers=workers, fresh=fresh, console=console)
     folder = ResultFolder(out=out, experiment=experiment.name)
     write_whole(folder.results, outcome.results.write_parquet)
-    claims = experiment.claims(outcome.results, quick=quick)
+    claims = tuple(experiment.claims(outcome.results, quick=quick))
     pictures: list[Plain] = []
     for name, figure in experiment.figures(outcome.results, quick=quick).items():
         for ending in ("png", "svg"):
@@ -59,7 +59,6 @@ def reproduce(
         caption, share = figures.caption_of(figure)
         pictures.append({"name": name, "caption": caption, "caption_share": round(share, 6)})
     table = experiment.summary(outcome.results)
-    jobs = experiment.jobs(quick=quick)
     record: dict[str, Plain] = {
         "experiment": experiment.name,
         "version": experiment.version,
@@ -72,9 +71,9 @@ def reproduce(
         "claims": [asdict(claim) for claim in claims],
         "figures": pictures,
         "summary": [] if table is None else [dict(row) for row in table.iter_rows(named=True)],
-        "settings": experiment.settings(quick=quick),
-        "seeds": sorted({job.seed for job in jobs}),  # type: ignore[dict-item]
-        "jobs": len(jobs),
+        "settings": shared_settings(outcome.jobs),
+        "seeds": sorted({job.seed for job in outcome.jobs}),  # type: ignore[dict-item]
+        "jobs": len(outcome.jobs),
         "seconds": round(outcome.seconds, 3),
         "command": f"rankloop reproduce {experiment.name}" + (" --quick" if quick else ""),
         "versions": versions(),  # type: ignore[dict-item]
@@ -84,4 +83,4 @@ def reproduce(
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     # Last, because the report shows an experiment as soon as it finds this file.
     write_whole(folder.claims, lambda part: part.write_text(text, encoding="utf-8"))
-    return Verdict(experiment.name, tuple(claims), outcome.ran, outcome.resumed, outcome.seconds)
+    return Verdict(experiment.name, claims, outcome.ran, outcome.resumed, outcome.seconds)
