@@ -20,6 +20,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.servable import Servable
+
 Array = NDArray[Any]
 Memo = tuple[Array, ...]
 
@@ -92,7 +94,7 @@ class Feedback(abc.ABC):
         return given
 
 
-class Ranker(abc.ABC):
+class Ranker(Servable, abc.ABC):
     """Shows rankings and learns from what comes back."""
 
     feedback: Feedback

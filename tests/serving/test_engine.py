@@ -451,7 +451,7 @@ def test_a_parked_answer_that_does_not_fit_is_a_dead_letter() -> None:
 
 def test_a_full_queue_says_so_and_writes_nothing() -> None:
     async def story() -> None:
-        from rankloop.serving.limits import Limits
+        from rankloop.serving.admission import Limits
 
         async with running(limits=Limits(waiting=4)) as engine:
             await create(engine)

@@ -23,7 +23,12 @@ _CROWD = 16  # insertion sort moves no item further than this
 
 def scratch(n: int) -> NDArray[np.uint64]:
     """Room to sort `n` items; what is in it means nothing between calls."""
-    return np.empty(n if n <= COUNT_UP_TO else 3 * n + 2 * _BINS, np.uint64)
+    return np.empty(scratch_bytes(n) // 8, np.uint64)
+
+
+def scratch_bytes(n: int) -> int:
+    """Bytes of the room to sort `n` items."""
+    return 8 * (n if n <= COUNT_UP_TO else 3 * n + 2 * _BINS)
 
 
 @inlined

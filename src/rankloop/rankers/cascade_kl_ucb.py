@@ -52,6 +52,7 @@ class CascadeKLUCB(CompiledRanker):
 
     n_items: int
     n_positions: int
+    summary = "Observes clicks of users who read down to the first good item, and keeps confidence bounds."
     kernels = RankerKernels(cascade_kl_ucb.rank, cascade_kl_ucb.learn)
 
     def __init__(self, *, n_items: int, n_positions: int | None = None) -> None:
@@ -74,6 +75,12 @@ class CascadeKLUCB(CompiledRanker):
         self.read_context(context)
         means = self.state.W / np.maximum(self.state.N, 1)
         return np.argsort(-means, kind="stable")[: self.n_positions].astype(np.int64)
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        return 40 * n_items + sorting.scratch_bytes(n_items)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -65,6 +65,7 @@ class FeedExp3(CompiledRanker):
 
     n_items: int
     max_grade: int
+    summary = "Observes the relevance of the top items, and keeps a weight for each possible order."
     kernels = RankerKernels(feedexp3.rank, feedexp3.learn)
 
     def __init__(
@@ -171,6 +172,18 @@ class FeedExp3(CompiledRanker):
         """
         T = whole("horizon", horizon, at_least=1)
         return float(3 * self.params.gamma * T ** (2 / 3) * self.scale)
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, k: int = 1, max_grade: int = 1, pooled: bool = False, **parameters: Any
+    ) -> int:
+        m = min(
+            n_items, 8
+        )  # more is refused by the constructor; the factorial of thousands is no use to anybody
+        k, grades = min(k, m), max_grade + 1
+        orders = math.factorial(m)
+        pools = math.perm(m, k) if pooled else orders
+        return int(8 * orders * (m + 3 + pools * (grades**k - 1)))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -28,6 +28,8 @@ class Fixed(CompiledRanker):
     array([2, 0, 1])
     """
 
+    summary = "Always shows the same list."
+    unservable = "it learns nothing"
     kernels = RankerKernels(baselines.rank_fixed, baselines.learn_nothing)
     n_items: int
 
@@ -51,6 +53,12 @@ class Fixed(CompiledRanker):
     def current(self, context: Any = None) -> NDArray[np.int64]:
         order: NDArray[np.int64] = self.params.order.copy()
         return order
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        return 16 * n_items + 8
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

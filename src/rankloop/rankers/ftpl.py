@@ -15,6 +15,7 @@ from rankloop.kernels import sorting
 from rankloop.kernels.rankers import ftpl
 from rankloop.measures import Measure
 from rankloop.rankers.constants import constants_of, learnable, read_epsilon
+from rankloop.servable import carried_sums
 
 
 class FTPL(CompiledRanker):
@@ -52,6 +53,7 @@ class FTPL(CompiledRanker):
     1
     """
 
+    summary = "Observes the relevance of every item, and ranks by perturbed sums."
     kernels = RankerKernels(ftpl.rank, ftpl.learn)
     n_items: int
 
@@ -82,6 +84,10 @@ class FTPL(CompiledRanker):
     def scratch(self, n: int) -> tuple[Any, ...]:
         return np.empty(n), sorting.scratch(n)
 
+    def carry(self, old: Any, origin: NDArray[np.int64]) -> None:
+        self.state.r_sum[:] = carried_sums(old.state.r_sum, origin)
+        self.state.t[:] = old.state.t
+
     def current(self, context: Any = None) -> NDArray[np.int64]:
         return np.argsort(-self.state.r_sum, kind="stable")
 
@@ -95,6 +101,12 @@ class FTPL(CompiledRanker):
             raise ValueError("regret_bound needs a horizon, got horizon=None")
         D, R, A = constants_of(self.learnable, self.n_items)
         return float(2 * np.sqrt(D * R * A * self.horizon))
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        return 16 * n_items + sorting.scratch_bytes(n_items)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

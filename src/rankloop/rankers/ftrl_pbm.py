@@ -14,6 +14,7 @@ from rankloop.feedback import Clicks
 from rankloop.kernels.rankers import ftrl_pbm
 from rankloop.kernels.solvers import list_sampling, tsallis
 from rankloop.kernels.solvers.assignment import best_list
+from rankloop.servable import carried_sums
 
 _ESTIMATORS = {
     "loss": ftrl_pbm.LOSS,
@@ -70,6 +71,7 @@ class FTRLPBM(CompiledRanker):
 
     n_items: int
     n_positions: int
+    summary = "Observes clicks, and knows how likely each list was."
 
     def __init__(
         self,
@@ -151,6 +153,27 @@ class FTRLPBM(CompiledRanker):
         if not ((lost >= 0) & (lost <= seen)).all():
             raise ValueError("saved state 'lost' must be of 'seen', neither less than zero nor more")
 
+    def carry(self, old: Any, origin: NDArray[np.int64]) -> None:
+        # Losses, so the best is the least. Where all items are shown, positions come and go with them.
+        there = np.minimum(np.arange(self.n_positions), old.n_positions - 1)
+        state = self.state
+        state.L_hat[:] = -np.stack([carried_sums(-old.state.L_hat[j], origin) for j in there])
+        for name in ("seen", "lost"):
+            known = getattr(old.state, name)
+            if known.size:
+                getattr(state, name)[:] = np.where(origin >= 0, known[there][:, np.maximum(origin, 0)], 0.0)
+        state.t[:] = old.state.t
+        # The leader that follows from the losses; otherwise `learn` finds it.
+        t, room = float(state.t[0]), self.scratch(self.n_positions)[0]
+        if tsallis.newton(t, state.L_hat, state.u, state.v, state.x, state.rows, room) < 0:
+            tsallis.recover(t, state.L_hat, state.u, state.v, state.x, state.rows, room)
+
+    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+        """As it is, as long as all shown items and positions are still there."""
+        if len(before) != self.n_positions or (before < 0).any():
+            return None
+        return Ranking(before, ranking.propensities, ranking.memo, ranking.explored)
+
     def counters(self) -> dict[str, int]:
         slow, inexact = self.state.fallbacks.tolist()
         return {"solver_fallbacks": slow, "solver_inexact": inexact}
@@ -171,6 +194,20 @@ class FTRLPBM(CompiledRanker):
         T = whole("rounds", rounds, at_least=1)
         m, n = self.n_positions, self.n_items
         return float(3 * m + 2 * m * np.log(T) + 6 * m * np.sqrt(float(n) * T))
+
+    @classmethod
+    def bytes_for(
+        cls,
+        *,
+        n_items: int = 0,
+        n_positions: int | None = None,
+        n_features: int = 0,
+        estimator: str = "loss",
+        **parameters: Any,
+    ) -> int:
+        n, m = n_items, n_positions or n_items
+        tables = 4 if estimator == "mean" else 2
+        return 8 * (tables * m * n + 2 * n + m) + tsallis.room_bytes(n, m) + list_sampling.room_bytes(m)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

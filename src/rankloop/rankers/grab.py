@@ -58,6 +58,7 @@ class GRAB(CompiledRanker):
 
     n_items: int
     n_positions: int
+    summary = "Observes clicks, and explores the neighbours of the best list so far."
     kernels = RankerKernels(grab.rank, grab.learn)
 
     def __init__(self, *, n_items: int, n_positions: int | None = None, gamma: int | None = None) -> None:
@@ -98,6 +99,13 @@ class GRAB(CompiledRanker):
         leader = np.empty(self.n_positions, np.int64)
         grab.find_leader(self.state, self.scratch(self.n_positions), leader)
         return leader
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        m = n_positions or n_items
+        return 24 * m * n_items + 40 * n_items + 16 * (m + _TABLE)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -47,6 +47,7 @@ class ListNet(LinearRanker):
     True
     """
 
+    summary = "Observes the relevance of every document, and learns weights for features."
     kernels = RankerKernels(gradient.rank, gradient.learn)
     keeps_context = True
     surrogate: ClassVar[int] = gradient.LISTNET
@@ -78,6 +79,12 @@ class ListNet(LinearRanker):
     def check_ticket(self, ranking: Ranking) -> None:
         if not np.isfinite(ranking.memo[0]).all():
             raise ValueError(f"ranking.memo must be finite scores, got {ranking.memo[0]}")
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        return 16 * n_features + 24 * n_items + sorting.scratch_bytes(n_items)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -58,6 +58,7 @@ class MW(CompiledRanker):
 
     n_items: int
     n_positions: int
+    summary = "Observes clicks, and keeps a weight for each item at each position."
     kernels = RankerKernels(mw.rank, mw.learn)
 
     def __init__(
@@ -148,6 +149,14 @@ class MW(CompiledRanker):
         m, n = self.n_positions, self.n_items
         root = math.sqrt(n * T * math.log(n))
         return m * (2 * root / math.sqrt(1 - self.gamma) + root) if self.gamma < 1 else math.inf
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        n, m = n_items, n_positions or n_items
+        most = min(n, 2 * m)
+        return 16 * m * n + 24 * n + 8 * most * (most + 3) + list_sampling.room_bytes(m)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

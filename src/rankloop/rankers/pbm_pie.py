@@ -61,6 +61,8 @@ class PBMPIE(CompiledRanker):
 
     n_items: int
     n_positions: int
+    summary = "Observes clicks, and explores one item at the last position."
+    unservable = "it needs to know beforehand how many rounds there will be"
     kernels = RankerKernels(pbm_pie.rank, pbm_pie.learn)
 
     def __init__(
@@ -150,6 +152,13 @@ class PBMPIE(CompiledRanker):
         pbm_pie.leaders(self.state, scratch)
         order: NDArray[np.int64] = scratch[2][: self.n_positions].copy()
         return order
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        m = n_positions or n_items
+        return 16 * m * n_items + 40 * n_items + 8 * m + sorting.scratch_bytes(n_items)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

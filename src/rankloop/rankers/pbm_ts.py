@@ -57,6 +57,7 @@ class PBMTS(CompiledRanker):
 
     n_items: int
     n_positions: int
+    summary = "Observes clicks, and ranks by attractions drawn from their posterior."
     kernels = RankerKernels(pbm_ts.rank, pbm_ts.learn)
 
     def __init__(
@@ -112,6 +113,13 @@ class PBMTS(CompiledRanker):
         mean, by_item, by_position, room = self.scratch(self.n_positions)
         pbm_ts.best_list(self.state, self.state.kappa, mean, by_item, by_position, room, items)
         return items
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        m = n_positions or n_items
+        return 16 * m * n_items + 24 * n_items + 16 * m + sorting.scratch_bytes(n_items)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -64,6 +64,7 @@ class PMED(CompiledRanker):
 
     n_items: int
     n_positions: int
+    summary = "Observes clicks, and plans how often each list must be shown to rule out the others."
     kernels = RankerKernels(pmed.rank, pmed.learn)
 
     def __init__(
@@ -164,6 +165,14 @@ class PMED(CompiledRanker):
         order, scratch = np.empty(self.n_items, np.int64), self.scratch(self.n_positions)
         pmed.by_estimate(self.state, scratch[1], order, scratch[3])
         return order[: self.n_positions]
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        n, m = n_items, n_positions or n_items
+        lists = 2 * n * n + n + 1
+        return 8 * (lists * m + n * n + 4 * n * m + 3 * n + 2 * m) + sorting.scratch_bytes(n)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -55,6 +55,7 @@ class PrecisionFTRL(CompiledRanker):
     """
 
     n_items: int
+    summary = "Observes the relevance of the top items, and draws the set to show first."
     kernels = RankerKernels(precision_ftrl.rank, precision_ftrl.learn)
 
     def __init__(
@@ -111,6 +112,12 @@ class PrecisionFTRL(CompiledRanker):
         T = whole("horizon", horizon, at_least=1)
         n, k, max_grade = self.params
         return float(4 * n * np.sqrt(self.n_items * T / k) * max_grade)
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        return 40 * n_items
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -59,6 +59,7 @@ class RankedExp3(CompiledRanker):
 
     n_items: int
     n_positions: int
+    summary = "Observes clicks, and runs one learner at each position."
     kernels = RankerKernels(ranked_exp3.rank, ranked_exp3.learn)
 
     def __init__(
@@ -106,6 +107,12 @@ class RankedExp3(CompiledRanker):
             best = np.argsort(-weights, kind="stable")
             shown.append(next(int(i) for i in best if int(i) not in shown))
         return np.array(shown, np.int64)
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        return 8 * n_items * (n_positions or n_items)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

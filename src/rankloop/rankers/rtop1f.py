@@ -15,6 +15,7 @@ from rankloop.kernels import sorting
 from rankloop.kernels.rankers import rtop1f
 from rankloop.measures import Measure
 from rankloop.rankers.constants import constants_of, learnable, read_epsilon
+from rankloop.servable import carried_sums
 
 _EXPLORE = {"keep-rest": rtop1f.KEEP_REST, "random": rtop1f.RANDOM}
 
@@ -67,6 +68,8 @@ class RTop1F(CompiledRanker):
     1
     """
 
+    summary = "Observes the relevance of the top items only, and explores each item in turn."
+    estimate_from = "blocks"
     kernels = RankerKernels(rtop1f.rank, rtop1f.learn)
     n_items: int
 
@@ -163,6 +166,48 @@ class RTop1F(CompiledRanker):
                 f"saved state 'slots' must be 0..{self.n_slots - 1} in some order, got {saved['slots']}"
             )
 
+    def carry(self, old: Any, origin: NDArray[np.int64]) -> None:
+        # The new blocks have another length: sums count blocks, so they are counted anew, as when a horizon doubles.
+        epoch = min(int(old.state.epoch[0]), len(self.params.horizons) - 1)
+        length = old._block_length(int(old.state.epoch[0])) / self._block_length(epoch)
+        self.state.s_hat[:] = carried_sums(old.state.s_hat * length, origin)
+        t = min(int(old.state.t[0]), int(self.params.horizons[epoch]))
+        # A fresh block: what the present one has observed so far is of other slots.
+        block = int(t / self._block_length(epoch))
+        while self._block_end(epoch, block) - t < self.n_slots:
+            block += 1
+        self.state.epoch[0], self.state.block[0], self.state.t[0] = epoch, block, t
+        self.state.left[0] = self._block_end(epoch, block) - t
+
+    def _block_length(self, epoch: int) -> float:
+        return float(self.params.horizons[epoch] / self.params.blocks[epoch])
+
+    def _block_end(self, epoch: int, block: int) -> int:
+        return (block + 1) * int(self.params.horizons[epoch]) // int(self.params.blocks[epoch])
+
+    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+        """With the items that are new at its end, as long as the top item is still there."""
+        if before[0] < 0:
+            return None
+        kept = before[before >= 0]
+        rest = np.setdiff1d(np.arange(self.n_items), kept)
+        memo = tuple(part.copy() for part in ranking.memo)
+        if self.params.k > 1:
+            memo[0][0] = 0.0  # slots are other items now: the round counts, what was explored does not
+        return Ranking(np.concatenate([kept, rest]).astype(np.int64), None, memo, ranking.explored)
+
+    def exploration_chance(self, ranking: Ranking) -> float | None:
+        return float(ranking.memo[0][0]) if ranking.explored and ranking.memo else None
+
+    def exploration_block(self) -> tuple[int, ...]:
+        return int(self.state.epoch[0]), int(self.state.block[0])
+
+    def explored_items(self, ranking: Ranking) -> int:
+        if ranking.memo[0][0] <= 0.0:
+            return 0
+        k = int(self.params.k)
+        return min(k, self.n_items - int(ranking.items[0]) // k * k)
+
     def current(self, context: Any = None) -> NDArray[np.int64]:
         return np.argsort(-self.state.s_hat, kind="stable")
 
@@ -177,6 +222,10 @@ class RTop1F(CompiledRanker):
         T, K = self.horizon, int(self.params.blocks[0])
         D, R, A = constants_of(self.learnable, self.n_items)
         return float(R * self.n_slots * K + 2 * (T / K) * np.sqrt(D * R * A * K))
+
+    @classmethod
+    def bytes_for(cls, *, n_items: int = 0, k: int = 1, **parameters: Any) -> int:
+        return 24 * n_items + 8 * -(-n_items // k) + sorting.scratch_bytes(n_items) + 64 * 24
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -74,6 +74,8 @@ class RTopKF(LinearRanker):
     True
     """
 
+    estimate_from = "weights"
+    summary = "Observes the labels of the top documents, and learns weights for features."
     kernels = RankerKernels(rtopkf.rank, rtopkf.learn)
 
     def __init__(
@@ -160,6 +162,28 @@ class RTopKF(LinearRanker):
         observed = self.params.n_observed
         d = self.n_features
         return np.zeros(3), np.zeros((observed, 4)), np.zeros((2, d)), np.zeros((observed, d))
+
+    def mean_by_position(
+        self, context: Any, ranking: Ranking, by_position: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Greedy with probability 1 - gamma, where equal scores are in every order equally likely; else uniform."""
+        n, scores = len(context), context @ self.state.w
+        gamma = float(ranking.memo[0][1])
+        top = scores[ranking.items[: self.feedback.length(n)]]
+        reached = np.hstack([np.zeros((len(by_position), 1)), np.cumsum(by_position, axis=1)])
+        ordered = np.sort(-scores)
+        first, last = np.searchsorted(ordered, -top, "left"), np.searchsorted(ordered, -top, "right")
+        greedy = (reached[:, last] - reached[:, first]) / (last - first)
+        mean: NDArray[np.float64] = (1 - gamma) * greedy + gamma * by_position.mean(axis=1, keepdims=True)
+        return mean
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_features: int = 0, k: int = 1, estimator: str = "paper", **parameters: Any
+    ) -> int:
+        observed = k if estimator == "horvitz-thompson" else min(k, 2)
+        ticket = 8 * (observed * (n_features + 4) + 2 * n_features + 2 * n_items)
+        return 8 * n_features + 32 * n_items + sorting.scratch_bytes(n_items) + ticket
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -59,6 +59,7 @@ class TopRank(CompiledRanker):
 
     n_items: int
     n_positions: int
+    summary = "Observes clicks, and sorts items into blocks that clicks tell apart."
     kernels = RankerKernels(top_rank.rank, top_rank.learn)
 
     def __init__(
@@ -146,6 +147,12 @@ class TopRank(CompiledRanker):
                 if gap > 0:
                     total += 1 + 6 * (alpha[i] + alpha[j]) * math.log(C * math.sqrt(T) / self.delta) / gap
         return float(total)
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        return 24 * n_items**2 + 32 * n_items
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -28,6 +28,8 @@ class Uniform(CompiledRanker):
     array([0.2, 0.2, 0.2, 0.2, 0.2])
     """
 
+    summary = "Shows a random list."
+    unservable = "it learns nothing"
     kernels = RankerKernels(baselines.rank_uniform, baselines.learn_nothing)
 
     def __init__(self, *, n_items: int | None = None, n_positions: int | None = None) -> None:
@@ -52,6 +54,12 @@ class Uniform(CompiledRanker):
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """Items as they are numbered: it holds none of them better than another."""
         return np.arange(self.read_context(context)[0])
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        return 16 * (n_positions or n_items) + 8
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

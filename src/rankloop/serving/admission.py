@@ -1,13 +1,30 @@
-"""What is looked at before anything is written: names, sizes, policies, and whether a ranker can be built at all."""
+"""Checked before anything is written or allocated: names, sizes, policies, and whether a ranker can be built at all."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
 
+import msgspec
+
+from rankloop.serving.adapters import registry
 from rankloop.serving.errors import Mistake
-from rankloop.serving.limits import Limits
 from rankloop.serving.log.records import Config
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How much one request may ask for, so that one caller cannot take everything."""
+
+    body_bytes: int = 8_000_000
+    items: int = 10_000
+    features: int = 4_096
+    ranker_bytes: int = 256_000_000  # memory of one ranker
+    batch: int = 1_000  # feedback in one request
+    rankers: int = 1_000
+    parked: int = 10_000  # feedback that waits for its decision, in one ranker
+    waiting: int = 4_096  # events that wait for the disk
+    context_bytes: int = 16_000
+    streams: int = 64
 
 
 def digest_of(*parts: str | bytes) -> bytes:
@@ -24,20 +41,45 @@ def check_names(names: list[str] | None, limits: Limits, *, field: str) -> None:
     if names is None:
         return
     if len(names) > limits.items:
-        raise Mistake(f"at most {limits.items} items, got {len(names)}", field=field)
+        raise Mistake(f"limit reached: {limits.items:,} items, got {len(names):,}", field=field)
     if len(set(names)) != len(names):
         raise Mistake("items must not repeat", field=field)
 
 
-def check_size(config: Config, limits: Limits, *, more: int = 0) -> None:
-    """Before anything is allocated: a few bytes of request must not ask for gigabytes."""
-    n_items = more or len(config.items or ())
+def check_size(config: Config, limits: Limits, *, n_items: int) -> None:
+    """Refuse a ranker that would be too large, before anything is allocated.
+
+    Parameters
+    ----------
+    config : Config
+        What it would be built from.
+    limits : Limits
+        How large it may be.
+    n_items : int
+        How many items it would have; 0 where each request brings its own.
+
+    Raises
+    ------
+    Mistake
+        Where it cannot be built, or would take more memory than the limit.
+    """
     features = config.parameters.get("n_features", 1)
-    positions = config.parameters.get("n_positions") or (n_items if config.algorithm == "FTRLPBM" else 1)
     if isinstance(features, int) and features > limits.features:
-        raise Mistake(f"n_features must be at most {limits.features}, got {features}", field="parameters")
-    if isinstance(positions, int) and n_items * positions > limits.cells:
-        raise Mistake(f"items x positions must be at most {limits.cells:,}", field="items")
+        raise Mistake(f"n_features must be at most {limits.features:,}, got {features:,}", field="parameters")
+    try:
+        kind = registry.find(config.algorithm)
+    except ValueError as error:
+        raise Mistake(str(error), field="algorithm") from None
+    try:
+        needed = int(kind.bytes_for(**{**config.parameters, "n_items": n_items}))
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise Mistake(f"{config.algorithm} cannot be built: {error}", field="parameters") from None
+    if needed > limits.ranker_bytes:
+        raise Mistake(
+            f"{config.algorithm} with {n_items:,} items would need {needed:,} bytes of memory, "
+            f"the limit for one ranker is {limits.ranker_bytes:,}",
+            field="items" if n_items else "parameters",
+        )
 
 
 def check_policy(config: Config) -> None:

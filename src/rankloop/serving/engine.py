@@ -12,11 +12,10 @@ import msgspec
 import numpy as np
 
 from rankloop.serving.adapters.registry import config_hash
-from rankloop.serving.admission import check_names, check_policy, check_size, digest_of, refuse
+from rankloop.serving.admission import Limits, check_names, check_policy, check_size, digest_of, refuse
 from rankloop.serving.errors import Busy, Conflict, Mistake, NotFound, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
-from rankloop.serving.limits import Limits
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws, new_id
@@ -168,12 +167,12 @@ class Engine:
     async def create(self, request: CreateRequest) -> tuple[Live, bool]:
         """A new ranker, and whether it was there already, just so."""
         if len(self.live) >= self.limits.rankers and request.name not in self.live:
-            raise Busy(f"there are {len(self.live)} rankers already, as many as may be")
+            raise Busy(f"limit reached: {self.limits.rankers:,} rankers")
         check_names(request.items, self.limits, field="items")
         seed = secrets.randbits(63) if request.seed is None else request.seed
         config = Config(request.algorithm, seed, request.items, request.parameters, request.policy)
         check_policy(config)
-        check_size(config, self.limits)
+        check_size(config, self.limits, n_items=len(request.items or ()))
         refuse(lambda: Fold(config), field="parameters")
         # Without a seed in the request, the seed is ours, and not part of what makes two requests the same.
         asked = msgspec.structs.replace(config, seed=request.seed or 0)
@@ -223,9 +222,11 @@ class Engine:
         """What came back, about one list or many; all are looked at before any is written."""
         live = await self.find(name)
         if len(requests) > self.limits.batch:
-            raise Mistake(f"at most {self.limits.batch} at once, got {len(requests)}")
+            raise Mistake(
+                f"limit reached: {self.limits.batch:,} feedback events in one request, got {len(requests):,}"
+            )
         if len(live.fold.parked) + len(requests) > self.limits.parked:
-            raise Busy("too much feedback waits for decisions that nobody has heard of")
+            raise Busy(f"limit reached: {self.limits.parked:,} feedback events that wait for their decision")
         entries = [await self._feedback_entry(live, request) for request in requests]
         if not entries:
             return []
@@ -278,9 +279,10 @@ class Engine:
         event_id = request.event_id or new_id()
         there = await self.store.find(name, "items", event_id)
         if there is None:
-            if len(live.fold.items) + len(request.add) > self.limits.items:
-                raise Mistake(f"at most {self.limits.items} items", field="add")
-            check_size(live.fold.config, self.limits, more=len(live.fold.items) + len(request.add))
+            n_items = len(live.fold.items) + len(request.add)
+            if n_items > self.limits.items:
+                raise Mistake(f"limit reached: {self.limits.items:,} items", field="add")
+            check_size(live.fold.config, self.limits, n_items=n_items)
             refuse(lambda: live.fold.check_items(request.add, request.retire), field="add")
         return _event_answer(await self.write(Entry(name, "items", event_id, body, digest_of(body))))
 
@@ -299,7 +301,7 @@ class Engine:
         check_names(items, self.limits, field="items")
         parameters = old.parameters if request.parameters is None else request.parameters
         config = msgspec.structs.replace(old, items=items, parameters=parameters)
-        check_size(config, self.limits)
+        check_size(config, self.limits, n_items=len(items or ()))
         refuse(lambda: Fold(config), field="parameters")
         body = records.encode(config)
         event_id = request.event_id or new_id()

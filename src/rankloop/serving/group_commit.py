@@ -69,7 +69,7 @@ class GroupCommit:
         if self._task is None or self._task.done():
             raise Unavailable("the service is stopping")
         if self.waiting + len(entries) > self._most:
-            raise Busy("too much is waiting for the disk: try again in a second")
+            raise Busy(f"limit reached: {self._most:,} events that wait for the disk; try again in a second")
         future: asyncio.Future[list[Written]] = asyncio.get_running_loop().create_future()
         self._queue.append((entries, future))
         self.waiting += len(entries)

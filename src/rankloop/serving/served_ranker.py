@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.serving.adapters.estimates import weigh
+from rankloop.serving.admission import Limits
 from rankloop.serving.errors import Conflict, Mistake, TooLarge
 from rankloop.serving.failpoints import reach
-from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import Fate, Outcome, fate_of
 from rankloop.serving.log.fold import Fold, Hand

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankloop import environments, rankers
 from rankloop.base import Ranking
+from rankloop.servable import Servable
 from rankloop.serving.adapters.estimates import LENGTH, OWN, VALUE, Estimates, discounts, gains, weigh
 from rankloop.serving.log.records import Decision
 
@@ -29,18 +29,21 @@ def _front(base: NDArray[np.int64], item: int) -> NDArray[np.int64]:
     return np.array([item, *(other for other in base if other != item)], np.int64)
 
 
-class _Blocks:
-    """A stand-in for RTop1F with one block that ends after L rounds: what the estimate looks at."""
+class _Blocks(Servable):
+    """A ranker whose one block of exploration ends after L rounds: what the estimate looks at."""
 
     feedback = rankers.RTop1F(n_items=2).feedback
+    estimate_from = "blocks"
 
     def __init__(self, m: int) -> None:
-        self.params = SimpleNamespace(k=1)
-        self.state = SimpleNamespace(epoch=[0], block=[0], t=[0])
+        self.block = 0
         self.learnable = rankers.RTop1F(n_items=m).learnable
 
+    def exploration_block(self) -> tuple[int, ...]:
+        return (self.block,)
 
-_Blocks.__name__ = "RTop1F"
+    def explored_items(self, ranking: Ranking) -> int:
+        return int(ranking.explored)
 
 
 @pytest.mark.parametrize("grades", [1, 3])
@@ -58,15 +61,15 @@ def test_a_block_of_rtop1f_is_unbiased_by_enumeration(grades: int) -> None:
         for bases in itertools.product(range(len(orders)), repeat=L):
             chance = float(np.prod([law[base] for base in bases])) / len(assignments)
             ranker: Any = _Blocks(m)
-            estimates = Estimates.of(ranker, n_items=m)
+            estimates = Estimates.of(ranker, n_items=m, fresh=True)
             for t in range(L):
                 shown, explored = orders[bases[t]], t in rounds
                 if explored:
                     shown = _front(shown, rounds.index(t))
                 truth += chance * _values(shown, relevance[t], estimates.k)
-                before = estimates.before(ranker)
-                ranker.state.block[0] = int(t == L - 1)
-                ticket = Ranking(shown, None, (np.array([float(explored)]),), explored)
+                before = ranker.exploration_block()
+                ranker.block = int(t == L - 1)
+                ticket = Ranking(shown, None, (), explored)
                 estimates.add(ranker, ticket, relevance[t, shown[:1]], NOTHING, before)
             assert estimates.units == 1
             expected += chance * estimates.sums[VALUE]
@@ -102,8 +105,8 @@ def test_a_list_of_rtopkf_is_unbiased_by_enumeration(k: int, tied: bool) -> None
         weights = weigh(ranker, features, Ranking(shown, None, (np.array([n, gamma, 1.0]),)), k=2)
         assert weights is not None
         decision = Decision(0, 0, b"", b"", 0, False, weights=weights.tobytes())
-        estimates = Estimates.of(ranker, n_items=0)
-        estimates.add(ranker, Ranking(shown), relevance[shown[:k]], decision, None)
+        estimates = Estimates.of(ranker, n_items=0, fresh=True)
+        estimates.add(ranker, Ranking(shown), relevance[shown[:k]], decision, ())
         expected += chance * estimates.sums[VALUE]
         truth += chance * _values(shown, relevance, 2)
     np.testing.assert_allclose(expected, truth, rtol=1e-12)
@@ -111,7 +114,7 @@ def test_a_list_of_rtopkf_is_unbiased_by_enumeration(k: int, tied: bool) -> None
 
 def test_who_is_told_everything_needs_no_estimate() -> None:
     ranker = rankers.FTPL(n_items=3)
-    estimates = Estimates.of(ranker, n_items=3)
+    estimates = Estimates.of(ranker, n_items=3, fresh=True)
     rng = np.random.default_rng(1)
     truth, sums = np.zeros(2), np.zeros(3)
     for _ in range(50):
@@ -120,7 +123,7 @@ def test_who_is_told_everything_needs_no_estimate() -> None:
         truth += _values(shown.items, relevance, 3)
         sums += relevance
         ranker.learn(shown, relevance[shown.items])
-        estimates.add(ranker, shown, relevance[shown.items], NOTHING, None)
+        estimates.add(ranker, shown, relevance[shown.items], NOTHING, ())
     np.testing.assert_allclose(estimates.sums[VALUE], truth)
     np.testing.assert_allclose(estimates.by_item.sum(axis=0)[0, 0], sums)
 
@@ -135,7 +138,7 @@ def test_intervals_cover_the_truth_in_simulation(delay: int) -> None:
     for seed in range(runs):
         ranker = rankers.RTop1F(n_items=m, measure="dcg")
         people = environments.FixedItems(environments.users.noisy_halves(n_items=m), measure="dcg")
-        estimates, truth, sums = Estimates.of(ranker, n_items=m), np.zeros(2), np.zeros(m)
+        estimates, truth, sums = Estimates.of(ranker, n_items=m, fresh=True), np.zeros(2), np.zeros(m)
         rng, users = np.random.default_rng(seed), np.random.default_rng(1_000 + seed)
         waiting = []
         block_truth, block_sums = np.zeros(2), np.zeros(m)
@@ -149,7 +152,7 @@ def test_intervals_cover_the_truth_in_simulation(delay: int) -> None:
             if len(waiting) <= delay:
                 continue
             shown, by_place, relevance = waiting.pop(0)
-            before, units = estimates.before(ranker), estimates.units
+            before, units = ranker.exploration_block(), estimates.units
             ranker.learn(shown, by_place[:1])
             estimates.add(ranker, shown, by_place[:1], NOTHING, before)
             block_truth += discount @ by_place  # relevance is 0 or 1, so it is its own gain
@@ -174,9 +177,9 @@ def test_intervals_cover_the_truth_in_simulation(delay: int) -> None:
 
 def test_baselines_are_what_arithmetic_says() -> None:
     ranker = rankers.FTPL(n_items=3)
-    estimates = Estimates.of(ranker, n_items=3)
+    estimates = Estimates.of(ranker, n_items=3, fresh=True)
     for _ in range(40):
-        estimates.add(ranker, Ranking(np.array([2, 0, 1])), np.array([1.0, 0.0, 0.0]), NOTHING, None)
+        estimates.add(ranker, Ranking(np.array([2, 0, 1])), np.array([1.0, 0.0, 0.0]), NOTHING, ())
     told = estimates.report()
     assert told["value"]["dcg"].mean == pytest.approx(1.0)
     assert told["frozen"]["dcg"].mean == pytest.approx(0.5)  # item 2 is third in the order of the beginning
@@ -187,10 +190,10 @@ def test_baselines_are_what_arithmetic_says() -> None:
 def test_regret_is_measured_from_the_best_order() -> None:
     """A ranker that shows the worst order of what is known has just the regret that arithmetic says."""
     ranker = rankers.FTPL(n_items=3)
-    estimates = Estimates.of(ranker, n_items=3)
+    estimates = Estimates.of(ranker, n_items=3, fresh=True)
     relevance = np.array([0.0, 0.0, 1.0])
     for _ in range(40):
-        estimates.add(ranker, Ranking(np.array([0, 1, 2])), relevance, NOTHING, None)
+        estimates.add(ranker, Ranking(np.array([0, 1, 2])), relevance, NOTHING, ())
     regret = estimates.regret(0)
     assert regret is not None
     assert regret.mean == pytest.approx(1 - 0.5)
@@ -200,11 +203,11 @@ def test_regret_is_measured_from_the_best_order() -> None:
 
 def test_estimates_survive_a_snapshot() -> None:
     ranker = rankers.RTop1F(n_items=3)
-    estimates = Estimates.of(ranker, n_items=3)
+    estimates = Estimates.of(ranker, n_items=3, fresh=True)
     rng = np.random.default_rng(1)
     for _ in range(500):
         shown = ranker.rank(rng=rng)
-        before = estimates.before(ranker)
+        before = ranker.exploration_block()
         ranker.learn(shown, [1.0])
         estimates.add(ranker, shown, np.ones(1), NOTHING, before)
     again = Estimates.restore(estimates.save())

@@ -61,6 +61,12 @@ def room(m: int) -> SamplerRoom:
     )
 
 
+def room_bytes(m: int) -> int:
+    """Bytes of the room for `m` positions."""
+    bins, stretches = 2 * m + 2, 6 * m + 8
+    return 8 * (bins * (2 * m + 7) + 3 * stretches)
+
+
 @hot
 def sample(x: Any, rows: Any, key: Any, room: Any, items: Any) -> None:
     """Write a list to `items`, drawn from the numbers of `key`."""

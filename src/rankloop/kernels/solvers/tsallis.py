@@ -64,6 +64,12 @@ def room(n: int, m: int) -> SolverRoom:
     )
 
 
+def room_bytes(n: int, m: int) -> int:
+    """Bytes of the room for `n` items on `m` positions."""
+    most = min(n, 2 * m)
+    return 8 * (2 * n + 5 * m + most * (m + most + 3))
+
+
 @kernel
 def newton(t: float, L: Any, u: Any, v: Any, x: Any, rows: Any, room: Any) -> int:
     """Move `u` and `v` to the optimum, write x and its row sums; returns the steps taken, -1 where they do not end."""

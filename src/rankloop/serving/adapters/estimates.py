@@ -1,16 +1,17 @@
-"""How good are the lists, when only their top was ever told? Estimates of the whole list's value, and of regret.
+"""Estimates of the value of whole lists, and of regret, where only the top of each list was observed.
 
 What makes it possible: the service knows with which probability it explored. An item's gain counts with the weight
 
-    (mean discount of the item's position in what is shown) / (probability that exploring reveals the item),
+    (mean discount of the item's position in what is shown) / (probability that exploration reveals the item),
 
-and zero where exploring did not reveal it. The mean of that, over what could have been drawn, is the list's mean value.
+and zero where exploration did not reveal it. Its mean over what could have been drawn is the list's mean value.
 
-- RTop1F explores each item once in a block of L rounds, at a round drawn evenly: the probability is 1/L for every
-  round. The mean discount of an item is the same in all rounds of a block, as the leader changes only between blocks;
-  the mean over the block's shown lists stands for it. A block is one unit.
-- RTopKF shows its greedy list, or with probability gamma a random one: both numbers are known. A list is one unit.
-- Rankers that are told everything need no weights. Rankers that hear clicks are judged by clicks.
+- "blocks": each item is explored once in a block of L rounds, at a round drawn evenly, so the probability is 1/L for
+  every round (RTop1F). The mean discount of an item is the same in all rounds of a block, as the leader changes only
+  between blocks; the mean over the block's shown lists stands for it. A block is one unit.
+- "weights": the distribution that each list was drawn from is known (RTopKF). A list is one unit.
+- "told": full information needs no weights. "clicks": lists are judged by clicks. "top": where nothing else is known,
+  by what was observed.
 
 Units are close to independent, so their spread gives the confidence interval (of a ratio, as units differ in length).
 """
@@ -25,7 +26,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import Ranking
+from rankloop import measures
+from rankloop.base import Ranker, Ranking
 from rankloop.serving.adapters.baselines import NeverLearning
 from rankloop.serving.log.records import Decision, Packed, pack, unpack
 
@@ -47,14 +49,25 @@ class Interval(msgspec.Struct, frozen=True):
 
 @functools.lru_cache(maxsize=64)
 def discounts(n: int, k: int) -> Floats:
-    """What a gain counts for at each position: DCG's 1 / log2(position + 2) above, Precision@k's 1/k below."""
-    positions = np.arange(n)
-    return np.stack([1 / np.log2(positions + 2.0), (positions < k) / k])
+    """What a gain counts for at each position: DCG's discount in the first row, Precision@k's 1/k in the second."""
+    return np.stack([measures.get("dcg").discount(n), (np.arange(n) < k) / k])
 
 
 def gains(relevance: Floats) -> Floats:
     """What a relevance counts for: 2^r - 1 for DCG, and for Precision whether there is any."""
     return np.stack([np.exp2(relevance) - 1.0, (relevance > 0).astype(np.float64)])
+
+
+def _form(ranker: Ranker, n_items: int) -> str:
+    """What the value of a whole list is estimated from; the names stand in snapshots."""
+    if ranker.feedback.kind == "clicks":
+        return "clicks"
+    if ranker.estimate_from == "blocks" and n_items:
+        return "blocks"
+    if ranker.estimate_from == "weights" and not n_items:
+        return "weights"
+    longest = n_items or _MOST_ITEMS
+    return "told" if ranker.feedback.length(longest) == longest else "top"
 
 
 class SavedEstimates(msgspec.Struct):
@@ -93,20 +106,26 @@ class Estimates:
         self._told: tuple[tuple[int, float], dict[str, float]] = ((-1, 0.0), {})
 
     @classmethod
-    def of(cls, ranker: Any, *, n_items: int) -> Estimates:
-        """Nothing known yet."""
-        if ranker.feedback.kind == "clicks":
-            return cls("clicks", k=1, n_items=0, n_measures=1)
-        if n_items and ranker.feedback.length(n_items) < n_items and type(ranker).__name__ != "RTop1F":
-            return cls("top", k=1, n_items=0, n_measures=1)
+    def of(cls, ranker: Ranker, *, n_items: int, fresh: bool) -> Estimates:
+        """Nothing known yet.
+
+        Parameters
+        ----------
+        ranker : Ranker
+            The ranker whose lists are valued.
+        n_items : int
+            Number of its items; 0 where each request brings its own.
+        fresh : bool
+            Whether the ranker has learnt nothing yet, so that its block of exploration is whole.
+        """
+        form = _form(ranker, n_items)
+        if form in ("clicks", "top"):
+            return cls(form, k=1, n_items=0, n_measures=1)
         k = getattr(getattr(getattr(ranker, "learnable", None), "measure", None), "cutoff", None) or 5
-        kind = type(ranker).__name__
-        if not n_items:
-            return cls("weights" if kind == "RTopKF" else "told", k=k, n_items=0)
-        fresh = cls("blocks" if kind == "RTop1F" else "told", k=min(k, n_items), n_items=n_items)
-        if fresh.form == "blocks":
-            fresh._open_block(whole=int(ranker.state.t[0]) == 0)
-        return fresh
+        made = cls(form, k=min(k, n_items) if n_items else k, n_items=n_items)
+        if form == "blocks":
+            made._open_block(whole=fresh)
+        return made
 
     def save(self) -> SavedEstimates:
         """For a snapshot."""
@@ -137,21 +156,17 @@ class Estimates:
         alone = {"clicks": ("clicks",), "top": ("relevance of the top",)}
         return alone.get(self.form, ("dcg", f"precision@{self.k}"))
 
-    def before(self, ranker: Any) -> tuple[int, int] | None:
-        """Where a ranker with blocks stands; to be asked before it learns."""
-        return (int(ranker.state.epoch[0]), int(ranker.state.block[0])) if self.form == "blocks" else None
-
     def add(
         self,
-        ranker: Any,
+        ranker: Ranker,
         ranking: Ranking,
         values: Floats,
         decision: Decision,
-        before: tuple[int, int] | None,
+        before: tuple[int, ...],
     ) -> None:
-        """Something was learnt."""
+        """Count one list that was learnt from; `before` is the ranker's block of exploration before it learnt."""
         if self.form in ("clicks", "top"):
-            if self.form == "clicks" and ranking.propensities is not None:
+            if self.form == "clicks" and ranking.propensities is not None and ranker.n_items is not None:
                 self.never_learning.add_clicks(
                     values, ranking.items, ranking.propensities, n_items=ranker.n_items
                 )
@@ -181,18 +196,15 @@ class Estimates:
         self.length = 0 if whole else -1
 
     def _add_to_block(
-        self, ranker: Any, ranking: Ranking, values: Floats, before: tuple[int, int] | None
+        self, ranker: Ranker, ranking: Ranking, values: Floats, before: tuple[int, ...]
     ) -> None:
         if self.length >= 0:
             self.block[:2, ranking.items] += discounts(self.n_items, self.k)
-            if ranking.memo[0][0] > 0.0:
-                k = ranker.params.k
-                first = int(ranking.items[0]) // k * k
-                top = ranking.items[: min(k, self.n_items - first)]
-                fresh = np.isnan(self.block[2, top])
-                self.block[2, top[fresh]] = values[: len(top)][fresh]
+            top = ranking.items[: ranker.explored_items(ranking)]
+            fresh = np.isnan(self.block[2, top])
+            self.block[2, top[fresh]] = values[: len(top)][fresh]
             self.length += 1
-        if self.before(ranker) != before:
+        if ranker.exploration_block() != before:
             self._close_block()
 
     def _close_block(self) -> None:
@@ -303,37 +315,26 @@ class Estimates:
         }
 
 
-def weigh(ranker: Any, features: NDArray[Any], ranking: Ranking, *, k: int = 5) -> Floats | None:
-    """For each list of RTopKF: mean discount / probability of being seen, of the items at its top; by measure.
+def weigh(ranker: Ranker, features: NDArray[Any], ranking: Ranking, *, k: int = 5) -> Floats | None:
+    """For the items at the top of one list: mean discount / probability of being observed; by measure.
 
-    Ties in score are in every order equally likely, for the discount and for the probability alike.
+    None where the ranker does not know the distribution that it drew the list from.
     """
-    if type(ranker).__name__ != "RTopKF":
+    if ranker.estimate_from != "weights":
         return None
     n = len(features)
-    seen = ranker.feedback.length(n)
-    gamma = float(ranking.memo[0][1])
-    scores = features @ ranker.state.w
-    discount = discounts(n, min(k, n))
-    reached = np.cumsum(np.hstack([np.zeros((3, 1)), np.vstack([discount, np.arange(n) < seen])]), axis=1)
-    top = scores[ranking.items[:seen]]
-    ordered = np.sort(-scores)
-    first, last = np.searchsorted(ordered, -top, "left"), np.searchsorted(ordered, -top, "right")
-    greedy = (reached[:, last] - reached[:, first]) / (last - first)
-    shown = (1 - gamma) * greedy[:2] + gamma * discount.mean(axis=1, keepdims=True)
-    chance = (1 - gamma) * greedy[2] + gamma * seen / n
-    weights: Floats = shown / chance
-    return weights
+    observed = np.arange(n) < ranker.feedback.length(n)
+    mean = ranker.mean_by_position(features, ranking, np.vstack([discounts(n, min(k, n)), observed]))
+    return None if mean is None else mean[:2] / mean[2]
 
 
+@functools.lru_cache(maxsize=1024)
 def _quantile(freedom: int) -> float:
-    """The 97.5% point of Student's t, by its expansion around the normal's.
+    """The 97.5% point of Student's t.
 
     >>> round(_quantile(10), 2), round(_quantile(1000), 2)
     (2.23, 1.96)
     """
-    z = 1.959964
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / freedom + second / freedom**2 + third / freedom**3
+    from scipy.special import stdtrit  # slow to import, and a service without answers needs none
+
+    return float(stdtrit(freedom, 0.975))

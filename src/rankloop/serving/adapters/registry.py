@@ -1,8 +1,13 @@
-"""Rankers by name, as the service builds them: without a horizon, over named items or over features."""
+"""Rankers by name, as the service builds them: without a horizon, over named items or over features.
+
+A log and a request may name a ranker of the package, one that an installed package registers in the entry-point group
+`rankloop.rankers`, or one that the operator allowed with `allow`. Nothing else is ever imported.
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import inspect
 from typing import Any
 
@@ -15,7 +20,7 @@ from rankloop.serving.log.records import Config
 
 @functools.cache
 def served() -> dict[str, type[Ranker]]:
-    """Every ranker of the package that learns from something and need not be told how many will come.
+    """Every ranker of the package that a service can run.
 
     >>> {"RTop1F", "FTPL", "RTopKF", "ListNet"} <= set(served())
     True
@@ -24,24 +29,17 @@ def served() -> dict[str, type[Ranker]]:
     return {
         name: kind
         for name, kind in found.items()
-        if inspect.isclass(kind)
-        and issubclass(kind, Ranker)
-        and next(kind.examples()).feedback.kind != "nothing"
-        and not _needs_horizon(kind)
+        if inspect.isclass(kind) and issubclass(kind, Ranker) and not kind.unservable
     }
-
-
-def _needs_horizon(kind: type[Ranker]) -> bool:
-    horizon = inspect.signature(kind).parameters.get("horizon")
-    return horizon is not None and horizon.default is inspect.Parameter.empty
 
 
 def has_items(algorithm: str) -> bool:
     """Whether the ranker has items of its own; otherwise each request brings a list with features."""
-    return "n_items" in inspect.signature(_kind(algorithm)).parameters
+    return "n_items" in inspect.signature(find(algorithm)).parameters
 
 
-def _kind(algorithm: str) -> type[Ranker]:
+def find(algorithm: str) -> type[Ranker]:
+    """The ranker of this name; ValueError where there is none, or none that may be served."""
     kind = served().get(algorithm)
     if kind is None:
         raise ValueError(f"algorithm must be one of {', '.join(served())}, got {algorithm!r}")
@@ -50,7 +48,7 @@ def _kind(algorithm: str) -> type[Ranker]:
 
 def build(config: Config, *, n_items: int) -> Ranker:
     """A fresh ranker; ValueError where the configuration makes no sense."""
-    kind = _kind(config.algorithm)
+    kind = find(config.algorithm)
     known = inspect.signature(kind).parameters
     given: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in config.parameters.items()
@@ -77,7 +75,5 @@ def build(config: Config, *, n_items: int) -> Ranker:
 
 def config_hash(config: Config) -> str:
     """Equal for equal configurations, whatever the order in which parameters were written."""
-    import hashlib
-
     text = msgspec.json.encode(config, order="deterministic")
     return hashlib.sha256(text).hexdigest()

@@ -91,7 +91,7 @@ class Broadcast:
     async def listen(self, ranker: str | None) -> AsyncIterator[bytes]:
         """Messages for one listener, the present state first, until the service stops."""
         if len(self._listeners) >= self._engine.limits.streams:
-            raise Busy(f"{len(self._listeners)} are listening already, as many as may")
+            raise Busy(f"limit reached: {self._engine.limits.streams:,} streams")
         listener = _Listener(ranker)
         for name in list(self._engine.live):
             if ranker in (None, name):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankloop.base import Ranker, Ranking
 from rankloop.serving.adapters.estimates import Estimates
-from rankloop.serving.adapters.item_changes import carry, translate
+from rankloop.serving.adapters.item_changes import carried, changed, check_change
 from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records
@@ -67,7 +67,7 @@ class Fold:
         self._set_active(config.items or [])
         self.ranker: Ranker = build(config, n_items=len(self.active))
         self.rounds = 0
-        self.estimates = Estimates.of(self.ranker, n_items=len(self.active))
+        self.estimates = Estimates.of(self.ranker, n_items=len(self.active), fresh=True)
 
     def _set_active(self, names: list[str]) -> None:
         for name in names:
@@ -110,7 +110,7 @@ class Fold:
             tuple(records.unpack(part) for part in decision.memo),
             decision.explored,
         )
-        return ranking if decision.generation == self.generation else translate(self.ranker, ranking, items)
+        return ranking if decision.generation == self.generation else self.ranker.translate(ranking, items)
 
     def fold(self, row: Row, hand: Hand) -> Outcome:
         """Take in the next row. Never fails: what cannot be used becomes a dead letter."""
@@ -223,7 +223,7 @@ class Fold:
                 raise ValueError(
                     f"{self.config.algorithm} learns from {self.ranker.feedback.kind}, got {form}"
                 )
-            before = self.estimates.before(self.ranker)
+            before = self.ranker.exploration_block()
             self.ranker.learn(ranking, values)
         except ValueError as error:
             # Checked at the door as far as it can be; a parked answer is first seen with its list here.
@@ -241,10 +241,8 @@ class Fold:
 
     def _items(self, row: Row, hand: Hand) -> Outcome:
         change = records.read_body(row)
-        gone = set(change.retire)
-        names = [name for name in self.items if name not in gone]
-        names += [name for name in change.add if name not in names]
-        return self._attempt(lambda: self._carry_to(names, self.ranker, self.items))
+        names = changed(self.items, add=change.add, retire=change.retire)
+        return self._attempt(lambda: self._carry_to(names, self.ranker, self.items, self.rounds))
 
     def _attempt(self, change: Callable[[], None]) -> Outcome:
         # Checked at the door; but another change may have come between, and then this one is refused, everywhere alike.
@@ -254,30 +252,18 @@ class Fold:
             return Outcome("conflict")
         return Outcome("accepted")
 
-    def _carry_to(self, names: list[str], known: Ranker, of: list[str]) -> None:
-        place = {name: i for i, name in enumerate(of)}
-        fresh = build(self.config, n_items=len(names))
-        carry(known, fresh, np.array([place.get(name, -1) for name in names], np.int64))
+    def _carry_to(self, names: list[str], known: Ranker, before: list[str], rounds: int) -> None:
+        fresh = carried(known, self.config, before=before, names=names)
         self._set_active(names)
         self.ranker = fresh
         self.generation += 1
-        self.estimates = Estimates.of(fresh, n_items=len(names))
+        self.estimates = Estimates.of(fresh, n_items=len(names), fresh=rounds == 0)
 
     def check_items(self, add: list[str], retire: list[str]) -> None:
         """ValueError where this change of items cannot be made."""
-        names = set(self.items)
-        for name in add:
-            if name in names:
-                raise ValueError(f"item {name!r} is there already")
-        for name in retire:
-            if name not in names:
-                raise ValueError(f"item {name!r} is not there")
-        left = [name for name in self.items if name not in set(retire)] + add
-        if not left:
-            raise ValueError("the last item cannot be retired")
-        place = {name: i for i, name in enumerate(self.items)}
-        fresh = build(self.config, n_items=len(left))
-        carry(self.ranker, fresh, np.array([place.get(name, -1) for name in left], np.int64))
+        check_change(self.items, add=add, retire=retire)
+        names = changed(self.items, add=add, retire=retire)
+        carried(self.ranker, self.config, before=self.items, names=names)
 
     def _freeze(self, row: Row, hand: Hand) -> Outcome:
         self.frozen = records.read_body(row).frozen
@@ -303,9 +289,9 @@ class Fold:
         known.load({name: records.unpack(part) for name, part in learnt.arrays.items()})
         if learnt.active == self.items:
             self.ranker = known
-            self.estimates = Estimates.of(known, n_items=len(self.active))
+            self.estimates = Estimates.of(known, n_items=len(self.active), fresh=learnt.rounds == 0)
         else:
-            self._carry_to(self.items, known, learnt.active)
+            self._carry_to(self.items, known, learnt.active, learnt.rounds)
         self.rounds = learnt.rounds
 
     def learnt(self) -> Learnt:

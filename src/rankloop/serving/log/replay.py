@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from rankloop.base import Ranker, Ranking
 from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.log.export import Heard, heard
 from rankloop.serving.log.randomness import Draws, key_of
@@ -66,7 +67,7 @@ async def replay(
         shared = min(len(theirs), len(mine.items))
         agree = mine.items[:shared] == theirs[:shared]
         logged.append(float(one.values.sum()))
-        chances = _chances(one, shared)
+        chances = _chances(first.ranker, one, shared)
         if chances is None:
             pay.append(0.0)
             weights.append(0.0)
@@ -82,14 +83,19 @@ async def replay(
     return _summary(ranker, other, np.array(pay), np.array(weights), np.array(logged), matches)
 
 
-def _chances(one: Heard, n: int) -> Any:
+def _chances(logged: Ranker, one: Heard, n: int) -> Any:
     """The probability of each shown (item, position); None where this round says nothing."""
     if one.decision.propensities is not None:
         return np.frombuffer(one.decision.propensities, "<f8")[:n]
-    if one.decision.explored and one.decision.memo:
-        # RTop1F: with this probability the item was put on top to be explored. Only these rounds count then.
-        return np.full(n, float(unpack(one.decision.memo[0])[0]))
-    return None
+    ranking = Ranking(
+        np.frombuffer(one.decision.shown, "<i4").astype(np.int64),
+        None,
+        tuple(unpack(part) for part in one.decision.memo),
+        one.decision.explored,
+    )
+    chance = logged.exploration_chance(ranking)
+    # Only the rounds that explored count then.
+    return None if not chance else np.full(n, chance)
 
 
 def _summary(ranker: str, other: str, pay: Any, weights: Any, logged: Any, matches: int) -> Replay:

@@ -1,0 +1,180 @@
+"""What a service asks of a ranker beyond ranking and learning. `Ranker` inherits it: every answer has a default."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Servable:
+    """Defaults that suit a ranker with a table of numbers; a ranker overrides what it knows better.
+
+    Attributes
+    ----------
+    summary : str
+        One plain sentence for the people who read the dashboard: what it observes and how it learns.
+    unservable : str
+        Why a service cannot run it, as the end of a sentence; empty where it can.
+    estimate_from : {"feedback", "blocks", "weights"}
+        What a service estimates the value of whole lists from: the feedback alone; blocks of rounds in which every item
+        is explored once (`exploration_block`, `explored_items`); or the distribution that a list was drawn from
+        (`mean_by_position`).
+    """
+
+    summary: ClassVar[str] = "Learns from the feedback on the lists that it shows."
+    unservable: ClassVar[str] = ""
+    estimate_from: ClassVar[Literal["feedback", "blocks", "weights"]] = "feedback"
+
+    @classmethod
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        """Memory that a ranker of this size allocates: state, parameters, scratch and one ranking.
+
+        A service asks before it builds one. The default is three tables of float64, positions x items.
+
+        Parameters
+        ----------
+        n_items : int, optional
+            Number of items; 0 where each request brings a list of its own.
+        n_positions : int, optional
+            Number of positions shown; None shows all items.
+        n_features : int, optional
+            Number of features of an item.
+        **parameters : Any
+            Further arguments of the constructor.
+
+        Returns
+        -------
+        int
+            Bytes.
+        """
+        shown = n_positions or n_items if "n_positions" in inspect.signature(cls).parameters else 1
+        return 24 * (n_items * shown + n_features)
+
+    def carry(self, old: Any, origin: NDArray[np.int64]) -> None:
+        """Take over what `old` has learnt, a ranker with the same parameters and other items.
+
+        Parameters
+        ----------
+        old : Ranker
+            The ranker so far.
+        origin : NDArray[np.int64]
+            For each item of this ranker its number in `old`, -1 for a new one.
+
+        Raises
+        ------
+        ValueError
+            Where the algorithm has no way to do that, which is the default.
+        """
+        raise ValueError(f"{type(self).__name__} cannot change its items while it runs")
+
+    def translate(self, ranking: Any, before: NDArray[np.int64]) -> Any:
+        """Turn a ranking from before a change of items into one that `learn` takes now.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            As it was shown.
+        before : NDArray[np.int64]
+            For each shown position the item's number now, -1 where it was retired.
+
+        Returns
+        -------
+        Ranking or None
+            None where the feedback on it can no longer be used, which is the default.
+        """
+        return None
+
+    def exploration_chance(self, ranking: Any) -> float | None:
+        """Probability with which the top of `ranking` was drawn for exploration.
+
+        For rankers whose rankings have no propensities, but whose exploration rounds do.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            One that this ranker issued.
+
+        Returns
+        -------
+        float or None
+            None where the ranking did not explore, or the probability is not known.
+        """
+        return None
+
+    def exploration_block(self) -> tuple[int, ...]:
+        """Which block of rounds it is in, where every item is explored once in each block.
+
+        Returns
+        -------
+        tuple of int
+            Another one as soon as the next block begins; empty where exploration has no blocks.
+        """
+        return ()
+
+    def explored_items(self, ranking: Any) -> int:
+        """How many of the top items of `ranking` stand there because it is their turn in the block.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            One that this ranker issued.
+
+        Returns
+        -------
+        int
+            0 where the ranking did not explore.
+        """
+        return 0
+
+    def mean_by_position(
+        self, context: Any, ranking: Any, by_position: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
+        """Mean of a quantity that depends on an item's position, over all rankings that could have been drawn.
+
+        Parameters
+        ----------
+        context : Any
+            The request that `ranking` answered.
+        ranking : Ranking
+            One that this ranker issued, with the state that it still has.
+        by_position : NDArray[np.float64]
+            Quantities x positions.
+
+        Returns
+        -------
+        NDArray[np.float64] or None
+            Quantities x revealed items, from the top; None where the distribution is not known.
+        """
+        return None
+
+
+def carried_sums(values: NDArray[np.float64], origin: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Sums over time for changed items: kept where known, the largest for new items.
+
+    Rankers compare sums over time, so an item that began at zero would have to outlive the past of the others before
+    it was shown. Level with the best, it is shown near the top and sinks if it does not hold.
+
+    Parameters
+    ----------
+    values : NDArray[np.float64]
+        One sum for each item so far.
+    origin : NDArray[np.int64]
+        For each item from now on its number so far, -1 for a new one.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        One sum for each item from now on.
+
+    Examples
+    --------
+    >>> carried_sums(np.array([3.0, 1.0]), np.array([1, -1]))
+    array([1., 3.])
+    """
+    kept = values[np.maximum(origin, 0)] if len(values) else np.zeros(len(origin))
+    return np.where(origin >= 0, kept, values.max() if len(values) else 0.0)
