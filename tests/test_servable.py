@@ -10,6 +10,7 @@ import pytest
 
 from rankloop import rankers
 from rankloop.base import Ranker
+from rankloop.servable import Servable
 
 KINDS = [kind for name in rankers.__all__ if inspect.isclass(kind := getattr(rankers, name))]
 INSTEAD: dict[str, dict[str, Any]] = {

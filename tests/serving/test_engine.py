@@ -371,7 +371,7 @@ def test_told_everything_with_features() -> None:
     ("settings", "words"),
     [
         ({"algorithm": "Nobody"}, "algorithm must be one of"),
-        ({"algorithm": "Uniform", "items": ["a"]}, "algorithm must be one of"),
+        ({"algorithm": "Uniform", "items": ["a"]}, "Uniform cannot be served: it learns nothing"),
         ({"items": None}, "needs items"),
         ({"items": ["a", "a"]}, "must not repeat"),
         ({"parameters": {"horizon": 100}}, "no horizon"),

@@ -1,7 +1,7 @@
 """Rankers by name, as the service builds them: without a horizon, over named items or over features.
 
-A log and a request may name a ranker of the package, one that an installed package registers in the entry-point group
-`rankloop.rankers`, or one that the operator allowed with `allow`. Nothing else is ever imported.
+A request or a log may name a ranker of the package, one that an installed package registers in the entry-point group
+`rankloop.rankers`, or a `package.module:Class` that the operator allowed. No other module is ever imported.
 """
 
 from __future__ import annotations
@@ -9,41 +9,84 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from rankloop import rankers
 from rankloop.base import Ranker
+from rankloop.rankers import registry
 from rankloop.serving.log.records import Config
+
+_allowed: dict[str, type[Ranker]] = {}
+
+
+def allow(names: Iterable[str]) -> None:
+    """Let requests and logs name these rankers; for whoever starts the process, never for a request.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Each a `package.module:Class`.
+
+    Raises
+    ------
+    ValueError
+        Where one cannot be imported, is not a ranker, or cannot be served.
+    """
+    for name in names:
+        _allowed[name] = _servable(name, registry.find(name))
+    served.cache_clear()
 
 
 @functools.cache
 def served() -> dict[str, type[Ranker]]:
-    """Every ranker of the package that a service can run.
+    """Every ranker that a service can run, by the name that a request gives.
 
     >>> {"RTop1F", "FTPL", "RTopKF", "ListNet"} <= set(served())
     True
+    >>> "PBMPIE" in served()
+    False
     """
-    found = {name: getattr(rankers, name) for name in rankers.__all__}
-    return {
-        name: kind
-        for name, kind in found.items()
-        if inspect.isclass(kind) and issubclass(kind, Ranker) and not kind.unservable
-    }
+    found: dict[str, type[Ranker]] = {}
+    for name in registry.names():
+        try:
+            found[name] = _servable(name, registry.find(name))
+        except ValueError:  # one that another package registers may be broken; `find` says how
+            continue
+    return found | _allowed
+
+
+def find(algorithm: str) -> type[Ranker]:
+    """The ranker of this name.
+
+    Raises
+    ------
+    ValueError
+        Where the name is unknown, was not allowed, or is of a ranker that cannot be served.
+    """
+    kind = served().get(algorithm)
+    if kind is not None:
+        return kind
+    if ":" in algorithm:
+        raise ValueError(
+            f"algorithm {algorithm!r} is not allowed here: whoever starts the service allows it with "
+            f"--ranker {algorithm}"
+        )
+    if algorithm in registry.names():
+        _servable(algorithm, registry.find(algorithm))  # says why not
+    raise ValueError(f"algorithm must be one of {', '.join(served())}, got {algorithm!r}")
+
+
+def _servable(name: str, kind: type[Ranker]) -> type[Ranker]:
+    if kind.unservable:
+        raise ValueError(f"{name} cannot be served: {kind.unservable}")
+    return kind
 
 
 def has_items(algorithm: str) -> bool:
     """Whether the ranker has items of its own; otherwise each request brings a list with features."""
     return "n_items" in inspect.signature(find(algorithm)).parameters
-
-
-def find(algorithm: str) -> type[Ranker]:
-    """The ranker of this name; ValueError where there is none, or none that may be served."""
-    kind = served().get(algorithm)
-    if kind is None:
-        raise ValueError(f"algorithm must be one of {', '.join(served())}, got {algorithm!r}")
-    return kind
 
 
 def build(config: Config, *, n_items: int) -> Ranker:
