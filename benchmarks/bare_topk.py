@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rankloop.kernels.greedy import greedy_order
 from rankloop.kernels.jit import loop
 from rankloop.kernels.linear import score
+from rankloop.kernels.sorting import greedy_order
 
 
 @loop

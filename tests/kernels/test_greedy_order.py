@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from rankloop.kernels import greedy, sorting
+from rankloop.kernels import sorting
 from tests.kernels.splitmix import MASK
 
 
 @numba.njit
 def greedy_order(scores: Any, n: int, key: Any, first: int, items: Any, room: Any) -> None:
-    greedy.greedy_order(scores, n, key, first, items, room)
+    sorting.greedy_order(scores, n, key, first, items, room)
 
 
 def order(scores: Any, key: int, *, first: int = 1, spare: int = 0) -> NDArray[np.int64]:

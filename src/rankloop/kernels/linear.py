@@ -1,4 +1,4 @@
-"""Scores and gradients of a linear ranker: passes over the rows of a list's features."""
+"""Scores of a linear ranker, their softmax, gradients, and the ball that the weights stay in."""
 
 from __future__ import annotations
 
@@ -15,6 +15,20 @@ def score(features: Any, w: Any, scores: Any) -> None:
     """Scores X w."""
     for i in range(features.shape[0]):
         scores[i] = dot(features[i], w)
+
+
+@inlined
+def softmax(values: Any, n: int, epsilon: float, out: Any) -> None:
+    """exp(v / epsilon) of the first n, divided by their sum, without overflow; `out` may be `values`."""
+    highest = values[0]
+    for i in range(1, n):
+        highest = values[i] if values[i] > highest else highest
+    total = 0.0
+    for i in range(n):
+        out[i] = np.exp((values[i] - highest) / epsilon)
+        total += out[i]
+    for i in range(n):
+        out[i] /= total
 
 
 @inlined

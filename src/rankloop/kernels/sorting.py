@@ -2,6 +2,7 @@
 
 Short lists count, for every item, how many beat it (n**2 comparisons, but several at a time); longer ones are
 radix-sorted. A comparison sort loses to one or the other at every length.
+Of equal scores the lower index is first, or the first from a given index on, or a random one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.random import below
 
 COUNT_UP_TO = 128  # where counting and radix sort cost the same
 _SIGN = np.uint64(1 << 63)
@@ -38,6 +40,45 @@ def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> None:
         _by_counting(scores, n, items, room)
     else:
         _by_place(scores, n, items, room)
+
+
+@inlined
+def by_falling_score_from(first: int, scores: Any, n: int, turned: Any, items: Any, room: Any) -> None:
+    """The same, but of equal ones the index that comes first from `first` on, counting in a circle.
+
+    With another `first` each round, no item is favoured by its number. `turned` is room for n scores.
+    """
+    for i in range(n):
+        turned[i] = scores[(i + first) % n]
+    by_falling_score(turned, n, items, room)
+    for place in range(n):
+        items[place] = (items[place] + first) % n
+
+
+@inlined
+def greedy_order(scores: Any, n: int, key: Any, first: int, items: Any, room: Any) -> None:
+    """The same, but equal ones in random order, from the numbers of `key` at `first` and after.
+
+    A stable sort would show documents with equal scores as the file lists them, and files list the good ones first
+    (2016, erratum B10).
+    """
+    by_falling_score(scores, n, items, room)
+    tied = False
+    for i in range(1, n):
+        tied |= scores[items[i]] == scores[items[i - 1]]
+    if tied:
+        _shuffle_ties(scores, n, key, first, items)
+
+
+@hot
+def _shuffle_ties(scores: Any, n: int, key: Any, first: int, items: Any) -> None:
+    start = 0
+    for i in range(1, n):
+        if scores[items[i]] != scores[items[i - 1]]:
+            start = i
+            continue
+        j = start + below(key, first + i, i - start + 1)  # Fisher-Yates within the run of ties, growing
+        items[i], items[j] = items[j], items[i]
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""A dot product in eight lanes: as quick as the processor's vectors allow, and the same on every machine.
+"""Dot products and sums in eight lanes: as quick as the processor's vectors allow, and the same on every machine.
 
 numba either adds one number after another, or lets the compiler choose an order that depends on the machine. Here
 the order is fixed: lane l sums entries l, l + 8, l + 16 and so on, what is left over goes to lane 0, and the lanes are
@@ -7,6 +7,7 @@ added in pairs. Written as LLVM vectors this is about three times as quick as th
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -17,6 +18,8 @@ from numba.extending import intrinsic
 _BUILD: Any = cgutils
 _LANES = 8
 _DOUBLE = ir.DoubleType()
+_VECTOR = ir.VectorType(_DOUBLE, _LANES)
+_ZEROS = ir.Constant(_VECTOR, [0.0] * _LANES)
 
 
 def split(builder: Any, vector: Any) -> list[Any]:
@@ -32,6 +35,15 @@ def add_in_pairs(builder: Any, lane: list[Any]) -> Any:
     return lane[0]
 
 
+def _accumulate(builder: Any, total: Any, first: Any, last: Any, step: int, term: Any) -> Any:
+    # total + term(first) + term(first + step) + ... below last
+    sums = _BUILD.alloca_once_value(builder, total)
+    bounds = (first, last, ir.Constant(first.type, step))
+    with _BUILD.for_range_slice(builder, *bounds, intp=first.type) as (i, _):
+        builder.store(builder.fadd(builder.load(sums), term(i)), sums)
+    return builder.load(sums)
+
+
 def _dot(typing: Any, x: Any, w: Any) -> Any:
     """The sum over j of x[j] * w[j]; x of float32 or float64, w of float64, both contiguous, x not the shorter."""
 
@@ -42,7 +54,7 @@ def _dot(typing: Any, x: Any, w: Any) -> Any:
         weights, d = w_array.data, builder.extract_value(w_array.shape, 0)
         narrow = x_type.dtype == types.float32
         entry = ir.FloatType() if narrow else _DOUBLE
-        lanes, rest = ir.VectorType(_DOUBLE, _LANES), builder.and_(d, ir.Constant(d.type, -_LANES))
+        zero, rest = ir.Constant(d.type, 0), builder.and_(d, ir.Constant(d.type, -_LANES))
 
         def product(j: Any, kind: Any, of: Any) -> Any:
             x = builder.load(
@@ -51,20 +63,38 @@ def _dot(typing: Any, x: Any, w: Any) -> Any:
             y = builder.load(builder.bitcast(builder.gep(weights, [j]), kind.as_pointer()), align=8)
             return builder.fmul(builder.fpext(x, kind) if narrow else x, y)
 
-        def add_up(total: Any, first: Any, last: Any, step: int, kind: Any, of: Any) -> Any:
-            sums = _BUILD.alloca_once_value(builder, total)
-            steps = (first, last, ir.Constant(d.type, step))
-            with _BUILD.for_range_slice(builder, *steps, intp=d.type) as (j, _):
-                builder.store(builder.fadd(builder.load(sums), product(j, kind, of)), sums)
-            return builder.load(sums)
-
-        zero = ir.Constant(lanes, [0.0] * _LANES)
-        sums = add_up(zero, ir.Constant(d.type, 0), rest, _LANES, lanes, ir.VectorType(entry, _LANES))
-        lane = split(builder, sums)
-        lane[0] = add_up(lane[0], rest, d, 1, _DOUBLE, entry)
+        products = partial(product, kind=_VECTOR, of=ir.VectorType(entry, _LANES))
+        lane = split(builder, _accumulate(builder, _ZEROS, zero, rest, _LANES, products))
+        rest_of_them = partial(product, kind=_DOUBLE, of=entry)
+        lane[0] = _accumulate(builder, lane[0], rest, d, 1, rest_of_them)
         return add_in_pairs(builder, lane)
 
     return types.float64(x, w), codegen
 
 
 dot: Any = intrinsic(_dot)
+
+
+def _sum_stretch(typing: Any, x: Any, j: Any, start: Any, stop: Any) -> Any:
+    """x[j, start] + ... + x[j, stop - 1]."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        matrix = context.make_array(signature.args[0])(context, builder, arguments[0])
+        _, row, first, last = arguments
+        data = builder.gep(matrix.data, [builder.mul(row, builder.extract_value(matrix.shape, 1))])
+        whole = builder.and_(builder.sub(last, first), ir.Constant(first.type, -_LANES))
+        middle = builder.add(first, whole)
+
+        def entry(i: Any, kind: Any) -> Any:
+            return builder.load(builder.bitcast(builder.gep(data, [i]), kind.as_pointer()), align=8)
+
+        lanes = _accumulate(builder, _ZEROS, first, middle, _LANES, partial(entry, kind=_VECTOR))
+        total = add_in_pairs(builder, split(builder, lanes))
+        return _accumulate(builder, total, middle, last, 1, partial(entry, kind=_DOUBLE))
+
+    if x.layout != "C":
+        return None  # addresses are counted out, so nothing but a whole, contiguous matrix will do
+    return types.float64(x, types.intp, types.intp, types.intp), codegen
+
+
+sum_stretch: Any = intrinsic(_sum_stretch)

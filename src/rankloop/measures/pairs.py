@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels import gain_kinds
+from rankloop.kernels.discounts import by_rank
 from rankloop.measures.inputs import Rows
 from rankloop.measures.measure import Measure
-from rankloop.measures.positional import by_rank
 
 
 def _pairwise_loss(measure: Measure, rows: Rows) -> NDArray[np.float64]:

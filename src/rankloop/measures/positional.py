@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rankloop.kernels import gain_kinds
+from rankloop.kernels.discounts import by_logarithm, by_rank, evenly
 from rankloop.measures.measure import Measure
-
-
-def by_rank(n_items: int) -> NDArray[np.float64]:
-    """1, 2, 3, ...: the rank itself."""
-    return np.arange(1, n_items + 1, dtype=np.float64)
-
-
-def by_logarithm(n_items: int) -> NDArray[np.float64]:
-    """1 / log2(1 + rank)."""
-    return 1.0 / np.log2(by_rank(n_items) + 1.0)
-
-
-def evenly(n_items: int) -> NDArray[np.float64]:
-    """1 everywhere."""
-    return np.ones(n_items)
-
 
 sum_loss = Measure(
     family="sum_loss", is_loss=True, linear=True, separable=True, kind=gain_kinds.IDENTITY, weights=by_rank

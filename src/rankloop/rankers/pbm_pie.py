@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankloop.base import Array, numbers, whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
-from rankloop.kernels import sorting
+from rankloop.kernels import click_counts, sorting
 from rankloop.kernels.rankers import pbm_pie
 
 
@@ -97,9 +97,15 @@ class PBMPIE(CompiledRanker):
             theta=np.zeros(n),
         )
 
-    def scratch(self, n: int) -> tuple[Any, ...]:
+    def scratch(self, n: int) -> pbm_pie.PBMPIEScratch:
         k = self.n_items
-        return np.empty(k), np.empty(k), np.empty(k, np.int64), sorting.scratch(k), np.empty(k, np.int64)
+        return pbm_pie.PBMPIEScratch(
+            theta=np.empty(k),
+            turned=np.empty(k),
+            order=np.empty(k, np.int64),
+            sorting=sorting.scratch(k),
+            others=np.empty(k, np.int64),
+        )
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
         return np.empty(n)
@@ -135,22 +141,22 @@ class PBMPIE(CompiledRanker):
 
     def candidates(self) -> NDArray[np.int64]:
         """B(t): items that are no leaders and might be better than the last of them; empty in the beginning."""
-        if pbm_pie.begins_with(self.state.N) >= 0:
+        if click_counts.first_unseen(self.state.N) >= 0:
             return np.empty(0, np.int64)
         scratch = self.scratch(self.n_positions)
         q = pbm_pie.leaders(self.state, scratch)
-        others = scratch[2][self.n_positions :]
+        others = scratch.order[self.n_positions :]
         found: NDArray[np.int64] = others[self.upper_bounds()[others] >= q]
         return found
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The items that look best, in order."""
         self.read_context(context)
-        if pbm_pie.begins_with(self.state.N) >= 0:
+        if click_counts.first_unseen(self.state.N) >= 0:
             return np.argsort(-self.estimates(), kind="stable")[: self.n_positions].astype(np.int64)
         scratch = self.scratch(self.n_positions)
         pbm_pie.leaders(self.state, scratch)
-        order: NDArray[np.int64] = scratch[2][: self.n_positions].copy()
+        order: NDArray[np.int64] = scratch.order[: self.n_positions].copy()
         return order
 
     @classmethod

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankloop.kernels.discounts import by_logarithm
 from rankloop.surrogates.surrogate import Floats, Surrogate, exp2_gain, read
 
 
@@ -38,8 +39,7 @@ class CalibratedSquared(Surrogate):
         if (R < 0.0).any():
             raise ValueError(f"relevance must not be negative for {self.name}, got {R.min():g}")
         G = exp2_gain(R)
-        discount = 1.0 / np.log2(np.arange(2.0, R.shape[-1] + 2.0))
-        Z = (-np.sort(-G, axis=-1) * discount).sum(axis=-1, keepdims=True)
+        Z = (-np.sort(-G, axis=-1) * by_logarithm(R.shape[-1])).sum(axis=-1, keepdims=True)
         target: Floats = np.divide(G, Z, out=np.zeros_like(G), where=Z > 0.0)
         return target
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rankloop.kernels.lane_sums import sum_stretch
 from rankloop.kernels.solvers.tsallis_column import evaluate_column
+from rankloop.kernels.vector_sums import sum_stretch
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankloop.kernels.jit import hot
 from rankloop.kernels.kl_ucb import log_level, upper_bound
-from rankloop.kernels.sorting import by_falling_score
+from rankloop.kernels.sorting import by_falling_score_from
 
 _NEVER_SEEN = 2.0  # above every index
 
@@ -35,16 +35,14 @@ def rank(
     """Alg. 1, lines 6-8. Exploring: an item that is not shown has been clicked more often than one that is."""
     index, turned, order, room = scratch
     n = params.n_items
-    level, shift = log_level(float(state.t[0] + 1)), state.t[0] % n
+    level = log_level(float(state.t[0] + 1))
     for i in range(n):
         N = state.N[i]
         index[i] = upper_bound(state.W[i] / N, N, level) if N > 0.0 else _NEVER_SEEN
-    for i in range(n):  # equal ones as they come from item t on, so that none is favoured by its number
-        turned[i] = index[(i + shift) % n]
-    by_falling_score(turned, n, order, room)
+    by_falling_score_from(state.t[0] % n, index, n, turned, order, room)
     least, most = 1.0, 0.0
     for place in range(n):
-        i = (order[place] + shift) % n
+        i = order[place]
         mean = state.W[i] / max(state.N[i], 1.0)
         if place < len(items):
             items[place] = i

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.click_counts import count, first_unseen
 from rankloop.kernels.jit import hot
 from rankloop.kernels.kl_ucb import log_level, upper_bound
 from rankloop.kernels.random import word
-from rankloop.kernels.rankers.pbm_pie import begins_with
 from rankloop.kernels.solvers.assignment import assign
 
 _PROBES = 8
@@ -42,7 +42,7 @@ def rank(
     """Alg. 1. Exploring: not the leader. The ticket keeps the leader, -1 in the beginning, which has none."""
     m, n = state.S.shape
     leader = memo[0]
-    first = begins_with(state.N)
+    first = first_unseen(state.N)
     if first >= 0:
         for j in range(m):
             items[j] = (first + j) % n
@@ -169,9 +169,7 @@ def learn(
     feedback: Any,
 ) -> None:
     """Count clicks and displays, and that this leader has led."""
-    for j in range(len(items)):
-        state.N[j, items[j]] += 1.0
-        state.S[j, items[j]] += feedback[j]
+    count(state.S, state.N, items, feedback)
     state.t[0] += 1
     if memo[0][0] >= 0:
         key = leader_key(memo[0])

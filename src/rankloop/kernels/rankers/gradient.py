@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels.greedy import greedy_order
+from rankloop.kernels.discounts import log_divisor
 from rankloop.kernels.jit import hot, inlined
-from rankloop.kernels.linear import combine, project, score
+from rankloop.kernels.linear import combine, project, score, softmax
 from rankloop.kernels.measures import exp2_gain
-from rankloop.kernels.softmax import softmax
+from rankloop.kernels.sorting import greedy_order
 
 LISTNET, CALIBRATED_SQUARED = range(2)
+_log_divisor = inlined(log_divisor)
 
 
 class FullInformationParams(NamedTuple):
@@ -97,6 +98,6 @@ def _ideal(labels: Any, n: int) -> Any:
         for i in range(n):
             if labels[i] == grade:
                 position += 1
-                total += gain / np.log2(position + 1.0)
+                total += gain / _log_divisor(position)
         above = grade
     return total

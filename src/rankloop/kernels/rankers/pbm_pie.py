@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.click_counts import clicks_and_looks, count, first_unseen
 from rankloop.kernels.jit import hot
 from rankloop.kernels.random import below, uniform
 from rankloop.kernels.solvers.pbm_likelihood import fit
-from rankloop.kernels.sorting import by_falling_score
+from rankloop.kernels.sorting import by_falling_score_from
 
 _OFTEN = 100  # examinations are estimated after every round up to this one
 _SWEEPS = 10
@@ -36,19 +37,29 @@ class PBMPIEState(NamedTuple):
     theta: NDArray[np.float64]
 
 
+class PBMPIEScratch(NamedTuple):
+    """Room for one round, all of it by item; what is in it means nothing between calls."""
+
+    theta: NDArray[np.float64]  # estimated attractions
+    turned: NDArray[np.float64]  # the same, from item t on
+    order: NDArray[np.int64]  # items by falling estimate
+    sorting: NDArray[np.uint64]
+    others: NDArray[np.int64]  # items that might belong to the list
+
+
 @hot
 def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
     """Alg. 2, lines 2-8. Exploring: a list of the beginning, or a last position that is not the leader's."""
     m, n = state.S.shape
-    first = begins_with(state.N)
+    first = first_unseen(state.N)
     if first >= 0:
         for j in range(m):
             items[j] = (first + j) % n
             propensities[j] = 1.0
         return True
-    order, others = scratch[2], scratch[4]
+    order, others = scratch.order, scratch.others
     q = leaders(state, scratch)
     n_others = 0
     for place in range(m, n):
@@ -69,34 +80,17 @@ def rank(
 
 
 @hot
-def begins_with(N: Any) -> int:
-    """The first item of the circular list that the beginning still lacks; -1 once each has come back."""
-    for i in range(N.shape[1]):
-        if N[0, i] == 0.0:
-            return i
-    return -1
-
-
-@hot
 def leaders(state: Any, scratch: Any) -> Any:
     """Write all items by falling estimate to the scratch's order; returns that of the last to be shown, at most 1.
 
     Equal ones stand in the order in which they come from item t on, so that no item is favoured by its number.
     """
-    theta, turned, order, room = scratch[0], scratch[1], scratch[2], scratch[3]
+    theta, order = scratch.theta, scratch.order
     m, n = state.S.shape
-    shift = state.t[0] % n
     for i in range(n):
-        clicks, looks = 0.0, 0.0
-        for j in range(m):
-            clicks += state.S[j, i]
-            looks += state.kappa[j] * state.N[j, i]
+        clicks, looks = clicks_and_looks(state.S, state.N, state.kappa, i, 0.0, 0.0)
         theta[i] = clicks / looks
-    for i in range(n):
-        turned[i] = theta[(i + shift) % n]
-    by_falling_score(turned, n, order, room)
-    for place in range(n):
-        order[place] = (order[place] + shift) % n
+    by_falling_score_from(state.t[0] % n, theta, n, scratch.turned, order, scratch.sorting)
     return min(theta[order[m - 1]], 1.0)
 
 
@@ -140,10 +134,8 @@ def learn(
     feedback: Any,
 ) -> None:
     """Alg. 2, line 9; and where examinations are not known, their estimate from time to time."""
-    for j in range(len(items)):
-        state.N[j, items[j]] += 1.0
-        state.S[j, items[j]] += feedback[j]
+    count(state.S, state.N, items, feedback)
     state.t[0] += 1
     t = state.t[0]
-    if params.refresh > 0 and (t < _OFTEN or t % params.refresh == 0) and begins_with(state.N) < 0:
+    if params.refresh > 0 and (t < _OFTEN or t % params.refresh == 0) and first_unseen(state.N) < 0:
         fit(state.S, state.N, state.theta, state.kappa, _SWEEPS)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.click_counts import clicks_and_looks, count
 from rankloop.kernels.jit import hot
 from rankloop.kernels.random import uniform
 from rankloop.kernels.sorting import by_falling_score
@@ -52,10 +53,10 @@ def rank(
     for sweep in range(params.sweeps):
         first = 3 * sweep * (n + m)
         for i in range(n):
-            draw_item(state.S, state.N, theta, kappa, i, key, first + 3 * i)
+            draw(state.S, state.N, theta, kappa, i, key, first + 3 * i)
         if params.draws_kappa:
             for j in range(m):
-                draw_position(state.S, state.N, theta, kappa, j, key, first + 3 * (n + j))
+                draw(state.S.T, state.N.T, kappa, theta, j, key, first + 3 * (n + j))
     greedy, by_item, by_position, room = scratch
     best_list(state, kappa, greedy, by_item, by_position, room, items)
     explored = False
@@ -76,10 +77,7 @@ def best_list(
     """The list of the mean attractions under `kappa`: clicks by looks, one of each assumed beforehand."""
     m, n = state.S.shape
     for i in range(n):
-        clicks, looks = 0.5, 1.0
-        for j in range(m):
-            clicks += state.S[j, i]
-            looks += kappa[j] * state.N[j, i]
+        clicks, looks = clicks_and_looks(state.S, state.N, kappa, i, 0.5, 1.0)
         mean[i] = clicks / looks
     by_falling_score(mean, n, by_item, room)
     by_falling_score(kappa, m, by_position, room)
@@ -88,12 +86,12 @@ def best_list(
 
 
 @hot
-def draw_item(S: Any, N: Any, theta: Any, kappa: Any, i: int, key: Any, first: int) -> None:
-    """One Metropolis-Hastings step for the attraction of item i, given everything else."""
-    clicks, looks = 0.0, 0.0
-    for j in range(len(kappa)):
-        clicks += S[j, i]
-        looks += kappa[j] * N[j, i]
+def draw(S: Any, N: Any, theta: Any, kappa: Any, i: int, key: Any, first: int) -> None:
+    """One Metropolis-Hastings step for the attraction of item i, given everything else.
+
+    With S and N transposed, and `theta` and `kappa` in each other's place, the same for the examination of a position.
+    """
+    clicks, looks = clicks_and_looks(S, N, kappa, i, 0.0, 0.0)
     before = theta[i]
     after = before + _width(clicks, looks) * normal(key, first)
     if not 0.0 < after < 1.0:
@@ -104,25 +102,6 @@ def draw_item(S: Any, N: Any, theta: Any, kappa: Any, i: int, key: Any, first: i
             change += (N[j, i] - S[j, i]) * np.log((1.0 - after * kappa[j]) / (1.0 - before * kappa[j]))
     if change >= 0.0 or uniform(key, first + 2) < np.exp(change):
         theta[i] = after
-
-
-@hot
-def draw_position(S: Any, N: Any, theta: Any, kappa: Any, j: int, key: Any, first: int) -> None:
-    """The same for the examination of position j."""
-    clicks, looks = 0.0, 0.0
-    for i in range(len(theta)):
-        clicks += S[j, i]
-        looks += theta[i] * N[j, i]
-    before = kappa[j]
-    after = before + _width(clicks, looks) * normal(key, first)
-    if not 0.0 < after < 1.0:
-        return
-    change = clicks * np.log(after / before)
-    for i in range(len(theta)):
-        if N[j, i] > S[j, i]:
-            change += (N[j, i] - S[j, i]) * np.log((1.0 - after * theta[i]) / (1.0 - before * theta[i]))
-    if change >= 0.0 or uniform(key, first + 2) < np.exp(change):
-        kappa[j] = after
 
 
 @hot
@@ -151,9 +130,7 @@ def learn(
 ) -> None:
     """Count clicks and displays, and go on from this draw."""
     theta, kappa = memo
-    for j in range(len(items)):
-        state.N[j, items[j]] += 1.0
-        state.S[j, items[j]] += feedback[j]
+    count(state.S, state.N, items, feedback)
     for i in range(len(theta)):
         state.theta[i] = theta[i]
     for j in range(len(kappa)):

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.click_counts import count
 from rankloop.kernels.jit import hot, kernel
 from rankloop.kernels.random import below
 from rankloop.kernels.solvers.pbm_likelihood import fit, item_root
-from rankloop.kernels.sorting import by_falling_score
+from rankloop.kernels.sorting import by_falling_score_from
 
 _OFTEN = 100  # the model is fitted after every round up to this one
 _SWEEPS = 10
@@ -85,9 +86,7 @@ def learn(
 ) -> None:
     """Count, take the list off the queue, and fill that anew when it is empty."""
     m = len(items)
-    for j in range(m):
-        state.N[j, items[j]] += 1.0
-        state.S[j, items[j]] += feedback[j]
+    count(state.S, state.N, items, feedback)
     state.t[0] += 1
     t = state.t[0]
     if t < _OFTEN or t % params.refit == 0:
@@ -169,12 +168,7 @@ def _adds(queue: Any, count: int, plan: Any, v: int, m: int) -> bool:
 def by_estimate(state: Any, turned: Any, order: Any, room: Any) -> None:
     """Items by falling attraction; equal ones as they come from item t on, so that none is favoured by its number."""
     n = len(state.theta)
-    shift = state.t[0] % n
-    for i in range(n):
-        turned[i] = state.theta[(i + shift) % n]
-    by_falling_score(turned, n, order, room)
-    for place in range(n):
-        order[place] = (order[place] + shift) % n
+    by_falling_score_from(state.t[0] % n, state.theta, n, turned, order, room)
 
 
 @kernel

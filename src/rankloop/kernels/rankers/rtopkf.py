@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels.greedy import greedy_order
 from rankloop.kernels.jit import hot, inlined
-from rankloop.kernels.linear import combine, project, score
+from rankloop.kernels.linear import combine, project, score, softmax
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import shuffle, uniform
-from rankloop.kernels.softmax import softmax
+from rankloop.kernels.sorting import greedy_order
 
 SQUARED, RANKSVM, KL, SMOOTH_DCG = range(4)
 NO_GUESS, ZERO, SCORE, MEAN = range(4)

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.jit import hot
-from rankloop.kernels.lane_sums import sum_stretch
 from rankloop.kernels.random import uniform
+from rankloop.kernels.vector_sums import sum_stretch
 
 _LARGE = 0.5  # a row above this has a bin of its own
 _FULL = 1.0 + 1e-12

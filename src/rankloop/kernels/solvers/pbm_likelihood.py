@@ -18,65 +18,41 @@ _SETTLED = 1e-9
 
 @hot
 def item_root(S: Any, N: Any, kappa: Any, i: int, start: float) -> float:
-    """The likeliest theta_i in [0, 1].
-
-    That is the root of sum_j (N kappa theta - S) / (1 - kappa theta), which rises and is convex: one for Newton.
-    """
-    clicks = 0.0
-    for j in range(len(kappa)):
-        clicks += S[j, i]
-    if clicks <= 0.0:
-        return 0.0
-    low, high = 0.0, _HIGHEST
-    theta = start if low < start < high else 0.5
-    for _ in range(_STEPS):
-        excess, slope = 0.0, 0.0
-        for j in range(len(kappa)):
-            rest = 1.0 / (1.0 - kappa[j] * theta)
-            excess += (N[j, i] * kappa[j] * theta - S[j, i]) * rest
-            slope += kappa[j] * (N[j, i] - S[j, i]) * rest * rest
-        if excess > 0.0:
-            high = theta
-        else:
-            low = theta
-        after = theta - excess / slope if slope > 0.0 else high
-        if not low < after < high:
-            after = 0.5 * (low + high) if high < _HIGHEST else 0.5 * (theta + _HIGHEST)
-        if abs(after - theta) <= 1e-14:
-            return after
-        theta = after
-    return theta
+    """The likeliest theta_i in [0, 1]."""
+    return _root(S.T, N.T, kappa, i, i, start)
 
 
 @hot
-def _position_root(S: Any, N: Any, theta: Any, first: int, last: int, start: float) -> float:
-    # The same for one examination shared by the positions first .. last.
+def _root(S: Any, N: Any, weights: Any, first: int, last: int, start: float) -> float:
+    # The likeliest x in [0, 1] where column i of the rows first .. last is clicked with chance x weights[i]: the
+    # examination that these positions share or, with S and N transposed, the attraction of an item. That is the root
+    # of sum (N weight x - S) / (1 - weight x), which rises and is convex: one for Newton.
     clicks = 0.0
     for j in range(first, last + 1):
-        for i in range(len(theta)):
+        for i in range(len(weights)):
             clicks += S[j, i]
     if clicks <= 0.0:
         return 0.0
     low, high = 0.0, _HIGHEST
-    kappa = start if low < start < high else 0.5
+    x = start if low < start < high else 0.5
     for _ in range(_STEPS):
         excess, slope = 0.0, 0.0
         for j in range(first, last + 1):
-            for i in range(len(theta)):
-                rest = 1.0 / (1.0 - theta[i] * kappa)
-                excess += (N[j, i] * theta[i] * kappa - S[j, i]) * rest
-                slope += theta[i] * (N[j, i] - S[j, i]) * rest * rest
+            for i in range(len(weights)):
+                rest = 1.0 / (1.0 - weights[i] * x)
+                excess += (N[j, i] * weights[i] * x - S[j, i]) * rest
+                slope += weights[i] * (N[j, i] - S[j, i]) * rest * rest
         if excess > 0.0:
-            high = kappa
+            high = x
         else:
-            low = kappa
-        after = kappa - excess / slope if slope > 0.0 else high
+            low = x
+        after = x - excess / slope if slope > 0.0 else high
         if not low < after < high:
-            after = 0.5 * (low + high) if high < _HIGHEST else 0.5 * (kappa + _HIGHEST)
-        if abs(after - kappa) <= 1e-14:
+            after = 0.5 * (low + high) if high < _HIGHEST else 0.5 * (x + _HIGHEST)
+        if abs(after - x) <= 1e-14:
             return after
-        kappa = after
-    return kappa
+        x = after
+    return x
 
 
 @hot
@@ -102,12 +78,12 @@ def _fit_positions(S: Any, N: Any, theta: Any, kappa: Any) -> float:
     m, moved, j = len(kappa), 0.0, 1
     while j < m:
         first, last = j, j
-        value = _position_root(S, N, theta, first, last, kappa[j])
+        value = _root(S, N, theta, first, last, kappa[j])
         while first > 1 and value > kappa[first - 1]:
             pooled = kappa[first - 1]
             while first > 1 and kappa[first - 1] == pooled:
                 first -= 1
-            value = _position_root(S, N, theta, first, last, value)
+            value = _root(S, N, theta, first, last, value)
         for k in range(first, last + 1):
             moved = max(moved, abs(kappa[k] - value))
             kappa[k] = value
