@@ -60,7 +60,7 @@ docs: $(READY) ## build the documentation into site/
 lock: ## choose the newest versions that pyproject.toml allows and pin them in requirements.lock
 	@$(find_python); $$python -m venv --clear build/lock
 	@build/lock/bin/python -m pip --disable-pip-version-check install -qq pip-tools
-	@build/lock/bin/pip-compile --quiet --upgrade --extra dev --extra serve --strip-extras --allow-unsafe \
+	@build/lock/bin/pip-compile --quiet --upgrade --extra dev --strip-extras --allow-unsafe \
 	    --no-header --no-annotate --no-emit-options \
 	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 	    --output-file build/lock/requirements.txt pyproject.toml

@@ -77,7 +77,7 @@ def test_the_wheel_ships_types_licence_and_command(wheel: zipfile.ZipFile) -> No
     assert {"rankloop/py.typed", f"{information}/licenses/LICENSE", f"{information}/METADATA"} <= shipped
     assert {f"rankloop/{_in_source(path)}" for path in SOURCES} <= shipped
     assert not [name for name in shipped if not name.startswith(("rankloop/", information))]
-    assert "rankloop = rankloop.cli:main" in wheel.read(f"{information}/entry_points.txt").decode()
+    assert "rankloop = rankloop.__main__:main" in wheel.read(f"{information}/entry_points.txt").decode()
 
 
 def test_the_changelog_tells_of_this_version() -> None:
@@ -89,8 +89,14 @@ def test_the_lock_pins_everything_and_names_no_address() -> None:
     pins = [line for line in lines if not line.startswith("#")]
     assert all(re.fullmatch(r"[a-z0-9.-]+==[A-Za-z0-9.+!]+", pin) for pin in pins)
     assert not re.search(r"https?:|file:|/|--", "\n".join(lines))
-    wanted = PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["dev"]
-    assert {_name(requirement) for requirement in wanted} <= {_name(pin) for pin in pins}
+    extras = PROJECT["project"]["optional-dependencies"]
+    wanted = [*PROJECT["project"]["dependencies"]]
+    wanted += [one for name, extra in extras.items() if name != "cluster" for one in extra]
+    assert {_name(requirement) for requirement in wanted} - {"rankloop"} <= {_name(pin) for pin in pins}
+
+
+def test_a_plain_installation_needs_three_libraries() -> None:
+    assert {_name(one) for one in PROJECT["project"]["dependencies"]} == {"numba", "numpy", "scipy"}
 
 
 def test_imports_go_the_way_the_house_is_drawn() -> None:

@@ -6,6 +6,10 @@
 >>> trace = simulation.play(ranker, people, rounds=10_000, seed=1)
 >>> bool(trace.total_regret < 2_000)
 True
+
+A plain installation ranks, learns and simulates. Extras bring more: ``rankloop[plot]`` figures, ``[data]`` click logs and
+tables, ``[cli]`` the command ``rankloop``, ``[serve]`` the live service, ``[client]`` its `Client` and `AsyncClient`, ``[all]``
+all of these. Whatever needs an extra that is missing says so in one sentence.
 """
 
 from __future__ import annotations
@@ -13,7 +17,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+from rankloop.extras import installed, require
+
+__version__ = "0.2.0"
 
 _ROOMS = frozenset(
     {
@@ -35,6 +41,7 @@ _ROOMS = frozenset(
 )
 
 _CLIENTS = frozenset({"AsyncClient", "Client"})  # of the ranking service
+_FOR_CLIENTS = ("httpx", "msgspec")
 
 __all__ = ["__version__"]
 
@@ -44,9 +51,16 @@ def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return importlib.import_module(f"rankloop.{name}")
     if name in _CLIENTS:
+        require(*_FOR_CLIENTS, extra="client", for_=f"rankloop.{name}")
         return getattr(importlib.import_module("rankloop.serving.client"), name)
     raise AttributeError(f"module 'rankloop' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOMS, *_CLIENTS})
+    # `help` and tab completion look at every name: only those that open without a missing extra.
+    names = {*globals(), *_ROOMS, *_CLIENTS}
+    if not installed("msgspec"):
+        names -= {"serving"}
+    if not all(installed(module) for module in _FOR_CLIENTS):
+        names -= _CLIENTS
+    return sorted(names)

@@ -107,7 +107,7 @@ def test_ctrl_c_ends_in_words_and_leaves_whole_files(tmp_path: Path) -> None:
 
         experiments.names = lambda: ["toy"]
         experiments.get = lambda name: Slow()
-        cli.main()
+        main()
         """
     )
     process = subprocess.Popen(

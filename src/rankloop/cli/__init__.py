@@ -15,6 +15,7 @@ import typer
 from rankloop import __version__
 from rankloop.cli.games import classify, rates
 from rankloop.cli.service import register
+from rankloop.extras import MissingExtra, require
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,11 +47,6 @@ class Kind(StrEnum):
 OutOption = Annotated[Path, typer.Option(help="Folder for results and report.")]
 
 
-def main() -> None:
-    """Run the command line."""
-    app(prog_name="rankloop")
-
-
 def in_words(command: Callable[Given, None]) -> Callable[Given, None]:
     """A caller's mistake ends in a sentence and code 2, Ctrl-C in a sentence and code 130; neither in a traceback."""
 
@@ -58,7 +54,7 @@ def in_words(command: Callable[Given, None]) -> Callable[Given, None]:
     def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> None:
         try:
             command(*args, **kwargs)
-        except ValueError as error:
+        except (ValueError, MissingExtra) as error:
             _fail(str(error))
         except KeyboardInterrupt:
             typer.echo("\nInterrupted.", err=True)
@@ -124,6 +120,8 @@ def _reproduce(names: list[str], *, quick: bool, out: Path, jobs: int | None, fr
     from rich.console import Console
 
     from rankloop import experiments
+
+    experiments.check_installed()
     from rankloop.cli.tables import tell
     from rankloop.experiments.harness.report import write_report
     from rankloop.experiments.harness.reproduce import reproduce as run
@@ -265,6 +263,7 @@ def fit_clicks(
 
       rankloop fit-clicks impressions.parquet --top 10 --positions 5 --out results/mine
     """
+    require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="fit-clicks")
     from rankloop.cli import fit_clicks as fitting
 
     missing = [str(file) for file in files if not file.is_file()]
@@ -291,6 +290,9 @@ def demo(out: OutOption = Path("results/demo")) -> None:
 
     Takes half a minute.
     """
+    from rankloop import experiments
+
+    experiments.check_installed()
     from rankloop.cli.demo import play_demo
 
     play_demo(console=_console())
@@ -311,4 +313,13 @@ def _plain(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-register(app, in_words)
+def _served(command: Callable[Given, None]) -> Callable[Given, None]:
+    @functools.wraps(command)
+    def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> None:
+        require("apsw", "asyncpg", "msgspec", "starlette", "uvicorn", extra="serve", for_="the service")
+        command(*args, **kwargs)
+
+    return in_words(wrapped)
+
+
+register(app, _served)

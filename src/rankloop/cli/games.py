@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from rankloop.extras import require
+
 
 def classify(
     measure: Annotated[
@@ -93,6 +95,7 @@ def rates(
 
     rows = find(n_items=items, names=measure, grades=grades, route=route)
     if picture is not None:
+        require("matplotlib", extra="plot", for_="--picture")
         from rankloop.cli.rates_figure import save_rates
 
         save_rates(rows, picture)

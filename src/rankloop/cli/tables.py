@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -10,7 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from rankloop.experiments.harness.progress import duration
-from rankloop.experiments.harness.reproduce import Verdict
+from rankloop.extras import MissingExtra
+
+if TYPE_CHECKING:
+    from rankloop.experiments.harness.reproduce import Verdict
 
 
 def tell(verdict: Verdict, *, console: Console) -> None:
@@ -49,7 +53,10 @@ def describe(kind: str) -> dict[str, str]:
     if kind == "experiments":
         from rankloop import experiments
 
-        return {name: experiments.get(name).title for name in experiments.names()}
+        try:
+            return {name: experiments.get(name).title for name in experiments.names()}
+        except MissingExtra as missing:  # what there is can be listed all the same
+            return dict.fromkeys(experiments.names(), str(missing))
     raise ValueError(f"kind must be one of rankers, environments, measures, experiments, got {kind!r}")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from rankloop.base import one_of, whole
 from rankloop.data.clicks.read import FORMATS, log_format, plain_name
+from rankloop.extras import require
 from rankloop.feedback import LoggedLists
 
 
@@ -52,6 +53,7 @@ def read_logged_lists(
     (LoggedLists('shown': 2 lists of 1, 2 items, 1 click; 1 bad row left out),
      {'a propensity that is not above 0 and up to 1': 1})
     """
+    require("polars", "pyarrow", extra="data", for_="reading a log of lists")
     path = Path(path)
     kind = log_format(path) if format is None else one_of("format", format, FORMATS)
     first = whole("first_position", first_position, at_least=0)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from rankloop.extras import require
+
 if TYPE_CHECKING:
     from rankloop.experiments.experiment import Experiment
 
-__all__ = ["get", "names"]
+__all__ = ["check_installed", "get", "names"]
 
 # name -> "module:class"; the module is imported when somebody asks for the experiment.
 _KNOWN = {
@@ -33,6 +35,11 @@ _KNOWN = {
 }
 
 
+def check_installed() -> None:
+    """MissingExtra unless the libraries are there that every experiment needs."""
+    require("matplotlib", "polars", "rich", extra="cli,data,plot", for_="an experiment")
+
+
 def names() -> list[str]:
     """Every experiment, in the order in which ``all`` runs them."""
     return list(_KNOWN)
@@ -48,6 +55,7 @@ def get(name: str) -> Experiment:
     """
     if name not in _KNOWN:
         raise ValueError(f"name must be one of {', '.join(_KNOWN)}, got {name!r}")
+    check_installed()
     module, _, attribute = _KNOWN[name].partition(":")
     experiment: Experiment = getattr(importlib.import_module(module), attribute)()
     return experiment

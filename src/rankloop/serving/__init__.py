@@ -3,3 +3,7 @@
 `rankloop serve` starts it, `rankloop.Client` talks to it. Needs the extra: pip install "rankloop[serve]". Nothing of it
 is imported until it is used.
 """
+
+from rankloop.extras import require
+
+require("msgspec", extra="serve", for_="rankloop.serving")

@@ -1,13 +1,11 @@
-"""A progress bar for those who wait."""
+"""A progress bar for those who wait: one line of plain text, drawn over again."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+_WIDTH = 30
 
 
 class Bar:
@@ -18,8 +16,7 @@ class Bar:
         self.wanted = sys.stderr.isatty() if wanted is None else wanted
         self.patience = 0.3 if wanted is None else 0.0
         self.begun = time.perf_counter()
-        self.bar: Progress | None = None
-        self.task: TaskID | None = None
+        self.drawn = 0  # characters of the line on the screen
 
     def __enter__(self) -> Bar:
         return self
@@ -29,23 +26,15 @@ class Bar:
         spent = time.perf_counter() - self.begun
         if not self.wanted or spent < self.patience:
             return
-        if self.bar is None:
-            if self.patience and spent * (self.rounds - t) / max(t, 1) < 2.0:
-                return
-            from rich.console import Console
-            from rich.progress import Progress, TextColumn
-
-            self.bar = Progress(
-                *Progress.get_default_columns(),
-                TextColumn("{task.fields[rate]}"),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            self.bar.start()
-            self.task = self.bar.add_task("rounds", total=self.rounds, rate="")
-        assert self.task is not None
-        self.bar.update(self.task, completed=t, rate=f"{t / spent:,.0f} rounds/s")
+        left = spent * (self.rounds - t) / max(t, 1)
+        if self.patience and not self.drawn and left < 2.0:
+            return
+        done = _WIDTH * t // self.rounds
+        told = f" {t / spent:,.0f} rounds/s, {left:,.0f} s left" if t else ""
+        line = f"rounds [{'#' * done}{'.' * (_WIDTH - done)}] {t / self.rounds:4.0%}{told}"
+        print(f"\r{line:<{self.drawn}}", end="", file=sys.stderr, flush=True)
+        self.drawn = len(line)
 
     def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+        if self.drawn:
+            print(f"\r{'':<{self.drawn}}\r", end="", file=sys.stderr, flush=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rankloop.base import one_of, whole
 from rankloop.data.text_files import open_text
+from rankloop.extras import require
 
 if TYPE_CHECKING:
     from rankloop.feedback import ClickLog
@@ -64,6 +65,7 @@ def read_clicks(
     >>> dict(log.bad_rows)
     {'a click on an id that was not shown': 1}
     """
+    require("polars", "pyarrow", extra="data", for_="reading a click log")
     from rankloop.data.clicks import pages, tables
     from rankloop.data.clicks import tally as click_tally
 

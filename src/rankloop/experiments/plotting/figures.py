@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -179,18 +178,6 @@ def power_law(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
         np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float)), 1
     )
     return float(exponent), math.exp(float(intercept))
-
-
-def thin(count: int, *, points: int = 400, logarithmic: bool = True) -> Sequence[int]:
-    """Indices of at most `points` of `count` rows, evenly spaced to the eye; the last row is always among them.
-
-    >>> list(thin(5))
-    [0, 1, 2, 3, 4]
-    """
-    if count <= points:
-        return list(range(count))
-    spaced = np.geomspace(1, count, points) if logarithmic else np.linspace(1, count, points)
-    return [int(i) for i in np.unique(np.round(spaced).astype(int)) - 1]
 
 
 def finish(figure: Figure) -> Figure:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankloop.base import Ranker
 from rankloop.environments import FixedItems
 from rankloop.experiments.experiment import Job
-from rankloop.experiments.plotting.figures import thin
+from rankloop.experiments.plotting.thinning import thin
 from rankloop.rankers import FTPL, RTop1F, Uniform
 from rankloop.simulation import play
 

@@ -20,7 +20,7 @@ from rankloop import data
 from rankloop.data import Dataset
 from rankloop.environments import QueryStream
 from rankloop.experiments.experiment import Claim, Job, Plain
-from rankloop.experiments.plotting.figures import thin
+from rankloop.experiments.plotting.thinning import thin
 from rankloop.rankers import ListNet, RTopKF, Uniform
 from rankloop.simulation import Trace, play
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.extras import require
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import Outcome, fate_of
 from rankloop.serving.log.fold import Fold
@@ -73,6 +74,7 @@ def _answer(fold: Fold, story: list[Row]) -> Row | None:
 
 async def export(store: Store, ranker: str, path: Path) -> int:
     """Write the answered positions of all lists to a Parquet file; how many rows that makes."""
+    require("pyarrow", extra="data", for_="exporting to Parquet")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
