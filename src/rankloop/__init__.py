@@ -7,9 +7,9 @@
 >>> bool(trace.total_regret < 2_000)
 True
 
-A plain installation ranks, learns and simulates. Extras bring more: ``rankloop[plot]`` figures, ``[data]`` click logs and
-tables, ``[cli]`` the command ``rankloop``, ``[serve]`` the live service, ``[client]`` its `Client` and `AsyncClient`, ``[all]``
-all of these. Whatever needs an extra that is missing says so in one sentence.
+A plain installation ranks, learns and simulates. Extras bring more: ``rankloop[plot]`` figures, ``[data]`` click
+logs and tables, ``[cli]`` the command ``rankloop``, ``[serve]`` the live service, ``[client]`` its `Client` and
+`AsyncClient`, ``[all]`` all of these. Whatever needs an extra that is missing says so in one sentence.
 """
 
 from __future__ import annotations
