@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import httpx
 import numpy as np
 
 from rankloop.serving.client import Client
@@ -164,11 +165,10 @@ def run(folder: Path, *, seconds: float, events: int) -> None:
 
 def _service(name: str, *where: str, seconds: float, events: int = 0) -> Measured:
     server = Server("-m", "rankloop", "serve", "--port", "0", *where)
-    client = Client(server.url)
-    client.create("load", algorithm="RTop1F", items=ITEMS)
-    before = _metrics(client)
+    Client(server.url).create("load", algorithm="RTop1F", items=ITEMS)
+    before = _metrics(server.url)
     measured = _tell(name, load(server, "POST", "/v1/rankers/load/rank", b"{}", seconds=seconds))
-    after = _metrics(client)
+    after = _metrics(server.url)
     made = after["rankloop_events_total"] - before["rankloop_events_total"]
     commits = after["rankloop_commits_total"] - before["rankloop_commits_total"]
     print(f"{'':<28}{commits / made:.3f} commits (fsyncs) a rank, {made / commits:.1f} ranks a commit")
@@ -210,9 +210,9 @@ def _restart(server: Server, *where: str) -> None:
     again.stop()
 
 
-def _metrics(client: Client) -> dict[str, float]:
-    _, told, _ = client._ask("GET", "/metrics", None)
-    lines = [line.split() for line in told.decode().splitlines() if not line.startswith("#")]
+def _metrics(url: str) -> dict[str, float]:
+    told = httpx.get(f"{url}/metrics", trust_env=False).text
+    lines = [line.split() for line in told.splitlines() if not line.startswith("#")]
     return {line[0]: float(line[1]) for line in lines if len(line) == 2}
 
 

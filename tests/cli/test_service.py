@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from typer.testing import CliRunner
 import rankloop
 from rankloop import data, logs
 from rankloop.cli import app
-from rankloop.serving.client import RankloopError, Unreachable
 from rankloop.serving.log import records
 from tests.serving.process import Service
 
@@ -118,40 +116,6 @@ def test_another_ranker_on_the_log(folder: Path) -> None:
     assert "matches" in _run(folder, "replay", "unwind", "--ranker", "RTop1F", "--set", "measure=sum_loss")
     wrong = CliRunner().invoke(app, ["replay", "unwind", "--ranker", "ListNet", "--data", str(folder)])
     assert wrong.exit_code == 2
-
-
-def test_the_client_tells_mistakes_and_retries(folder: Path) -> None:
-    with Service("--data", str(folder)) as service:
-        client = service.client(retries=1)
-        with pytest.raises(RankloopError, match="404 not_found"):
-            client.ranker("nobody")
-        with pytest.raises(RankloopError) as caught:
-            client.feedback("unwind", "unanswered", relevance=[7])
-        assert (caught.value.status, caught.value.field) == (422, "relevance")
-        assert client.rank("unwind", decision_id="unanswered").duplicate
-        story = client.decision("unwind", "unanswered")
-        assert not story.answered
-        before = client.take_snapshot("unwind")[-1].seq
-        assert client.freeze("unwind").status == "accepted"
-        assert client.rollback("unwind", before).status == "accepted"
-        assert client.reset("unwind").status == "accepted"
-        assert client.ranker("unwind").rounds == 0
-
-        async def many() -> None:
-            async with rankloop.AsyncClient(service.url) as other:
-                shown = await asyncio.gather(*(other.rank("pages", decision_id=f"a{i}") for i in range(20)))
-                told = await other.feedback_many(
-                    "pages", [{"decision_id": one.decision_id, "clicks": [1, 0]} for one in shown]
-                )
-                assert {one.status for one in told} == {"accepted"}
-                assert (await other.decision("pages", "a3")).answered
-
-        asyncio.run(many())
-        service.kill()
-        with pytest.raises(Unreachable):
-            client.rank("unwind")
-    with pytest.raises(ValueError, match="url must be"):
-        rankloop.Client("localhost:8000")
 
 
 def test_serving_needs_a_store_that_is_there(tmp_path: Path) -> None:

@@ -16,9 +16,10 @@ from rankloop.serving.admission import Limits, check_names, check_policy, check_
 from rankloop.serving.errors import Busy, Conflict, Mistake, NotFound, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
+from rankloop.serving.ids import new_id
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.fold import Fold
-from rankloop.serving.log.randomness import Draws, new_id
+from rankloop.serving.log.randomness import Draws
 from rankloop.serving.log.records import Config, Entry, Row
 from rankloop.serving.schemas import (
     ActivateRequest,

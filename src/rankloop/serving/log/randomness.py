@@ -6,9 +6,6 @@ Whoever draws the same decision from the same state, on any replica and in any o
 from __future__ import annotations
 
 import hashlib
-import itertools
-import secrets
-import time
 
 import numpy as np
 
@@ -48,16 +45,3 @@ class Draws:
         self._state["state"]["key"] = np.frombuffer(key, _WORDS)
         self._philox.state = self._state
         return self._generator
-
-
-_OURS = secrets.token_hex(6)
-_count = itertools.count()
-
-
-def new_id() -> str:
-    """An id that nobody else has, and that sorts by time, so that an index grows at its end.
-
-    >>> new_id() < new_id()
-    True
-    """
-    return f"{time.time_ns() // 1_000_000:012x}-{_OURS}-{next(_count):08x}"

@@ -1,0 +1,44 @@
+"""The HTTP client of the ranking service, for threads and for asyncio. It needs httpx and nothing else.
+
+`calls` builds requests, `answers` reads what comes back, `retrying` decides what follows a failure; none of them does
+input or output. `sync_client` and `async_client` send.
+"""
+
+from rankloop.serving.client.answers import (
+    DecisionAnswer,
+    EventAnswer,
+    Interval,
+    Policy,
+    RankAnswer,
+    RankerAnswer,
+    SeriesAnswer,
+    SnapshotAnswer,
+    StoryRow,
+)
+from rankloop.serving.client.calls import Feedback
+from rankloop.serving.client.errors import RankloopError, Unreachable
+
+try:
+    import httpx as _httpx  # noqa: F401
+except ImportError as error:
+    raise ImportError('the client of the service needs httpx: pip install "rankloop[client]"') from error
+
+from rankloop.serving.client.async_client import AsyncClient
+from rankloop.serving.client.sync_client import Client
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "DecisionAnswer",
+    "EventAnswer",
+    "Feedback",
+    "Interval",
+    "Policy",
+    "RankAnswer",
+    "RankerAnswer",
+    "RankloopError",
+    "SeriesAnswer",
+    "SnapshotAnswer",
+    "StoryRow",
+    "Unreachable",
+]

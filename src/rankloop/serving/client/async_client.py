@@ -1,0 +1,114 @@
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import httpx
+
+from rankloop.serving.client import calls
+from rankloop.serving.client.calls import Call
+from rankloop.serving.client.documented import documented
+from rankloop.serving.client.retrying import Connection, Tries
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+def _sends(
+    build: Callable[Arguments, Call[Answer]],
+) -> Callable[Concatenate[AsyncClient, Arguments], Coroutine[Any, Any, Answer]]:
+    async def method(self: AsyncClient, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        return await self._send(build(*args, **kwargs))
+
+    return documented(method, build, owner="AsyncClient")
+
+
+class AsyncClient:
+    """The calls of `Client`, to be awaited: `await client.rank("unwind")`.
+
+    Parameters
+    ----------
+    url : str, optional
+        Where the service is, such as "http://127.0.0.1:8000".
+    key : str, optional
+        An API key, where the service wants one.
+    timeout : float, optional
+        Seconds to wait for an answer.
+    retries : int, optional
+        How often a call is repeated when the service cannot be reached or is too busy.
+    connections : int, optional
+        How many connections at most; further calls wait for a free one.
+    transport : httpx.AsyncBaseTransport, optional
+        Another way to reach the service: through a proxy, with certificates of your own, or to a test.
+
+    Raises
+    ------
+    RankloopError
+        By every call that the service refuses.
+    Unreachable
+        By every call that the service does not answer.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        *,
+        key: str | None = None,
+        timeout: float = 10.0,
+        retries: int = 5,
+        connections: int = 16,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._connection = Connection(url, key=key, timeout=timeout, retries=retries)
+        if isinstance(connections, bool) or not isinstance(connections, int) or connections < 1:
+            raise ValueError(f"connections must be a whole number, 1 or more, got {connections!r}")
+        if transport is None:
+            transport = httpx.AsyncHTTPTransport(
+                verify=self._connection.context, limits=self._connection.limits(connections), trust_env=False
+            )
+        self._http = httpx.AsyncClient(transport=transport, **self._connection.settings)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def _send(self, call: Call[Answer]) -> Answer:
+        tries = Tries(self._connection)
+        while True:
+            try:
+                response = await self._http.request(call.method, call.path, content=call.body)
+            except httpx.RequestError as error:
+                pause = tries.after_failure(error)
+            else:
+                if response.is_success:
+                    return tries.read(call, response)
+                pause = tries.after_refusal(response)
+            await asyncio.sleep(pause)
+
+    create = _sends(calls.create)
+    ranker = _sends(calls.ranker)
+    rankers = _sends(calls.rankers)
+    rank = _sends(calls.rank)
+    activate = _sends(calls.activate)
+    feedback = _sends(calls.feedback)
+    feedback_many = _sends(calls.feedback_many)
+    change_items = _sends(calls.change_items)
+    freeze = _sends(calls.freeze)
+    rollback = _sends(calls.rollback)
+    reset = _sends(calls.reset)
+    snapshots = _sends(calls.snapshots)
+    take_snapshot = _sends(calls.take_snapshot)
+    decision = _sends(calls.decision)
+    series = _sends(calls.series)

@@ -1,0 +1,271 @@
+"""The calls of the API, each as the request it sends and the answer it expects; nothing is sent here.
+
+`Client` and `AsyncClient` have a method for each function below, with the same arguments.
+"""
+
+from __future__ import annotations
+
+import array
+import base64
+import json
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NotRequired, Protocol, TypedDict, TypeVar
+from urllib.parse import quote
+
+from rankloop.serving.client.answers import (
+    DecisionAnswer,
+    EventAnswer,
+    RankAnswer,
+    RankerAnswer,
+    RankersAnswer,
+    SeriesAnswer,
+    SnapshotAnswer,
+    SnapshotsAnswer,
+    read,
+)
+from rankloop.serving.ids import new_id
+
+Answer = TypeVar("Answer")
+
+
+class SupportsArray(Protocol):
+    """An array of NumPy, or anything that NumPy can read: tensors, data frames."""
+
+    def __array__(self) -> Any: ...
+
+
+class Feedback(TypedDict):
+    """The feedback on one list, for `feedback_many`."""
+
+    decision_id: str
+    relevance: NotRequired[Sequence[float]]
+    clicks: NotRequired[Sequence[float]]
+    event_id: NotRequired[str]
+
+
+@dataclass(frozen=True)
+class Call(Generic[Answer]):
+    """A request, and how to read the JSON that answers it."""
+
+    method: str
+    path: str
+    read: Callable[[Any], Answer]
+    body: bytes | None = None
+
+
+def create(
+    name: str,
+    *,
+    algorithm: str,
+    items: Sequence[str] | None = None,
+    parameters: dict[str, Any] | None = None,
+    policy: dict[str, Any] | None = None,
+    seed: int | None = None,
+) -> Call[RankerAnswer]:
+    """Create a ranker. The same again changes nothing; the same name with anything else is a conflict.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker: letters, digits, dot, dash, underscore.
+    algorithm : str
+        The class of the ranker, such as "RTop1F".
+    items : sequence of str, optional
+        The items to rank; left out for rankers that get candidates with each request.
+    parameters : dict, optional
+        The parameters of the ranker.
+    policy : dict, optional
+        `deadline_seconds`, `parking_seconds` and `late` ("ignore" or "learn").
+    seed : int, optional
+        The seed of the lists; drawn by the service where it is left out.
+
+    Returns
+    -------
+    RankerAnswer
+        The ranker; `duplicate` if it was there already.
+    """
+    body = {"items": items, "policy": policy, "seed": seed}
+    return _post(
+        "/v1/rankers",
+        RankerAnswer,
+        {"name": name, "algorithm": algorithm, "parameters": parameters or {}, **body},
+    )
+
+
+def ranker(name: str) -> Call[RankerAnswer]:
+    """Return the present state of one ranker."""
+    return Call("GET", _of(name), lambda told: read(RankerAnswer, told))
+
+
+def rankers() -> Call[list[RankerAnswer]]:
+    """Return the present state of all rankers."""
+    return Call("GET", "/v1/rankers", lambda told: read(RankersAnswer, told).rankers)
+
+
+def rank(
+    name: str,
+    *,
+    decision_id: str | None = None,
+    items: Sequence[str] | None = None,
+    features: Sequence[Sequence[float]] | SupportsArray | None = None,
+    context: Any = None,
+) -> Call[RankAnswer]:
+    """Return a list to show.
+
+    Parameters
+    ----------
+    name : str
+        The ranker.
+    decision_id : str, optional
+        The decision ID of the list; the same ID again gives the same list. Made here where it is left out.
+    items : sequence of str, optional
+        The candidates, for rankers that get them with each request.
+    features : array of shape (n_items, n_features), optional
+        A row for each candidate, sent as packed float32.
+    context : object, optional
+        Anything that JSON can hold, kept in the log beside the decision.
+
+    Returns
+    -------
+    RankAnswer
+        The list and its decision ID.
+    """
+    packed = None if features is None else _pack(features)
+    body = {"decision_id": decision_id or new_id(), "items": items, "features": packed, "context": context}
+    return _post(f"{_of(name)}/rank", RankAnswer, body)
+
+
+def activate(name: str, decision_id: str, *, event_id: str | None = None) -> Call[EventAnswer]:
+    """Report that the list was shown."""
+    body = {"decision_id": decision_id, "event_id": event_id}
+    return _post(f"{_of(name)}/activate", EventAnswer, body)
+
+
+def feedback(
+    name: str,
+    decision_id: str,
+    *,
+    relevance: Sequence[float] | None = None,
+    clicks: Sequence[float] | None = None,
+    event_id: str | None = None,
+) -> Call[EventAnswer]:
+    """Report the feedback on a list.
+
+    Parameters
+    ----------
+    name : str
+        The ranker.
+    decision_id : str
+        The decision ID of the list.
+    relevance : sequence of float, optional
+        The relevance of the first items of the list.
+    clicks : sequence of float, optional
+        For each position 1 for a click, 0 for none.
+    event_id : str, optional
+        The ID of this report. Where it is left out the service derives one from the decision ID: a decision has one
+        feedback, so that a repeated report is a duplicate.
+
+    Returns
+    -------
+    EventAnswer
+        What became of it.
+    """
+    body = {"decision_id": decision_id, "relevance": relevance, "clicks": clicks, "event_id": event_id}
+    return _post(f"{_of(name)}/feedback", EventAnswer, body)
+
+
+def feedback_many(
+    name: str, answers: Sequence[Feedback] | Sequence[dict[str, Any]]
+) -> Call[list[EventAnswer]]:
+    """Report the feedback on many lists at once, each with `decision_id` and `relevance` or `clicks`."""
+    return Call(
+        "POST", f"{_of(name)}/feedback", lambda told: read(list[EventAnswer], told), _json(list(answers))
+    )
+
+
+def change_items(
+    name: str, *, add: Sequence[str] | None = None, retire: Sequence[str] | None = None
+) -> Call[EventAnswer]:
+    """Add items, retire items, or both."""
+    body = {"add": add or [], "retire": retire or [], "event_id": new_id()}
+    return _post(f"{_of(name)}/items", EventAnswer, body)
+
+
+def freeze(name: str, frozen: bool = True) -> Call[EventAnswer]:
+    """Stop learning; with `frozen=False`, resume."""
+    return _post(f"{_of(name)}/freeze", EventAnswer, {"frozen": frozen, "event_id": new_id()})
+
+
+def rollback(name: str, to_seq: int) -> Call[EventAnswer]:
+    """Return to the state of the snapshot at `to_seq`."""
+    return _post(f"{_of(name)}/rollback", EventAnswer, {"to_seq": to_seq, "event_id": new_id()})
+
+
+def reset(name: str, *, parameters: dict[str, Any] | None = None) -> Call[EventAnswer]:
+    """Forget what was learnt, and start again, with other parameters if given; the log stays."""
+    return _post(f"{_of(name)}/reset", EventAnswer, {"parameters": parameters, "event_id": new_id()})
+
+
+def snapshots(name: str) -> Call[list[SnapshotAnswer]]:
+    """Return the snapshots that can be rolled back to, oldest first."""
+    return Call("GET", f"{_of(name)}/snapshots", lambda told: read(SnapshotsAnswer, told).snapshots)
+
+
+def take_snapshot(name: str) -> Call[list[SnapshotAnswer]]:
+    """Take a snapshot now, and return all that are kept."""
+    return Call("POST", f"{_of(name)}/snapshots", lambda told: read(SnapshotsAnswer, told).snapshots, b"")
+
+
+def decision(name: str, decision_id: str) -> Call[DecisionAnswer]:
+    """Return the history of one list."""
+    path = f"{_of(name)}/decisions/{quote(decision_id, safe='')}"
+    return Call("GET", path, lambda told: read(DecisionAnswer, told))
+
+
+def series(name: str) -> Call[SeriesAnswer]:
+    """Return the statistics of a ranker over time."""
+    return Call("GET", f"{_of(name)}/series", lambda told: read(SeriesAnswer, told))
+
+
+def _of(name: str) -> str:
+    return f"/v1/rankers/{quote(name, safe='')}"
+
+
+def _post(path: str, answer: type[Answer], body: dict[str, Any]) -> Call[Answer]:
+    given = {name: value for name, value in body.items() if value is not None}
+    return Call("POST", path, lambda told: read(answer, told), _json(given))
+
+
+def _json(body: object) -> bytes:
+    return json.dumps(body, allow_nan=False, separators=(",", ":"), default=_plain).encode()
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy
+        return value.tolist()
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"JSON cannot hold {value!r:.60}, a {type(value).__name__}")
+
+
+def _pack(features: Sequence[Sequence[float]] | SupportsArray) -> dict[str, Any]:
+    packed = array.array("f")
+    if hasattr(features, "__array__"):
+        matrix = features.__array__().astype("f4")  # NumPy's own, which need not be imported for it
+        shape = tuple(matrix.shape)
+        packed.frombytes(matrix.tobytes())
+    else:
+        rows = [list(row) for row in features]
+        shape = (len(rows), *{len(row) for row in rows})
+        for row in rows:
+            packed.extend(row)
+    if len(shape) != 2:
+        raise ValueError(f"features must be items x features, with rows of one length; got {shape}")
+    if not all(map(math.isfinite, packed)):
+        raise ValueError("features must be finite numbers of float32")
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return {"shape": shape, "data": base64.b64encode(packed.tobytes()).decode()}
