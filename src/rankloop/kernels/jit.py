@@ -26,7 +26,9 @@ _FOLDER = Path(__file__).parent
 def _fingerprint() -> str:
     digest = hashlib.sha256(numba.__version__.encode())
     for source in sorted(_FOLDER.rglob("*.py")):
-        if "__pycache__" not in source.parts:  # where the loops are written, which are made of what is hashed here
+        if (
+            "__pycache__" not in source.parts
+        ):  # where the loops are written, which are made of what is hashed here
             digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 

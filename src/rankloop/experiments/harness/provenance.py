@@ -43,6 +43,8 @@ def code_fingerprint() -> str:
     digest = hashlib.sha256()
     for source in sorted(_PACKAGE.rglob("*.py")):
         inside = source.relative_to(_PACKAGE)
+        if "__pycache__" in inside.parts:  # compiled loops are written there as they are needed
+            continue
         if inside.parts[0] not in _SHOWING or "rankers" in inside.parts:
             digest.update(inside.as_posix().encode())
             digest.update(source.read_bytes())

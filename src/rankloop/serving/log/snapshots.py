@@ -35,7 +35,8 @@ def code_hash() -> str:
     digest = hashlib.sha256()
     for pattern in _DECIDES:
         for path in sorted(_PACKAGE.glob(pattern)):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+            if "__pycache__" not in path.parts:  # compiled loops are written there as they are needed
+                digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 
