@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -26,11 +27,27 @@ SchemaOption = Annotated[str, typer.Option(help="Schema of the database that the
 RankerArgument = Annotated[
     str | None, typer.Argument(metavar="RANKER", help="One ranker.", show_default="all")
 ]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ranker",
+        metavar="PACKAGE.MODULE:CLASS",
+        help="A ranker of your own that may be used; repeatable. Registered ones need no mention.",
+    ),
+]
 DATA = Path("rankloop-data")
 
 
 def register(app: typer.Typer, in_words: Wrap) -> None:
-    """Add the commands to the command line."""
+    """Add the commands to the command line.
+
+    Parameters
+    ----------
+    app : typer.Typer
+        The command line.
+    in_words : callable
+        Wraps a command so that a ValueError becomes one sentence.
+    """
     for name, command in (
         ("serve", serve),
         ("rankers", rankers),
@@ -51,20 +68,26 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8000,
     snapshot_every: Annotated[int, typer.Option(help="Rows of the log between snapshots.")] = 20_000,
-    memory: Annotated[bool, typer.Option("--memory", help="Keep nothing: for trying out.")] = False,
-    people: Annotated[
-        bool, typer.Option("--people", help="Let simulated people come, to have something to watch.")
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Keep everything in memory only: for trials.")
     ] = False,
+    people: Annotated[
+        bool, typer.Option("--people", help="Simulate users, to have something to watch.")
+    ] = False,
+    allow: AllowOption = None,
     seconds: Annotated[float | None, typer.Option(help="Stop after that long.", show_default="never")] = None,
 ) -> None:
-    """Rank for an application, live: answer over HTTP, learn from what comes back, lose nothing.
+    """Rank for an application over HTTP, and learn from the feedback. What it acknowledges is never lost.
 
     [b]Examples[/b]
 
       rankloop serve --data my-rankers
 
       rankloop serve --database postgresql://localhost/rankers --port 8001
+
+      rankloop serve --ranker mypackage.rankers:Mine
     """
+    _allow(allow)
     from rankloop.serving.server import run
 
     with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop it
@@ -87,8 +110,10 @@ def rankers(
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+    allow: AllowOption = None,
 ) -> None:
-    """List the rankers of a service, running or not: what they are, and how far they have come."""
+    """List the rankers of a service, running or not: their algorithm, and how much they have learnt."""
+    _allow(allow)
     import msgspec
 
     from rankloop.serving.served_ranker import Live
@@ -117,11 +142,13 @@ def verify(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    allow: AllowOption = None,
 ) -> None:
     """Replay the log from its beginning and from each snapshot, draw every list again, and compare.
 
     Exits with 1 when something does not add up. May run beside the service.
     """
+    _allow(allow)
     from rankloop.serving.log.verify import verify as replay_all
 
     async def look(store: Store) -> list[Any]:
@@ -149,13 +176,15 @@ def export(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    allow: AllowOption = None,
 ) -> None:
-    """Write the log as a table: a row for each position that was answered, with its propensity.
+    """Write the log as a table: a row for each position with feedback, with its propensity.
 
     [b]Examples[/b]
 
       rankloop export unwind --parquet unwind.parquet
     """
+    _allow(allow)
     from rankloop.serving.log.export import export as write
 
     async def look(store: Store) -> int:
@@ -167,7 +196,10 @@ def export(
 
 def replay(
     ranker: Annotated[str, typer.Argument(metavar="NAME", help="Whose log.")],
-    other: Annotated[str, typer.Option("--ranker", help="The algorithm to play on it.")],
+    other: Annotated[
+        str,
+        typer.Option("--ranker", help="The algorithm to play on it: a name, or package.module:Class."),
+    ],
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
@@ -175,13 +207,22 @@ def replay(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the algorithm; repeatable."),
     ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--log-ranker",
+            metavar="PACKAGE.MODULE:CLASS",
+            help="The ranker that wrote the log, where it is one of your own; repeatable.",
+        ),
+    ] = None,
 ) -> None:
-    """Tell how another ranker would have done on a log: paid where it agrees, weighed by propensity.
+    """Estimate how another ranker would have done on a log, from the lists on which the two agree.
 
     [b]Examples[/b]
 
       rankloop replay unwind --ranker RTop1F --set measure=sum_loss
     """
+    _allow([*(allow or []), *([other] if ":" in other else [])])
     from rankloop.serving.log.replay import replay as play
 
     parameters: dict[str, Any] = {}
@@ -197,9 +238,9 @@ def replay(
         return await play(store, name, other=other, parameters=parameters)
 
     told = _looking(data, database, schema, look)
-    typer.echo(f"{told.rounds:,} answered lists, {told.logged:.4f} earned by each as logged")
+    typer.echo(f"{told.rounds:,} lists with feedback, mean value {told.logged:.4f} as logged")
     if told.value is None:
-        typer.echo(f"{told.other}: it never agrees with the log, so nothing can be said")
+        typer.echo(f"{told.other}: no estimate, because it never agrees with the log")
     else:
         typer.echo(
             f"{told.other}: {told.value:.4f} (95% from {told.low:.4f} to {told.high:.4f}), {told.matches:,} matches"
@@ -235,14 +276,24 @@ def keys(
             made = await make_key(store, role=role, at=int(time.time() * 1000), note=note)
             return [made, "Shown once: keep it. Send it as  Authorization: Bearer KEY"]
         if action == "delete":
-            if key_id is None or not await store.delete_key(key_id):
-                raise ValueError(f"there is no key {key_id!r}")
+            if key_id is None:
+                raise ValueError("keys delete needs the ID of a key: `rankloop keys list` shows them")
+            if not await store.delete_key(key_id):
+                raise ValueError(f"there is no key {key_id!r}: `rankloop keys list` shows those there are")
             return [f"{key_id} deleted"]
         found = await store.keys()
         return [f"{key.key_id}  {key.role:<6}  {key.note}" for key in found] or ["There are no keys."]
 
     for line in _with(_store(data, database, schema, own=False), work):
         typer.echo(line)
+
+
+def _allow(names: list[str] | None) -> None:
+    if names:
+        from rankloop.serving.adapters.registry import allow
+
+        sys.path.append("")  # so that a module in the present folder is found, as with `python -m`
+        allow(names)
 
 
 def _store(
@@ -297,5 +348,5 @@ async def _chosen(store: Store, ranker: str | None) -> list[str]:
     if ranker is None:
         return names
     if ranker not in names:
-        raise ValueError(f"there is no ranker {ranker!r}, only {', '.join(names) or 'none at all'}")
+        raise ValueError(f"there is no ranker {ranker!r}; there are {', '.join(names) or 'none'}")
     return [ranker]

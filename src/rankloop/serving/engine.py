@@ -69,7 +69,9 @@ class Engine:
         self.housekeeping = Housekeeping(self, snapshot_every=snapshot_every, in_background=housekeeping)
 
     async def open(self) -> None:
-        """Take over what is in the store."""
+        """Take over what is in the store; nothing to do where it is open already."""
+        if self.ready:
+            return
         await self.store.open()
         try:
             for name in await self.store.rankers():

@@ -119,6 +119,7 @@ class RankerAnswer(msgspec.Struct, frozen=True):
 
     name: str
     algorithm: str
+    summary: str
     rounds: int
     model_seq: int
     state_hash: str

@@ -45,8 +45,10 @@ class Live:
     async def load(cls, name: str, store: Store) -> Live:
         """From the newest snapshot that this code made, and the rows after it; from the first row if there is none."""
         live: Live | None = None
+        first = await first_fold(store, name)
+        code = code_hash(first.config.algorithm)
         for snapshot in reversed(await store.snapshots(name)):
-            if snapshot.code_hash != code_hash():
+            if snapshot.code_hash != code:
                 continue
             whole = await store.read_snapshot(name, snapshot.seq)
             if whole is not None:
@@ -54,7 +56,7 @@ class Live:
                 live.snapshot_seq = snapshot.seq
                 break
         if live is None:
-            live = cls(name, await first_fold(store, name), store)
+            live = cls(name, first, store)
         await asyncio.to_thread(warm_up, live.fold.config)
         await live.catch_up()
         return live
@@ -221,7 +223,10 @@ async def first_fold(store: Store, name: str) -> Fold:
     config = records.read_body(first)
     if not isinstance(config, Config):
         raise ValueError(f"the log of {name!r} must begin with its configuration, got {first.kind}")
-    fold = Fold(config)
+    try:
+        fold = Fold(config)
+    except ValueError as error:
+        raise ValueError(f"ranker {name!r} cannot be loaded: {error}") from None
     fold.fold(first, Hand())
     return fold
 

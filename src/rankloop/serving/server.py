@@ -46,7 +46,7 @@ def run(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, or for `seconds`; ValueError where that is refused.
 
-    people: let simulated people come, and take any free port where this one is taken.
+    people: simulate users, and take any free port where this one is taken.
     """
     whole("snapshot_every", snapshot_every, at_least=1)
     if not 0 <= port <= 65_535:
@@ -77,17 +77,20 @@ async def _run(
 ) -> None:
     engine = Engine(store, snapshot_every=snapshot_every)
     app = App(engine, host=host)
-    if not is_local(host):
-        await store.open()
-        try:
-            if not await store.keys():
-                raise ValueError(
-                    f"{host} can be reached from elsewhere, and there are no API keys: make one first with "
-                    "`rankloop keys add --role admin`"
-                )
-        finally:
-            await store.close()
     listening = _listen(host, port, or_any=people)
+    # Before uvicorn: what is wrong with the store is told in one sentence, not as a failed start of an application.
+    try:
+        await engine.open()
+    except BaseException:
+        listening.close()
+        raise
+    if not is_local(host) and not await store.keys():
+        await engine.close()
+        listening.close()
+        raise ValueError(
+            f"{host} can be reached from elsewhere, and there are no API keys: make one first with "
+            "`rankloop keys add --role admin`"
+        )
     config = uvicorn.Config(
         app,
         ws="none",
@@ -113,6 +116,8 @@ async def _run(
     if server.started:
         tell(f"rankloop serves at http://{shown}:{listening.getsockname()[1]}")
     await _accompany(server, serving, engine, people=people, seconds=seconds)
+    if engine.ready:
+        await engine.close()
     if not server.started:
         raise ValueError("the service could not start; the reason is above")
 

@@ -29,6 +29,7 @@ async def ranker_answer(live: Live, *, duplicate: bool = False) -> RankerAnswer:
     return RankerAnswer(
         name=live.name,
         algorithm=fold.config.algorithm,
+        summary=fold.ranker.summary,
         rounds=fold.rounds,
         model_seq=fold.applied,
         state_hash=fold.state_hash(),

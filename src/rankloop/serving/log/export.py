@@ -73,7 +73,31 @@ def _answer(fold: Fold, story: list[Row]) -> Row | None:
 
 
 async def export(store: Store, ranker: str, path: Path) -> int:
-    """Write the answered positions of all lists to a Parquet file; how many rows that makes."""
+    """Write the positions of all lists that feedback came on to a Parquet file.
+
+    Parameters
+    ----------
+    store : Store
+        Where the log is.
+    ranker : str
+        Whose log.
+    path : Path
+        The file to write.
+
+    Returns
+    -------
+    int
+        How many rows were written.
+
+    Raises
+    ------
+    ValueError
+        Where the file cannot be written.
+    """
+    if not path.parent.is_dir():
+        raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise ValueError(f"cannot write {path}: it is a folder")
     require("pyarrow", extra="data", for_="exporting to Parquet")
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -78,7 +78,7 @@ async def _replay(store: Store, ranker: str, last: int, verdict: Verdict) -> Non
         if hashes.get(to_seq) != told:
             verdict.complain(f"a rollback to {to_seq} brought back another state than was there")
     for seq, snapshot in snapshots.items():
-        if snapshot.code_hash != code_hash():
+        if snapshot.code_hash != code_hash(fold.config.algorithm):
             verdict.other_code += 1
         elif snapshot.state_hash != hashes.get(seq):
             verdict.complain(f"the snapshot at {seq} differs from a replay of the rows up to it")
