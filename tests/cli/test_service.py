@@ -110,7 +110,7 @@ def test_the_log_as_a_table(folder: Path, tmp_path: Path) -> None:
 
 def test_another_ranker_on_the_log(folder: Path) -> None:
     told = _run(folder, "replay", "pages", "--ranker", "FTRLPBM", "--set", "n_positions=2")
-    assert "150 answered lists" in told
+    assert "150 lists with feedback" in told
     assert "FTRLPBM: " in told
     assert "95% from" in told
     assert "matches" in _run(folder, "replay", "unwind", "--ranker", "RTop1F", "--set", "measure=sum_loss")
