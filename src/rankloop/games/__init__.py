@@ -5,6 +5,8 @@
 'hard'
 >>> verify(game, classify(game, route="cells"))
 True
+>>> print(explain(classify(game))[-1])
+Use: rankers.RTop1F(n_items=3, measure='dcg', k=1).
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from __future__ import annotations
 from rankloop.base import one_of
 from rankloop.games import zoo
 from rankloop.games.classify_cells import classify_cells
-from rankloop.games.classify_ranking import classify_structure
+from rankloop.games.classify_ranking import classify_ranking
+from rankloop.games.explain import explain
 from rankloop.games.game import Game
 from rankloop.games.ranking_game import RankingGame, ranking_game
 from rankloop.games.swaps import SwapWitness, Undecided
@@ -31,6 +34,7 @@ __all__ = [
     "Verdict",
     "Worlds",
     "classify",
+    "explain",
     "ranking_game",
     "verify",
     "zoo",
@@ -54,7 +58,7 @@ def classify(game: Game, *, route: str = "auto", jobs: int | None = None) -> Ver
     """
     one_of("route", route, ("auto", "cells", "structure"))
     if isinstance(game, RankingGame) and (route == "structure" or (route == "auto" and game.is_known)):
-        return classify_structure(game)
+        return classify_ranking(game)
     if route == "structure":
         raise ValueError("route 'structure' needs a ranking game")
     return classify_cells(game, jobs=jobs)

@@ -21,14 +21,14 @@ from fractions import Fraction
 
 from rankloop.games.ranking_game import RankingGame
 from rankloop.games.swaps import Swaps, SwapWitness, Terms, Undecided
-from rankloop.games.twin_worlds import graded_twins, mixing_steps, twins
+from rankloop.games.twin_worlds import graded_twin_worlds, mixing_steps, twin_worlds
 from rankloop.games.verdict import Verdict
 
 ADDITIVE = ("sum_loss", "dcg", "precision")
 _CLASSES = ("trivial", "easy", "hard", "hopeless")
 
 
-def classify_structure(game: RankingGame) -> Verdict:
+def classify_ranking(game: RankingGame) -> Verdict:
     """The verdict from the swaps of the measure."""
     if game.scored is None:
         raise ValueError("a function of your own has no known structure: classify it by its cells")
@@ -104,7 +104,7 @@ def _witness(game: RankingGame, swaps: Swaps, class_: str) -> SwapWitness:
                 swaps.boundaries,
                 swaps.terms,
                 unseen,
-                twins(game, unseen),
+                twin_worlds(game, unseen),
                 f"a swap has a term of {1 + unseen[1] + unseen[2]} labels, and no order shows more than {game.k}",
             )
         if class_ == "hard":
@@ -119,7 +119,7 @@ def _witness(game: RankingGame, swaps: Swaps, class_: str) -> SwapWitness:
         reason = "every term of every swap is among the first k of an order between the two"
         return SwapWitness(swaps.blocks, swaps.boundaries, swaps.terms, reason=reason)
     if class_ == "hopeless":
-        worlds = graded_twins(game)
+        worlds = graded_twin_worlds(game)
         return SwapWitness(
             swaps.blocks, swaps.boundaries, Terms(), None, worlds, f"a swap mixes {game.k + 1} labels or more"
         )

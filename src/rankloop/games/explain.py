@@ -1,4 +1,4 @@
-"""A verdict in words for people who decide what to build."""
+"""Explains a verdict to people who decide what to build: what it means, why it is so, and what to use."""
 
 from __future__ import annotations
 
@@ -13,6 +13,22 @@ HEADLINES = {
     "hopeless": "not learnable: regret grows as T itself, whoever tries",
 }
 
+_NUMBERS = (
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
+
 
 def headline(verdict: Verdict) -> str:
     """One line."""
@@ -20,7 +36,26 @@ def headline(verdict: Verdict) -> str:
 
 
 def explain(verdict: Verdict) -> list[str]:
-    """A few sentences: what the class means, why it is so, what would change it, and what to use."""
+    """What the class of a game means, why it is so, what would change it, and what to use.
+
+    Parameters
+    ----------
+    verdict : Verdict
+        What `classify` found.
+
+    Returns
+    -------
+    list of str
+        A few sentences each.
+
+    Examples
+    --------
+    >>> from rankloop import games
+    >>> for line in explain(games.classify(games.zoo.apple_tasting())):
+    ...     print(line)
+    A hundred times as many users lose only ten times as much in all: a tenth as much each.
+    Of 2 actions 2 are best somewhere, with 1 pair of neighbours.
+    """
     lines = [_meaning(verdict)]
     if verdict.measure is None:
         return [*lines, _of_cells(verdict)]
@@ -104,23 +139,14 @@ def learner(verdict: Verdict) -> str:
         instead = plain.get(scored.family, "sum_loss")
         return f"Use: no ranker can. Judge by {instead} instead, which can be learnt from this feedback."
     if linear and k == m:
-        return "Use: rankers.FTPL, which is told every label."
+        return "Use: rankers.FTPL, which learns from full information."
     if scored.family == "precision":
         return f"Use: rankers.PrecisionFTRL(n_items={m}, measure={scored.name!r}, k={min(k, scored.cutoff or k)})."
-    if linear:
-        slower = (
-            ""
-            if verdict.class_ == "hard"
-            else ", which is known to reach T^(2/3) only; none here is quicker yet"
-        )
-        return f"Use: rankers.RTop1F(n_items={m}, measure={scored.name!r}, k={k}){slower}."
-    if small:
-        slower = (
-            ""
-            if verdict.class_ == "hard"
-            else ", which is known to reach T^(2/3) only; none here is quicker yet"
-        )
-        return f"Use: rankers.FeedExp3(n_items={m}, measure={scored.name!r}, k={k}){slower}."
+    if linear or small:
+        name = "RTop1F" if linear else "FeedExp3"
+        slower = ", which is known to reach T^(2/3) only; none here is quicker yet"
+        proviso = "" if verdict.class_ == "hard" else slower
+        return f"Use: rankers.{name}(n_items={m}, measure={scored.name!r}, k={k}){proviso}."
     return "Use: no ranker of the package reaches this rate for so many items yet."
 
 
@@ -145,19 +171,4 @@ def _labels(k: int) -> str:
 
 
 def _count(k: int) -> str:
-    words = [
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-    ]
-    return words[k] if k < len(words) else str(k)
+    return _NUMBERS[k] if k < len(_NUMBERS) else str(k)

@@ -23,7 +23,7 @@ from rankloop.measures import Measure
 _MOST_VECTORS = 1 << 12
 
 
-def twins(game: RankingGame, unseen: tuple[int, int, int]) -> Worlds | None:
+def twin_worlds(game: RankingGame, unseen: tuple[int, int, int]) -> Worlds | None:
     """The worlds for a term with a items above and b below the swap; None where they would have too many vectors."""
     _, a, b = unseen
     n = a + b + 2  # items that are ever relevant: a above, x, y, b below
@@ -144,7 +144,7 @@ def _mixed_difference(measure: Measure, m: int, max_grade: int, steps: Steps) ->
     return total
 
 
-def graded_twins(game: RankingGame) -> Worlds | None:
+def graded_twin_worlds(game: RankingGame) -> Worlds | None:
     """The worlds for three grades or more: k + 1 items, all their labels evenly, moved along a mixed difference."""
     assert game.scored is not None
     n, grades = game.k + 1, game.max_grade + 1

@@ -52,101 +52,61 @@ def parse(
 
     Parameters
     ----------
-    in_comment : the query is the first word of the comment, instead of `qid:` behind the grade.
-    first : the id of the first column.
-    highest, limit : the highest grade, and the largest magnitude of a feature.
-    features, grades : zeros, a row for each line.
-    runs : for each run of documents with the same query: where its name begins and ends, and its first row.
-    comments : where each row's comment begins and ends.
-    seen : -1 for each column.
-    left : for each number that could not be told here: its row, its column (-1: the grade), begin, end, token.
+    text : array of uint8
+        The bytes.
+    in_comment : bool
+        The query is the first word of the comment, instead of `qid:` behind the grade.
+    first : int
+        The id of the first column.
+    highest : float
+        The highest grade.
+    limit : float
+        The largest magnitude of a feature.
+    features, grades : array of float64
+        Zeros, a row for each line.
+    runs : array of int64
+        For each run of documents with the same query: where its name begins and ends, and its first row.
+    comments : array of int64
+        Where each row's comment begins and ends.
+    seen : array of int64
+        -1 for each column.
+    left : array of int64
+        For each number that could not be told here: its row, its column (-1: the grade), begin, end, token.
 
     Returns
     -------
-    What is wrong (`FINE`: nothing), in the token that begins where, and how many documents, runs and numbers left.
+    tuple of int
+        What is wrong (`FINE`: nothing), in the token that begins where, and how many documents, runs and numbers left.
     """
     n_documents = n_runs = n_left = at = 0
     wrong = FINE
     while at < len(text):
-        while _BLANK[text[at]]:
-            at += 1
+        at = _skip_blanks(text, at)
         if text[at] == _NEWLINE or text[at] == _HASH:
             at = _newline(text, at) + 1
             continue
         if n_left + len(seen) >= len(left):
             wrong = FULL
             break
-        token = at
-        known, grade, at = number(text, token)
-        if known == MISREAD or not _END[text[at]]:
-            wrong = GRADE
-        elif known == LEFT:
-            n_left = _leave(left, n_left, n_documents, -1, token, at, token)
-        elif grade < 0.0:
-            wrong = BELOW_ZERO
-        elif grade > highest:
-            wrong = ABOVE_SCALE
+        wrong, grade, at, n_left = _read_grade(text, at, highest, n_documents, left, n_left)
         if wrong != FINE:
-            at = token
             break
-        grades[n_documents] = abs(grade)
-        while _BLANK[text[at]]:
-            at += 1
-        name = name_end = at
+        grades[n_documents] = grade
+        name = name_end = _skip_blanks(text, at)
         if not in_comment:
-            if text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100 and text[at + 3] == _COLON:
-                name = at + 4
-                name_end = name
-                while not _END[text[name_end]]:
-                    name_end += 1
+            name, name_end = _query_behind_grade(text, name)
+            at = name_end
             if name == name_end:
                 wrong = QUERY
                 break
-            at = name_end
-        row = features[n_documents]
-        while True:
-            while _BLANK[text[at]]:
-                at += 1
-            if text[at] == _NEWLINE or text[at] == _HASH:
-                break
-            token = at
-            index = 0
-            while 48 <= text[at] <= 57:
-                index = min(10 * index + (text[at] - 48), _LARGEST)
-                at += 1
-            column = index - first
-            if text[at] != _COLON or at == token:
-                wrong = PAIR
-            elif column < 0:
-                wrong = BELOW_FIRST
-            elif column >= len(row):
-                wrong = BEYOND
-            elif seen[column] == n_documents:
-                wrong = TWICE
-            else:
-                seen[column] = n_documents
-                begin = at + 1
-                known, value, at = number(text, begin)
-                row[column] = value
-                if known == MISREAD or not _END[text[at]]:
-                    wrong = VALUE
-                elif known == LEFT:
-                    n_left = _leave(left, n_left, n_documents, column, begin, at, token)
-                elif abs(value) > limit:
-                    wrong = TOO_LARGE
-            if wrong != FINE:
-                at = token
-                break
+        wrong, at, n_left = _read_features(
+            text, at, first, limit, n_documents, features[n_documents], seen, left, n_left
+        )
         if wrong != FINE:
             break
         end = _newline(text, at)
         if in_comment and at < end:
-            name = at + 1
-            while _BLANK[text[name]]:
-                name += 1
-            name_end = name
-            while not (_BLANK[text[name_end]] or text[name_end] == _NEWLINE):
-                name_end += 1
+            name, name_end = _first_word(text, at + 1)
             at = name_end - 1
         if name == name_end:
             wrong = QUERY
@@ -161,6 +121,101 @@ def parse(
         n_documents += 1
         at = end + 1
     return wrong, at, n_documents, n_runs, n_left
+
+
+@hot
+def _read_grade(
+    text: Any, token: int, highest: float, row: int, left: Any, n_left: int
+) -> tuple[int, float, int, int]:
+    # What is wrong, the grade, where it ends (where it begins, if it is wrong), and how many numbers are left.
+    known, grade, at = number(text, token)
+    wrong = FINE
+    if known == MISREAD or not _END[text[at]]:
+        wrong = GRADE
+    elif known == LEFT:
+        n_left = _leave(left, n_left, row, -1, token, at, token)
+    elif grade < 0.0:
+        wrong = BELOW_ZERO
+    elif grade > highest:
+        wrong = ABOVE_SCALE
+    return wrong, abs(grade), at if wrong == FINE else token, n_left
+
+
+@hot
+def _query_behind_grade(text: Any, at: int) -> tuple[int, int]:
+    # Where the name behind `qid:` begins and ends; nowhere, if there is none.
+    if not (text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100 and text[at + 3] == _COLON):
+        return at, at
+    end = at + 4
+    while not _END[text[end]]:
+        end += 1
+    return (at + 4, end) if end > at + 4 else (at, at)
+
+
+@hot
+def _read_features(
+    text: Any,
+    at: int,
+    first: int,
+    limit: float,
+    document: int,
+    row: Any,
+    seen: Any,
+    left: Any,
+    n_left: int,
+) -> tuple[int, int, int]:
+    # What is wrong, where the features end (or the wrong one begins), and how many numbers are left.
+    wrong = FINE
+    while True:
+        at = _skip_blanks(text, at)
+        if text[at] == _NEWLINE or text[at] == _HASH:
+            break
+        token = at
+        index = 0
+        while 48 <= text[at] <= 57:
+            index = min(10 * index + (text[at] - 48), _LARGEST)
+            at += 1
+        column = index - first
+        if text[at] != _COLON or at == token:
+            wrong = PAIR
+        elif column < 0:
+            wrong = BELOW_FIRST
+        elif column >= len(row):
+            wrong = BEYOND
+        elif seen[column] == document:
+            wrong = TWICE
+        else:
+            seen[column] = document
+            begin = at + 1
+            known, value, at = number(text, begin)
+            row[column] = value
+            if known == MISREAD or not _END[text[at]]:
+                wrong = VALUE
+            elif known == LEFT:
+                n_left = _leave(left, n_left, document, column, begin, at, token)
+            elif abs(value) > limit:
+                wrong = TOO_LARGE
+        if wrong != FINE:
+            at = token
+            break
+    return wrong, at, n_left
+
+
+@hot
+def _first_word(text: Any, at: int) -> tuple[int, int]:
+    # Where the first word of a comment begins and ends; at the end of the line, if there is none.
+    begin = _skip_blanks(text, at)
+    end = begin
+    while not (_BLANK[text[end]] or text[end] == _NEWLINE):
+        end += 1
+    return begin, end
+
+
+@hot
+def _skip_blanks(text: Any, at: int) -> int:
+    while _BLANK[text[at]]:
+        at += 1
+    return at
 
 
 @hot
