@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import abc
-import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -20,7 +19,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.arguments import numbers, one_of, whole
 from rankloop.servable import Servable
+
+__all__ = [
+    "Array",
+    "Environment",
+    "Feedback",
+    "Memo",
+    "Ranker",
+    "Ranking",
+    "draw_key",
+    "numbers",
+    "one_of",
+    "whole",
+]
 
 Array = NDArray[Any]
 Memo = tuple[Array, ...]
@@ -205,33 +218,3 @@ class Environment(abc.ABC):
     @abc.abstractmethod
     def examples(cls) -> Iterator[Self]:
         """A few small environments of this class, fresh, for the checks."""
-
-
-def whole(name: str, value: Any, *, at_least: int) -> int:
-    """`value` as an int, or a ValueError that names the argument."""
-    try:
-        number = int(value) if isinstance(value, float) else operator.index(value)
-        exact = bool(number == value) and not isinstance(value, bool)
-    except (TypeError, ValueError, OverflowError):
-        exact = False
-    if not exact or number < at_least:
-        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
-    return number
-
-
-def one_of(name: str, value: str, known: tuple[str, ...]) -> str:
-    """`value` if it is known, or a ValueError that lists what is."""
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
-    return value
-
-
-def numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """`values` as an array of numbers, or a ValueError that names the argument."""
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        array = np.asarray(None)
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be numbers, got {values!r}")
-    return array.astype(np.float64, copy=False)

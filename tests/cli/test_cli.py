@@ -194,7 +194,7 @@ def test_simulate_plays_every_simulated_environment(environment: str) -> None:
     ("arguments", "told"),
     [
         (["--ranker", "RTop2F"], "ranker must be one of .*RTop1F.*got 'RTop2F'"),
-        (["--environment", "mars"], "environment must be one of noisy-halves, .*movielens, got 'mars'"),
+        (["--environment", "mars"], "environment must be one of .*noisy-halves.*movielens.*, got 'mars'"),
         (["--measure", "mrr"], "measure 'mrr' is not known; known are sum_loss"),
         (["--measure", "ndcg"], "measure 'ndcg' cannot be learnt"),
         (

@@ -85,7 +85,7 @@ def test_other_types_become_float64() -> None:
         ({"relevance": [0, 0, 0, 3]}, "relevance must be from 0 to 2, got 3"),
         ({"relevance": [0, 0, 0, -0.5]}, "relevance must be from 0 to 2, got -0.5"),
         ({"relevance": [0, 0, 0, np.nan]}, "relevance must be from 0 to 2, got nan"),
-        ({"max_grade": 0}, "max_grade must be at least 1, got 0"),
+        ({"max_grade": 0}, "max_grade must be a whole number of at least 1, got 0"),
         ({"offsets": [0, 3]}, "offsets must go from 0 to 4"),
         ({"offsets": [1, 3, 4]}, "offsets must go from 0 to 4"),
         ({"offsets": [0, 0, 4]}, "offsets must rise"),
@@ -147,7 +147,7 @@ def test_select_refuses(queries: list[Any], message: str) -> None:
 
 
 def test_other_refusals() -> None:
-    with pytest.raises(ValueError, match="train must be a share between 0 and 1, got 1"):
+    with pytest.raises(ValueError, match="train must be a finite number above 0 and below 1, got 1"):
         dataset().split(train=1.0)
     with pytest.raises(ValueError, match="needs two queries to split"):
         dataset().select([0]).split()
@@ -155,7 +155,7 @@ def test_other_refusals() -> None:
         dataset().query(2)
     with pytest.raises(ValueError, match="by must be 'query', got 'all'"):
         dataset().normalised("all")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="norm must be positive and finite, got 0"):
+    with pytest.raises(ValueError, match="norm must be a finite number above 0, got 0"):
         dataset().bounded(norm=0)
     with pytest.raises(ValueError, match="dtype must be 'float32' or 'float64', got 'int8'"):
         dataset().with_dtype("int8")  # type: ignore[arg-type]

@@ -52,16 +52,16 @@ def test_noise_makes_it_harder() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_queries": 0}, "n_queries must be at least 1, got 0"),
-        ({"n_features": 0}, "n_features must be at least 1, got 0"),
-        ({"max_grade": 0}, "max_grade must be at least 1, got 0"),
+        ({"n_queries": 0}, "n_queries must be a whole number of at least 1, got 0"),
+        ({"n_features": 0}, "n_features must be a whole number of at least 1, got 0"),
+        ({"max_grade": 0}, "max_grade must be a whole number of at least 1, got 0"),
         (
             {"list_length": (0, 3)},
             r"list_length must be two lengths in rising order, at least 1, got \(0, 3\)",
         ),
         ({"list_length": (5, 3)}, "list_length must be two lengths in rising order"),
-        ({"noise": -1.0}, "noise must be finite and not negative, got -1"),
-        ({"noise": np.nan}, "noise must be finite and not negative, got nan"),
+        ({"noise": -1.0}, "noise must be a finite number at least 0, got -1"),
+        ({"noise": np.nan}, "noise must be a finite number at least 0, got nan"),
     ],
 )
 def test_what_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -> None:

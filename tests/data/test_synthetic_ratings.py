@@ -44,12 +44,12 @@ def test_some_items_are_better_than_others() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"n_users": 0}, "n_users must be at least 1, got 0"),
-        ({"n_items": -1}, "n_items must be at least 1, got -1"),
-        ({"n_tastes": -1}, "n_tastes must be at least 0, got -1"),
-        ({"missing": 1.0}, "missing must be a probability below 1, got 1.0"),
-        ({"missing": -0.1}, "missing must be a probability below 1, got -0.1"),
-        ({"noise": np.inf}, "noise must be finite and not negative, got inf"),
+        ({"n_users": 0}, "n_users must be a whole number of at least 1, got 0"),
+        ({"n_items": -1}, "n_items must be a whole number of at least 1, got -1"),
+        ({"n_tastes": -1}, "n_tastes must be a whole number of at least 0, got -1"),
+        ({"missing": 1.0}, "missing must be a finite number at least 0 and below 1, got 1.0"),
+        ({"missing": -0.1}, "missing must be a finite number at least 0 and below 1, got -0.1"),
+        ({"noise": np.inf}, "noise must be a finite number at least 0, got inf"),
         ({"scale": (1.0, 0.0)}, "scale must be two finite numbers in increasing order"),
     ],
 )

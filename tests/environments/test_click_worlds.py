@@ -263,7 +263,7 @@ def test_parameters_come_from_a_file(tmp_path: Path) -> None:
         ("[1, 2]", "path must tell 'attraction'"),
         ('{"attraction": [1]}', "path must tell 'examination'"),
         ('{"attraction": [1], "examination": [1, 1]}', r"clicks\.json: examination must have no more"),
-        ('{"attraction": [NaN], "examination": [1]}', r"clicks\.json: attraction must lie in"),
+        ('{"attraction": [NaN], "examination": [1]}', r"clicks\.json: attraction must lie between 0 and 1"),
         ('{"attraction": "high", "examination": [1]}', r"clicks\.json: attraction must be numbers"),
     ],
 )
@@ -282,8 +282,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: ClickMatrix([0.1]), r"probabilities must be positions x items.*\(1,\)"),
-        (lambda: ClickMatrix([[0.1, 1.1]]), r"probabilities must lie in \[0, 1\], got 1.1"),
+        (lambda: ClickMatrix([0.1]), r"probabilities must be a matrix.*\(1,\)"),
+        (lambda: ClickMatrix([[0.1, 1.1]]), r"probabilities must lie between 0 and 1, got 1.1"),
         (
             lambda: ClickMatrix([[0.1], [0.2]]),
             "probabilities must have no more positions than items, got 2 x 1",
@@ -299,8 +299,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         (lambda: Periodic([PEOPLE, ClickMatrix([[0.1]])]), r"worlds must agree.*\(3, 5\), \(1, 1\)"),
         (lambda: Periodic([PEOPLE], phase=0), "phase must be.*got 0"),
         (lambda: Periodic.reversing(3), "world must be a world.*got 3"),
-        (lambda: Corrupted(PEOPLE, share=1.5), r"share must lie in \[0, 1\], got 1.5"),
-        (lambda: Corrupted(PEOPLE, share=[0.1]), "share must lie"),
+        (lambda: Corrupted(PEOPLE, share=1.5), r"share must lie between 0 and 1, got 1.5"),
+        (lambda: Corrupted(PEOPLE, share=[0.1]), "share must be one number"),
         (
             lambda: Corrupted(PEOPLE, against=ClickMatrix([[0.1]])),
             r"against must agree.*\(3, 5\), got \(1, 1\)",

@@ -212,8 +212,8 @@ def test_who_found_it() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"k": 4}, "k must be at most n_items=3"),
-        ({"k": 0}, "k must be a whole number of at least 1"),
+        ({"k": 4}, "k must be a whole number from 1 to 3, got 4"),
+        ({"k": 0}, "k must be a whole number from 1 to 3, got 0"),
         ({"n_items": 0}, "n_items must be"),
         ({"measure": "precision"}, "precision needs a cut-off"),
         ({"measure": "auc", "grades": 3}, "takes relevance 0 or 1"),

@@ -277,7 +277,7 @@ def test_what_was_logged_is_worth_what_it_earned() -> None:
     ("arguments", "told"),
     [
         ({"estimator": "magic"}, "estimator must be one of 'ips'"),
-        ({"confidence": 0}, "confidence must lie between 0 and 1, got 0"),
+        ({"confidence": 0}, "confidence must be a finite number above 0 and below 1, got 0"),
         ({"least_effective": -1}, "least_effective must be 0 or more, got -1"),
         ({"policy": [0, 1]}, "policy must rank at least 4 different items"),
         ({"policy": [0, 1, 2, 2]}, "policy must rank at least 4 different items"),

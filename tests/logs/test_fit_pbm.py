@@ -276,8 +276,8 @@ def test_the_file_holds_the_model_and_where_it_came_from(tmp_path: Path) -> None
     [
         ({"smoothing": -1}, "smoothing must be"),
         ({"smoothing": np.nan}, "smoothing must be"),
-        ({"confidence": 1.0}, "confidence must lie between 0 and 1, got 1.0"),
-        ({"tolerance": 0.0}, "tolerance must lie"),
+        ({"confidence": 1.0}, "confidence must be a finite number above 0 and below 1, got 1.0"),
+        ({"tolerance": 0.0}, "tolerance must be a finite number above 0 and below 1"),
         ({"max_steps": 0}, "max_steps must be a whole number of at least 1, got 0"),
     ],
 )

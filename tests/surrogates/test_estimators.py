@@ -266,8 +266,8 @@ def test_too_few_labels(estimator: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"gamma": 0.0}, "gamma must be above 0 and at most 1, got 0.0"),
-        ({"gamma": 1.5}, "gamma must be above 0 and at most 1, got 1.5"),
+        ({"gamma": 0.0}, "gamma must be a finite number above 0 and at most 1, got 0.0"),
+        ({"gamma": 1.5}, "gamma must be a finite number above 0 and at most 1, got 1.5"),
         ({"shown": [0, 1, 1]}, r"shown must list each of 0..2 once, got \[0, 1, 1\]"),
         ({"greedy": [1, 2, 3]}, r"greedy must list each of 0..2 once, got \[1, 2, 3\]"),
         ({"greedy": [0, 1]}, r"items must be different items of a list of 2, got \[2\]"),
@@ -287,7 +287,7 @@ def test_wrong_probabilities() -> None:
         pair_probability(0, 0, greedy=[0], gamma=0.5)
     with pytest.raises(ValueError, match=r"items must be different items of a list of 2, got \[1, 1\]"):
         pair_probability(1, 1, greedy=[0, 1], gamma=0.5)
-    with pytest.raises(ValueError, match="k must be at most the length of the list, 2, got 3"):
+    with pytest.raises(ValueError, match="k must be a whole number from 1 to 2, got 3"):
         inclusion_probability(0, greedy=[0, 1], gamma=0.5, k=3)
     with pytest.raises(
         ValueError, match="need 1 <= level <= k <= number of labels, got level=2, k=1, 1 labels"

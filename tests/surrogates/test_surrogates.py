@@ -172,7 +172,7 @@ def test_short_lists(surrogate: Surrogate) -> None:
         (0.0, [1], "s must list one number per item"),
         ([0.0, np.nan], [1, 0], "s must be finite"),
         ([0.0, 1.0], [np.inf, 0], "R must be finite"),
-        (["a"], [0], "s must hold numbers"),
+        (["a"], [0], "s must be numbers"),
         ([0.0], [None], "R must "),
     ],
 )
@@ -203,9 +203,11 @@ def test_wrong_terms() -> None:
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, float("nan"), float("inf")])
 def test_wrong_parameters(wrong: float) -> None:
-    with pytest.raises(ValueError, match=f"epsilon must be positive and finite, got {wrong!r}"):
+    with pytest.raises(ValueError, match=f"epsilon must be a finite number above 0, got {wrong!r}"):
         SmoothDCG(epsilon=wrong)
-    with pytest.raises(ValueError, match=f"max_exponent must be above 0 and at most 300, got {wrong!r}"):
+    with pytest.raises(
+        ValueError, match=f"max_exponent must be a finite number above 0 and at most 300, got {wrong!r}"
+    ):
         KL(max_exponent=wrong)
 
 

@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankloop.arguments import number, whole
+
 Features = NDArray[np.float32] | NDArray[np.float64]
 DType = Literal["float32", "float64"]
 
@@ -85,8 +87,7 @@ class Dataset:
             raise ValueError("features must be finite, got NaN or infinity")
         if relevance.shape != (len(features),):
             raise ValueError(f"relevance must be {len(features)} grades, got shape {relevance.shape}")
-        if self.max_grade < 1:
-            raise ValueError(f"max_grade must be at least 1, got {self.max_grade}")
+        whole("max_grade", self.max_grade, at_least=1)
         outside = ~((relevance >= 0) & (relevance <= self.max_grade))
         if outside.any():
             raise ValueError(f"relevance must be from 0 to {self.max_grade}, got {relevance[outside][0]}")
@@ -177,8 +178,7 @@ class Dataset:
         Which query goes where is random, the order of the queries stays. Both keep this dataset's `max_grade`.
         Scale with `bounded` before, not after: each part would be divided by a number of its own.
         """
-        if not 0.0 < train < 1.0:
-            raise ValueError(f"train must be a share between 0 and 1, got {train}")
+        number("train", train, above=0, below=1)
         if self.n_queries < 2:
             raise ValueError(f"train needs two queries to split, {self.name!r} has {self.n_queries}")
         n_train = min(max(round(train * self.n_queries), 1), self.n_queries - 1)
@@ -210,8 +210,7 @@ class Dataset:
         Regret bounds and step sizes are stated for rows of length at most 1. One number for all keeps the order that
         any linear ranker gives.
         """
-        if not 0.0 < norm < np.inf:
-            raise ValueError(f"norm must be positive and finite, got {norm}")
+        number("norm", norm, above=0)
         largest = max(float(self.features.max()), -float(self.features.min()))
         if largest == 0.0:
             return self

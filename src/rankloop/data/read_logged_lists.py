@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankloop.base import one_of, whole
+from rankloop.arguments import one_of, whole
 from rankloop.data.clicks.read import FORMATS, log_format, plain_name
 from rankloop.extras import require
 from rankloop.feedback import LoggedLists

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from rankloop.arguments import number, whole
 from rankloop.data.dataset import Dataset
 
 # Of the documents, this share has at least grade 1, of those again at least grade 2, and so on: for five grades 60, 24,
@@ -51,13 +52,11 @@ def synthetic_letor(
     (150, 50)
     """
     for name, count in (("n_queries", n_queries), ("n_features", n_features), ("max_grade", max_grade)):
-        if count < 1:
-            raise ValueError(f"{name} must be at least 1, got {count}")
+        whole(name, count, at_least=1)
     shortest, longest = list_length
     if not 1 <= shortest <= longest:
         raise ValueError(f"list_length must be two lengths in rising order, at least 1, got {list_length}")
-    if not 0.0 <= noise < np.inf:
-        raise ValueError(f"noise must be finite and not negative, got {noise}")
+    number("noise", noise, at_least=0)
     rng = np.random.default_rng(seed)
     lengths = rng.integers(shortest, longest, size=n_queries, endpoint=True)
     n_documents = int(lengths.sum())

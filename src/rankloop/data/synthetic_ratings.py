@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from rankloop.arguments import number, whole
 from rankloop.data.ratings.ratings import Ratings
 
 
@@ -46,12 +47,9 @@ def synthetic_ratings(
     5
     """
     for name, count, least in (("n_users", n_users, 1), ("n_items", n_items, 1), ("n_tastes", n_tastes, 0)):
-        if count < least:
-            raise ValueError(f"{name} must be at least {least}, got {count}")
-    if not 0.0 <= missing < 1.0:
-        raise ValueError(f"missing must be a probability below 1, got {missing}")
-    if not 0.0 <= noise < np.inf:
-        raise ValueError(f"noise must be finite and not negative, got {noise}")
+        whole(name, count, at_least=least)
+    number("missing", missing, at_least=0, below=1)
+    number("noise", noise, at_least=0)
     rng = np.random.default_rng(seed)
     quality = rng.normal(scale=0.25, size=n_items)
     generosity = rng.normal(scale=0.2, size=(n_users, 1))

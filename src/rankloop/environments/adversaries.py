@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop import measures
-from rankloop.base import whole
+from rankloop.arguments import one_of, whole
 from rankloop.environments.users import Listed, listed
 
 _FEWEST_ITEMS = {"ndcg": 3, "average_precision": 3, "auc": 4}
@@ -59,12 +59,9 @@ def _unexplained(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """All outcomes, the value of each ranking for each, and the largest step from uniform along the residual."""
     scored = measures.get(measure)
-    if scored.name not in _FEWEST_ITEMS:
-        raise ValueError(f"measure must be one of {', '.join(_FEWEST_ITEMS)}, got {measure!r}")
-    fewest = _FEWEST_ITEMS[scored.name]
-    m = fewest if n_items is None else whole("n_items", n_items, at_least=fewest)
-    if m > _MOST_ITEMS:
-        raise ValueError(f"n_items must be at most {_MOST_ITEMS}: all rankings are listed, got {n_items!r}")
+    fewest = _FEWEST_ITEMS[one_of("measure", scored.name, _FEWEST_ITEMS)]
+    # Not more than that, because all rankings are listed.
+    m = fewest if n_items is None else whole("n_items", n_items, at_least=fewest, at_most=_MOST_ITEMS)
     outcomes = np.array(list(product((0, 1), repeat=m)))
     orders = np.array(list(permutations(range(m))))
     values = np.asarray(scored(orders[:, None, :], outcomes[None, :, :]))

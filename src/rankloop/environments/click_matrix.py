@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankloop.arguments import shares
 from rankloop.environments.click_worlds import ClickWorlds
-from rankloop.environments.click_worlds import probabilities as _read
 
 
 class ClickMatrix(ClickWorlds):
@@ -27,7 +27,7 @@ class ClickMatrix(ClickWorlds):
     """
 
     def __init__(self, probabilities: ArrayLike) -> None:
-        chances = _read("probabilities", probabilities, n_axes=2)
+        chances = shares("probabilities", probabilities, n_axes=2)
         if len(chances) > chances.shape[1]:
             raise ValueError(
                 f"probabilities must have no more positions than items, got {len(chances)} x {chances.shape[1]}"

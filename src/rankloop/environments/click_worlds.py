@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.base import Ranking, numbers
+from rankloop.arguments import numbers
+from rankloop.base import Ranking
 from rankloop.compiled import CompiledEnvironment, EnvironmentKernels
 from rankloop.kernels.environments import click_worlds as kernels
 from rankloop.kernels.solvers.assignment import best_list
@@ -102,15 +103,3 @@ class ClickWorlds(CompiledEnvironment):
     def start_counting(self) -> None:
         self.state.counts[...] = 0
         self.state.start[...] = self.state.t
-
-
-def probabilities(name: str, values: ArrayLike, *, n_axes: int) -> NDArray[np.float64]:
-    """`values` as an own array of probabilities; a ValueError that names the argument if they are none."""
-    chances = numbers(name, values)
-    if chances.ndim != n_axes or 0 in chances.shape:
-        kind = "a list" if n_axes == 1 else "positions x items"
-        raise ValueError(f"{name} must be {kind} of probabilities, got shape {chances.shape}")
-    if not ((chances >= 0) & (chances <= 1)).all():
-        wrong = chances[~((chances >= 0) & (chances <= 1))][0]
-        raise ValueError(f"{name} must lie in [0, 1], got {wrong}")
-    return np.array(chances, order="C")

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from rankloop.base import numbers
+from rankloop.arguments import shares
 from rankloop.environments.click_matrix import ClickMatrix
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.environments.periodic import one_world, stacked
@@ -37,9 +37,7 @@ class Corrupted(ClickWorlds):
 
     def __init__(self, world: ClickMatrix, *, against: ClickMatrix | None = None, share: float = 0.1) -> None:
         foe = one_world("world", world).reversed() if against is None else one_world("against", against)
-        part = numbers("share", share)
-        if part.shape != () or not 0.0 <= part <= 1.0:
-            raise ValueError(f"share must lie in [0, 1], got {share!r}")
+        part = shares("share", share, n_axes=0)
         if foe.clicks.shape != world.clicks.shape:
             raise ValueError(
                 f"against must agree with world in positions and items {world.clicks.shape[1:]}, "

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from rankloop.base import whole
+from rankloop.arguments import whole
 from rankloop.environments.click_matrix import ClickMatrix
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.environments.periodic import one_world, stacked

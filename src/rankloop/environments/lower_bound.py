@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankloop.base import whole
+from rankloop.arguments import whole
 from rankloop.compiled import check_items
 from rankloop.environments.click_matrix import ClickMatrix
 

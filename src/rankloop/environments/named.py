@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankloop.base import whole
+from rankloop.arguments import one_of, whole
 from rankloop.environments import users
 from rankloop.environments.adversaries import adversary
 from rankloop.environments.click_worlds import ClickWorlds
@@ -135,8 +135,7 @@ def named(name: str, *, n_items: int | None = None, measure: str | None = None) 
         n_items = whole("n_items", n_items, at_least=1)
     if name in _RELEVANCE:
         return FixedItems(_RELEVANCE[name].users(n_items), measure=measure or "dcg")
-    if name not in _CLICKS:
-        raise ValueError(f"environment must be one of {', '.join(names())}, got {name!r}")
+    one_of("environment", name, names())
     world = _CLICKS[name].make()
     if n_items not in (None, world.n_items):
         raise ValueError(

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import whole
+from rankloop.arguments import whole
 from rankloop.environments.click_matrix import ClickMatrix
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.environments.position_based import PositionBased

@@ -10,8 +10,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankloop.arguments import shares
 from rankloop.environments.click_matrix import ClickMatrix, halves_exchanged
-from rankloop.environments.click_worlds import probabilities
 
 
 class PositionBased(ClickMatrix):
@@ -35,8 +35,8 @@ class PositionBased(ClickMatrix):
     """
 
     def __init__(self, *, attraction: ArrayLike, examination: ArrayLike) -> None:
-        self.attraction = probabilities("attraction", attraction, n_axes=1)
-        self.examination = probabilities("examination", examination, n_axes=1)
+        self.attraction = shares("attraction", attraction)
+        self.examination = shares("examination", examination)
         if len(self.examination) > len(self.attraction):
             raise ValueError(
                 f"examination must have no more positions than attraction has items ({len(self.attraction)}), "

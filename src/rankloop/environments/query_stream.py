@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop import measures
-from rankloop.base import Ranking, one_of
+from rankloop.arguments import one_of
+from rankloop.base import Ranking
 from rankloop.compiled import LARGEST_FEATURE, CompiledEnvironment, EnvironmentKernels
 from rankloop.kernels.environments import query_stream as kernels
 from rankloop.measures import Measure

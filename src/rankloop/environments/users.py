@@ -9,7 +9,7 @@ from math import erfc, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.base import numbers, whole
+from rankloop.arguments import number, numbers, shares, whole
 
 Floats = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def bernoulli(probabilities: ArrayLike) -> Independent:
     >>> bernoulli([0.9, 0.5, 0.1]).n_items
     3
     """
-    return switching([_chances("probabilities", probabilities)], period=1)
+    return switching([shares("probabilities", probabilities)], period=1)
 
 
 def noisy_halves(*, n_items: int = 10, noise: float = 0.25) -> Independent:
@@ -77,8 +77,7 @@ def noisy_halves(*, n_items: int = 10, noise: float = 0.25) -> Independent:
     array([[[0.841, 0.841, 0.159, 0.159]]])
     """
     n_items = whole("n_items", n_items, at_least=1)
-    if not np.isfinite(numbers("noise", noise)) or noise < 0:
-        raise ValueError(f"noise must be finite and not negative, got {noise!r}")
+    noise = number("noise", noise, at_least=0)
     flip = 0.5 * erfc(0.5 / noise / sqrt(2)) if noise > 0 else 0.0
     return bernoulli(np.where(np.arange(n_items) < (n_items + 1) // 2, 1 - flip, flip))
 
@@ -94,7 +93,7 @@ def switching(phases: Sequence[ArrayLike | Independent], *, period: int) -> Inde
     if len(phases) == 0:
         raise ValueError("phases must name at least one vector of probabilities, got none")
     tails = [
-        phase.tails[0] if isinstance(phase, Independent) else _chances(f"phases[{i}]", phase)[None]
+        phase.tails[0] if isinstance(phase, Independent) else shares(f"phases[{i}]", phase)[None]
         for i, phase in enumerate(phases)
     ]
     if len({tail.shape for tail in tails}) > 1:
@@ -114,8 +113,7 @@ def graded(probabilities: ArrayLike) -> Independent:
         raise ValueError(
             f"probabilities must be items x grades with at least two grades, got shape {table.shape}"
         )
-    for row in table:
-        _chances("probabilities", row)
+    shares("probabilities", table, n_axes=2)
     if not np.allclose(table.sum(axis=1), 1.0):
         raise ValueError(f"probabilities must sum to 1 for every item, got {table.sum(axis=1)}")
     tails = 1.0 - np.cumsum(table, axis=1)[:, :-1]
@@ -133,12 +131,12 @@ def listed(vectors: ArrayLike, *, weights: ArrayLike | None = None, in_order: bo
         if weights is not None:
             raise ValueError("weights have no meaning with in_order=True")
         return Listed(rows, None)
-    shares = np.full(len(rows), 1 / len(rows)) if weights is None else numbers("weights", weights)
-    if shares.shape != (len(rows),):
-        raise ValueError(f"weights must be one for each of the {len(rows)} vectors, got shape {shares.shape}")
-    if not (np.isfinite(shares).all() and (shares >= 0).all() and shares.sum() > 0):
-        raise ValueError(f"weights must be finite, not negative and not all zero, got {shares}")
-    return Listed(rows, shares / shares.sum())
+    given = np.full(len(rows), 1 / len(rows)) if weights is None else numbers("weights", weights)
+    if given.shape != (len(rows),):
+        raise ValueError(f"weights must be one for each of the {len(rows)} vectors, got shape {given.shape}")
+    if not (np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0):
+        raise ValueError(f"weights must be finite, not negative and not all zero, got {given}")
+    return Listed(rows, given / given.sum())
 
 
 def relevance_matrix(name: str, values: ArrayLike) -> NDArray[np.int8] | Floats:
@@ -164,12 +162,3 @@ def relevance_matrix(name: str, values: ArrayLike) -> NDArray[np.int8] | Floats:
     if whole_grades and matrix.max() <= 127:
         return np.array(matrix, dtype=np.int8, order="C")  # a copy: users do not change
     return np.array(matrix, dtype=np.float64, order="C")
-
-
-def _chances(name: str, values: ArrayLike) -> Floats:
-    chances = numbers(name, values)
-    if chances.ndim != 1 or len(chances) == 0:
-        raise ValueError(f"{name} must be one probability for each item, got shape {chances.shape}")
-    if not ((chances >= 0) & (chances <= 1)).all():
-        raise ValueError(f"{name} must lie in [0, 1], got {chances}")
-    return chances

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.base import numbers, whole
+from rankloop.arguments import numbers, whole
 
 Counts = NDArray[np.int64]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.base import numbers
+from rankloop.arguments import numbers, shares
 
 Chances = NDArray[np.float64]
 
@@ -78,12 +78,6 @@ class ClickModel(abc.ABC):
 
 def chances(name: str, values: Any, *, ndim: int = 1) -> Chances:
     """`values` as a frozen array of probabilities, or a ValueError that names the argument."""
-    array = np.array(numbers(name, values))
-    if array.ndim != ndim or array.size == 0:
-        shape = {0: "one number", 1: "a list of numbers", 2: "a matrix"}[ndim]
-        raise ValueError(f"{name} must be {shape} from 0 to 1, got {values!r}")
-    # Written so that NaN, which compares false with everything, is refused too.
-    if not ((array >= 0.0) & (array <= 1.0)).all():
-        raise ValueError(f"{name} must lie between 0 and 1, got {values!r}")
+    array = shares(name, values, n_axes=ndim)
     array.setflags(write=False)
     return array

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import numbers
+from rankloop.arguments import numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

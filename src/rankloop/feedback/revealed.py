@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import Array, Feedback, whole
+from rankloop.arguments import whole
+from rankloop.base import Array, Feedback
 
 
 @dataclass(frozen=True)

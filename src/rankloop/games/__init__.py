@@ -11,7 +11,7 @@ Use: rankers.RTop1F(n_items=3, measure='dcg', k=1).
 
 from __future__ import annotations
 
-from rankloop.base import one_of
+from rankloop.arguments import one_of
 from rankloop.games import zoo
 from rankloop.games.classify_cells import classify_cells
 from rankloop.games.classify_ranking import classify_ranking

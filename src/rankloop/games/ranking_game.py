@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop import measures
-from rankloop.base import whole
+from rankloop.arguments import whole
 from rankloop.games.exact_measures import exact_value
 from rankloop.games.game import Game, matrices
 from rankloop.games.rationals import Whole, fraction
@@ -30,9 +30,7 @@ class RankingGame(Game):
         self, *, measure: str | Measure | Scoring, n_items: int, k: int = 1, grades: int | Sequence[int] = 2
     ) -> None:
         self.n_items = whole("n_items", n_items, at_least=1)
-        self.k = whole("k", k, at_least=1)
-        if self.k > self.n_items:
-            raise ValueError(f"k must be at most n_items={self.n_items}: no more can be seen, got {k!r}")
+        self.k = whole("k", k, at_least=1, at_most=self.n_items)
         self.grades = _grades(grades)
         self.max_grade = self.grades[-1]
         self.scoring: Scoring | None = None

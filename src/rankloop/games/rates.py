@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rankloop import measures
-from rankloop.base import one_of, whole
+from rankloop.arguments import one_of, whole
 from rankloop.games.cells import Cells, find_cells
 from rankloop.games.classify_cells import classify_cells
 from rankloop.games.classify_ranking import thresholds

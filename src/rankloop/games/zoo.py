@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from rankloop.base import whole
+from rankloop.arguments import whole
 from rankloop.games.game import Game
 
 

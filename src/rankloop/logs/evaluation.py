@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from rankloop.base import Ranker, numbers, one_of
+from rankloop.arguments import number, numbers, one_of
+from rankloop.base import Ranker
 from rankloop.feedback import LoggedLists
 from rankloop.logs import off_policy
 from rankloop.logs.em import Cells, by_moments
@@ -111,8 +112,7 @@ def evaluate(
     (True, 0.7)
     """
     one_of("estimator", estimator, ESTIMATORS)
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+    number("confidence", confidence, above=0, below=1)
     if not least_effective >= 0.0:
         raise ValueError(f"least_effective must be 0 or more, got {least_effective}")
     if click_rates is not None and estimator != "doubly-robust":

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rankloop
-from rankloop.base import whole
+from rankloop.arguments import number, whole
 from rankloop.feedback import ClickLog, ClickParameters, PositionBasedModel
 from rankloop.logs import identifiability, intervals
 from rankloop.logs.em import Cells, by_moments, maximise
@@ -151,12 +151,9 @@ def fit_pbm(
     >>> found.attraction.round(1), found.examination.round(1)
     (array([0.6, 0.3, 0.1]), array([1. , 0.5, 0.2]))
     """
-    if not (np.isfinite(smoothing) and smoothing >= 0.0):
-        raise ValueError(f"smoothing must be a number of impressions, 0 or more, got {smoothing}")
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
-    if not 0.0 < tolerance < 1.0:
-        raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
+    number("smoothing", smoothing, at_least=0)
+    number("confidence", confidence, above=0, below=1)
+    number("tolerance", tolerance, above=0, below=1)
     steps = whole("max_steps", max_steps, at_least=1)
     if log.clicked.sum() == 0:
         raise ValueError(f"log must have a click, got none in {log.n_rows:,} rows of {log.name!r}")

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.base import Ranker, numbers, whole
+from rankloop.arguments import numbers, whole
+from rankloop.base import Ranker
 from rankloop.feedback import LoggedLists
 
 Numbers = NDArray[np.float64]

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankloop.arguments import numbers
+
 
 class Rows(NamedTuple):
     """Result i scores the order in row `order_row[i]` against the relevance in row `relevance_row[i]`."""
@@ -40,10 +42,7 @@ def read_relevance(
     relevance: ArrayLike, *, binary: bool, highest: float, measure: str
 ) -> NDArray[np.float64]:
     """`relevance` as float64: finite, between 0 and `highest`, and only 0 and 1 if `binary`."""
-    try:
-        relevances = np.asarray(relevance, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise ValueError(f"relevance must hold numbers in rows of one length, got {relevance!r}") from None
+    relevances = np.asarray(numbers("relevance", relevance), order="C")
     _refuse_empty("relevance", relevances)
     proper = np.isfinite(relevances) & (relevances >= 0.0)
     _demand(proper, relevances, "relevance must be finite and not negative")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -11,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankloop.arguments import whole
 from rankloop.kernels import gain_kinds
 from rankloop.measures import inputs
 
@@ -95,15 +95,13 @@ class Measure:
         """The same measure of the first `k` positions; a `k` beyond the end of a list means all of it."""
         if self.cutoffs == "none":
             raise ValueError(f"{self.family} has no cut-off form, got k={k!r}")
-        return dataclasses.replace(self, cutoff=_whole("k", k))
+        return dataclasses.replace(self, cutoff=whole("k", k, at_least=1))
 
     def graded(self, max_grade: int) -> Measure:
         """The same measure for relevance from 0 to `max_grade`."""
-        highest = _whole("max_grade", max_grade)
+        highest = whole("max_grade", max_grade, at_least=1, at_most=HIGHEST_GRADE)
         if self.binary and highest > 1:
             raise ValueError(f"{self.family} is defined for relevance 0 and 1 only, got max_grade={highest}")
-        if highest > HIGHEST_GRADE:
-            raise ValueError(f"max_grade must be at most {HIGHEST_GRADE}, got {highest}")
         return dataclasses.replace(self, max_grade=highest)
 
     def discount(self, n_items: int) -> Floats:
@@ -111,7 +109,7 @@ class Measure:
         self._demand_cutoff()
         if self.weights is None:
             raise ValueError(f"{self.name} is not of the form f(order) . g(relevance), so it has no discount")
-        discount = self.weights(_whole("n_items", n_items))
+        discount = self.weights(whole("n_items", n_items, at_least=1))
         if self.cutoff is not None:
             discount[self.cutoff :] = 0.0
         return discount
@@ -142,13 +140,3 @@ class Measure:
     def _demand_cutoff(self) -> None:
         if self.cutoffs == "required" and self.cutoff is None:
             raise ValueError(f"{self.family} needs a cut-off: write {self.family}@k, or .at(k)")
-
-
-def _whole(argument: str, value: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ValueError(f"{argument} must be a whole number, got {value!r}") from None
-    if number < 1:
-        raise ValueError(f"{argument} must be at least 1, got {value!r}")
-    return number

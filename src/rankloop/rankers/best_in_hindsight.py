@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankloop import measures
-from rankloop.base import numbers
+from rankloop.arguments import numbers
 from rankloop.measures import Measure
 from rankloop.rankers.fixed import Fixed
 

@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import Array, whole
+from rankloop.arguments import whole
+from rankloop.base import Array
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels import sorting

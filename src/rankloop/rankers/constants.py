@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from rankloop import measures
-from rankloop.base import numbers, whole
+from rankloop.arguments import whole
 from rankloop.measures import Measure
 from rankloop.measures.measure import HIGHEST_GRADE
 
@@ -27,7 +25,7 @@ class Learnable:
 def learnable(measure: str | Measure, *, max_grade: int) -> Learnable:
     """`measure` if the relevance of single items tells enough about it, otherwise a ValueError that says why not."""
     scored = measures.get(measure)
-    n = whole("max_grade", max_grade, at_least=1)
+    n = whole("max_grade", max_grade, at_least=1, at_most=HIGHEST_GRADE)
     if scored.family not in _LEARNABLE:
         why = "2015, Theorem 12" if scored.family in _PROVED_HOPELESS else "it is not f(order) . g(relevance)"
         raise ValueError(
@@ -35,8 +33,6 @@ def learnable(measure: str | Measure, *, max_grade: int) -> Learnable:
             f"choose {', '.join(_LEARNABLE)}"
         )
     scored.discount(1)  # refuses precision without a cut-off
-    if n > HIGHEST_GRADE:
-        raise ValueError(f"max_grade must be at most {HIGHEST_GRADE}, got {max_grade}")
     if scored.family == "pairwise_loss":
         if n > 1:
             raise ValueError(
@@ -56,19 +52,3 @@ def constants_of(learnable: Learnable, n_items: int) -> tuple[float, float, floa
     """
     D = float(learnable.measure.discount(n_items).sum())
     return D, D * learnable.largest_gain, n_items * learnable.largest_gain
-
-
-def read_epsilon(epsilon: float) -> float:
-    """1/epsilon, how far the perturbation reaches; ValueError where that is no number."""
-    given = numbers("epsilon", epsilon)
-    if given.ndim != 0 or not (np.isfinite(given) and given > 1e-300):
-        raise ValueError(f"epsilon must be one number, finite and positive, got {epsilon!r}")
-    return 1 / float(given)
-
-
-def read_share(name: str, value: float) -> float:
-    """`value` as a number above 0 and at most 1; ValueError that names the argument where it is none."""
-    given = numbers(name, value)
-    if given.ndim != 0 or not 0 < given <= 1:
-        raise ValueError(f"{name} must be one number above 0 and at most 1, got {value!r}")
-    return float(given)

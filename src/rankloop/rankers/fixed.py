@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.base import whole
+from rankloop.arguments import whole
 from rankloop.compiled import CompiledRanker, RankerKernels, check_items
 from rankloop.feedback import Nothing
 from rankloop.kernels.rankers import baselines

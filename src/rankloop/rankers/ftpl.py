@@ -8,13 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import whole
+from rankloop.arguments import epsilon as read_epsilon
+from rankloop.arguments import whole
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import ftpl
 from rankloop.measures import Measure
-from rankloop.rankers.constants import constants_of, learnable, read_epsilon
+from rankloop.rankers.constants import constants_of, learnable
 from rankloop.servable import carried_sums
 
 
@@ -77,7 +78,7 @@ class FTPL(CompiledRanker):
         if epsilon is not None:
             if self.horizon is None:
                 raise ValueError("epsilon needs a horizon, got horizon=None")
-            reach = read_epsilon(epsilon) / float(np.sqrt(self.horizon))
+            reach = 1 / read_epsilon("epsilon", epsilon) / float(np.sqrt(self.horizon))
         self.params = ftpl.FTPLParams(reach, self.horizon or 0, self.learnable.exponential)
         self.state = ftpl.FTPLState(np.zeros(1, np.int64), np.zeros(self.n_items))
 

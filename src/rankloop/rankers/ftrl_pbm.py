@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import Array, Ranking, one_of, whole
+from rankloop.arguments import one_of, whole
+from rankloop.base import Array, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels.rankers import ftrl_pbm

@@ -7,13 +7,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from rankloop.base import Array, Memo, Ranking, whole
+from rankloop.arguments import number, whole
+from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import gradient
 from rankloop.rankers.linear import LinearRanker
-from rankloop.rankers.schedules import check_weights, read_radius, read_schedule
+from rankloop.rankers.schedules import check_weights, read_schedule
 
 
 class ListNet(LinearRanker):
@@ -63,7 +64,10 @@ class ListNet(LinearRanker):
         self.learning_rate = read_schedule("learning_rate", learning_rate)
         self.feedback = FullRelevance()
         self.params = gradient.FullInformationParams(
-            self.surrogate, read_radius(radius), self.learning_rate.scale, self.learning_rate.power
+            self.surrogate,
+            number("radius", radius, above=0),
+            self.learning_rate.scale,
+            self.learning_rate.power,
         )
         self.state = gradient.FullInformationState(np.zeros(self.n_features), np.zeros(1, np.int64))
 

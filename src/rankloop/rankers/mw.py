@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import Array, Ranking, numbers, whole
+from rankloop.arguments import number, share, whole
+from rankloop.base import Array, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels.rankers import mw
 from rankloop.kernels.solvers import entropy_projection, list_sampling
-from rankloop.rankers.constants import read_share
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
 
@@ -79,13 +79,10 @@ class MW(CompiledRanker):
                 "horizon must be a whole number of at least 1 where eta or gamma is None, got None"
             )
         T = self.horizon or 1
-        self.gamma = min(0.5, math.sqrt(n * math.log(n) / T)) if gamma is None else read_share("gamma", gamma)
+        self.gamma = min(0.5, math.sqrt(n * math.log(n) / T)) if gamma is None else share("gamma", gamma)
         if eta is None:
             eta = math.sqrt((1 - self.gamma) * math.log(n) / (n * T))
-        given = numbers("eta", eta)
-        if given.ndim != 0 or not 0 <= given <= 1e6:
-            raise ValueError(f"eta must be one number from 0 to 1e6, got {eta!r}")
-        self.eta = float(given)
+        self.eta = number("eta", eta, at_least=0, at_most=1e6)
         self.feedback = Clicks()
         self.params = mw.MWParams(self.eta, self.gamma)
         self.state = mw.MWState(

@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.base import Array, numbers, whole
+from rankloop.arguments import number, shares, whole
+from rankloop.base import Array
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels import click_counts, sorting
@@ -79,12 +80,9 @@ class PBMPIE(CompiledRanker):
         m = read_positions(n_positions, n) or n
         self.n_items, self.n_positions = n, m
         self.horizon = whole("horizon", horizon, at_least=1)
-        given = numbers("epsilon", epsilon)
-        if given.ndim != 0 or not 0 < given < 1e6:
-            raise ValueError(f"epsilon must be one number above 0, got {epsilon!r}")
-        self.epsilon = float(given)
+        self.epsilon = number("epsilon", epsilon, above=0, below=1e6)
         refresh = whole("refresh", refresh, at_least=1)
-        kappa = np.ones(m) if examination is None else read_examination(examination, m)
+        kappa = np.ones(m) if examination is None else falling_examination(examination, m)
         self.feedback = Clicks()
         self.params = pbm_pie.PBMPIEParams(
             (1 + self.epsilon) * math.log(self.horizon), refresh if examination is None else 0
@@ -174,13 +172,9 @@ class PBMPIE(CompiledRanker):
         yield cls(n_items=1, horizon=1)
 
 
-def read_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
+def falling_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
     """One examination probability a position, above zero and none rising; ValueError otherwise."""
-    kappa = np.array(numbers("examination", examination))
-    if kappa.shape != (n_positions,) or not ((kappa > 0) & (kappa <= 1)).all():
-        raise ValueError(
-            f"examination must be {n_positions} numbers above 0 and at most 1, got {examination!r}"
-        )
+    kappa = shares("examination", examination, length=n_positions, positive=True)
     if (np.diff(kappa) > 0).any():
         raise ValueError(f"examination must not rise from position to position, got {examination!r}")
     return kappa

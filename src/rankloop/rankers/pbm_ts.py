@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.base import Array, Memo, Ranking, numbers, whole
+from rankloop.arguments import shares, whole
+from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels import sorting
@@ -73,11 +74,7 @@ class PBMTS(CompiledRanker):
         self.n_items, self.n_positions = n, m
         kappa = np.full(m, 0.5)
         if examination is not None:
-            kappa = np.array(numbers("examination", examination))
-            if kappa.shape != (m,) or not ((kappa > 0) & (kappa <= 1)).all():
-                raise ValueError(
-                    f"examination must be {m} numbers above 0 and at most 1, got {examination!r}"
-                )
+            kappa = shares("examination", examination, length=m, positive=True)
         self.feedback = Clicks()
         self.params = pbm_ts.PBMTSParams(whole("sweeps", sweeps, at_least=1), examination is None)
         self.state = pbm_ts.PBMTSState(

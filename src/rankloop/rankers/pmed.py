@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import Array, numbers, one_of, whole
+from rankloop.arguments import number, one_of, share, whole
+from rankloop.base import Array
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import pmed
-from rankloop.rankers.constants import read_share
 from rankloop.rankers.pbm_pie import check_counts
 
 
@@ -82,9 +82,10 @@ class PMED(CompiledRanker):
         n = whole("n_items", n_items, at_least=1)
         m = read_positions(n_positions, n) or n
         self.n_items, self.n_positions = n, m
-        self.alpha, self.growth = _number("alpha", alpha, least=0.0), _number("growth", growth, least=1.0)
+        self.alpha = number("alpha", alpha, at_least=0, below=1e6)
+        self.growth = number("growth", growth, at_least=1, below=1e6)
         self.every = whole("every", every, at_least=1)
-        self.tolerance = read_share("tolerance", tolerance)
+        self.tolerance = share("tolerance", tolerance)
         self.rates = one_of("rates", rates, ("seen", "fitted"))
         self.feedback = Clicks()
         self.params = pmed.PMEDParams(self.alpha, whole("refit", refit, at_least=1))
@@ -186,10 +187,3 @@ def _rounded_up(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """To three digits."""
     unit = 10.0 ** (np.floor(np.log10(np.maximum(values, 1e-300))) - 2)
     return np.ceil(values / unit - 1e-6) * unit
-
-
-def _number(name: str, value: float, *, least: float) -> float:
-    given = numbers(name, value)
-    if given.ndim != 0 or not least <= given < 1e6:
-        raise ValueError(f"{name} must be one number of at least {least:g}, got {value!r}")
-    return float(given)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop import measures
-from rankloop.base import Array, Memo, Ranking, whole
+from rankloop.arguments import whole
+from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels.rankers import precision_ftrl

@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import Array, Memo, Ranking, whole
+from rankloop.arguments import share, whole
+from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels.rankers import ranked_exp3
-from rankloop.rankers.constants import read_share
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
 
@@ -79,7 +79,7 @@ class RankedExp3(CompiledRanker):
                 raise ValueError("horizon must be a whole number of at least 1 where gamma is None, got None")
             # Exp3's own choice; with one item there is nothing to explore, and any share will do
             gamma = min(1.0, math.sqrt(max(n * math.log(n), 1e-12) / ((math.e - 1) * self.horizon)))
-        self.gamma = read_share("gamma", gamma)
+        self.gamma = share("gamma", gamma)
         self.feedback = Clicks()
         self.params = ranked_exp3.RankedExp3Params(self.gamma)
         self.state = ranked_exp3.RankedExp3State(t=np.zeros(1, np.int64), w=np.full((m, n), 1 / n))

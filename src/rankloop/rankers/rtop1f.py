@@ -8,13 +8,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import Array, Memo, Ranking, one_of, whole
+from rankloop.arguments import epsilon as read_epsilon
+from rankloop.arguments import one_of, whole
+from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import rtop1f
 from rankloop.measures import Measure
-from rankloop.rankers.constants import constants_of, learnable, read_epsilon
+from rankloop.rankers.constants import constants_of, learnable
 from rankloop.servable import carried_sums
 
 _EXPLORE = {"keep-rest": rtop1f.KEEP_REST, "random": rtop1f.RANDOM}
@@ -110,7 +112,7 @@ class RTop1F(CompiledRanker):
         gain = self.learnable.largest_gain
         reaches = [gain * np.sqrt(m * K) for K in counts]  # 1/epsilon of Theorems 7, 9, 10
         if epsilon is not None:
-            reaches = [read_epsilon(epsilon)]
+            reaches = [1 / read_epsilon("epsilon", epsilon)]
         self.params = rtop1f.Top1Params(
             np.array(horizons, np.int64),
             np.array(counts, np.int64),

@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop import surrogates
-from rankloop.base import Array, Memo, Ranking, one_of, whole
+from rankloop.arguments import number, one_of, whole
+from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import rtopkf
+from rankloop.measures.measure import HIGHEST_GRADE
 from rankloop.rankers.linear import LinearRanker
-from rankloop.rankers.schedules import Schedule, check_weights, read_radius, read_schedule
+from rankloop.rankers.schedules import Schedule, check_weights, read_schedule
 
 _KINDS = {
     "squared": rtopkf.SQUARED,
@@ -99,11 +101,8 @@ class RTopKF(LinearRanker):
             raise ValueError(f"surrogate must be a name, got {surrogate!r}")
         self.surrogate = surrogates.require(surrogate, whole("k", k, at_least=1))
         one_of("estimator", estimator, ("paper", "horvitz-thompson"))
-        if not (np.isfinite(epsilon_floor) and epsilon_floor > 0):
-            raise ValueError(f"epsilon_floor must be positive and finite, got {epsilon_floor!r}")
-        self.max_grade = whole("max_grade", max_grade, at_least=1)
-        if self.max_grade > 1000:
-            raise ValueError(f"max_grade must be at most 1000, or 2^max_grade overflows; got {max_grade}")
+        floor = number("epsilon_floor", epsilon_floor, above=0)
+        self.max_grade = whole("max_grade", max_grade, at_least=1, at_most=HIGHEST_GRADE)
         self.feedback = TopK(k)
         if horizon is not None:
             whole("horizon", horizon, at_least=1)
@@ -118,14 +117,14 @@ class RTopKF(LinearRanker):
             guess=self._guess(control_variate),
             n_observed=int(n_observed or 0),
             max_grade=float(self.max_grade),
-            radius=read_radius(radius),
+            radius=number("radius", radius, above=0),
             eta=self.learning_rate.scale,
             eta_power=self.learning_rate.power,
             gamma=self.exploration.scale,
             gamma_power=self.exploration.power,
             epsilon=smoothing.scale,
             epsilon_power=smoothing.power,
-            epsilon_floor=min(float(epsilon_floor), smoothing.scale),
+            epsilon_floor=min(floor, smoothing.scale),
         )
         self.state = rtopkf.TopKState(np.zeros(self.n_features), np.zeros(1, np.int64), np.zeros(2))
 

@@ -36,13 +36,6 @@ def read_schedule(name: str, given: float | tuple[float, float], *, positive: bo
     return Schedule(float(scale), float(power))
 
 
-def read_radius(radius: float) -> float:
-    """A positive number, or a ValueError."""
-    if not (isinstance(radius, int | float | np.number) and 0 < radius < np.inf):
-        raise ValueError(f"radius must be positive and finite, got {radius!r}")
-    return float(radius)
-
-
 def check_weights(saved: Any, radius: float) -> None:
     """ValueError unless saved weights are in the ball and the rounds are not negative."""
     if saved["t"][0] < 0:

@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import Array, Memo, Ranking, whole
+from rankloop.arguments import share, whole
+from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels.rankers import top_rank
-from rankloop.rankers.constants import read_share
 
 C = 4 * math.sqrt(2 / math.pi) / math.erf(math.sqrt(2))  # 3.344; 3.43 in print
 
@@ -77,7 +77,7 @@ class TopRank(CompiledRanker):
             if self.horizon is None:
                 raise ValueError("horizon must be a whole number of at least 1 where delta is None, got None")
             delta = 1 / self.horizon
-        self.delta = read_share("delta", delta)
+        self.delta = share("delta", delta)
         self.feedback = Clicks()
         self.params = top_rank.TopRankParams(math.log(C / self.delta))
         self.state = top_rank.TopRankState(

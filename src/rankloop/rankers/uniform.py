@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import whole
+from rankloop.arguments import whole
 from rankloop.compiled import CompiledRanker, RankerKernels, read_features, read_positions
 from rankloop.feedback import Nothing
 from rankloop.kernels.rankers import baselines

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
-from rankloop.base import Environment, Ranker, whole
+from rankloop.arguments import whole
+from rankloop.base import Environment, Ranker
 from rankloop.simulation.bar import Bar
 from rankloop.simulation.run import CHUNK_SECONDS, Run, begin
 from rankloop.simulation.trace import Trace

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import Environment, Ranker, whole
+from rankloop.arguments import whole
+from rankloop.base import Environment, Ranker
 from rankloop.compiled import CompiledEnvironment, CompiledRanker
 from rankloop.simulation.matching import check_match
 from rankloop.simulation.trace import Trace

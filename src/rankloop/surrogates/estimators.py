@@ -30,6 +30,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankloop.arguments import numbers
 from rankloop.surrogates.propensities import (
     Order,
     inclusion_probability,
@@ -254,7 +255,7 @@ def _read(
         raise ValueError(f"labels are given for {len(seen)} items of a list of {m}")
     if baseline is None:
         return scores, items, seen, None
-    guess = np.asarray(baseline, dtype=np.float64)
+    guess = numbers("baseline", baseline)
     if guess.shape not in {(), (m,)} or not np.isfinite(guess).all():
         raise ValueError(f"baseline must be one number, or one for each of {m} items, got {baseline!r}")
     return scores, items, seen, np.broadcast_to(guess, (m,))

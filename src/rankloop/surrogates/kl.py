@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankloop.arguments import number
 from rankloop.surrogates.surrogate import Floats, Ints, Surrogate, unit
 
 
@@ -37,8 +38,7 @@ class KL(Surrogate):
     convex: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.max_exponent <= 300.0:
-            raise ValueError(f"max_exponent must be above 0 and at most 300, got {self.max_exponent!r}")
+        number("max_exponent", self.max_exponent, above=0, at_most=300)
 
     def _exp(self, v: Floats) -> Floats:
         return np.exp(np.minimum(v, self.max_exponent))

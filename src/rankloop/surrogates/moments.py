@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankloop.base import whole
+from rankloop.arguments import whole
 from rankloop.surrogates.estimators import get
 from rankloop.surrogates.kl import KL
 from rankloop.surrogates.propensities import Order

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import whole
+from rankloop.arguments import share, whole
 
 Order = Sequence[int] | NDArray[np.int64]
 
@@ -42,9 +42,7 @@ def inclusion_probability(items: int | Order, *, greedy: Order, gamma: float, k:
     """
     wanted, best = _different([items] if isinstance(items, int | np.integer) else items, greedy, gamma)
     m = len(best)
-    k = whole("k", k, at_least=1)
-    if k > m:
-        raise ValueError(f"k must be at most the length of the list, {m}, got {k}")
+    k = whole("k", k, at_least=1, at_most=m)
     by_chance = 1.0
     for taken in range(len(wanted)):
         by_chance *= max(k - taken, 0) / (m - taken)
@@ -72,8 +70,7 @@ def pair_probability(i: int, j: int, *, greedy: Order, gamma: float) -> float:
 
 
 def _different(items: Order, greedy: Order, gamma: float) -> tuple[list[int], list[int]]:
-    if not 0.0 < gamma <= 1.0:
-        raise ValueError(f"gamma must be above 0 and at most 1, got {gamma!r}")
+    share("gamma", gamma)
     wanted, best = [int(item) for item in items], [int(item) for item in greedy]
     if sorted(best) != list(range(len(best))) or not best:
         raise ValueError(f"greedy must list each of 0..{len(best) - 1} once, got {best}")

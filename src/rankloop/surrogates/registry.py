@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from rankloop.base import whole
+from rankloop.arguments import whole
 from rankloop.surrogates.calibrated_squared import CalibratedSquared
 from rankloop.surrogates.kl import KL
 from rankloop.surrogates.listnet import ListNet

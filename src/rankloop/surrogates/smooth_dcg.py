@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankloop.arguments import number
 from rankloop.surrogates.surrogate import Floats, Ints, Surrogate, exp2_gain, softmax, unit
 
 
@@ -39,8 +40,7 @@ class SmoothDCG(Surrogate):
     is_gain: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.epsilon < np.inf:
-            raise ValueError(f"epsilon must be positive and finite, got {self.epsilon!r}")
+        number("epsilon", self.epsilon, above=0)
 
     def _softmax(self, s: Floats) -> Floats:
         # The lead over the best score is taken before dividing, so that even s / epsilon need not be finite.

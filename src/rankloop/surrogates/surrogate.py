@@ -10,6 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankloop.arguments import numbers
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -82,7 +84,7 @@ class Surrogate(abc.ABC):
 
 def read(s: ArrayLike, R: ArrayLike) -> tuple[Floats, Floats]:
     """Scores and relevance as numbers, lists of the same length."""
-    scores, relevance = _numbers("s", s), _numbers("R", R)
+    scores, relevance = _finite("s", s), _finite("R", R)
     if scores.shape[-1] != relevance.shape[-1]:
         raise ValueError(f"s scores {scores.shape[-1]} items but R is given for {relevance.shape[-1]}")
     return scores, relevance
@@ -90,10 +92,10 @@ def read(s: ArrayLike, R: ArrayLike) -> tuple[Floats, Floats]:
 
 def one_list(argument: str, given: ArrayLike) -> Floats:
     """`given` as the numbers of a single list."""
-    numbers = _numbers(argument, given)
-    if numbers.ndim != 1:
-        raise ValueError(f"{argument} must be one list, got shape {numbers.shape}")
-    return numbers
+    array = _finite(argument, given)
+    if array.ndim != 1:
+        raise ValueError(f"{argument} must be one list, got shape {array.shape}")
+    return array
 
 
 def exp2_gain(R: Floats) -> Floats:
@@ -118,13 +120,10 @@ def unit(m: int, i: int) -> Floats:
     return e
 
 
-def _numbers(argument: str, given: ArrayLike) -> Floats:
-    try:
-        numbers = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{argument} must hold numbers in rows of one length, got {given!r}") from None
-    if numbers.ndim == 0 or numbers.shape[-1] == 0:
+def _finite(argument: str, given: ArrayLike) -> Floats:
+    array = numbers(argument, given)
+    if array.ndim == 0 or array.shape[-1] == 0:
         raise ValueError(f"{argument} must list one number per item, got {given!r}")
-    if not np.isfinite(numbers).all():
+    if not np.isfinite(array).all():
         raise ValueError(f"{argument} must be finite, got {given!r}")
-    return numbers
+    return array

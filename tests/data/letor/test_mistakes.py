@@ -160,9 +160,9 @@ def test_a_damaged_gzip_file(tmp_path: Path) -> None:
         ({"dtype": "int8"}, "dtype must be 'float32' or 'float64', got 'int8'"),
         (
             {"preset": "letor"},
-            "preset must be one of yahoo, yandex, mslr, mq2007, mq2008, istella, got 'letor'",
+            "preset must be one of 'yahoo', 'yandex', 'mslr', 'mq2007', 'mq2008', 'istella', got 'letor'",
         ),
-        ({"n_features": 0}, "n_features must be at least 1, got 0"),
+        ({"n_features": 0}, "n_features must be a whole number of at least 1, got 0"),
         ({"first_feature": 2}, "first_feature must be 0 or 1, got 2"),
     ],
 )

@@ -75,7 +75,7 @@ def test_most_rated_prefers_the_smaller_id_and_keeps_the_order() -> None:
 def test_most_rated_refuses_what_cannot_be() -> None:
     small = ratings([[1, NAN], [NAN, 1]])
     for n_items in (0, 3):
-        with pytest.raises(ValueError, match=f"n_items must be between 1 and 2, got {n_items}"):
+        with pytest.raises(ValueError, match=f"n_items must be a whole number from 1 to 2, got {n_items}"):
             small.most_rated(n_items)
     with pytest.raises(ValueError, match="no user rated all of the 2 most-rated items"):
         small.most_rated(2)
@@ -120,7 +120,7 @@ def test_missing_ratings_that_cannot_be_handled() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"grades": 0}, "grades must be at least 1, got 0"),
+        ({"grades": 0}, "grades must be a whole number of at least 1, got 0"),
         ({"grades": 2, "threshold": 1.0}, "threshold cuts into two grades, got threshold=1.0 with grades=2"),
         ({"threshold": 10.0}, "threshold must lie on the scale, -10 <= threshold < 10, got 10.0"),
         ({"threshold": NAN}, "threshold must lie on the scale"),

@@ -152,7 +152,7 @@ def test_a_gzip_file_under_a_plain_name_is_read(tmp_path: Path) -> None:
 
 def test_unknown_format_and_missing_files(tmp_path: Path) -> None:
     path = write(tmp_path / "jokes.csv", "1\n")
-    with pytest.raises(ValueError, match="format must be one of jester, movielens, got 'netflix'"):
+    with pytest.raises(ValueError, match="format must be one of 'jester', 'movielens', got 'netflix'"):
         data.read_ratings(path, format="netflix")
     with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
         data.read_ratings(tmp_path / "nowhere.csv")

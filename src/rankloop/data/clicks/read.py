@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rankloop.base import one_of, whole
+from rankloop.arguments import one_of, whole
 from rankloop.data.text_files import open_text
 from rankloop.extras import require
 

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from rankloop.arguments import whole
 from rankloop.data.dataset import DType
 from rankloop.data.letor.presets import Preset
 
@@ -28,8 +29,8 @@ def checked(
         raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
     if first_feature not in (0, 1):
         raise ValueError(f"first_feature must be 0 or 1, got {first_feature!r}")
-    if n_features is not None and n_features < 1:
-        raise ValueError(f"n_features must be at least 1, got {n_features}")
+    if n_features is not None:
+        whole("n_features", n_features, at_least=1)
     if n_features is None and preset is not None:
         n_features = preset.n_features
     return Options(

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from rankloop.arguments import one_of
+
 # A float64 can hold more, but nothing that was measured is this large.
 MARKER = 1e300
 
@@ -49,6 +51,4 @@ def get(preset: str | Preset) -> Preset:
     """The preset of that name; a preset of your own is returned as it is."""
     if isinstance(preset, Preset):
         return preset
-    if preset not in PRESETS:
-        raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {preset!r}")
-    return PRESETS[preset]
+    return PRESETS[one_of("preset", preset, PRESETS)]

@@ -6,6 +6,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.arguments import whole
+
 Missing = Literal["drop", "zero", "item-mean"]
 
 
@@ -103,8 +105,7 @@ class Ratings:
         items rated equally often, the one with the smaller id goes in first. `complete=False` keeps every
         user.
         """
-        if not 1 <= n_items <= self.n_items:
-            raise ValueError(f"n_items must be between 1 and {self.n_items}, got {n_items}")
+        n_items = whole("n_items", n_items, at_least=1, at_most=self.n_items)
         n_ratings = np.count_nonzero(~np.isnan(self.values), axis=0)
         items = np.sort(np.lexsort((self.item_ids, -n_ratings))[:n_items])
         users = np.arange(self.n_users)
@@ -152,8 +153,7 @@ class Ratings:
         shuffle_seed
             Shuffles the order in which the users come; None keeps it.
         """
-        if grades < 1:
-            raise ValueError(f"grades must be at least 1, got {grades}")
+        grades = whole("grades", grades, at_least=1)
         low, high = self.scale
         cuts = low + (high - low) * np.arange(1, grades + 1) / (grades + 1)
         if threshold is not None:
@@ -178,10 +178,10 @@ class Ratings:
         if missing == "zero":
             return self.values
         if missing == "drop":
-            whole = ~blank.any(axis=1)
-            if not whole.any():
+            complete = ~blank.any(axis=1)
+            if not complete.any():
                 raise ValueError("missing='drop' leaves nobody: no user rated every item; see most_rated")
-            return self.values[whole]
+            return self.values[complete]
         if missing == "item-mean":
             n_ratings = np.count_nonzero(~blank, axis=0)
             if not n_ratings.all():

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from rankloop.arguments import one_of
 from rankloop.data.ratings.jester import read_jester
 from rankloop.data.ratings.movielens import HEADER, read_movielens
 from rankloop.data.ratings.ratings import Ratings
@@ -43,9 +44,7 @@ def read_ratings(path: str | Path, *, format: str | None = None) -> Ratings:  # 
     """
     path = Path(path)
     known = _detected(path) if format is None else format
-    if known not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
-    return FORMATS[known](path)
+    return FORMATS[one_of("format", known, FORMATS)](path)
 
 
 def _detected(path: Path) -> str:
