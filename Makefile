@@ -55,7 +55,8 @@ torture: $(READY) ## kill the service more than 250 times under load, and count 
 
 docs: $(READY) ## build the documentation into site/
 	@$(BIN)/typer rankloop.cli utils docs --name rankloop --title "Command line" --output docs/cli.md >/dev/null
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
+	@$(BIN)/sphinx-build --quiet --jobs auto --fail-on-warning --keep-going --doctree-dir build/doctrees docs site
+	@echo "Open site/index.html"
 
 lock: ## choose the newest versions that pyproject.toml allows and pin them in requirements.lock
 	@$(find_python); $$python -m venv --clear build/lock

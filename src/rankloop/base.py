@@ -48,11 +48,17 @@ def draw_key(rng: np.random.Generator) -> np.uint64:
 class Ranking:
     """A ranking that was shown, and the ticket that `learn` needs to make sense of what comes back.
 
-    items: item indices, best position first; positions count from 0.
-    propensities: exact probability with which each shown (item, position) was shown; None where the ranking is
+    Parameters
+    ----------
+    items : ndarray of int
+        Item indices, best position first; positions count from 0.
+    propensities : ndarray of float, optional
+        Exact probability with which each shown (item, position) was shown; None where the ranking is
         deterministic or the probability has no closed form.
-    memo: written and read only by the ranker that issued it; plain arrays.
-    explored: whether this ranking was shown to find something out rather than to please.
+    memo : Memo, optional
+        Written and read only by the ranker that issued it; plain arrays.
+    explored : bool, optional
+        Whether this ranking was shown to find something out rather than to please.
     """
 
     items: NDArray[np.int64]

@@ -72,7 +72,7 @@ def _example(kind: Any, i: int) -> Any:
 
 
 def check_signature(make: MakeRanker) -> None:
-    """Rule 5: rank(context=None, *, rng) and learn(ranking, feedback), for every ranker."""
+    """Rule 5: `rank(context=None, *, rng)` and `learn(ranking, feedback)`, for every ranker."""
     ranker = make()
     for method, expected in ((ranker.rank, ["context", "rng"]), (ranker.learn, ["ranking", "feedback"])):
         parameters = inspect.signature(method).parameters

@@ -62,8 +62,8 @@ class Servable:
         ----------
         old : Ranker
             The ranker so far.
-        origin : NDArray[np.int64]
-            For each item of this ranker its number in `old`, -1 for a new one.
+        origin : ndarray of int
+            NDArray[np.int64] For each item of this ranker its number in `old`, -1 for a new one.
 
         Raises
         ------
@@ -79,8 +79,8 @@ class Servable:
         ----------
         ranking : Ranking
             As it was shown.
-        before : NDArray[np.int64]
-            For each shown position the item's number now, -1 where it was retired.
+        before : ndarray of int
+            NDArray[np.int64] For each shown position the item's number now, -1 where it was retired.
 
         Returns
         -------
@@ -142,8 +142,8 @@ class Servable:
             The request that `ranking` answered.
         ranking : Ranking
             One that this ranker issued, with the state that it still has.
-        by_position : NDArray[np.float64]
-            Quantities x positions.
+        by_position : ndarray of float
+            NDArray[np.float64] Quantities x positions.
 
         Returns
         -------
@@ -161,10 +161,10 @@ def carried_sums(values: NDArray[np.float64], origin: NDArray[np.int64]) -> NDAr
 
     Parameters
     ----------
-    values : NDArray[np.float64]
-        One sum for each item so far.
-    origin : NDArray[np.int64]
-        For each item from now on its number so far, -1 for a new one.
+    values : ndarray of float
+        NDArray[np.float64] One sum for each item so far.
+    origin : ndarray of int
+        NDArray[np.int64] For each item from now on its number so far, -1 for a new one.
 
     Returns
     -------

@@ -26,19 +26,19 @@ class Dataset:
 
     Parameters
     ----------
-    features
+    features : Features
         One row a document, float32 or float64, all finite.
-    relevance
+    relevance : ndarray of float
         One grade a document, from 0 to `max_grade`; fractions are allowed.
-    offsets
+    offsets : ndarray of int
         Query i has the documents from ``offsets[i]`` up to, not including, ``offsets[i + 1]``; at least one.
-    query_ids
+    query_ids : tuple of str
         The names the source gives the queries, all different.
-    name
+    name : str
         What to call the dataset in a figure.
-    max_grade
+    max_grade : int
         The highest grade a document could have, whether or not one does.
-    comments
+    comments : tuple of str, optional
         What the source says about each document, where it says something.
 
     Examples

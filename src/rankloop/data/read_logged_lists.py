@@ -28,14 +28,20 @@ def read_logged_lists(
 
     Parameters
     ----------
-    path
-        CSV or Parquet with a row for each impression (columns item, position, click, propensity; each row is a list of
-        one item, at its position); or JSON lines, a page each, whose field ``"propensity"`` is a number for the whole
-        list or a list with one for each position. Pages must be of one length.
-    format, columns, first_position, name
+    path : str or Path
+        CSV or Parquet with a row for each impression (columns item, position, click, propensity; each row is a
+        list of one item, at its position); or JSON lines, a page each, whose field ``"propensity"`` is a number
+        for the whole list or a list with one for each position. Pages must be of one length.
+    format : str, optional
         As for `read_clicks`.
-    item_ids
+    columns : mapping of str to str, optional
+        As for `read_clicks`.
+    first_position : int, optional
+        As for `read_clicks`.
+    item_ids : sequence of str, optional
         The items by name, so that two logs number them alike; by default those that occur, in order.
+    name : str, optional
+        As for `read_clicks`.
 
     Raises
     ------

@@ -30,15 +30,17 @@ def synthetic_letor(
 
     Parameters
     ----------
-    n_queries, n_features
+    n_queries : int
         Size of the dataset.
-    seed
+    n_features : int
+        Size of the dataset.
+    seed : int
         Same seed, same queries.
-    list_length
+    list_length : tuple of int, optional
         The shortest and the longest list; lengths are uniform between.
-    max_grade
+    max_grade : int, optional
         The highest grade.
-    noise
+    noise : float, optional
         Standard deviation of the noise; 0 for grades that a linear ranker can order perfectly.
 
     Examples

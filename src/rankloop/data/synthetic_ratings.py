@@ -24,17 +24,19 @@ def synthetic_ratings(
 
     Parameters
     ----------
-    n_users, n_items
+    n_users : int
         Shape of the matrix.
-    seed
+    n_items : int
+        Shape of the matrix.
+    seed : int
         Same seed, same people.
-    missing
+    missing : float, optional
         Probability with which a rating is blank, whatever the user, the item and the rating.
-    n_tastes
+    n_tastes : int, optional
         Rank of the taste part; 0 for people who differ only in generosity.
-    noise
+    noise : float, optional
         Standard deviation of what is neither item nor user, where half the scale is 1.
-    scale
+    scale : tuple of float, optional
         The lowest and the highest rating.
 
     Examples

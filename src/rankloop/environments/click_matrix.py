@@ -17,7 +17,8 @@ class ClickMatrix(ClickWorlds):
 
     Parameters
     ----------
-    probabilities : positions x items; no more positions than items.
+    probabilities : array_like
+        Positions x items; no more positions than items.
 
     Examples
     --------

@@ -19,9 +19,12 @@ class Corrupted(ClickWorlds):
 
     Parameters
     ----------
-    world : who comes mostly.
-    against : who comes to mislead; None takes `world` with items and positions turned round.
-    share : how many of the rounds are theirs, between 0 and 1.
+    world : ClickMatrix
+        Who comes mostly.
+    against : ClickMatrix, optional
+        Who comes to mislead; None takes `world` with items and positions turned round.
+    share : float, optional
+        How many of the rounds are theirs, between 0 and 1.
 
     Notes
     -----

@@ -19,11 +19,15 @@ class Drifting(ClickWorlds):
 
     Parameters
     ----------
-    world : the first population.
-    to : the second; None takes `world` with items and positions turned round.
-    steps : how many phases it takes from the one to the other. In phase k a user is of the second population with
+    world : ClickMatrix
+        The first population.
+    to : ClickMatrix, optional
+        The second; None takes `world` with items and positions turned round.
+    steps : int, optional
+        How many phases it takes from the one to the other. In phase k a user is of the second population with
         probability k / steps.
-    phase : rounds before the share moves on. There and back takes 2 * steps * phase rounds.
+    phase : int, optional
+        Rounds before the share moves on. There and back takes 2 * steps * phase rounds.
 
     Notes
     -----

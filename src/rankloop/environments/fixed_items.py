@@ -41,8 +41,10 @@ class FixedItems(CompiledEnvironment):
 
     Parameters
     ----------
-    relevance : a users x items matrix, one round a row, or users from `rankloop.environments.users`.
-    measure : what a ranking is worth: a name such as "dcg" or "precision@3", or a `Measure`.
+    relevance : array_like or Users
+        A users x items matrix, one round a row, or users from `rankloop.environments.users`.
+    measure : str or Measure, optional
+        What a ranking is worth: a name such as "dcg" or "precision@3", or a `Measure`.
 
     Notes
     -----

@@ -40,9 +40,11 @@ class Indistinguishable(FixedItems):
 
     Parameters
     ----------
-    verdict : a hopeless verdict about a ranking game, from `games.classify`.
-    world : 0 or 1; None draws one when the first user comes, so that on average over seeds every learner loses at least
-        `forced_regret` a round, whatever it does.
+    verdict : HopelessVerdict
+        A hopeless verdict about a ranking game, from `games.classify`.
+    world : int, optional
+        0 or 1; None draws one when the first user comes, so that on average over seeds every learner loses at
+        least `forced_regret` a round, whatever it does.
 
     Examples
     --------

@@ -22,9 +22,14 @@ class LowerBound(ClickMatrix):
 
     Parameters
     ----------
-    n_items, n_positions : n and m; n must be at least max(m + 3, 2 m).
-    horizon : T, the rounds that will be played, at least n.
-    best : the list that is better; None takes the first items in order.
+    n_items : int
+        N and m; n must be at least max(m + 3, 2 m).
+    n_positions : int
+        N and m; n must be at least max(m + 3, 2 m).
+    horizon : int
+        T, the rounds that will be played, at least n.
+    best : array_like, optional
+        The list that is better; None takes the first items in order.
 
     Notation
     --------

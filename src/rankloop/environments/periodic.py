@@ -19,8 +19,10 @@ class Periodic(ClickWorlds):
 
     Parameters
     ----------
-    worlds : `ClickMatrix`, `PositionBased` and the like, all with as many positions and items.
-    phase : rounds before the next world.
+    worlds : sequence of ClickMatrix
+        `ClickMatrix`, `PositionBased` and the like, all with as many positions and items.
+    phase : int, optional
+        Rounds before the next world.
 
     Examples
     --------

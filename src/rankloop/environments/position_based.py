@@ -19,8 +19,10 @@ class PositionBased(ClickMatrix):
 
     Parameters
     ----------
-    attraction : for each item, how likely it is clicked where it is seen.
-    examination : for each position, how likely it is looked at; no more positions than items, in any order of size.
+    attraction : array_like
+        For each item, how likely it is clicked where it is seen.
+    examination : array_like
+        For each position, how likely it is looked at; no more positions than items, in any order of size.
 
     Notation
     --------

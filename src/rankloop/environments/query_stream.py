@@ -39,9 +39,12 @@ class QueryStream(CompiledEnvironment):
 
     Parameters
     ----------
-    dataset : queries with features and labels, such as `rankloop.data.read_letor` reads.
-    measure : what a ranking is worth: "ndcg@10", "dcg", "precision@5", "average_precision", "err@10" and so on.
-    order : "shuffled" goes through all queries in a new random sequence each pass, "in-order" as they are listed,
+    dataset : Queries
+        Queries with features and labels, such as `rankloop.data.read_letor` reads.
+    measure : str or Measure, optional
+        What a ranking is worth: "ndcg@10", "dcg", "precision@5", "average_precision", "err@10" and so on.
+    order : str, optional
+        "shuffled" goes through all queries in a new random sequence each pass, "in-order" as they are listed,
         "drawn" takes one at random each round.
 
     Notes

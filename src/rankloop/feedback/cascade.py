@@ -17,7 +17,7 @@ class CascadeModel(ClickModel):
 
     Parameters
     ----------
-    attraction
+    attraction : Chances
         For each item, the chance that a user who looks at it clicks.
 
     References

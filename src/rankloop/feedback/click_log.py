@@ -23,19 +23,30 @@ class ClickLog:
 
     Parameters
     ----------
-    queries, items, positions
-        For each cell: the query and the item, as indices into `query_ids` and `item_ids`, and the position, from 0.
-    shown, clicked
+    queries : Counts
+        For each cell: the query and the item, as indices into `query_ids` and `item_ids`, and the position,
+        from 0.
+    items : Counts
+        For each cell: the query and the item, as indices into `query_ids` and `item_ids`, and the position,
+        from 0.
+    positions : Counts
+        For each cell: the query and the item, as indices into `query_ids` and `item_ids`, and the position,
+        from 0.
+    shown : Counts
         For each cell: how often the item was shown there, and how often it was clicked when it was.
-    query_ids, item_ids
+    clicked : Counts
+        For each cell: how often the item was shown there, and how often it was clicked when it was.
+    query_ids : tuple of str
         Their names in the source.
-    rows
+    item_ids : tuple of str
+        Their names in the source.
+    rows : Counts
         For each query, how many rows of the source (pages or impressions) were counted.
-    n_positions
+    n_positions : int
         Length of the longest list.
-    bad_rows
+    bad_rows : mapping of str to int, optional
         Rows that were left out, by reason.
-    name
+    name : str, optional
         What to call it in a figure.
 
     Examples

@@ -19,9 +19,9 @@ class DependentClickModel(ClickModel):
 
     Parameters
     ----------
-    attraction
+    attraction : Chances
         For each item, the chance that a user who looks at it clicks.
-    continuation
+    continuation : Chances
         For each position, the chance to read on after a click there.
 
     Notation

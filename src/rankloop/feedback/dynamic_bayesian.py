@@ -17,11 +17,11 @@ class DynamicBayesianModel(ClickModel):
 
     Parameters
     ----------
-    attraction
+    attraction : Chances
         For each item, the chance that a user who looks at it clicks.
-    satisfaction
+    satisfaction : Chances
         For each item, the chance that a user who clicked on it has what they wanted, and leaves.
-    continuation
+    continuation : float, optional
         The chance that a user who is not satisfied goes on to the next item, clicked or not.
 
     Notation

@@ -18,21 +18,21 @@ class LoggedLists:
 
     Parameters
     ----------
-    items
+    items : ndarray of int
         Item numbers, a row for each list, a column for each position.
-    clicks
+    clicks : ndarray of int
         0 or 1 for each of them.
-    propensities
+    propensities : ndarray of float, optional
         The chance with which the log's own policy showed just this item at just this position. None if unknown.
-    list_propensities
+    list_propensities : ndarray of float, optional
         The chance with which it showed just this list. None if unknown.
-    positions
+    positions : ndarray of int, optional
         Where each item was, from 0, for logs whose rows are parts of lists; left out, it is 0, 1, 2, ...
-    item_ids
+    item_ids : tuple of str, optional
         What the items are called; left out, their numbers.
-    bad_rows
+    bad_rows : mapping of str to int, optional
         Rows of the source that were left out, by reason.
-    name
+    name : str, optional
         What to call it.
 
     Examples

@@ -21,11 +21,13 @@ class ClickParameters:
 
     Parameters
     ----------
-    attraction, examination
+    attraction : Chances
         As in `PositionBasedModel`.
-    items
+    examination : Chances
+        As in `PositionBasedModel`.
+    items : tuple of str, optional
         What the items are called in the log, one name for each.
-    provenance
+    provenance : mapping of str to object, optional
         Where the numbers come from: plain values that JSON can hold.
 
     Examples

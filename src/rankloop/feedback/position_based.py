@@ -16,9 +16,9 @@ class PositionBasedModel(ClickModel):
 
     Parameters
     ----------
-    attraction
+    attraction : Chances
         For each item, the chance that a user who looks at it clicks.
-    examination
+    examination : Chances
         For each position, the chance that a user looks there.
 
     Notation

@@ -18,12 +18,12 @@ class UserBrowsingModel(ClickModel):
 
     Parameters
     ----------
-    attraction
+    attraction : Chances
         For each item, the chance that a user who looks at it clicks.
-    examination
+    examination : Chances
         A square matrix: in row j (from 0), column 0 is the chance to look at position j when nothing above was
-        clicked; column r that chance when the last click was on the r-th position from the top. Columns beyond j are
-        never used and may hold anything from 0 to 1.
+        clicked; column r that chance when the last click was on the r-th position from the top. Columns beyond
+        j are never used and may hold anything from 0 to 1.
 
     Notation
     --------

@@ -46,10 +46,13 @@ def classify(game: Game, *, route: str = "auto", jobs: int | None = None) -> Ver
 
     Parameters
     ----------
-    game : matrices of your own, one of the zoo, or `ranking_game(...)`.
-    route : "cells" goes through all actions and outcomes; "structure" knows ranking measures and takes any number of
-        items; "auto" takes the second where it can.
-    jobs : processes to share the work of many pairs of actions; by default one for each core where it pays.
+    game : Game
+        Matrices of your own, one of the zoo, or `ranking_game(...)`.
+    route : str, optional
+        "cells" goes through all actions and outcomes; "structure" knows ranking measures and takes any number
+        of items; "auto" takes the second where it can.
+    jobs : int, optional
+        Processes to share the work of many pairs of actions; by default one for each core where it pays.
 
     Examples
     --------

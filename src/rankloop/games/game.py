@@ -19,9 +19,11 @@ class Game:
 
     Parameters
     ----------
-    loss : actions x outcomes. Whole numbers, fractions, text such as "1/3" or floats; a float counts as the simplest
-        fraction that rounds to it. Negate gains.
-    signal : actions x outcomes, any symbols: only whether two are the same within a row matters.
+    loss : object
+        Actions x outcomes. Whole numbers, fractions, text such as "1/3" or floats; a float counts as the
+        simplest fraction that rounds to it. Negate gains.
+    signal : object
+        Actions x outcomes, any symbols: only whether two are the same within a row matters.
 
     Examples
     --------

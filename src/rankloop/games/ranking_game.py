@@ -105,10 +105,14 @@ def ranking_game(
 
     Parameters
     ----------
-    measure : a measure of the package, or a function of an order and a relevance vector that gives a loss.
-    n_items : how many items there are, m. There are m! actions.
-    k : how many of the shown items, from the top, reveal their relevance.
-    grades : how many grades there are (2: relevance 0 and 1), or the grades themselves.
+    measure : str, Measure or Scoring
+        A measure of the package, or a function of an order and a relevance vector that gives a loss.
+    n_items : int
+        How many items there are, m. There are m! actions.
+    k : int, optional
+        How many of the shown items, from the top, reveal their relevance.
+    grades : int or sequence of int, optional
+        How many grades there are (2: relevance 0 and 1), or the grades themselves.
 
     Examples
     --------

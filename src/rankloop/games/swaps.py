@@ -78,13 +78,21 @@ class Terms:
 class SwapWitness:
     """A proof by swaps.
 
-    blocks: how many ranks in a row count alike, from the top.
-    boundaries: between which ranks swapping changes anything.
-    terms: the coefficients of h; empty where k = m, and everything is seen.
-    unseen: where something cannot be seen: a boundary's rank and the sizes (a, b) of a term that no top k holds,
+    Parameters
+    ----------
+    blocks : tuple of int
+        How many ranks in a row count alike, from the top.
+    boundaries : tuple of Boundary
+        Between which ranks swapping changes anything.
+    terms : Terms
+        The coefficients of h; empty where k = m, and everything is seen.
+    unseen : tuple of int, optional
+        Where something cannot be seen: a boundary's rank and the sizes (a, b) of a term that no top k holds,
         neither of any order (hopeless) nor of the orders that differ by the swap (hard).
-    worlds: two worlds made from that term, where they are few enough to list.
-    reason: in a line, what the proof rests on.
+    worlds : Worlds, optional
+        Two worlds made from that term, where they are few enough to list.
+    reason : str, optional
+        In a line, what the proof rests on.
     """
 
     blocks: tuple[int, ...]

@@ -21,11 +21,17 @@ RATES = {"trivial": "0", "easy": "T^(1/2)", "hard": "T^(2/3)", "hopeless": "T"}
 class Worlds:
     """Two distributions of outcomes that nothing the learner can do tells apart, and what that costs.
 
-    outcomes: the outcomes that happen: their numbers, or relevance vectors.
-    chances: how likely each is, in the one world and in the other.
-    best: an action, by number or as an order, that does better in the one world, and one that does in the other; the
-        best of all where the witness is about cells.
-    forced: what every learner loses a round at least, on average over the two worlds.
+    Parameters
+    ----------
+    outcomes : tuple of int or tuple of tuple of int
+        The outcomes that happen: their numbers, or relevance vectors.
+    chances : tuple of tuple of Fraction
+        How likely each is, in the one world and in the other.
+    best : tuple of int or tuple of int
+        An action, by number or as an order, that does better in the one world, and one that does in the other;
+        the best of all where the witness is about cells.
+    forced : Fraction
+        What every learner loses a round at least, on average over the two worlds.
     """
 
     outcomes: tuple[int, ...] | tuple[tuple[int, ...], ...]
@@ -38,18 +44,30 @@ class Worlds:
 class CellWitness:
     """A proof about the cells of a game. Distributions are given up to a factor, as whole numbers.
 
-    same: for each action the first one with the same losses.
-    points: for each Pareto-optimal action a distribution in which it alone is best.
-    mixtures: for each other action weights on actions that together are never worse, and always better if it is
+    Parameters
+    ----------
+    same : tuple of int
+        For each action the first one with the same losses.
+    points : dict of int to Point
+        For each Pareto-optimal action a distribution in which it alone is best.
+    mixtures : dict of int to Mixture
+        For each other action weights on actions that together are never worse, and always better if it is
         dominated.
-    touching: for each degenerate action a distribution in which it is among the best.
-    walls: for each pair of neighbours a distribution in which the two tie and beat all others.
-    apart: for each other pair of Pareto-optimal actions weights that show that whenever the two tie for the best, a
-        third action ties with them.
-    estimates: for each pair of neighbours coefficients of (action, symbol) that add up to the difference of losses.
-    blind: a pair of neighbours whose difference cannot be estimated, and a direction in the space of distributions
-        that changes the difference and nothing that can be seen: by the neighbours (hard), or by anybody (hopeless).
-    worlds: two worlds made from that direction, where the game is hopeless.
+    touching : dict of int to Point
+        For each degenerate action a distribution in which it is among the best.
+    walls : dict of Pair to Point
+        For each pair of neighbours a distribution in which the two tie and beat all others.
+    apart : dict of Pair to Mixture
+        For each other pair of Pareto-optimal actions weights that show that whenever the two tie for the best,
+        a third action ties with them.
+    estimates : dict of Pair to dict of Pair to Fraction, optional
+        For each pair of neighbours coefficients of (action, symbol) that add up to the difference of losses.
+    blind : tuple of (Pair, tuple of int), optional
+        A pair of neighbours whose difference cannot be estimated, and a direction in the space of distributions
+        that changes the difference and nothing that can be seen: by the neighbours (hard), or by anybody
+        (hopeless).
+    worlds : Worlds, optional
+        Two worlds made from that direction, where the game is hopeless.
     """
 
     same: tuple[int, ...]
@@ -67,10 +85,38 @@ class CellWitness:
 class Verdict:
     """What can be learnt: the class of a game, how regret grows, and why.
 
-    class_: "trivial", "easy", "hard" or "hopeless".
-    route: "cells", from the losses and signals alone, or "structure", from what is known of ranking measures.
     measure, n_items, k, n_grades: of a ranking game.
-    easier_k: for each better class, the smallest k that reaches it (structure only).
+
+    Parameters
+    ----------
+    class_ : str
+        "trivial", "easy", "hard" or "hopeless".
+    route : str
+        "cells", from the losses and signals alone, or "structure", from what is known of ranking measures.
+    witness : CellWitness or SwapWitness
+        The proof, which `games.verify` checks.
+    n_actions : int
+        How many actions the game has.
+    n_outcomes : int
+        How many outcomes it has.
+    pareto : tuple of int, optional
+        Actions that are best for some distribution of outcomes, and alone in that.
+    degenerate : tuple of int, optional
+        Actions that are never best alone.
+    dominated : tuple of int, optional
+        Actions that are never best.
+    neighbours : tuple of Pair, optional
+        Pairs of Pareto-optimal actions whose cells share a border.
+    measure : str, optional
+        The measure of a ranking game.
+    n_items : int, optional
+        The number of items of a ranking game.
+    k : int, optional
+        How many top labels are seen in a ranking game.
+    max_grade : int, optional
+        The largest label of a ranking game.
+    easier_k : dict of str to int, optional
+        For each better class, the smallest k that reaches it (structure only).
     """
 
     class_: str

@@ -33,8 +33,26 @@ class PropensityWarning(UserWarning):
 class Evaluation:
     """An estimate of what a list is worth, and how far to trust it.
 
-    value: clicks a list, each weighed by `click_values`. low, high: the interval at `confidence`.
-    effective_size: how many rows of the policy's own log would tell as much. mean_weight: about 1 if all is well.
+    Parameters
+    ----------
+    estimator : str
+        The estimator that was used.
+    value : float
+        Clicks a list, each weighed by `click_values`.
+    low : float
+        The lower end of the confidence interval.
+    high : float
+        The upper end of the confidence interval.
+    confidence : float
+        The level of the interval.
+    standard_error : float
+        The standard error of `value`.
+    effective_size : float
+        How many rows of the policy's own log would tell as much.
+    mean_weight : float
+        The mean of the weights, about 1 if propensities are right.
+    n_rows : int
+        How many rows the log has.
     """
 
     estimator: str
@@ -70,26 +88,28 @@ def evaluate(
 
     Parameters
     ----------
-    log
+    log : LoggedLists
         Lists with propensities, from `data.read_logged_lists` or by hand.
-    policy
-        A ranking (item numbers, best first), a ranker, or a matrix with the chance of each item at each position. A
-        ranker is asked for `draws` rankings; it learns nothing.
-    estimator
+    policy : Ranker or array_like
+        A ranking (item numbers, best first), a ranker, or a matrix with the chance of each item at each
+        position. A ranker is asked for `draws` rankings; it learns nothing.
+    estimator : str, optional
         ``"ips"`` weighs whole lists and assumes nothing about users, but needs lists that both policies show.
-        ``"self-normalised"`` divides by the weights, lists' or else items', and is steadier. ``"item-position"`` weighs
-        items at positions, assuming that a click depends on nothing else. ``"doubly-robust"``, under the same
-        assumption, corrects a guess at the click rates.
-    click_values
+        ``"self-normalised"`` divides by the weights, lists' or else items', and is steadier.
+        ``"item-position"`` weighs items at positions, assuming that a click depends on nothing else.
+        ``"doubly-robust"``, under the same assumption, corrects a guess at the click rates.
+    click_values : array_like, optional
         What a click at each position is worth; 1 by default, so that the value is the number of clicks a list.
-    click_rates
-        For ``"doubly-robust"``: the guess, items by positions. By default a position-based model, fitted to one half of
-        the rows for use on the other.
-    confidence
+    click_rates : array_like, optional
+        For ``"doubly-robust"``: the guess, items by positions. By default a position-based model, fitted to one
+        half of the rows for use on the other.
+    confidence : float, optional
         Of the interval, which is that of a normal mean: with few clicks it is a rough one.
-    least_effective
+    least_effective : float, optional
         An effective sample size below this is refused.
-    draws, seed
+    draws : int, optional
+        How often a ranker is asked, and the seed for that.
+    seed : int, optional
         How often a ranker is asked, and the seed for that.
 
     Raises

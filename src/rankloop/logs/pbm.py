@@ -26,13 +26,37 @@ class ClickModelWarning(UserWarning):
 class FittedPBM:
     """Attraction and examination, as estimated; items by falling attraction.
 
-    attraction, examination: the estimates; examination of `reference` is 1 by convention, because only products of
-        the two can be told from clicks.
-    attraction_interval, examination_interval: lower and upper ends, a row for each.
-    items: (query, item) by name. shown, clicked: how often each of them was.
-    reference: the position (from 0) that users look at most.
-    trace: the log likelihood, prior included, at each step. converged: whether the steps became short enough.
-    warnings: what the log does not tell, in sentences.
+    Parameters
+    ----------
+    attraction : ndarray of float
+        The estimated attraction of each item.
+    examination : ndarray of float
+        The estimated examination of each position; that of `reference` is 1 by convention, because only
+        products of the two can be told from clicks.
+    attraction_interval : ndarray of float
+        Lower and upper end of the interval of each attraction, a row for each item.
+    examination_interval : ndarray of float
+        Lower and upper end of the interval of each examination, a row for each position.
+    items : tuple of (str, str)
+        Query and item, by name.
+    shown : ndarray of int
+        How often each item was shown.
+    clicked : ndarray of int
+        How often each item was clicked.
+    reference : int
+        The position (from 0) that users look at most.
+    confidence : float
+        The level of the intervals.
+    smoothing : float
+        The impressions that were added for each item.
+    trace : ndarray of float
+        The log likelihood, prior included, at each step.
+    converged : bool
+        Whether the steps became short enough.
+    warnings : tuple of str
+        What the log does not tell, in sentences.
+    log : ClickLog
+        The log that the model was fitted to.
     """
 
     attraction: Numbers
@@ -117,16 +141,18 @@ def fit_pbm(
 
     Parameters
     ----------
-    log
+    log : ClickLog
         Counts, from `data.read_clicks` or `ClickLog.count`; `log.select(query=..., top=10)` for less than all.
-    smoothing
-        Keeps rare items off 0 and 1: each is given so many impressions more, which someone looked at, and clicked as
-        often as those of all items together. 0 for none, which is maximum likelihood.
-    confidence
+    smoothing : float, optional
+        Keeps rare items off 0 and 1: each is given so many impressions more, which someone looked at, and
+        clicked as often as those of all items together. 0 for none, which is maximum likelihood.
+    confidence : float, optional
         Of the intervals.
-    tolerance, max_steps
+    tolerance : float, optional
         When to stop: no parameter moves further than this in a step, or so many steps were taken.
-    accelerate
+    max_steps : int, optional
+        When to stop: no parameter moves further than this in a step, or so many steps were taken.
+    accelerate : bool, optional
         Leap ahead along the steps, where that helps; False for plain EM, which takes ten times as many steps.
 
     Departures

@@ -36,19 +36,30 @@ class Measure:
 
     Parameters
     ----------
-    family : the name without a cut-off, such as "dcg".
-    is_loss : smaller is better.
-    linear : equals f(order) . g(relevance) with g applied to each item's relevance on its own. These are the
+    family : str
+        The name without a cut-off, such as "dcg".
+    is_loss : bool
+        Smaller is better.
+    linear : bool
+        Equals f(order) . g(relevance) with g applied to each item's relevance on its own. These are the
         measures whose value can be estimated from one item's relevance at a time.
-    separable : equals f(order) . g(relevance) + offset(relevance), where g may look at the whole vector.
+    separable : bool
+        Equals f(order) . g(relevance) + offset(relevance), where g may look at the whole vector.
         `pairwise_loss` is so for binary relevance only.
-    kind : which g the kernels use, from `rankloop.kernels.gain_kinds`; -1 when not separable.
-    binary : only defined for relevance 0 and 1.
-    cutoffs : whether there is an `@k` form, and whether the measure means anything without one.
-    weights : f by position for a list of n items without cut-off.
-    score : how to evaluate checked rows; by default f . g + offset.
-    cutoff : only the first `cutoff` positions count.
-    max_grade : relevance above it is refused; `err` also takes its scale from it. None: no limit.
+    kind : int, optional
+        Which g the kernels use, from `rankloop.kernels.gain_kinds`; -1 when not separable.
+    binary : bool, optional
+        Only defined for relevance 0 and 1.
+    cutoffs : {"none", "optional", "required"}
+        Whether there is an `@k` form, and whether the measure means anything without one.
+    weights : callable, optional
+        F by position for a list of n items without cut-off.
+    score : callable, optional
+        How to evaluate checked rows; by default f . g + offset.
+    cutoff : int, optional
+        Only the first `cutoff` positions count.
+    max_grade : int, optional
+        Relevance above it is refused; `err` also takes its scale from it. None: no limit.
 
     Examples
     --------

@@ -19,8 +19,10 @@ class BestInHindsight(Fixed):
 
     Parameters
     ----------
-    relevance : a users x items matrix: everything that will ever be asked.
-    measure : a measure of the form f(order) . g(relevance), such as "dcg", "ndcg" or "auc".
+    relevance : array_like
+        A users x items matrix: everything that will ever be asked.
+    measure : str or Measure, optional
+        A measure of the form f(order) . g(relevance), such as "dcg", "ndcg" or "auc".
 
     Examples
     --------

@@ -25,8 +25,10 @@ class CascadeKLUCB(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are, L.
-    n_positions : how many of them are shown, K; None shows all.
+    n_items : int
+        How many items there are, L.
+    n_positions : int, optional
+        How many of them are shown, K; None shows all.
 
     Notation
     --------

@@ -31,16 +31,21 @@ class FeedExp3(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are, m; at most 7.
-    measure : any measure whose differences can be seen k labels at a time; others are refused.
-    k : how many top items reveal their relevance.
-    max_grade : the largest relevance that can come back; whole grades.
-    pooled : take orders that show the same items together when estimating: less variance, the same idea.
+    n_items : int
+        How many items there are, m; at most 7.
+    measure : str or Measure, optional
+        Any measure whose differences can be seen k labels at a time; others are refused.
+    k : int, optional
+        How many top items reveal their relevance.
+    max_grade : int, optional
+        The largest relevance that can come back; whole grades.
+    pooled : bool, optional
+        Take orders that show the same items together when estimating: less variance, the same idea.
 
     Notation
     --------
-    N: m!, L, H, K: losses, feedback and coefficients with L = K H, k_star: max(1, |K|), eta_t and gamma_t as in
-    Cesa-Bianchi et al., L_tilde: state.L_tilde.
+    N: m!, L, H, K: losses, feedback and coefficients with L = K H, k_star: max(1, largest absolute entry of K), eta_t
+    and gamma_t as in Cesa-Bianchi et al., L_tilde: state.L_tilde.
 
     Departures
     ----------

@@ -19,8 +19,10 @@ class Fixed(CompiledRanker):
 
     Parameters
     ----------
-    order : every item once, best first.
-    n_items : how many items there are, where `order` shows only some of them.
+    order : array_like
+        Every item once, best first.
+    n_items : int, optional
+        How many items there are, where `order` shows only some of them.
 
     Examples
     --------

@@ -26,11 +26,16 @@ class FTPL(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are, m.
-    horizon : how many rounds will be played, T; None takes the rounds so far, so that the perturbation grows.
-    measure : "sum_loss", "pairwise_loss", "dcg" or "precision@k".
-    max_grade : the largest relevance that can come back.
-    epsilon : the inverse of the perturbation's reach, instead of 1 / sqrt(m T); needs a horizon.
+    n_items : int
+        How many items there are, m.
+    horizon : int, optional
+        How many rounds will be played, T; None takes the rounds so far, so that the perturbation grows.
+    measure : str or Measure, optional
+        "sum_loss", "pairwise_loss", "dcg" or "precision@k".
+    max_grade : int, optional
+        The largest relevance that can come back.
+    epsilon : float, optional
+        The inverse of the perturbation's reach, instead of 1 / sqrt(m T); needs a horizon.
 
     Notation
     --------

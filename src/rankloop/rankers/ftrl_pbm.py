@@ -35,14 +35,20 @@ class FTRLPBM(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are, n.
-    n_positions : how many of them are shown, m; None shows all.
-    estimator : "loss" is the paper's; "reduced-variance" and "mean" weigh a loss against a baseline, one half or the
+    n_items : int
+        How many items there are, n.
+    n_positions : int, optional
+        How many of them are shown, m; None shows all.
+    estimator : str, optional
+        "loss" is the paper's; "reduced-variance" and "mean" weigh a loss against a baseline, one half or the
         mean of that item at that position so far. All are unbiased.
-    solver : "newton" finds the minimiser; "frank-wolfe" is the paper's Algorithm 2, slow and inexact, for reference.
-    sampler : "lazy" takes matchings off x only until one is drawn; "birkhoff" is the paper's Algorithm 3, which takes
+    solver : str, optional
+        "newton" finds the minimiser; "frank-wolfe" is the paper's Algorithm 2, slow and inexact, for reference.
+    sampler : str, optional
+        "lazy" takes matchings off x only until one is drawn; "birkhoff" is the paper's Algorithm 3, which takes
         x apart completely. Both have the same marginals.
-    steps : how many steps "frank-wolfe" takes a round, K.
+    steps : int, optional
+        How many steps "frank-wolfe" takes a round, K.
 
     Notation
     --------

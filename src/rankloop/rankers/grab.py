@@ -29,9 +29,12 @@ class GRAB(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are, K.
-    n_positions : how many of them are shown, L; None shows all.
-    gamma : every how many times that it leads a leader is shown for certain; None is K.
+    n_items : int
+        How many items there are, K.
+    n_positions : int, optional
+        How many of them are shown, L; None shows all.
+    gamma : int, optional
+        Every how many times that it leads a leader is shown for certain; None is K.
 
     Notation
     --------

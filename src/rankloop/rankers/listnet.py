@@ -22,9 +22,12 @@ class ListNet(LinearRanker):
 
     Parameters
     ----------
-    n_features : the length of a document's feature vector.
-    learning_rate : a number, or a pair (scale, power) for scale * t**-power; the paper's 0.01 t^(-1/2) by default.
-    radius : w stays in the ball of this radius.
+    n_features : int
+        The length of a document's feature vector.
+    learning_rate : float or tuple of float, optional
+        A number, or a pair (scale, power) for scale * t**-power; the paper's 0.01 t^(-1/2) by default.
+    radius : float, optional
+        The weights w stay in the ball of this radius.
 
     Notation
     --------

@@ -28,11 +28,16 @@ class MW(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are, n.
-    n_positions : how many of them are shown, m; None shows all.
-    horizon : how many rounds will be played, T; needed unless both `eta` and `gamma` are given.
-    eta : the step; None is sqrt((1 - gamma) log n / (n T)).
-    gamma : the share of even chances; None is min(1/2, sqrt(n log n / T)).
+    n_items : int
+        How many items there are, n.
+    n_positions : int, optional
+        How many of them are shown, m; None shows all.
+    horizon : int, optional
+        How many rounds will be played, T; needed unless both `eta` and `gamma` are given.
+    eta : float, optional
+        The step; None is sqrt((1 - gamma) log n / (n T)).
+    gamma : float, optional
+        The share of even chances; None is min(1/2, sqrt(n log n / T)).
 
     Notation
     --------

@@ -26,12 +26,18 @@ class PBMPIE(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are, K.
-    n_positions : how many of them are shown, L; None shows all.
-    horizon : how many rounds will be played, T.
-    examination : for each position, how likely it is looked at, none rising; None estimates them.
-    epsilon : bounds are of level (1 + epsilon) log T.
-    refresh : every how many rounds examinations are estimated anew, after the first 100.
+    n_items : int
+        How many items there are, K.
+    n_positions : int, optional
+        How many of them are shown, L; None shows all.
+    horizon : int
+        How many rounds will be played, T.
+    examination : array_like, optional
+        For each position, how likely it is looked at, none rising; None estimates them.
+    epsilon : float, optional
+        Bounds are of level (1 + epsilon) log T.
+    refresh : int, optional
+        Every how many rounds examinations are estimated anew, after the first 100.
 
     Notation
     --------

@@ -25,10 +25,14 @@ class PBMTS(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are.
-    n_positions : how many of them are shown; None shows all.
-    examination : for each position, how likely it is looked at, in any order; None draws them too.
-    sweeps : how many Metropolis-Hastings turns over all coordinates are made for a list.
+    n_items : int
+        How many items there are.
+    n_positions : int, optional
+        How many of them are shown; None shows all.
+    examination : array_like, optional
+        For each position, how likely it is looked at, in any order; None draws them too.
+    sweeps : int, optional
+        How many Metropolis-Hastings turns over all coordinates are made for a list.
 
     Notation
     --------

@@ -28,14 +28,23 @@ class PMED(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are, K.
-    n_positions : how many of them are shown, L; None shows all.
-    alpha : every item must have stood at every position alpha sqrt(log t) times.
-    growth : the plan is made anew when the number of rounds has grown by this factor, ...
-    every : ... but not before so many more rounds. `growth=1, every=10` comes close to the paper.
-    tolerance : the cost of a plan may be so much above the least, relatively.
-    refit : every how many rounds the model is fitted, after the first 100.
-    rates : the click rates that alternatives are held against: "seen", the paper's, or "fitted", those of the model.
+    n_items : int
+        How many items there are, K.
+    n_positions : int, optional
+        How many of them are shown, L; None shows all.
+    alpha : float, optional
+        Every item must have stood at every position alpha sqrt(log t) times.
+    growth : float, optional
+        The plan is made anew when the number of rounds has grown by this factor, ...
+    every : int, optional
+        ... but not before so many more rounds. `growth=1, every=10` comes close to the paper.
+    tolerance : float, optional
+        The cost of a plan may be so much above the least, relatively.
+    refit : int, optional
+        Every how many rounds the model is fitted, after the first 100.
+    rates : str, optional
+        The click rates that alternatives are held against: "seen", the paper's, or "fitted", those of the
+        model.
 
     Notation
     --------

@@ -27,10 +27,15 @@ class PrecisionFTRL(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are, m.
-    measure : "precision@n".
-    k : how many top items reveal their relevance; more than n tell nothing more about the set, and are not asked for.
-    max_grade : the largest relevance that can come back.
+    n_items : int
+        How many items there are, m.
+    measure : str or Measure, optional
+        "precision@n".
+    k : int, optional
+        How many top items reveal their relevance; more than n tell nothing more about the set, and are not
+        asked for.
+    max_grade : int, optional
+        The largest relevance that can come back.
 
     Notation
     --------

@@ -28,10 +28,14 @@ class RankedExp3(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are, n.
-    n_positions : how many of them are shown, k; None shows all.
-    horizon : how many rounds will be played, T; needed unless `gamma` is given.
-    gamma : Exp3's share of even chances; None is min(1, sqrt(n log n / ((e - 1) T))).
+    n_items : int
+        How many items there are, n.
+    n_positions : int, optional
+        How many of them are shown, k; None shows all.
+    horizon : int, optional
+        How many rounds will be played, T; needed unless `gamma` is given.
+    gamma : float, optional
+        Exp3's share of even chances; None is min(1, sqrt(n log n / ((e - 1) T))).
 
     Notation
     --------

@@ -35,16 +35,24 @@ class RTop1F(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are, m.
-    horizon : how many rounds will be played, T; None where nobody knows: the horizon then doubles whenever it is
+    n_items : int
+        How many items there are, m.
+    horizon : int, optional
+        How many rounds will be played, T; None where nobody knows: the horizon then doubles whenever it is
         reached, and what was learnt stays.
-    measure : "sum_loss", "pairwise_loss", "dcg" or "precision@k" (also "dcg@k"): what the ranking is judged by.
-    explore : "keep-rest" moves the item to explore to the front of the order that would have been shown; "random"
+    measure : str or Measure, optional
+        "sum_loss", "pairwise_loss", "dcg" or "precision@k" (also "dcg@k"): what the ranking is judged by.
+    explore : str, optional
+        "keep-rest" moves the item to explore to the front of the order that would have been shown; "random"
         puts it before a random order, the dearest reading of the paper's "any permutation".
-    k : how many top items reveal their relevance. A block then has ceil(m / k) slots to explore, not m.
-    max_grade : the largest relevance that can come back, n; 1 for binary relevance.
-    blocks : the number of blocks, instead of the paper's K; needs a horizon.
-    epsilon : the inverse of the perturbation's reach, instead of the paper's; needs a horizon.
+    k : int, optional
+        How many top items reveal their relevance. A block then has ceil(m / k) slots to explore, not m.
+    max_grade : int, optional
+        The largest relevance that can come back, n; 1 for binary relevance.
+    blocks : int, optional
+        The number of blocks, instead of the paper's K; needs a horizon.
+    epsilon : float, optional
+        The inverse of the perturbation's reach, instead of the paper's; needs a horizon.
 
     Notation
     --------

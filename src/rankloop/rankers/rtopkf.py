@@ -38,20 +38,36 @@ class RTopKF(LinearRanker):
 
     Parameters
     ----------
-    n_features : the length of a document's feature vector, d.
-    surrogate : "squared", "ranksvm" (needs k >= 2), "kl" or "smooth_dcg".
-    k : how many top documents reveal their label. A list shorter than k reveals all.
-    learning_rate, exploration : "camera-ready" for 0.01 t^(-2/3) and 0.1 t^(-1/3); "preprint" for the constants
-        T^(-2/3) and T^(-1/3), which need a horizon; a number; or a pair (scale, power) for scale * t**-power. As long
-        as a falling exploration is above 1, every list is in random order.
-    radius : w stays in the ball of this radius, U. The default 10 lets scores of documents with ||x|| <= 1 cover the
+    n_features : int
+        The length of a document's feature vector, d.
+    surrogate : str, optional
+        "squared", "ranksvm" (needs k >= 2), "kl" or "smooth_dcg".
+    k : int, optional
+        How many top documents reveal their label. A list shorter than k reveals all.
+    learning_rate : ScheduleLike, optional
+        "camera-ready" for 0.01 t^(-2/3) and 0.1 t^(-1/3); "preprint" for the constants T^(-2/3) and T^(-1/3),
+        which need a horizon; a number; or a pair (scale, power) for scale * t**-power. As long as a falling
+        exploration is above 1, every list is in random order.
+    exploration : ScheduleLike, optional
+        "camera-ready" for 0.01 t^(-2/3) and 0.1 t^(-1/3); "preprint" for the constants T^(-2/3) and T^(-1/3),
+        which need a horizon; a number; or a pair (scale, power) for scale * t**-power. As long as a falling
+        exploration is above 1, every list is in random order.
+    radius : float, optional
+        W stays in the ball of this radius, U. The default 10 lets scores of documents with ||x|| <= 1 cover the
         usual grades twice over.
-    estimator : "paper" uses as many labels as the surrogate's decomposition needs; "horvitz-thompson" uses all k.
-    control_variate : None for the estimators as printed; "score" guesses each label by its score, cut to 0..max_grade;
-        "mean" by the mean of the labels seen so far. Not for ranksvm.
-    epsilon : SmoothDCG's smoothing: a number, or a pair (scale, power) that anneals it down to `epsilon_floor`.
-    max_grade : the largest label; cuts guesses, and larger feedback is refused.
-    horizon : T, for "preprint" schedules only.
+    estimator : str, optional
+        "paper" uses as many labels as the surrogate's decomposition needs; "horvitz-thompson" uses all k.
+    control_variate : str, optional
+        None for the estimators as printed; "score" guesses each label by its score, cut to 0..max_grade; "mean"
+        by the mean of the labels seen so far. Not for ranksvm.
+    epsilon : float or tuple of float, optional
+        SmoothDCG's smoothing: a number, or a pair (scale, power) that anneals it down to `epsilon_floor`.
+    epsilon_floor : float, optional
+        Where annealing of `epsilon` ends.
+    max_grade : int, optional
+        The largest label; cuts guesses, and larger feedback is refused.
+    horizon : int, optional
+        T, for "preprint" schedules only.
 
     Notation
     --------

@@ -28,10 +28,14 @@ class TopRank(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are, L.
-    n_positions : how many of them are shown, K; None shows all.
-    horizon : how many rounds will be played, for delta; needed unless `delta` is given.
-    delta : the chance of ever putting a better item behind a worse one, for each pair; None is 1 / horizon.
+    n_items : int
+        How many items there are, L.
+    n_positions : int, optional
+        How many of them are shown, K; None shows all.
+    horizon : int, optional
+        How many rounds will be played, for delta; needed unless `delta` is given.
+    delta : float, optional
+        The chance of ever putting a better item behind a worse one, for each pair; None is 1 / horizon.
 
     Notation
     --------

@@ -19,8 +19,10 @@ class Uniform(CompiledRanker):
 
     Parameters
     ----------
-    n_items : how many items there are; None where each request brings a list of its own, as rows of features.
-    n_positions : how many of the items are shown; None shows all of them.
+    n_items : int, optional
+        How many items there are; None where each request brings a list of its own, as rows of features.
+    n_positions : int, optional
+        How many of the items are shown; None shows all of them.
 
     Examples
     --------

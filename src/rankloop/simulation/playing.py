@@ -29,13 +29,22 @@ def play(
 
     Parameters
     ----------
-    ranker, environment : who plays whom. Both go on from their present state; `environment.restart()` begins anew.
-    rounds : how many.
-    seed : the same seed tells the same story, on any machine.
-    points : at most so many rounds are recorded.
-    fused : True demands the compiled loop, False forbids it, None takes it where it exists.
-    progress : a bar on the terminal; None shows one where there is a terminal and more than two seconds to go.
-    watch : called a few times a second with the trace so far.
+    ranker : Ranker
+        Who plays whom. Both go on from their present state; `environment.restart()` begins anew.
+    environment : Environment
+        Who plays whom. Both go on from their present state; `environment.restart()` begins anew.
+    rounds : int
+        How many.
+    seed : int
+        The same seed tells the same story, on any machine.
+    points : int, optional
+        At most so many rounds are recorded.
+    fused : bool, optional
+        True demands the compiled loop, False forbids it, None takes it where it exists.
+    progress : bool, optional
+        A bar on the terminal; None shows one where there is a terminal and more than two seconds to go.
+    watch : callable, optional
+        Called a few times a second with the trace so far.
 
     Examples
     --------
@@ -68,11 +77,21 @@ def play_many(
 
     Parameters
     ----------
-    pairs : a ranker and an environment for each run, or a function that makes such a pair, called once for each seed.
-    seeds : one for each run.
-    rounds, points, fused : of every run, as in `play`.
-    progress : one bar for all runs together.
-    workers : how many run at once; None takes one for each core. Only compiled runs gain from more than one.
+    pairs : iterable of tuple of (Ranker, Environment) or callable
+        A ranker and an environment for each run, or a function that makes such a pair, called once for each
+        seed.
+    rounds : int
+        Of every run, as in `play`.
+    seeds : iterable of int
+        One for each run.
+    points : int, optional
+        Of every run, as in `play`.
+    fused : bool, optional
+        Of every run, as in `play`.
+    progress : bool, optional
+        One bar for all runs together.
+    workers : int, optional
+        How many run at once; None takes one for each core. Only compiled runs gain from more than one.
 
     Examples
     --------

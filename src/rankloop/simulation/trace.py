@@ -12,12 +12,29 @@ from numpy.typing import NDArray
 class Trace:
     """What a run came to, at each recorded round. All sums are exact, however few rounds are recorded.
 
-    rounds: the recorded rounds, counted from 1. Every round of a short run; of a long one, evenly spread.
-    value: mean value a round since the round recorded before, so the value itself where every round is recorded.
-    regret: cumulative, against the best fixed ranking in hindsight of the rounds so far; positive is worse, for losses
-        and gains alike.
-    explored: how many of the rounds so far showed a ranking to find something out.
-    counters: what the ranker counts about itself, such as a solver's fallbacks.
+    Parameters
+    ----------
+    measure : str
+        The measure that rankings were judged by.
+    is_loss : bool
+        Whether a smaller value is better.
+    seed : int
+        The seed of the run.
+    rounds : ndarray of int
+        The recorded rounds, counted from 1. Every round of a short run; of a long one, evenly spread.
+    value : ndarray of float
+        Mean value a round since the round recorded before, so the value itself where every round is recorded.
+    total : ndarray of float
+        Cumulative value.
+    regret : ndarray of float
+        Cumulative, against the best fixed ranking in hindsight of the rounds so far; positive is worse, for
+        losses and gains alike.
+    explored : ndarray of int
+        How many of the rounds so far showed a ranking to find something out.
+    seconds : float
+        How long the run took.
+    counters : dict of str to int, optional
+        What the ranker counts about itself, such as a solver's fallbacks.
     """
 
     measure: str

@@ -81,11 +81,11 @@ def lemma5(
     The proof of Lemma 5, carried through. ||X^T z||_2 <= R_D ||z||_1 (Lemma 4); the sum over items of 1 / p(i) is at
     most m^2 / gamma, and over pairs of 1 / (p(i, j) + p(j, i)) at most (m(m - 1) / 2)^2 / gamma.
 
-    squared: ||z||_1 <= 2(m R_D U + R_max / p). Squared and averaged, 4(a^2 + 2 a b m + b^2 m^2 / gamma) with
-        a = m R_D U and b = R_max, so C = 4 m^2 R_D^2 (R_D U + R_max)^2 (erratum B13).
-    ranksvm: ||z||_1 <= 2 / (p(i, j) + p(j, i)), so C = m^2 (m - 1)^2 R_D^2.
-    kl: ||z||_1 <= max(e^(R_D U), e^R_max) / p, so C = m^2 R_D^2 max(e^(2 R_D U), e^(2 R_max)) (erratum B14).
-    smooth_dcg, not in the paper: ||z||_1 <= 2 q(1 - q) G_max / (epsilon p), so C = m^2 R_D^2 G_max^2 / (4 epsilon^2).
+    - squared: ||z||_1 <= 2(m R_D U + R_max / p). Squared and averaged, 4(a^2 + 2 a b m + b^2 m^2 / gamma) with
+      a = m R_D U and b = R_max, so C = 4 m^2 R_D^2 (R_D U + R_max)^2 (erratum B13).
+    - ranksvm: ||z||_1 <= 2 / (p(i, j) + p(j, i)), so C = m^2 (m - 1)^2 R_D^2.
+    - kl: ||z||_1 <= max(e^(R_D U), e^R_max) / p, so C = m^2 R_D^2 max(e^(2 R_D U), e^(2 R_max)) (erratum B14).
+    - smooth_dcg, not in the paper: ||z||_1 <= 2 q(1 - q) G_max / (epsilon p), so C = m^2 R_D^2 G_max^2 / (4 epsilon^2).
 
     For Horvitz-Thompson the same C holds at every k: by Cauchy-Schwarz (sum over k items of 1 / pi)^2 is at most k
     times the sum of 1 / pi^2, whose mean is at most k m (m / (gamma k)) = m^2 / gamma; and likewise for pairs.

@@ -26,14 +26,22 @@ class Surrogate(abc.ABC):
     Scores and relevance list one number per item. Axes before the last are lists side by side, broadcast as numpy
     does.
 
-    name : as `surrogates.get` takes it.
-    level : how many labels at a time the gradient decomposes over (Lemma 1); None where only all of them will do.
-        A ranker that sees the labels of the top k needs k >= level.
-    reason : why the level is what it is.
-    convex : convex in s for every R.
-    is_gain : larger is better, so climb the gradient instead of descending it (erratum B3).
-    printed_baseline : the guess R_hat that makes an estimate the one printed in the paper; None where that has none.
-        See `estimators`.
+    Attributes
+    ----------
+    name : str
+        As `surrogates.get` takes it.
+    level : int or None
+        How many labels at a time the gradient decomposes over (Lemma 1); None where only all of them will do. A
+        ranker that sees the labels of the top k needs k >= level.
+    reason : str
+        Why the level is what it is.
+    convex : bool
+        Convex in s for every R.
+    is_gain : bool
+        Larger is better, so climb the gradient instead of descending it (erratum B3).
+    printed_baseline : float or None
+        The guess R_hat that makes an estimate the one printed in the paper; None where that has none. See
+        `estimators`.
     """
 
     name: ClassVar[str]

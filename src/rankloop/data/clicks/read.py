@@ -32,18 +32,18 @@ def read_clicks(
 
     Parameters
     ----------
-    paths
-        A file or several, each in one of four formats. JSON lines, a result page each:
-        ``{"query": ..., "shown": [ids], "clicked": [ids]}``, or with other usual names for the fields. TianGong-ST's
-        pages, cells between tabs. CSV or Parquet with a row for each impression (columns item, position, click, and
+    paths : str, Path or sequence of str or Path
+        A file or several, each in one of four formats. JSON lines, a result page each: ``{"query": ...,
+        "shown": [ids], "clicked": [ids]}``, or with other usual names for the fields. TianGong-ST's pages,
+        cells between tabs. CSV or Parquet with a row for each impression (columns item, position, click, and
         query where there are several), or with counts (item, position, shown, clicks).
-    format
+    format : str, optional
         ``"jsonl"``, ``"tiangong"``, ``"csv"`` or ``"parquet"``; by default told by the first bytes.
-    columns
+    columns : mapping of str to str, optional
         For tables whose columns have names of their own: ``{"item": "sku"}``.
-    first_position
+    first_position : int, optional
         What a table calls the top position, usually 1.
-    name
+    name : str, optional
         What to call the log; by default the name of the first file.
 
     Raises

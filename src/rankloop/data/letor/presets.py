@@ -14,15 +14,15 @@ class Preset:
 
     Parameters
     ----------
-    name
+    name : str
         What `read_letor(preset=...)` calls it.
-    n_features
+    n_features : int
         Columns; ids go from 1 to this.
-    max_grade
+    max_grade : int
         The highest grade of the scale, whether or not a file has a document that good.
-    in_comment
+    in_comment : bool, optional
         The query id is the first word of the comment at the end of the line; there is no ``qid:``.
-    marks
+    marks : bool, optional
         The files write the largest float64 for "infinite". Such a value becomes the largest ordinary value, or
         negative the least, that its feature has in its query (0 where there is no ordinary one).
     """

@@ -34,26 +34,26 @@ def read_letor(
 
     Parameters
     ----------
-    paths
-        A file, several, which are read as if they were one, or a folder, whose ``.txt`` and ``.txt.gz`` files are
-        read in the order of their names.
-    normalize
+    paths : str, Path or iterable of str or Path
+        A file, several, which are read as if they were one, or a folder, whose ``.txt`` and ``.txt.gz`` files
+        are read in the order of their names.
+    normalize : {"query"}, optional
         ``"query"``: every feature goes from 0 to 1 within each query, see `Dataset.normalised`, computed before
         anything is rounded to `dtype`. None leaves the values as they are.
-    dtype
+    dtype : DType, optional
         Of the features.
-    cache
-        Keep the result in binary, in the folder that the environment variable ``RANKLOOP_CACHE`` names or else the
-        user's cache folder, and take it from there when the files have not changed.
-    preset
-        A published dataset, which fixes the number of features, the scale of the grades and where the query stands:
-        yahoo, yandex, mslr, mq2007, mq2008, istella, or a `Preset` of your own.
-    n_features
-        Number of columns, when files may lack the last ones; goes before that of the preset. By default the largest
-        id that appears.
-    first_feature
+    cache : bool, optional
+        Keep the result in binary, in the folder that the environment variable ``RANKLOOP_CACHE`` names or else
+        the user's cache folder, and take it from there when the files have not changed.
+    preset : str or presets.Preset, optional
+        A published dataset, which fixes the number of features, the scale of the grades and where the query
+        stands: yahoo, yandex, mslr, mq2007, mq2008, istella, or a `Preset` of your own.
+    n_features : int, optional
+        Number of columns, when files may lack the last ones; goes before that of the preset. By default the
+        largest id that appears.
+    first_feature : int, optional
         The id of the first feature: 1, or 0 for the files of those who count from 0.
-    name
+    name : str, optional
         What to call the dataset; by default after the preset, the file, or the folder of the files.
 
     Raises

@@ -17,15 +17,17 @@ class Ratings:
 
     Parameters
     ----------
-    values
+    values : ndarray of float
         Ratings, one row a user and one column an item; NaN where the user did not rate the item.
-    user_ids, item_ids
+    user_ids : ndarray of int
         The names the source gives them, as integers, all different.
-    scale
+    item_ids : ndarray of int
+        The names the source gives them, as integers, all different.
+    scale : tuple of float
         The lowest and the highest rating a user could give, whether or not anyone did.
-    name
+    name : str
         What to call the dataset in a figure.
-    item_names
+    item_names : tuple of str, optional
         Titles, where the source has them.
 
     Examples
@@ -140,17 +142,17 @@ class Ratings:
 
         Parameters
         ----------
-        grades
+        grades : int, optional
             The highest grade; 1 is binary.
-        threshold
+        threshold : float, optional
             Where to cut the scale instead of in the middle; only for binary relevance.
-        missing
-            ``"drop"`` leaves out users who did not rate everything: every grade is one that somebody gave,
-            but those who stay are the keen users. ``"zero"`` takes what was not rated as irrelevant: every
-            user stays, but the grades are biased, the more so the more rarely an item was rated.
-            ``"item-mean"`` fills in the item's mean rating before grading: every user stays, but people look
-            more alike than they are.
-        shuffle_seed
+        missing : Missing, optional
+            ``"drop"`` leaves out users who did not rate everything: every grade is one that somebody gave, but
+            those who stay are the keen users. ``"zero"`` takes what was not rated as irrelevant: every user
+            stays, but the grades are biased, the more so the more rarely an item was rated. ``"item-mean"``
+            fills in the item's mean rating before grading: every user stays, but people look more alike than
+            they are.
+        shuffle_seed : int, optional
             Shuffles the order in which the users come; None keeps it.
         """
         grades = whole("grades", grades, at_least=1)

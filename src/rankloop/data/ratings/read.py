@@ -17,12 +17,11 @@ def read_ratings(path: str | Path, *, format: str | None = None) -> Ratings:  # 
 
     Parameters
     ----------
-    path
+    path : str or Path
         A Jester CSV file, or MovieLens' ``ratings.csv`` or the folder that holds it, with titles from a
         ``movies.csv`` beside it, if there is one. Each of them may also be gzip, ``.csv.gz``.
-    format
-        ``"jester"`` or ``"movielens"``; by default told by the first line: MovieLens has a header, Jester
-        none.
+    format : str, optional
+        ``"jester"`` or ``"movielens"``; by default told by the first line: MovieLens has a header, Jester none.
 
     Raises
     ------

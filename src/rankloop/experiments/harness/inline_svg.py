@@ -13,10 +13,13 @@ def inline(text: str, *, prefix: str, description: str, caption_share: float) ->
 
     Parameters
     ----------
-    prefix: put before every id, since several pictures share the page.
-    description: what the picture shows, for those who cannot see it.
-    caption_share: the share of the height taken by the caption at the bottom, which is left out of view; the page
-        sets it as text.
+    prefix : str
+        Put before every id, since several pictures share the page.
+    description : str
+        What the picture shows, for those who cannot see it.
+    caption_share : float
+        The share of the height taken by the caption at the bottom, which is left out of view; the page sets it
+        as text.
     """
     svg = text[text.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

@@ -51,11 +51,16 @@ def run_jobs(
 
     Parameters
     ----------
-    out: folder of all results; this experiment's part is ``<out>/<experiment.name>``.
-    quick: the small version.
-    workers: number of threads; by default one for each core.
-    fresh: run every job again, whatever is stored.
-    console: where progress goes; by default standard error. Silent unless it is a terminal.
+    out : Path
+        Folder of all results; this experiment's part is ``<out>/<experiment.name>``.
+    quick : bool, optional
+        The small version.
+    workers : int, optional
+        Number of threads; by default one for each core.
+    fresh : bool, optional
+        Run every job again, whatever is stored.
+    console : Console, optional
+        Where progress goes; by default standard error. Silent unless it is a terminal.
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")

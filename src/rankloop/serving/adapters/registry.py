@@ -27,7 +27,7 @@ def allow(names: Iterable[str]) -> None:
     Parameters
     ----------
     names : iterable of str
-        Each a `package.module:Class`.
+        Iterable of str Each a `package.module:Class`.
 
     Raises
     ------

@@ -39,8 +39,8 @@ def code_hash(algorithm: str) -> str:
     Parameters
     ----------
     algorithm : str
-        Name of the ranker. Where it is not of this package, the source files of its class and of the classes that it
-        is made from count as well.
+        Name of the ranker. Where it is not of this package, the source files of its class and of the classes
+        that it is made from count as well.
 
     Returns
     -------

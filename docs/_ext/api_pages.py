@@ -1,0 +1,100 @@
+"""Writes the pages of the API reference, from the names that each public module lists."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import public_api
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+
+KINDS = {"class": "Classes", "function": "Functions", "data": "Values", "exception": "Errors and warnings"}
+# What only those need who write a compiled ranker stands on the pages of its contract, not of every ranker.
+_HOOKS = {"blank_memo", "check_state", "check_ticket", "examples", "kernels", "params", "scratch", "state"}
+
+
+def _heading(text: str, line: str) -> list[str]:
+    return [text, line * len(text), ""]
+
+
+def _entry(name: str, kind: str) -> list[str]:
+    members = kind in {"class", "exception"}
+    options = ["   :members:", "   :inherited-members: Exception, Warning, tuple, Struct"] if members else []
+    if kind == "data":
+        options = ["   :no-value:"]
+    return [f".. auto{kind}:: {name}", *options, ""]
+
+
+def _module_page(title: str, module: ModuleType, own_pages: bool) -> dict[str, str]:
+    path = module.__name__
+    names = public_api.names(module)
+    kinds = {name: public_api.kind(getattr(module, name)) for name in names}
+    lines = [*_heading(title, "="), f".. automodule:: {path}", "", f".. currentmodule:: {path}", ""]
+    pages = {}
+    for kind, heading in KINDS.items():
+        chosen = [name for name in names if kinds[name] == kind]
+        if not chosen:
+            continue
+        lines += [*_heading(heading, "-"), ".. autosummary::", ""]
+        lines += [*(f"   {name}" for name in chosen), ""]
+        if own_pages:
+            lines += [".. toctree::", "   :hidden:", "", *(f"   {path}.{name}" for name in chosen), ""]
+            for name in chosen:
+                text = [*_heading(name, "="), f".. currentmodule:: {path}", "", *_entry(name, kind)]
+                pages[f"{path}.{name}"] = "\n".join(text)
+        else:
+            for name in chosen:
+                lines += _entry(name, kind)
+    return {path: "\n".join(lines)} | pages
+
+
+def _write(app: Sphinx) -> None:
+    folder = Path(app.srcdir) / "api"
+    pages: dict[str, str] = {}
+    for title, path, own_pages in public_api.MODULES:
+        pages |= _module_page(title, importlib.import_module(path), own_pages)
+    for old in folder.glob("rankloop*.rst"):
+        if old.stem not in pages:
+            old.unlink()
+    for name, text in pages.items():
+        page = folder / f"{name}.rst"
+        if not page.exists() or page.read_text() != text:  # an unchanged page need not be read again
+            page.write_text(text)
+
+
+def _public_names() -> dict[str, str]:
+    """Where a thing is defined, and where it is public."""
+    return {
+        f"{value.__module__}.{value.__qualname__}": f"{path}.{name}"
+        for path, name, kind, value in public_api.everything()
+        if kind != "data"
+    }
+
+
+def _find(app: Sphinx, env: Any, node: pending_xref, content: nodes.Node) -> nodes.Node | None:
+    """A type in a signature names the file that defines it; lead to the package that publishes it."""
+    public = app.public_names.get(node.get("reftarget"))  # type: ignore[attr-defined]
+    if public is None:
+        return None
+    domain = env.domains["py"]
+    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", public, node, content)
+
+
+def _skip(app: Sphinx, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
+    contracts = {"api/rankloop.base", "api/rankloop.compiled"}
+    if name in _HOOKS and what == "class" and app.env.docname not in contracts:
+        return True
+    return None
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Write before Sphinx looks for pages."""
+    _write(app)
+    app.public_names = _public_names()  # type: ignore[attr-defined]
+    app.connect("missing-reference", _find)
+    app.connect("autodoc-skip-member", _skip)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
