@@ -82,11 +82,11 @@ def test_help_and_completion_work_on_a_plain_installation() -> None:
     [
         (
             "import rankloop; rankloop.Client",
-            'rankloop.Client needs httpx and msgspec: pip install "rankloop[client]"',
+            'rankloop.Client needs httpx: pip install "rankloop[client]"',
         ),
         (
             "from rankloop import AsyncClient",
-            'rankloop.AsyncClient needs httpx and msgspec: pip install "rankloop[client]"',
+            'rankloop.AsyncClient needs httpx: pip install "rankloop[client]"',
         ),
         ("import rankloop.serving", 'rankloop.serving needs msgspec: pip install "rankloop[serve]"'),
         (

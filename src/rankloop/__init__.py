@@ -41,7 +41,7 @@ _ROOMS = frozenset(
 )
 
 _CLIENTS = frozenset({"AsyncClient", "Client"})  # of the ranking service
-_FOR_CLIENTS = ("httpx", "msgspec")
+_FOR_CLIENTS = ("httpx",)
 
 __all__ = ["__version__"]
 

@@ -35,7 +35,7 @@ class Service:
             self.process.wait(10)
 
     def client(self, **settings: Any) -> Client:
-        return Client(self.url, **{"timeout": 20.0, "retries": 0} | settings)
+        return Client(self.url, **{"timeout": 60.0, "retries": 0} | settings)
 
     def stop(self) -> str:
         """Ask it to stop, and give back what it said on the way."""

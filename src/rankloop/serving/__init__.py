@@ -4,6 +4,7 @@
 is imported until it is used.
 """
 
-from rankloop.extras import require
+from rankloop.extras import installed, require
 
-require("msgspec", extra="serve", for_="rankloop.serving")
+if not installed("httpx"):  # all that `rankloop.serving.client` needs
+    require("msgspec", extra="serve", for_="rankloop.serving")

@@ -1,8 +1,9 @@
-"""The page in a real browser: it loads, lives, is tried, tells the story of a list, and leaves nobody out."""
+"""The page in a real browser: it loads, updates, can be tried, shows the history of a list, and is accessible."""
 
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import re
 import subprocess
 import sys
@@ -90,7 +91,7 @@ def test_a_chart_can_be_read_with_the_keyboard(visit: Opened) -> None:
     page = visit().open("#ranker/unwind")
     chart = page.locator(".chart", has=page.locator(".line.frozen")).first
     picture = chart.locator("svg[role=img]")
-    expect(picture).to_have_attribute("aria-label", re.compile(r"never learning: now \d"))
+    expect(picture).to_have_attribute("aria-label", re.compile(r"initial order: now \d"))
     picture.focus()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
@@ -100,18 +101,55 @@ def test_a_chart_can_be_read_with_the_keyboard(visit: Opened) -> None:
     expect(chart.locator(".cursor .dot")).to_have_count(3)
 
 
-def test_the_story_of_one_list(visit: Opened) -> None:
+def test_scales_and_ticks(visit: Opened) -> None:
+    page = visit().open("#ranker/unwind")
+
+    def scale(code: str) -> Any:
+        return page.evaluate(f"import('/page/scale.js').then((s) => ({code}))")
+
+    for low, high, most, step in (
+        (0, 1, 5, 0.2),
+        (0, 10, 5, 2),
+        (1.2, 1.9, 5, 0.2),
+        (0, 1234, 6, 500),
+        (0, 1e-3, 5, 2e-4),
+    ):
+        assert scale(f"s.stepFor([{low}, {high}], {most})") == pytest.approx(step)
+    assert scale("s.ticks([0, 0.6], 0.2)") == [0, 0.2, 0.4, 0.6]
+    assert scale("s.ticks([-7, 12], 5)") == [-5, 0, 5, 10]
+    assert scale("s.widened([1.23, 1.87], 0.2)") == [1.2, 2.0]
+    assert scale("s.extent([3, 3])") == [2.5, 3.5]
+    assert scale("s.extent([])") == [0, 1]
+    assert scale("s.linear([0, 4], [10, 30])(1)") == 15
+    assert scale("s.linear([0, 4], [10, 30]).invert(15)") == 1
+    assert scale("s.nearest([1, 5, 9], 6.9)") == 1
+    assert scale("s.linePath([[0, 1], [1, 2], [2, null], [3, 4]])") == "M0.00,1.00L1.00,2.00M3.00,4.00"
+    assert scale("s.areaPath([[0, 1, 2], [1, 1, 3]])") == "M0.00,2.00L1.00,3.00L1.00,1.00L0.00,1.00Z"
+
+
+def test_axes_have_round_numbers(visit: Opened) -> None:
+    page = visit().open("#ranker/unwind")
+    chart = page.locator(".chart").first
+    expect(chart.locator(".y .tick").first).to_be_attached()
+    heights = [float(text) for text in chart.locator(".y text").all_text_contents()]
+    assert 2 <= len(heights) <= 7
+    steps = {round(b - a, 6) for a, b in itertools.pairwise(heights)}
+    assert len(steps) == 1
+    assert chart.locator(".x text").count() >= 2
+
+
+def test_the_history_of_one_list(visit: Opened) -> None:
     page = visit().open("#ranker/unwind")
     button = page.locator(".lists button").nth(2)
     chosen, top = button.get_attribute("data-list") or "", button.inner_text()
     button.click()
     expect(page).to_have_url(re.compile(re.escape(chosen)))
-    story = page.locator("#story")
-    expect(story).to_be_focused()
-    expect(story.locator("ol.chances li").first).to_contain_text(top)
-    expect(story).to_contain_text("Somebody asked for a list.")
-    expect(story).to_contain_text(
-        re.compile(rf"The answer: {re.escape(top)}: (not )?liked \([01]\)\. It was learnt from\.")
+    history = page.locator("#history")
+    expect(history).to_be_focused()
+    expect(history.locator("ol.chances li").first).to_contain_text(top)
+    expect(history).to_contain_text("A list was requested.")
+    expect(history).to_contain_text(
+        re.compile(rf"Feedback: {re.escape(top)}: (not )?relevant \([01]\)\. It was learnt from\.")
     )
     expect(page.locator("tr.chosen")).to_have_count(1)
 
@@ -119,8 +157,8 @@ def test_the_story_of_one_list(visit: Opened) -> None:
 def test_a_list_that_never_was(visit: Opened) -> None:
     one = visit()
     page = one.open("#ranker/unwind")
-    page.get_by_label("Id of a list").fill("no-such-list")
-    page.get_by_role("button", name="Tell its story").click()
+    page.get_by_label("Decision ID").fill("no-such-list")
+    page.get_by_role("button", name="Show its history").click()
     expect(page.get_by_role("alert").filter(has_text="no-such-list")).to_be_visible()
     assert [text for text in one.wrong if "404" not in text] == []  # the browser itself notes the 404
     one.wrong.clear()
@@ -128,7 +166,7 @@ def test_a_list_that_never_was(visit: Opened) -> None:
 
 def test_try_it(visit: Opened, service: Service) -> None:
     page = visit().open("#try")
-    page.get_by_role("button", name="Begin").click()
+    page.get_by_role("button", name="Start").click()
     top, news, order = (
         page.locator("#try-top"),
         page.locator("#try-news"),
@@ -144,7 +182,7 @@ def test_try_it(visit: Opened, service: Service) -> None:
     expect(news).to_have_text("The order changed: Have a cup of tea rose to place 1.")
     assert first[-1] == order.first.inner_text() == "Have a cup of tea"
     expect(page.locator("#try-yes, #try-no").and_(page.locator(":focus"))).to_have_count(1)
-    page.get_by_role("button", name="people like me").click()
+    page.get_by_role("button", name="simulated users like me").click()
     expect(page.locator("#try-rounds")).to_contain_text("110 answers so far", timeout=30_000)
     with service.client() as client:
         told = client.ranker("try-it")
@@ -217,11 +255,11 @@ def test_a_key_is_asked_for_and_the_service_may_go_away(browser: Browser, tmp_pa
         one = Visit(browser, service.url)
         page = one.open()
         page.get_by_label("API key").fill(key)
-        page.get_by_role("button", name="Use it").click()
+        page.get_by_role("button", name="Use this key").click()
         expect(page.locator("#status")).to_have_text("Live")
         expect(page.locator("#none")).to_contain_text("No ranker yet")
         service.stop()
-        expect(page.locator("#status")).to_have_text("The service is away; trying again")
+        expect(page.locator("#status")).to_have_text("No connection to the service; trying again")
         one.close()
 
 

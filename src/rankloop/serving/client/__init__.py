@@ -4,6 +4,7 @@
 input or output. `sync_client` and `async_client` send.
 """
 
+from rankloop.extras import require
 from rankloop.serving.client.answers import (
     DecisionAnswer,
     EventAnswer,
@@ -18,13 +19,10 @@ from rankloop.serving.client.answers import (
 from rankloop.serving.client.calls import Feedback
 from rankloop.serving.client.errors import RankloopError, Unreachable
 
-try:
-    import httpx as _httpx  # noqa: F401
-except ImportError as error:
-    raise ImportError('the client of the service needs httpx: pip install "rankloop[client]"') from error
+require("httpx", extra="client", for_="rankloop.serving.client")
 
-from rankloop.serving.client.async_client import AsyncClient
-from rankloop.serving.client.sync_client import Client
+from rankloop.serving.client.async_client import AsyncClient  # noqa: E402, after the sentence
+from rankloop.serving.client.sync_client import Client  # noqa: E402, after the sentence
 
 __all__ = [
     "AsyncClient",

@@ -1,4 +1,4 @@
-// The API, as anybody may use it: calls with a key where one is needed, and the stream of server-sent events.
+// The public API: calls with a key where one is needed, and the stream of server-sent events.
 
 const KEY = "rankloop-key";
 
@@ -40,7 +40,7 @@ export function newId() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Hear the stream for ever; EventSource cannot carry a key, so it is read by hand. */
+/** Read the stream for ever; EventSource cannot carry a key, so it is read by hand. */
 export async function listen({ onEvent, onOpen, onLost }) {
   for (let wait = 500; ; wait = Math.min(2 * wait, 8000)) {
     try {

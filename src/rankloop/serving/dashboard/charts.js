@@ -1,26 +1,36 @@
-// Charts, drawn with D3 as SVG: colours come from the style sheet, a cursor from pointer or arrow keys, words for all.
-import { h } from "./format.js";
+// Charts as SVG: colours come from the style sheet, a cursor from pointer or arrow keys, a description for screen readers.
+import { h, s } from "./format.js";
+import {
+  areaPath,
+  decimalsOf,
+  extent,
+  isNumber,
+  linePath,
+  linear,
+  nearest,
+  stepFor,
+  ticks as ticksOf,
+  widened,
+} from "./scale.js";
 
 const MARGIN = { top: 8, right: 12, bottom: 22, left: 46 };
+const TICKS_UP = 5;
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-/** A place for a chart; `describe` is its name for those who do not see it. */
-export function lineChart({ height = 220, describe, format, ticks, x = (value) => d3.format("~s")(value) }) {
-  const figure = h("div", { class: "chart" });
+/**
+ * A line chart. `describe` is its name for screen readers, `format` writes a value, `ticks` a value on the axis.
+ * `draw` takes `xs`, `lines` ({kind, label, values, low, high}), `name(i)` of a point, and perhaps `least`, a
+ * value that the axis must reach.
+ */
+export function lineChart({ height = 220, describe, format, ticks }) {
   const legend = h("ul", { class: "legend" });
   const readout = h("p", { class: "readout", "aria-live": "polite" });
-  figure.append(legend);
-  if (typeof d3 === "undefined") {
-    figure.append(
-      h("p", { class: "soft" }, "No charts: mpld3, which carries D3, is not installed with the service."),
-      readout,
-    );
-    return { element: figure, draw: ({ lines }) => drawLegend(legend, lines, format) };
-  }
-  const svg = d3.select(figure).append("svg").attr("height", height).attr("role", "img").attr("tabindex", 0);
   const parts = Object.fromEntries(
-    ["x", "y", "bands", "lines", "cursor"].map((name) => [name, svg.append("g").attr("class", name)]),
+    ["x", "y", "bands", "lines", "cursor"].map((name) => [name, s("g", { class: name })]),
   );
-  figure.append(readout);
+  const svg = s("svg", { height, role: "img", tabindex: 0 }, ...Object.values(parts));
+  const figure = h("div", { class: "chart" }, legend, svg, readout);
+  const bottom = height - MARGIN.bottom;
   let data = { xs: [], lines: [] };
   let scale = null;
   let cursor = null;
@@ -34,79 +44,71 @@ export function lineChart({ height = 220, describe, format, ticks, x = (value) =
   function redraw() {
     const width = figure.clientWidth;
     if (!width) return;
-    svg.attr("viewBox", `0 0 ${width} ${height}`).attr("aria-label", inWords());
-    const across = d3
-      .scaleLinear()
-      .domain(span(data.xs))
-      .range([MARGIN.left, width - MARGIN.right]);
-    const up = d3
-      .scaleLinear()
-      .domain(heights(data))
-      .nice(5)
-      .range([height - MARGIN.bottom, MARGIN.top]);
-    scale = { across, up };
-    parts.x.attr("transform", `translate(0,${height - MARGIN.bottom})`).call(
-      d3
-        .axisBottom(across)
-        .ticks(Math.max(2, width / 110))
-        .tickSize(0)
-        .tickPadding(8)
-        .tickFormat(x),
-    );
-    parts.y.attr("transform", `translate(${MARGIN.left},0)`).call(
-      d3
-        .axisLeft(up)
-        .ticks(5)
-        .tickSize(-(width - MARGIN.left - MARGIN.right))
-        .tickPadding(8)
-        .tickFormat(ticks ?? up.tickFormat(5)),
-    );
-    parts.y.select(".domain").remove();
-    const at = (i) => across(data.xs[i]);
-    const line = d3
-      .line()
-      .defined((d) => d !== null && d !== undefined)
-      .x((d, i) => at(i))
-      .y(up);
-    const clamp = (value) => Math.max(MARGIN.top, Math.min(height - MARGIN.bottom, up(value)));
-    const area = d3
-      .area()
-      .defined((d) => d[0] !== null && d[0] !== undefined)
-      .x((d, i) => at(i))
-      .y0((d) => clamp(d[0]))
-      .y1((d) => clamp(d[1]));
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    svg.setAttribute("aria-label", inWords());
+    const right = width - MARGIN.right;
+    const span = extent(data.xs);
+    const heights = heightsOf(data);
+    const step = stepFor(heights, TICKS_UP);
+    const range = widened(heights, step);
+    scale = { across: linear(span, [MARGIN.left, right]), up: linear(range, [bottom, MARGIN.top]) };
+    drawAxes(span, range, step, right);
+    const clamp = (value) => Math.max(MARGIN.top, Math.min(bottom, scale.up(value)));
+    const at = data.xs.map(scale.across);
     join(
       parts.bands,
       data.lines.filter((one) => one.low),
       "band",
-      (one) => area(one.low.map((low, i) => [low, one.high[i]])),
+      (one) =>
+        areaPath(at.map((x, i) => [x, maybe(one.low[i], clamp), maybe(one.high[i], clamp)])),
     );
-    join(parts.lines, data.lines, "line", (one) => line(one.values));
+    join(parts.lines, data.lines, "line", (one) =>
+      linePath(at.map((x, i) => [x, maybe(one.values[i], scale.up)])),
+    );
     point();
   }
 
+  function drawAxes(span, range, step, right) {
+    const written = ticks ?? ((value) => value.toFixed(decimalsOf(step)));
+    parts.y.replaceChildren(
+      ...ticksOf(range, step).map((value) =>
+        s(
+          "g",
+          { class: "tick", transform: `translate(0,${scale.up(value)})` },
+          s("line", { x1: MARGIN.left, x2: right }),
+          s("text", { x: MARGIN.left - 8, dy: "0.32em", "text-anchor": "end" }, written(value)),
+        ),
+      ),
+    );
+    const most = Math.max(2, Math.floor((right - MARGIN.left) / 90));
+    // What is counted on this axis are lists, and there are no half ones.
+    const along = Math.max(1, stepFor(span, most));
+    parts.x.replaceChildren(
+      s("line", { class: "base", x1: MARGIN.left, x2: right, y1: bottom, y2: bottom }),
+      ...ticksOf(span, along).map((value) =>
+        s(
+          "text",
+          { x: scale.across(value), y: bottom + 8, dy: "0.71em", "text-anchor": "middle" },
+          compact.format(value),
+        ),
+      ),
+    );
+  }
+
   function point() {
-    parts.cursor.selectAll("*").remove();
+    parts.cursor.replaceChildren();
     if (cursor === null || !data.xs.length || !scale) return;
     cursor = Math.max(0, Math.min(data.xs.length - 1, cursor));
     const left = scale.across(data.xs[cursor]);
-    parts.cursor
-      .append("line")
-      .attr("class", "rule")
-      .attr("x1", left)
-      .attr("x2", left)
-      .attr("y1", MARGIN.top)
-      .attr("y2", height - MARGIN.bottom);
     const there = data.lines.filter((one) => isNumber(one.values[cursor]));
-    for (const one of there)
-      parts.cursor
-        .append("circle")
-        .attr("class", `dot ${one.kind}`)
-        .attr("r", 4)
-        .attr("cx", left)
-        .attr("cy", scale.up(one.values[cursor]));
+    parts.cursor.replaceChildren(
+      s("line", { class: "rule", x1: left, x2: left, y1: MARGIN.top, y2: bottom }),
+      ...there.map((one) =>
+        s("circle", { class: `dot ${one.kind}`, r: 4, cx: left, cy: scale.up(one.values[cursor]) }),
+      ),
+    );
     const told = there.map((one) => `${one.label} ${format(one.values[cursor])}${band(one, cursor)}`);
-    readout.textContent = `${data.name(cursor)}: ${told.join(", ") || "nothing"}`;
+    readout.textContent = `${data.name(cursor)}: ${told.join(", ") || "no value"}`;
   }
 
   function band(one, i) {
@@ -117,32 +119,29 @@ export function lineChart({ height = 220, describe, format, ticks, x = (value) =
     const told = data.lines.map((one) => {
       const i = lastIndex(one.values);
       return i < 0
-        ? `${one.label}: nothing yet`
+        ? `${one.label}: no value yet`
         : `${one.label}: now ${format(one.values[i])}${band(one, i)}`;
     });
     return `${describe}. ${told.join("; ")}. Arrow keys read single points.`;
   }
 
-  const node = svg.node();
-  node.addEventListener("pointermove", (event) => {
+  svg.addEventListener("pointermove", (event) => {
     if (!scale || !data.xs.length) return;
-    const where = scale.across.invert(event.clientX - node.getBoundingClientRect().left);
-    cursor = d3.bisector((d) => d).left(data.xs, where);
-    if (cursor > 0 && where - data.xs[cursor - 1] < data.xs[cursor] - where) cursor -= 1;
+    cursor = nearest(data.xs, scale.across.invert(event.clientX - svg.getBoundingClientRect().left));
     point();
   });
   for (const gone of ["pointerleave", "blur"]) {
-    node.addEventListener(gone, () => {
+    svg.addEventListener(gone, () => {
       cursor = null;
       readout.textContent = "";
       point();
     });
   }
-  node.addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!step) return;
+  svg.addEventListener("keydown", (event) => {
+    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!move) return;
     event.preventDefault();
-    cursor = cursor === null ? data.xs.length - 1 : cursor + step;
+    cursor = cursor === null ? data.xs.length - 1 : cursor + move;
     point();
   });
   new ResizeObserver(redraw).observe(figure);
@@ -170,41 +169,21 @@ export function bars(places) {
 /** A line the size of a word. */
 export function sparkline(values, name) {
   const known = values.map((value, i) => [i, value]).filter(([, value]) => isNumber(value));
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("class", "spark");
-  svg.setAttribute("viewBox", "0 0 84 34");
-  svg.setAttribute("role", "img");
-  svg.setAttribute(
-    "aria-label",
-    known.length
-      ? `Mean reward of ${name}: ${known[0][1].toFixed(2)} at first, ${known[known.length - 1][1].toFixed(2)} now`
-      : `No answers for ${name} yet`,
-  );
-  if (typeof d3 !== "undefined" && known.length > 1) {
-    const across = d3
-      .scaleLinear()
-      .domain([0, values.length - 1])
-      .range([3, 78]);
-    const up = d3
-      .scaleLinear()
-      .domain(span(known.map(([, value]) => value)))
-      .range([30, 4]);
-    const [last, value] = known[known.length - 1];
-    d3.select(svg)
-      .append("path")
-      .attr(
-        "d",
-        d3
-          .line()
-          .x((d) => across(d[0]))
-          .y((d) => up(d[1]))(known),
-      );
-    d3.select(svg).append("circle").attr("r", 3).attr("cx", across(last)).attr("cy", up(value));
+  const words = known.length
+    ? `Mean reward of ${name}: ${known[0][1].toFixed(2)} at first, ${known[known.length - 1][1].toFixed(2)} now`
+    : `No feedback for ${name} yet`;
+  const svg = s("svg", { class: "spark", viewBox: "0 0 84 34", role: "img", "aria-label": words });
+  if (known.length > 1) {
+    const across = linear([0, values.length - 1], [3, 78]);
+    const up = linear(extent(known.map(([, value]) => value)), [30, 4]);
+    const points = known.map(([i, value]) => [across(i), up(value)]);
+    const [x, y] = points[points.length - 1];
+    svg.append(s("path", { d: linePath(points) }), s("circle", { r: 3, cx: x, cy: y }));
   }
   return svg;
 }
 
-const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
+const maybe = (value, scale) => (isNumber(value) ? scale(value) : null);
 
 function lastIndex(values) {
   let i = values.length - 1;
@@ -212,48 +191,39 @@ function lastIndex(values) {
   return i;
 }
 
-function span(values) {
-  const [low, high] = d3.extent(values);
-  if (low === undefined) return [0, 1];
-  return low === high ? [low - 0.5, high + 0.5] : [low, high];
-}
-
-/** Early bands are wide as a house: they may leave the picture, the lines may not. */
-function heights(data) {
-  if (data.range) return data.range;
-  const told = [];
+/** The range of the vertical axis. Early bands are very wide: they may leave the picture, the lines may not. */
+function heightsOf(data) {
+  const found = [];
   for (const one of data.lines) {
-    told.push(...one.values.filter(isNumber));
+    found.push(...one.values.filter(isNumber));
     for (const edge of [one.low, one.high])
-      if (edge) told.push(...edge.slice(Math.floor(edge.length / 3)).filter(isNumber));
+      if (edge) found.push(...edge.slice(Math.floor(edge.length / 3)).filter(isNumber));
   }
-  if (data.least !== undefined) told.push(data.least);
-  return span(told);
+  if (data.least !== undefined) found.push(data.least);
+  return extent(found);
 }
 
+/** One path for each line; those that stay are changed, so that the page is not made anew each second. */
 function join(group, lines, kind, shape) {
-  const paths = group.selectAll("path").data(lines, (one) => one.kind);
-  paths.exit().remove();
-  paths
-    .enter()
-    .append("path")
-    .attr("class", (one) => `${kind} ${one.kind}`)
-    .merge(paths)
-    .attr("d", shape);
+  const old = new Map([...group.children].map((path) => [path.dataset.kind, path]));
+  const paths = lines.map((one) => {
+    const path =
+      old.get(one.kind) ?? s("path", { class: `${kind} ${one.kind}`, "data-kind": one.kind });
+    path.setAttribute("d", shape(one));
+    return path;
+  });
+  group.replaceChildren(...paths);
 }
 
 function drawLegend(legend, lines, format) {
   legend.replaceChildren(
     ...lines.map((one) => {
       const i = lastIndex(one.values);
-      const key = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-      key.setAttribute("aria-hidden", "true");
-      key.innerHTML = '<path d="M1 4H25" fill="none" stroke-width="2.5"/>';
-      key.firstChild.setAttribute("class", `line ${one.kind}`);
+      const stroke = s("path", { class: `line ${one.kind}`, d: "M1 4H25", fill: "none", "stroke-width": 2.5 });
       return h(
         "li",
         {},
-        key,
+        s("svg", { "aria-hidden": "true" }, stroke),
         h("span", {}, `${one.label} `, h("b", {}, i < 0 ? "–" : format(one.values[i]))),
       );
     }),

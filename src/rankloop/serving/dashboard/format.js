@@ -1,4 +1,4 @@
-// Elements and words: everything that turns a number or a name into something to read. Text is always set as text.
+// Elements, and numbers and names in words. Text is always set as text, never as HTML.
 
 /** h("p", {class: "soft", onclick: f}, "words", other) makes an element. */
 export function h(tag, attributes = {}, ...children) {
@@ -12,6 +12,14 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** The same for an element of a picture. */
+export function s(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
 export const byId = (id) => document.getElementById(id);
 
 /** Set the text only where it is new, so that screen readers and selections are left alone. */
@@ -19,7 +27,7 @@ export function tell(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Said to those who listen instead of look. */
+/** Announce to screen readers. */
 export function say(text) {
   tell(byId("said"), text);
 }
@@ -59,24 +67,14 @@ export function list(words) {
     : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
 }
 
-/** What came back, as a person would say it. */
+/** Feedback in words. */
 export function answerInWords(values, feedback) {
-  if (!values) return "no answer yet";
+  if (!values) return "no feedback yet";
   if (feedback === "clicks") {
     const places = values.flatMap((value, i) => (value > 0 ? [i + 1] : []));
-    return places.length ? `clicked ${list(places.map((place) => `no. ${place}`))}` : "no click";
+    return places.length ? `click on ${list(places.map((place) => `no. ${place}`))}` : "no click";
   }
-  if (values.length > 1) return `rated ${list(values.map(String))} from the top`;
-  if (values[0] === 1) return "liked (1)";
-  return values[0] === 0 ? "not liked (0)" : `rated ${values[0]}`;
+  if (values.length > 1) return `relevance ${list(values.map(String))} from the top`;
+  if (values[0] === 1) return "relevant (1)";
+  return values[0] === 0 ? "not relevant (0)" : `relevance ${values[0]}`;
 }
-
-const LEARNERS = {
-  RTop1F: "hears about the top only, and tries each item out in turn",
-  RTopKF: "hears about the top only, and learns what features are worth",
-  FTRLPBM: "hears clicks, and knows how likely each list was",
-  FTPL: "hears about every item",
-  ListNet: "hears about every document, and learns what features are worth",
-  CalibratedSquared: "hears about every document, and learns what features are worth",
-};
-export const learner = (algorithm) => LEARNERS[algorithm] ?? "learns from what comes back";

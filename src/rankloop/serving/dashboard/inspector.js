@@ -1,11 +1,11 @@
-// The inspector: the newest lists, and the story of one, told from its rows in the log.
+// The inspector: the newest lists, and the history of one, from its rows in the log.
 import { Refused, ask, path } from "./api.js";
 import { answerInWords, clock, count, decimal, duration, h, list, moment, say } from "./format.js";
 
 /** For one ranker, in its `parts` of the page; `choose(id)` is called when somebody picks a list. */
 export function inspector(name, parts, choose) {
-  const { newest: body, story, find } = parts;
-  const card = story.parentElement;
+  const { newest: body, history, find } = parts;
+  const card = history.parentElement;
   find.onsubmit = (event) => {
     event.preventDefault();
     const wanted = find.querySelector("input").value.trim();
@@ -32,7 +32,7 @@ export function inspector(name, parts, choose) {
       clock(one.at),
       h("button", pick, one.top),
       answerInWords(one.values, feedback),
-      feedback === "clicks" ? "by lot" : one.explored ? "try-out" : "best",
+      feedback === "clicks" ? "drawn" : one.explored ? "exploration" : "best known",
     ];
     const kind = { class: one.decision_id === chosen && "chosen" };
     return h("tr", kind, ...cells.map((cell) => h("td", {}, cell)));
@@ -44,13 +44,13 @@ export function inspector(name, parts, choose) {
       const found = await ask(path(name, "decisions", id));
       if (chosen !== id) return;
       open = !found.answered && !found.expired;
-      story.replaceChildren(tellStory(found, feedback));
-      if (focus) say(`The story of the list with ${found.items[0]} on top`);
+      history.replaceChildren(historyOf(found, feedback));
+      if (focus) say(`History of the list with ${found.items[0]} on top`);
     } catch (error) {
       open = false;
       const missing = error instanceof Refused && error.status === 404;
-      const words = missing ? `No list of ${name} has the id ${id}.` : error.message;
-      story.replaceChildren(h("p", { class: "wrong", role: "alert" }, words));
+      const words = missing ? `${name} has no list with decision ID ${id}.` : error.message;
+      history.replaceChildren(h("p", { class: "wrong", role: "alert" }, words));
     }
     for (const button of body.querySelectorAll("button")) {
       button.closest("tr").classList.toggle("chosen", button.dataset.list === id);
@@ -64,24 +64,24 @@ export function inspector(name, parts, choose) {
   return { refresh, show };
 }
 
-function tellStory(told, feedback) {
+function historyOf(told, feedback) {
   const steps = [
     step(
       moment(told.at),
       h(
         "p",
         {},
-        h("strong", {}, "Somebody asked for a list. "),
-        `The ranker had taken in ${count(told.model_seq)} rows of its log by then. `,
+        h("strong", {}, "A list was requested. "),
+        `The ranker had read ${count(told.model_seq)} rows of its log. `,
         why(told, feedback),
       ),
       places(told),
     ),
   ];
-  if (told.context !== null) steps.push(step("with it came", h("pre", {}, JSON.stringify(told.context))));
+  if (told.context !== null) steps.push(step("context of the request", h("pre", {}, JSON.stringify(told.context))));
   for (const row of told.rows.filter((one) => one.kind !== "decision")) {
     const later =
-      row.at < told.at ? "even before the list was written" : `${duration((row.at - told.at) / 1000)} later`;
+      row.at < told.at ? "before the list was written" : `${duration((row.at - told.at) / 1000)} later`;
     steps.push(step(`${later}, row ${count(row.seq)}`, h("p", {}, ...happened(row, told, feedback))));
   }
   if (!told.answered && !told.expired)
@@ -91,26 +91,26 @@ function tellStory(told, feedback) {
         h(
           "p",
           {},
-          `Nothing has come back yet. There is time until ${moment(told.deadline)}; silence is never taken for a no before that.`,
+          `No feedback yet. The deadline is ${moment(told.deadline)}; before it, missing feedback is not taken as negative.`,
         ),
       ),
     );
   return h(
     "div",
     {},
-    h("ol", { class: "story" }, ...steps),
+    h("ol", { class: "history" }, ...steps),
     h(
       "details",
       { class: "small soft" },
-      h("summary", {}, "For the record"),
+      h("summary", {}, "Details"),
       h(
         "dl",
         { class: "facts" },
         ...facts({
-          id: told.decision_id,
+          "decision ID": told.decision_id,
           row: count(told.seq),
-          "drawn with key": told.key,
-          "items changed before": `${told.generation} times`,
+          "random key": told.key,
+          "item changes before": count(told.generation),
         }),
       ),
     ),
@@ -122,13 +122,13 @@ function step(when, ...content) {
 }
 
 function why(told, feedback) {
-  const beside = told.propensities ? " Beside each item: how likely it was to stand just there." : "";
-  if (feedback === "clicks") return `The list was drawn by lot, better ones more often.${beside}`;
+  const beside = told.propensities ? " Beside each item: the probability that it is shown at this position." : "";
+  if (feedback === "clicks") return `The list was drawn at random, better lists with higher probability.${beside}`;
   if (told.explored)
-    return `This was a try-out: ${told.items[0]} went to the top so that something would be heard about it.${beside}`;
+    return `Exploration: ${told.items[0]} was put on top to observe feedback on it.${beside}`;
   return told.candidates
-    ? `It put first what it held best.${beside}`
-    : "It showed what it held best, shaken a little: less so the more it knows.";
+    ? `It showed the best order known.${beside}`
+    : "It showed the best order known, with some random noise that shrinks as more is learnt.";
 }
 
 function places(told) {
@@ -152,7 +152,7 @@ function places(told) {
     {
       class: "chances",
       "aria-label": told.propensities
-        ? "The list, with the chance of each item to stand just there"
+        ? "The list, with the probability of each item at its position"
         : "The list",
     },
     ...rows,
@@ -161,31 +161,31 @@ function places(told) {
 
 const CAME_TO = {
   accepted: "It was learnt from.",
-  duplicate: "It had been said before: nothing was learnt twice.",
-  late: "It came too late.",
-  conflict: "It contradicted what had been said before, so it was kept and not learnt from.",
-  parked: "Its list was not known yet, so it waited.",
-  unknown: "It could not be used.",
+  duplicate: "It is a duplicate, and was not learnt from again.",
+  late: "It came after the deadline.",
+  conflict: "It contradicts earlier feedback, so it was logged and not learnt from.",
+  parked: "Its list was not known yet, so it is waiting.",
+  unknown: "It could not be used: a dead letter.",
   expired: "",
 };
 
 function happened(row, told, feedback) {
   const end = ` ${CAME_TO[row.outcome] ?? ""}`;
   if (row.kind === "activate")
-    return [h("strong", {}, "The list was really shown."), row.outcome === "accepted" ? "" : end];
+    return [h("strong", {}, "The list was shown."), row.outcome === "accepted" ? "" : end];
   if (row.kind === "expire")
     return [
-      h("strong", {}, "Time was up. "),
+      h("strong", {}, "The deadline passed. "),
       told.activated && feedback === "clicks"
-        ? "The list had been seen, so silence counts as no click."
-        : "Nothing was learnt from that: silence says nothing.",
+        ? "The list had been shown, so missing feedback counts as no click."
+        : "Missing feedback was not learnt from.",
     ];
   if (row.kind === "conflict")
-    return [h("strong", {}, "Something else came under the same id. "), CAME_TO.conflict];
+    return [h("strong", {}, "Another event came with the same ID. "), CAME_TO.conflict];
   const about = feedback === "relevance" && row.values?.length === 1 ? `${told.items[0]}: ` : "";
   const first =
     row.values && row.values.length > 1 ? ` Top of the list: ${list(told.items.slice(0, 3))}.` : "";
-  return [h("strong", {}, `The answer: ${about}${answerInWords(row.values, feedback)}.`), first, end];
+  return [h("strong", {}, `Feedback: ${about}${answerInWords(row.values, feedback)}.`), first, end];
 }
 
 export function facts(pairs) {

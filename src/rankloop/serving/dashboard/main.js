@@ -1,4 +1,4 @@
-// The frame: which view is open, the stream that keeps all of them alive, and how the service is.
+// The frame: which view is open, the stream that updates all of them, and the state of the service.
 import { Refused, ask, listen, useKey } from "./api.js";
 import { sparkline } from "./charts.js";
 import { rankerView } from "./ranker.js";
@@ -46,7 +46,7 @@ function openRanker(wanted, id) {
   const name = wanted ?? [...known.keys()][0];
   if (name === undefined || !known.has(name)) {
     if (wanted && known.size)
-      byId("ranker").replaceChildren(h("p", { class: "card" }, `There is no ranker ${wanted} here.`));
+      byId("ranker").replaceChildren(h("p", { class: "card" }, `There is no ranker called ${wanted}.`));
     return;
   }
   if (view?.name !== name) {
@@ -75,7 +75,7 @@ function drawRow(ranker) {
     byId("rankers").append(h("li", {}, rows.get(name)));
     byId("none").hidden = true;
   }
-  tell(rows.get(name).lastChild, `${ranker.algorithm}, ${plural(ranker.rounds, "answer")}`);
+  tell(rows.get(name).lastChild, `${ranker.algorithm}, ${plural(ranker.rounds, "round")}`);
 }
 
 function markChosen() {
@@ -123,10 +123,10 @@ function status(state, words) {
 
 function lost(error) {
   if (error instanceof Refused && (error.status === 401 || error.status === 403)) {
-    status("bad", "A key is needed");
+    status("bad", "API key needed");
     return askForKey(error.message);
   }
-  status("bad", error instanceof Refused ? error.message : "The service is away; trying again");
+  status("bad", error instanceof Refused ? error.message : "No connection to the service; trying again");
   return null;
 }
 

@@ -1,9 +1,9 @@
-// A list that moves: items glide to their new places, and say how far they have come.
+// A list whose items glide to their new places, with arrows that count how far each has moved.
 import { h } from "./format.js";
 
 const still = window.matchMedia("(prefers-reduced-motion: reduce)");
 
-/** `note(name)` may give words to stand at the end of an item. */
+/** `note(name)` may return words to show at the end of an item. */
 export function movingOrder({ label, note = () => null, most = 30 }) {
   const element = h("ol", { class: "order", "aria-label": label });
   const more = h("p", { class: "soft small" });
@@ -39,7 +39,7 @@ export function movingOrder({ label, note = () => null, most = 30 }) {
     if (tag.textContent !== text) tag.textContent = text;
     if (tag.className !== kind) tag.className = kind;
     if (!words && rise)
-      tag.title = `${Math.abs(rise)} ${rise > 0 ? "higher" : "lower"} than when you began to watch`;
+      tag.title = `${Math.abs(rise)} ${rise > 0 ? "higher" : "lower"} than when you opened this page`;
   }
 
   function glide(row, from) {

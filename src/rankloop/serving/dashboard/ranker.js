@@ -1,4 +1,4 @@
-// One ranker: how it does, the order it holds best, what it explores, how late people answer, and whether all is well.
+// One ranker: its quality, its current order, its exploration, the delay of feedback, and its health.
 import { ask, path } from "./api.js";
 import { bars, lineChart } from "./charts.js";
 import { inspector } from "./inspector.js";
@@ -10,7 +10,6 @@ import {
   decimal,
   duration,
   h,
-  learner,
   moment,
   percent,
   plural,
@@ -21,11 +20,11 @@ import {
 const REFRESH = 1000; // milliseconds between two looks at the roll-ups, however much happens
 const POINTS = 60; // in a chart of what happened in each stretch of time
 const SMALL = { height: 150 };
-const SHORT = { dcg: "DCG", clicks: "clicks", answers: "the answers alone" };
+const SHORT = { dcg: "DCG", clicks: "clicks", answers: "mean feedback" };
 const wholePercent = (share) => `${Math.round(100 * share)}%`;
 const shortName = (measure) => SHORT[measure] ?? `${measure[0].toUpperCase()}${measure.slice(1)}`;
 const nameOf = (measure) =>
-  measure === "clicks" ? "Clicks on a list" : `${shortName(measure)} of the whole list`;
+  measure === "clicks" ? "Clicks per list" : `${shortName(measure)} per list`;
 
 /** The view of one ranker, for `element`. */
 export function rankerView(element, name, choose) {
@@ -36,16 +35,16 @@ export function rankerView(element, name, choose) {
   tell(root.getElementById("ranker-title"), name);
   element.replaceChildren(root);
   const order = movingOrder({ label: "Current order, best first" });
-  const worth = lineChart({ describe: "Worth of a list", format: decimal });
+  const worth = lineChart({ describe: "Quality of a list", format: decimal });
   const explored = lineChart({
     ...SMALL,
-    describe: "Share of lists that try something out",
+    describe: "Share of lists that explore",
     format: percent,
     ticks: wholePercent,
   });
   const delay = lineChart({
     ...SMALL,
-    describe: "Mean time until an answer came",
+    describe: "Mean delay of feedback",
     format: duration,
     ticks: duration,
   });
@@ -96,13 +95,13 @@ export function rankerView(element, name, choose) {
     put(
       tiles,
       [
-        ["Lists shown", count(counts.decisions), `${count(counts.learnt)} answers learnt from`],
-        ["Answered", percent(answered), "of all lists so far"],
-        ["Tries something out", percent(ranker.exploration_share), "of all lists so far"],
+        ["Lists shown", count(counts.decisions), `${count(counts.learnt)} learnt from`],
+        ["Feedback received", percent(answered), "of all lists so far"],
+        ["Exploration", percent(ranker.exploration_share), "of all lists so far"],
         [
-          main ? nameOf(main[0]) : "Worth",
+          main ? nameOf(main[0]) : "Quality",
           main?.[1] ? decimal(main[1].mean) : "–",
-          main?.[1] ? `95% sure: ${decimal(main[1].low)} to ${decimal(main[1].high)}` : "too early to tell",
+          main?.[1] ? `95% confidence interval ${decimal(main[1].low)} to ${decimal(main[1].high)}` : "not enough feedback yet",
         ],
       ],
       ([term, value, more]) =>
@@ -111,8 +110,8 @@ export function rankerView(element, name, choose) {
     put(
       badges,
       [
-        [`${ranker.algorithm}: ${learner(ranker.algorithm)}`, ""],
-        ...(ranker.frozen ? [["frozen: it does not learn now", "warn"]] : []),
+        [`${ranker.algorithm}: ${ranker.summary || "learns from feedback"}`, ""],
+        ...(ranker.frozen ? [["frozen: learning is paused", "warn"]] : []),
       ],
       ([words, kind]) => h("span", { class: `badge ${kind}` }, words),
     );
@@ -128,15 +127,12 @@ export function rankerView(element, name, choose) {
         ["Last event", ago(ranker.last_at, now)],
         ["Log", plural(ranker.last_seq, "row")],
         ["Snapshot", ranker.snapshot_seq ? `at row ${count(ranker.snapshot_seq)}` : "none yet"],
-        ["Too late", plural(counts.late, "answer")],
-        ["Never answered", plural(counts.expired, "list")],
-        [
-          "Waiting",
-          ranker.parked ? `${plural(ranker.parked, "answer")} for an unknown list` : plural(0, "answer"),
-        ],
-        ["Of no use", plural(counts.dead, "answer")],
-        ["Contradictions", count(counts.conflicts)],
-        ["State", ranker.state_hash.slice(0, 16)],
+        ["Late feedback", count(counts.late)],
+        ["Expired lists", count(counts.expired)],
+        ["Parked feedback", count(ranker.parked)],
+        ["Dead letters", count(counts.dead)],
+        ["Conflicts", count(counts.conflicts)],
+        ["State hash", ranker.state_hash.slice(0, 16)],
       ],
       ([term, value]) => h("div", { class: "facts-row" }, h("dt", {}, term), h("dd", {}, value)),
     );
@@ -153,10 +149,10 @@ export function rankerView(element, name, choose) {
     }
     const chosen = measure.value;
     if (chosen === "answers") {
-      worth.draw(stretches("mean answer", reward, series.series.learnt));
+      worth.draw(stretches("mean feedback", reward, series.series.learnt));
       tell(
         summary,
-        "What people said about the sliver they were asked about, lists that try something out included. Not an average: each point is its own stretch of time.",
+        "Mean observed feedback, exploration included. Each point is the mean of its own stretch of time, not of all time.",
       );
       return;
     }
@@ -164,20 +160,20 @@ export function rankerView(element, name, choose) {
     const lines = [{ kind: "own", label: name, values: of(""), low: of(".low"), high: of(".high") }];
     if (of(".frozen").some((value) => value !== null)) {
       lines.push(
-        { kind: "frozen", label: "never learning", values: of(".frozen") },
+        { kind: "frozen", label: "initial order", values: of(".frozen") },
         { kind: "random", label: "random order", values: of(".random") },
       );
     }
     worth.draw({ ...axis(), lines });
     const regret = ranker.estimates.regret[chosen];
-    const sure = "Average over all lists so far; the band holds the truth 95 times in 100.";
+    const sure = "Mean over all lists so far, with a 95% confidence interval.";
     const lost = regret
-      ? ` The best fixed order would have been worth ${decimal(regret.mean)} more a list (${decimal(regret.low)} to ${decimal(regret.high)}).`
+      ? ` Regret per list against the best fixed order: ${decimal(regret.mean)} (${decimal(regret.low)} to ${decimal(regret.high)}).`
       : "";
     const how =
       chosen === "clicks"
         ? ""
-        : " Only the top is ever told: the rest is estimated from the lists that try something out, whose chances are known exactly.";
+        : " Feedback is observed for the top only; the rest is estimated from exploration, whose probabilities are known exactly.";
     tell(summary, `${sure}${lost}${how}`);
   }
 
@@ -211,7 +207,7 @@ export function rankerView(element, name, choose) {
 
   function drawRest() {
     const { exploration, delay_seconds: waits, decisions, answers: heard } = series.series;
-    explored.draw(stretches("tries something out", exploration, decisions));
+    explored.draw(stretches("exploration", exploration, decisions));
     delay.draw(stretches("mean delay", waits, heard));
     const { at_most_seconds: edges, answers } = series.delays;
     const total = answers.reduce((sum, n) => sum + n, 0);

@@ -1,12 +1,9 @@
-"""Where the page is served from: `/` and what it needs. It talks to the same API as everybody else."""
+"""Serves the page at `/` and its files. The page uses the public API only."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import re
 from importlib import resources
-from pathlib import Path
 from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
@@ -60,31 +57,9 @@ def _files() -> dict[str, _File]:
         for entry in resources.files("rankloop.serving.dashboard").iterdir()
         if entry.name.rpartition(".")[2] in _KINDS
     }
-    d3 = find_d3()
-    if d3 is not None:
-        found["d3.js"] = d3.read_bytes()
     return {
         name: _File(
             body, _KINDS[name.rpartition(".")[2]], f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
         )
         for name, body in found.items()
     }
-
-
-def find_d3() -> Path | None:
-    """D3 as the package mpld3 carries it, the newest where it carries several; None where it is not installed.
-
-    The package is only looked for, not imported: that would load matplotlib.
-
-    >>> find_d3().name
-    'd3.v5.min.js'
-    """
-    spec = importlib.util.find_spec("mpld3")
-    if spec is None or spec.origin is None:
-        return None
-    found = {
-        int(match[1]): path
-        for path in (Path(spec.origin).parent / "js").glob("d3.v*.min.js")
-        if (match := re.fullmatch(r"d3\.v(\d+)\.min\.js", path.name))
-    }
-    return found[max(found)] if found else None

@@ -6,8 +6,8 @@ import { byId, count, h, list, plural, say, tell } from "./format.js";
 const NAME = "try-it";
 const ITEMS = ["Take a walk", "Meditate", "Listen to music", "Call a friend", "Have a cup of tea"];
 const CROWD = 100;
-const INVITE = `Let ${CROWD} people like me answer`;
-const TURN = 2 * ITEMS.length; // answers in each of the first turns of RTop1F ...
+const INVITE = `Add ${CROWD} simulated users like me`;
+const TURN = 2 * ITEMS.length; // answers in each of the first blocks of RTop1F ...
 const FIRST = 8 * ITEMS.length ** 2; // ... and how long that lasts
 
 const said = new Map(); // what you said last, by item
@@ -31,21 +31,21 @@ export async function openTry() {
   })();
 }
 
-/** What goes wrong is said below. */
+/** Errors are shown below. */
 function attempt(work) {
   return async () => {
     try {
       tell(byId("try-wrong"), "");
       await work();
     } catch (error) {
-      tell(byId("try-wrong"), `That did not work: ${error.message}`);
+      tell(byId("try-wrong"), `Error: ${error.message}`);
     }
   };
 }
 
 async function begin(ranker) {
   const note = (name) => ({ 1: "you: helps", 0: "you: does not" })[said.get(name)];
-  order = movingOrder({ label: "What it has learnt, best first", note });
+  order = movingOrder({ label: "Learnt order, best first", note });
   byId("try-order").replaceChildren(order.element);
   byId("try-turn").max = TURN;
   tell(byId("try-people"), INVITE);
@@ -67,10 +67,10 @@ function take(ranker) {
   const into = ranker.rounds % TURN;
   byId("try-turn").hidden = !early;
   byId("try-turn").value = into;
-  const turn = `This turn: ${into} of ${TURN} answers heard, then the order is set anew`;
-  const later = "It knows a good deal now: turns get longer, and it tries out less and less.";
+  const turn = `This block: ${into} of ${TURN} answers, then the order is updated`;
+  const later = "Blocks get longer now, and exploration gets rarer.";
   tell(byId("try-turn-words"), early ? turn : later);
-  tell(byId("try-rounds"), `${plural(ranker.rounds, "answer")} so far, from you and people like you.`);
+  tell(byId("try-rounds"), `${plural(ranker.rounds, "answer")} so far, from you and simulated users like you.`);
   return ranker.current;
 }
 
@@ -85,14 +85,14 @@ function moves(before, after) {
 async function next() {
   shown = await ask(path(NAME, "rank"), { decision_id: newId(), context: { from: "the page" } });
   const about = { decision_id: shown.decision_id };
-  const [story] = await Promise.all([
+  const [made] = await Promise.all([
     ask(path(NAME, "decisions", shown.decision_id)),
     ask(path(NAME, "activate"), about),
   ]);
-  const tried = "On top to be tried out: the app wants to hear about it.";
-  const best = "On top because the app thinks so, as far as it knows.";
+  const tried = "Exploration: on top to learn about it.";
+  const best = "On top as the best suggestion known so far.";
   tell(byId("try-top"), shown.items[0]);
-  tell(byId("try-why"), story.explored ? tried : best);
+  tell(byId("try-why"), made.explored ? tried : best);
   byId("try-rest").replaceChildren(...shown.items.slice(1).map((name) => h("li", {}, name)));
 }
 
@@ -111,7 +111,7 @@ async function answer(value) {
     said.set(item, value);
     const after = take(await ask(path(NAME)));
     await next();
-    tell(byId("try-news"), moves(before, after) ?? `Noted: ${item} ${value ? "helps" : "is not for you"}.`);
+    tell(byId("try-news"), moves(before, after) ?? `Noted: ${item} ${value ? "helps" : "does not help"}.`);
     say(`Next suggestion: ${shown.items[0]}. Does it help you?`);
   } finally {
     enable(true);
@@ -119,7 +119,7 @@ async function answer(value) {
   }
 }
 
-/** People whose taste is what you said so far, with a change of mind now and then. */
+/** Simulated users with the preferences you have shown so far, and some noise. */
 async function others() {
   if (crowd) {
     crowd = false; // the button said "Stop"
@@ -137,7 +137,7 @@ async function others() {
     }
     const after = take(await ask(path(NAME)));
     await next();
-    tell(byId("try-news"), moves(before, after) ?? "They agree: the order stays.");
+    tell(byId("try-news"), moves(before, after) ?? "The order stays the same.");
   } finally {
     crowd = false;
     enable(true);
@@ -146,7 +146,7 @@ async function others() {
 }
 
 async function otherOne() {
-  const context = { from: "people like the visitor" };
+  const context = { from: "simulated users like the visitor" };
   const { decision_id, items } = await ask(path(NAME, "rank"), { decision_id: newId(), context });
   const taste = said.has(items[0]) ? 0.1 + 0.8 * said.get(items[0]) : 0.5;
   await ask(path(NAME, "feedback"), { decision_id, relevance: [Math.random() < taste ? 1 : 0] });
@@ -157,5 +157,5 @@ async function again() {
   await ask(path(NAME, "reset"), {});
   take(await ask(path(NAME)));
   await next();
-  tell(byId("try-news"), `Forgotten. ${count(ITEMS.length)} suggestions, and it knows nothing about you.`);
+  tell(byId("try-news"), `Reset: ${count(ITEMS.length)} suggestions, and nothing known about you.`);
 }
