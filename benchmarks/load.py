@@ -192,7 +192,7 @@ async def grow(folder: Path, events: int) -> None:
 
     engine = Engine(SQLiteStore(folder))
     await engine.open()
-    while engine.live["load"].fold.applied < events:
+    while engine.rankers["load"].fold.applied < events:
         shown = await asyncio.gather(*(engine.rank("load", RankRequest()) for _ in range(500)))
         answers = [FeedbackRequest(one.decision_id, relevance=[float(i % 2)]) for i, one in enumerate(shown)]
         await engine.feedback("load", answers)

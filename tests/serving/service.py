@@ -61,7 +61,7 @@ async def adds_up(engine: Engine, name: str = "unwind") -> None:
     """The log replays to the live state, from the beginning and from every snapshot."""
     verdict = await verify(engine.store, name)
     assert verdict.holds, verdict.problems
-    assert verdict.state_hash == engine.live[name].fold.state_hash()
+    assert verdict.state_hash == engine.rankers[name].fold.state_hash()
 
 
 def play(story: Callable[[], Awaitable[None]]) -> None:

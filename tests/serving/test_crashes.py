@@ -82,7 +82,7 @@ def test_after_a_failed_fsync_nothing_is_written_any_more(tmp_path: Path) -> Non
             with pytest.raises(Unavailable, match="read-only"):
                 await answer(engine, "before")
             assert engine.broken
-            assert (await engine.live["unwind"].fate("before")) is not None  # reading goes on
+            assert (await engine.rankers["unwind"].fate("before")) is not None  # reading goes on
         async with running(SQLiteStore(tmp_path)) as engine:
             await answer(engine, "before")
             await rank(engine, "lost")
@@ -240,8 +240,8 @@ def test_two_replicas_are_one_ranker(postgresql: Server, fresh_schema: Callable[
             )
             assert {told.status for told in twice} == {"duplicate"}
             for engine in (one, other):
-                await engine.live["unwind"].catch_up()
-            folds = [engine.live["unwind"].fold for engine in (one, other)]
+                await engine.rankers["unwind"].catch_up()
+            folds = [engine.rankers["unwind"].fold for engine in (one, other)]
             assert folds[0].rounds == folds[1].rounds == 60
             assert folds[0].state_hash() == folds[1].state_hash()
             verdict = await verify(one.store, "unwind")

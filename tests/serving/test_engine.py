@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Busy, Conflict, Mistake, NotFound
+from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError
 from rankloop.serving.schemas import (
     ActivateRequest,
     FeedbackRequest,
@@ -32,7 +32,7 @@ def test_a_round() -> None:
             assert (shown.decision_id, shown.model_seq, shown.duplicate) == ("d1", 1, False)
             told = await answer(engine, "d1")
             assert (told.status, told.seq, told.learnt) == ("accepted", 3, True)
-            assert engine.live["unwind"].fold.rounds == 1
+            assert engine.rankers["unwind"].fold.rounds == 1
             assert (await rank(engine)).model_seq == 3
             await adds_up(engine)
 
@@ -75,14 +75,14 @@ def test_feedback_counts_once() -> None:
             await create(engine)
             await rank(engine, "d1")
             assert (await answer(engine, "d1", event_id="e1")).status == "accepted"
-            state = engine.live["unwind"].fold.state_hash()
+            state = engine.rankers["unwind"].fold.state_hash()
             assert (await answer(engine, "d1", event_id="e1")).status == "duplicate"  # a retry
             assert (
                 await answer(engine, "d1", event_id="e2")
             ).status == "duplicate"  # a retry under another id
             assert (await answer(engine, "d1", 0.0, event_id="e1")).status == "conflict"
             assert (await answer(engine, "d1", 0.0, event_id="e3")).status == "conflict"
-            fold = engine.live["unwind"].fold
+            fold = engine.rankers["unwind"].fold
             assert (fold.rounds, fold.state_hash()) == (1, state)
             await adds_up(engine)
 
@@ -95,15 +95,15 @@ def test_feedback_before_its_decision_waits_for_it() -> None:
         async with running(clock=clock) as engine:
             await create(engine, policy={"parking_seconds": 10})
             assert (await answer(engine, "d1")).status == "parked"
-            assert engine.live["unwind"].fold.rounds == 0
+            assert engine.rankers["unwind"].fold.rounds == 0
             clock.seconds += 10
             await rank(engine, "d1")
-            assert engine.live["unwind"].fold.rounds == 1
+            assert engine.rankers["unwind"].fold.rounds == 1
             assert (await answer(engine, "d1")).status == "duplicate"
             assert (await answer(engine, "d2")).status == "parked"
             clock.seconds += 10.1
             await rank(engine, "d2")  # too late: the answer has gone to the dead letters
-            fold = engine.live["unwind"].fold
+            fold = engine.rankers["unwind"].fold
             assert (fold.rounds, fold.counts.dead, fold.dead[0].decision) == (1, 1, "d2")
             await adds_up(engine)
 
@@ -115,7 +115,7 @@ def test_without_parking_it_is_unknown() -> None:
         async with running() as engine:
             await create(engine, policy={"parking_seconds": 0})
             assert (await answer(engine, "nobody")).status == "unknown"
-            assert [letter.decision for letter in engine.live["unwind"].fold.dead] == ["nobody"]
+            assert [letter.decision for letter in engine.rankers["unwind"].fold.dead] == ["nobody"]
 
     play(story)
 
@@ -130,7 +130,7 @@ def test_late_feedback_is_logged_and_learnt_only_by_policy(policy: str, rounds: 
             clock.seconds += 5.001
             told = await answer(engine, "d1")
             assert (told.status, told.learnt) == ("late", bool(rounds))
-            assert engine.live["unwind"].fold.rounds == rounds
+            assert engine.rankers["unwind"].fold.rounds == rounds
             await adds_up(engine)
 
     play(story)
@@ -145,12 +145,12 @@ def test_expiry_of_an_unseen_relevance_changes_nothing() -> None:
                 await rank(engine, decision)
             await engine.activate("unwind", ActivateRequest("d1"))
             await answer(engine, "d3")
-            state = engine.live["unwind"].fold.learnt()
+            state = engine.rankers["unwind"].fold.learnt()
             clock.seconds += 6
-            live = engine.live["unwind"]
-            assert await engine.housekeeping.expire(live) == 2
-            assert await engine.housekeeping.expire(live) == 0
-            assert live.fold.learnt() == state
+            served = engine.rankers["unwind"]
+            assert await engine.housekeeping.expire(served) == 2
+            assert await engine.housekeeping.expire(served) == 0
+            assert served.fold.learnt() == state
             assert (await answer(engine, "d1")).status == "late"
             await adds_up(engine)
 
@@ -165,7 +165,7 @@ def test_a_frozen_ranker_logs_and_does_not_learn() -> None:
             await rank(engine, "d1")
             told = await answer(engine, "d1")
             assert (told.status, told.learnt) == ("accepted", False)
-            assert engine.live["unwind"].fold.rounds == 0
+            assert engine.rankers["unwind"].fold.rounds == 0
             await engine.freeze("unwind", FreezeRequest(False))
             await rank(engine, "d2")
             assert (await answer(engine, "d2")).learnt
@@ -180,11 +180,11 @@ def test_rollback_brings_back_what_was_known() -> None:
             await create(engine)
             await _rounds(engine, 30)
             seq = await engine.snapshot("unwind")
-            then = engine.live["unwind"].fold.learnt()
+            then = engine.rankers["unwind"].fold.learnt()
             await _rounds(engine, 30, first=30)
-            assert engine.live["unwind"].fold.learnt() != then
+            assert engine.rankers["unwind"].fold.learnt() != then
             assert (await engine.rollback("unwind", RollbackRequest(seq, "r1"))).status == "accepted"
-            assert engine.live["unwind"].fold.learnt() == then
+            assert engine.rankers["unwind"].fold.learnt() == then
             assert (await engine.rollback("unwind", RollbackRequest(seq, "r1"))).status == "duplicate"
             await _rounds(engine, 10, first=60)
             with pytest.raises(NotFound):
@@ -201,7 +201,7 @@ def test_reset_begins_anew_and_keeps_the_log() -> None:
             await _rounds(engine, 10)
             seq = await engine.snapshot("unwind")
             await engine.reset("unwind", ResetRequest(parameters={"measure": "sum_loss"}))
-            assert engine.live["unwind"].fold.rounds == 0
+            assert engine.rankers["unwind"].fold.rounds == 0
             await _rounds(engine, 5, first=10)
             with pytest.raises(Conflict):
                 await engine.rollback("unwind", RollbackRequest(seq))
@@ -231,12 +231,12 @@ def test_items_come_and_go(algorithm: str) -> None:
             await _rounds(engine, 20, first=300)
             await engine.rollback("unwind", RollbackRequest(seq))  # what was known, about the items of today
             assert "tea" not in (await rank(engine)).items
-            with pytest.raises(Mistake, match="there already"):
+            with pytest.raises(RequestError, match="there already"):
                 await engine.change_items("unwind", ItemsRequest(add=["swim"]))
-            with pytest.raises(Mistake, match="is not there"):
+            with pytest.raises(RequestError, match="is not there"):
                 await engine.change_items("unwind", ItemsRequest(retire=["tea"]))
-            with pytest.raises(Mistake, match="last item"):
-                await engine.change_items("unwind", ItemsRequest(retire=engine.live["unwind"].fold.items))
+            with pytest.raises(RequestError, match="last item"):
+                await engine.change_items("unwind", ItemsRequest(retire=engine.rankers["unwind"].fold.items))
             await engine.change_items("unwind", ItemsRequest(add=["tea"]))
             await adds_up(engine)
 
@@ -249,13 +249,13 @@ def test_a_newcomer_is_seen_and_finds_its_place() -> None:
             await create(engine)
             liked = {"walk": 1.0, "meditate": 1.0}
             await _rounds(engine, 1_500, liked=liked)
-            assert set(engine.live["unwind"].fold.current()[:2]) == set(liked)
+            assert set(engine.rankers["unwind"].fold.current()[:2]) == set(liked)
             await engine.change_items("unwind", ItemsRequest(add=["swim", "argue"]))
             on_top = [(await rank(engine)).items[0] for _ in range(300)]
             assert on_top.count("swim") > 15
             assert on_top.count("argue") > 15
             await _rounds(engine, 1_500, first=5_000, liked=liked | {"swim": 1.0})
-            current = engine.live["unwind"].fold.current()
+            current = engine.rankers["unwind"].fold.current()
             assert set(current[:3]) == {"walk", "meditate", "swim"}
 
     play(story)
@@ -280,12 +280,12 @@ def test_a_newcomer_among_clicked_items() -> None:
             await create(engine, "pages", algorithm="FTRLPBM", parameters={"n_positions": 2})
             open_list = await rank(engine, "open", "pages")
             await rounds(engine, 0, 1_200)
-            assert set(engine.live["pages"].fold.current()) == {"walk", "meditate"}
+            assert set(engine.rankers["pages"].fold.current()) == {"walk", "meditate"}
             await engine.change_items("pages", ItemsRequest(add=["swim"], retire=["nap"]))
             tops = await rounds(engine, 5_000, 1_200)
             assert "nap" not in tops
             assert 0 < tops[:200].count("swim") < 150
-            assert set(engine.live["pages"].fold.current()) == {"walk", "swim"}
+            assert set(engine.rankers["pages"].fold.current()) == {"walk", "swim"}
             told = await answer(engine, "open", name="pages", relevance=None, clicks=[1.0, 0.0])
             assert told.status == ("late" if "nap" in open_list.items else "accepted")
             await adds_up(engine, "pages")
@@ -305,7 +305,7 @@ def test_the_top_two_and_items_that_change() -> None:
                     engine, f"d{i}", relevance=[float(name == "tea") for name in shown.items[:2]]
                 )
                 assert told.learnt or (i == 60 and told.status == "late")
-            assert engine.live["unwind"].fold.current()[0] == "tea"
+            assert engine.rankers["unwind"].fold.current()[0] == "tea"
             await adds_up(engine)
 
     play(story)
@@ -387,7 +387,7 @@ def test_told_everything_with_features() -> None:
 def test_a_ranker_that_makes_no_sense_is_refused(settings: dict, words: str) -> None:
     async def story() -> None:
         async with running() as engine:
-            with pytest.raises(Mistake, match=words):
+            with pytest.raises(RequestError, match=words):
                 await create(engine, **settings)
             assert await engine.store.rankers() == []
 
@@ -429,7 +429,7 @@ def test_feedback_that_makes_no_sense_is_refused(body: dict, decision: str) -> N
             before = await engine.store.last_seq("unwind")
             if decision == "unknown" and body.get("relevance") in ([], [1.0, 1.0]) and "clicks" not in body:
                 return  # how long it must be is known with its list only
-            with pytest.raises(Mistake):
+            with pytest.raises(RequestError):
                 await answer(engine, decision, **body)
             assert await engine.store.last_seq("unwind") == before
 
@@ -442,7 +442,7 @@ def test_a_parked_answer_that_does_not_fit_is_a_dead_letter() -> None:
             await create(engine)
             assert (await answer(engine, "d1", relevance=[1.0, 1.0])).status == "parked"
             await rank(engine, "d1")
-            fold = engine.live["unwind"].fold
+            fold = engine.rankers["unwind"].fold
             assert (fold.rounds, fold.counts.dead) == (0, 1)
             await adds_up(engine)
 
@@ -472,17 +472,17 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
             async with running(SQLiteStore(tmp_path), clock=Clock(1_000.0 + day)) as engine:
                 if day == 0:
                     await create(engine)
-                hashes.append(engine.live["unwind"].fold.state_hash())
+                hashes.append(engine.rankers["unwind"].fold.state_hash())
                 await _rounds(engine, 40, first=100 * day)
                 await rank(engine, f"over night {day}")
                 if day == 1:
                     await engine.snapshot("unwind")
                     assert (await answer(engine, "over night 0")).status == "accepted"
                 await answer(engine, f"early {day + 1}")
-                hashes.append(engine.live["unwind"].fold.state_hash())
+                hashes.append(engine.rankers["unwind"].fold.state_hash())
                 await adds_up(engine)
                 await rank(engine, f"early {day}")
-                hashes[-1] = engine.live["unwind"].fold.state_hash()
+                hashes[-1] = engine.rankers["unwind"].fold.state_hash()
         assert hashes[1] == hashes[2]
         assert hashes[3] == hashes[4]
 
@@ -490,7 +490,7 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
 
 
 async def _rounds(engine, n: int, *, first: int = 0, liked: dict[str, float] | None = None) -> None:
-    told = engine.live["unwind"].fold.ranker.feedback.length(len(ITEMS))
+    told = engine.rankers["unwind"].fold.ranker.feedback.length(len(ITEMS))
     for i in range(first, first + n):
         shown = await rank(engine, f"round {i}")
         names = shown.items[: 1 if told == 1 else len(shown.items)]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, Mistake, NotFound
+from rankloop.serving.errors import Conflict, NotFound, RequestError
 from rankloop.serving.log import records
 from rankloop.serving.log.records import Entry, Row
 from rankloop.serving.log.verify import verify
@@ -148,7 +148,7 @@ class Replicas(RuleBasedStateMachine):
     @rule(replica=REPLICAS)
     def keep_house(self, replica: int) -> None:
         """Take the lease if it is free, and expire what is due. Who lost the lease writes nothing."""
-        self.run(self.engines[replica].live[NAME].catch_up())
+        self.run(self.engines[replica].served[NAME].catch_up())
         self.run(self.engines[replica].housekeeping.tick())
 
     @rule(replica=REPLICAS)
@@ -163,16 +163,16 @@ class Replicas(RuleBasedStateMachine):
         before = self.run(self.store.last_seq(NAME)), self.run(self.store.snapshots(NAME))
         self.clock.seconds += 30.0
         with pytest.raises(Fenced):
-            self.run(sleeper.snapshot(self.engines[replica].live[NAME]))
+            self.run(sleeper.snapshot(self.engines[replica].served[NAME]))
         with contextlib.suppress(Fenced):
-            self.run(sleeper.expire(self.engines[replica].live[NAME]))
+            self.run(sleeper.expire(self.engines[replica].served[NAME]))
         assert before == (self.run(self.store.last_seq(NAME)), self.run(self.store.snapshots(NAME)))
 
     @rule(replica=REPLICAS)
     def snapshot(self, replica: int) -> None:
         try:
             self.run(self.engines[replica].snapshot(NAME))
-        except Mistake:
+        except RequestError:
             assert self.engines[replica].housekeeping.epoch is None
 
     @rule(replica=REPLICAS, frozen=st.booleans())
@@ -192,8 +192,8 @@ class Replicas(RuleBasedStateMachine):
 
     @rule(replica=REPLICAS, item=st.sampled_from([*ITEMS, "swim", "cook"]))
     def change_items(self, replica: int, item: str) -> None:
-        self.run(self.engines[replica].live[NAME].catch_up())
-        there = self.engines[replica].live[NAME].fold.items
+        self.run(self.engines[replica].served[NAME].catch_up())
+        there = self.engines[replica].served[NAME].fold.items
         self.next_id += 1
         request = ItemsRequest([], [item]) if item in there else ItemsRequest([item], [])
         request = ItemsRequest(request.add, request.retire, f"i{self.next_id}")
@@ -250,8 +250,8 @@ class Replicas(RuleBasedStateMachine):
         verdict = self.run(verify(self.store, NAME))
         assert verdict.holds, verdict.problems
         for engine in self.engines:
-            self.run(engine.live[NAME].catch_up())
-            fold = engine.live[NAME].fold
+            self.run(engine.rankers[NAME].catch_up())
+            fold = engine.rankers[NAME].fold
             assert fold.state_hash() == verdict.state_hash
             # learnt once for each event that can be learnt from
             assert fold.counts.learnt <= learnable(log, self.form)
@@ -261,7 +261,7 @@ class Replicas(RuleBasedStateMachine):
         if self.engines:
             log = self.run(self.store.read(NAME, after=0, limit=10_000))
             activated = {row.decision for row in log if row.kind == "activate"}
-            outcomes = self.engines[0].live[NAME]._outcomes
+            outcomes = self.engines[0].served[NAME]._outcomes
             for row in log:
                 if row.kind == "expire" and (row.decision not in activated or self.form == "relevance"):
                     assert not outcomes.get(row.seq, (None, False))[1]
@@ -305,13 +305,13 @@ def test_silence_after_a_list_was_seen_is_learnt_once() -> None:
         machine.activate(0, "d0")
         machine.activate(1, "d2")
         machine.feedback(1, "d2", 1.0, 0)
-        before = machine.engines[1].live[NAME].fold.rounds
+        before = machine.engines[1].served[NAME].fold.rounds
         machine.wait(25.0)
         machine.keep_house(0)
         machine.keep_house(1)
         machine.everything_holds()
         assert before == 1
-        assert [engine.live[NAME].fold.rounds for engine in machine.engines] == [2, 2]
+        assert [engine.rankers[NAME].fold.rounds for engine in machine.engines] == [2, 2]
         log = machine.run(machine.store.read(NAME, after=0, limit=100))
         assert [row.decision for row in log if row.kind == "expire"] == ["d0", "d1"]
         assert records.read_body(log[-1]).decision_seq == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from rankloop.serving.log.decision_state import Fate, Fates
+from rankloop.serving.log.decision_state import DecisionState, RecentDecisions
 from rankloop.serving.log.records import Row
 from rankloop.serving.series import MOST, Series
 
@@ -32,9 +32,9 @@ def test_a_series_is_bounded_and_sums_up_everything() -> None:
 
 
 def test_what_is_at_hand_is_bounded() -> None:
-    fates = Fates(most_bytes=100_000)
+    fates = RecentDecisions(most_bytes=100_000)
     for i in range(1_000):
-        fates.put(f"d{i}", Fate(Row(i + 1, 0, "decision", f"d{i}", b"x" * 500), 0))
+        fates.put(f"d{i}", DecisionState(Row(i + 1, 0, "decision", f"d{i}", b"x" * 500), 0))
     assert len(fates._kept) == 100
     assert "d999" in fates
     assert "d0" not in fates

@@ -19,19 +19,21 @@ def test_they_use_three_applications_until_they_are_told_to_go() -> None:
             coming = asyncio.create_task(come_and_go(engine))
             names = [application.ranker.name for application in applications()]
             async with asyncio.timeout(120):  # the first time, kernels are compiled
-                while not all(name in engine.live and engine.live[name].fold.rounds > 5 for name in names):
+                while not all(
+                    name in engine.rankers and engine.rankers[name].fold.rounds > 5 for name in names
+                ):
                     await asyncio.sleep(0.05)
             coming.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await coming
             await asyncio.sleep(0.05)
             for name in names:
-                counts = engine.live[name].fold.counts
+                counts = engine.rankers[name].fold.counts
                 assert counts.decisions >= counts.activated >= counts.learnt > 5
                 await adds_up(engine, name)
-            there = engine.live["unwind"].fold.applied
+            there = engine.rankers["unwind"].fold.applied
             await asyncio.sleep(0.3)
-            assert engine.live["unwind"].fold.applied == there
+            assert engine.rankers["unwind"].fold.applied == there
 
     play(story)
 

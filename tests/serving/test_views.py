@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rankloop.serving.glimpses import decisions_answer, spark
 from rankloop.serving.series import Series
+from rankloop.serving.views import decisions_answer, sparkline
 from tests.serving.service import answer, create, play, rank, running
 
 
@@ -14,7 +14,7 @@ def test_the_newest_lists_come_first_with_what_came_back() -> None:
             for i in range(30):
                 await rank(engine, f"d{i}")
             await answer(engine, "d28", 0.0)
-            told = (await decisions_answer(engine.live["unwind"])).decisions
+            told = (await decisions_answer(engine.rankers["unwind"])).decisions
             assert [one.decision_id for one in told] == [f"d{i}" for i in range(29, 9, -1)]
             assert [one.values for one in told[:3]] == [None, [0.0], None]
             assert all(one.length == 5 and one.top for one in told)
@@ -26,7 +26,7 @@ def test_a_ranker_nobody_asked_yet_has_no_lists() -> None:
     async def story() -> None:
         async with running() as engine:
             await create(engine)
-            assert (await decisions_answer(engine.live["unwind"])).decisions == []
+            assert (await decisions_answer(engine.rankers["unwind"])).decisions == []
 
     play(story)
 
@@ -45,6 +45,6 @@ def test_a_short_line_stays_short() -> None:
     series = Series(width=1)
     for seq in range(1, 5_000):
         series.answered(series.at(seq, seq), reward=1.0, delay=0.0)
-        points = spark(series)
+        points = sparkline(series)
         assert len(points) <= 40
     assert set(points) == {1.0}

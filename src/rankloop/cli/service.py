@@ -116,11 +116,11 @@ def rankers(
     _allow(allow)
     import msgspec
 
-    from rankloop.serving.served_ranker import Live
+    from rankloop.serving.served_ranker import ServedRanker
     from rankloop.serving.views import ranker_answer
 
     async def look(store: Store) -> list[Any]:
-        return [await ranker_answer(await Live.load(name, store)) for name in await store.rankers()]
+        return [await ranker_answer(await ServedRanker.load(name, store)) for name in await store.rankers()]
 
     found = _looking(data, database, schema, look)
     if as_json:

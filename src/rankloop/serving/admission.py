@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from rankloop.serving.adapters import registry
-from rankloop.serving.errors import Mistake
+from rankloop.serving.errors import RequestError
 from rankloop.serving.log.records import Config
 
 
@@ -41,9 +41,9 @@ def check_names(names: list[str] | None, limits: Limits, *, field: str) -> None:
     if names is None:
         return
     if len(names) > limits.items:
-        raise Mistake(f"limit reached: {limits.items:,} items, got {len(names):,}", field=field)
+        raise RequestError(f"limit reached: {limits.items:,} items, got {len(names):,}", field=field)
     if len(set(names)) != len(names):
-        raise Mistake("items must not repeat", field=field)
+        raise RequestError("items must not repeat", field=field)
 
 
 def check_size(config: Config, limits: Limits, *, n_items: int) -> None:
@@ -60,22 +60,24 @@ def check_size(config: Config, limits: Limits, *, n_items: int) -> None:
 
     Raises
     ------
-    Mistake
+    RequestError
         Where it cannot be built, or would take more memory than the limit.
     """
     features = config.parameters.get("n_features", 1)
     if isinstance(features, int) and features > limits.features:
-        raise Mistake(f"n_features must be at most {limits.features:,}, got {features:,}", field="parameters")
+        raise RequestError(
+            f"n_features must be at most {limits.features:,}, got {features:,}", field="parameters"
+        )
     try:
         kind = registry.find(config.algorithm)
     except ValueError as error:
-        raise Mistake(str(error), field="algorithm") from None
+        raise RequestError(str(error), field="algorithm") from None
     try:
         needed = int(kind.bytes_for(**{**config.parameters, "n_items": n_items}))
     except (TypeError, ValueError, ArithmeticError) as error:
-        raise Mistake(f"{config.algorithm} cannot be built: {error}", field="parameters") from None
+        raise RequestError(f"{config.algorithm} cannot be built: {error}", field="parameters") from None
     if needed > limits.ranker_bytes:
-        raise Mistake(
+        raise RequestError(
             f"{config.algorithm} with {n_items:,} items would need {needed:,} bytes of memory, "
             f"the limit for one ranker is {limits.ranker_bytes:,}",
             field="items" if n_items else "parameters",
@@ -87,14 +89,14 @@ def check_policy(config: Config) -> None:
     for name, most in (("deadline_seconds", 1e9), ("parking_seconds", 3_600.0)):
         value = getattr(config.policy, name)
         if not 0 <= value <= most:
-            raise Mistake(
+            raise RequestError(
                 f"policy.{name} must be between 0 and {most:g}, got {value}", field=f"policy.{name}"
             )
 
 
 def refuse(attempt: Callable[[], object], *, field: str) -> None:
-    """Try it; what goes wrong is the caller's mistake."""
+    """Try it; what goes wrong is the caller's error."""
     try:
         attempt()
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
-        raise Mistake(str(error), field=field) from None
+        raise RequestError(str(error), field=field) from None

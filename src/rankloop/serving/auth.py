@@ -1,9 +1,13 @@
-"""API keys: made here, kept hashed, compared in constant time, never logged. Roles reader, writer, admin."""
+"""Who may call: API keys, kept hashed and compared in constant time, with the roles reader, writer and admin.
+
+Without any key the service answers everybody who reaches it, and only under the address of this machine.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 
 from rankloop.base import one_of
@@ -11,6 +15,7 @@ from rankloop.serving.errors import Forbidden, Unauthorized
 from rankloop.serving.stores.contract import Store, StoredKey
 
 ROLES = ("reader", "writer", "admin")  # each may do what those before it may
+_LOCAL_HOSTS = {b"localhost", b"127.0.0.1", b"[::1]"}
 
 
 async def make_key(store: Store, *, role: str, at: int, note: str = "") -> str:
@@ -57,3 +62,28 @@ class Access:
             raise Unauthorized("this key is not known")
         if ROLES.index(stored.role) < ROLES.index(role):
             raise Forbidden(f"this needs the role {role}, the key has {stored.role}")
+
+
+class Guard:
+    """Checks every request: by key, and where there are no keys, by the address that it was sent to."""
+
+    def __init__(self, access: Access, *, host: str) -> None:
+        self._access = access
+        self._hosts = _LOCAL_HOSTS | {host.encode(), f"[{host}]".encode()}
+        self._known: set[bytes] = set()  # Host headers that were accepted, with their ports
+
+    def check(self, headers: dict[bytes, bytes], role: str) -> None:
+        """`Unauthorized` or `Forbidden` unless this caller may do what `role` may."""
+        if self._access.open:
+            # Another site's page could make a browser on this machine send requests; it cannot forge these two.
+            host = headers.get(b"host", b"")
+            if host not in self._known:
+                if re.sub(rb":\d+$", b"", host) not in self._hosts:
+                    raise Forbidden("without keys this service is reached under its own address only")
+                if len(self._known) < 100:
+                    self._known.add(host)
+            if headers.get(b"sec-fetch-site") == b"cross-site":
+                raise Forbidden("without keys this service refuses requests from other sites")
+            return
+        authorization = headers.get(b"authorization")
+        self._access.check(authorization.decode("latin-1") if authorization else None, role)

@@ -13,11 +13,12 @@ import numpy as np
 
 from rankloop.serving.adapters.registry import config_hash
 from rankloop.serving.admission import Limits, check_names, check_policy, check_size, digest_of, refuse
-from rankloop.serving.errors import Busy, Conflict, Mistake, NotFound, Unavailable
+from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
 from rankloop.serving.ids import new_id
 from rankloop.serving.log import records, snapshots
+from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws
 from rankloop.serving.log.records import Config, Entry, Row
@@ -33,7 +34,7 @@ from rankloop.serving.schemas import (
     ResetRequest,
     RollbackRequest,
 )
-from rankloop.serving.served_ranker import Live, check_digest
+from rankloop.serving.served_ranker import ServedRanker, check_digest
 from rankloop.serving.stores.contract import Appended, Broken, Fenced, Full, Store, StoreError
 
 
@@ -58,10 +59,10 @@ class Engine:
         self.limits = limits or Limits()
         self.clock = clock
         self.keep_snapshots = keep_snapshots
-        self.live: dict[str, Live] = {}
+        self.rankers: dict[str, ServedRanker] = {}
         self.broken: str | None = None  # why nothing can be written any more
         self.ready = False
-        self.commit = GroupCommit(self._write, most_waiting=self.limits.waiting)
+        self.commit = GroupCommit(self.append, most_waiting=self.limits.waiting)
         self.changed = asyncio.Event()  # something was folded: for those who watch
         self._draws = Draws()
         self._writing = asyncio.Lock()
@@ -75,7 +76,7 @@ class Engine:
         await self.store.open()
         try:
             for name in await self.store.rankers():
-                self.live[name] = await Live.load(name, self.store)
+                self.rankers[name] = await ServedRanker.load(name, self.store)
         except BaseException:
             await self.store.close()
             raise
@@ -94,20 +95,23 @@ class Engine:
         """Milliseconds since 1970."""
         return int(self.clock() * 1000)
 
-    async def find(self, name: str) -> Live:
+    async def find(self, name: str) -> ServedRanker:
         """The ranker of this name; another replica may have made it."""
-        found = self.live.get(name)
+        found = self.rankers.get(name)
         if found is None and self.store.shared:
             async with self._loading:
-                if name not in self.live and name in await self.store.rankers():
-                    self.live[name] = await Live.load(name, self.store)
-            found = self.live.get(name)
+                if name not in self.rankers and name in await self.store.rankers():
+                    self.rankers[name] = await ServedRanker.load(name, self.store)
+            found = self.rankers.get(name)
         if found is None:
             raise NotFound(f"there is no ranker {name!r}")
         return found
 
-    async def _write(self, entries: list[Entry], epoch: int | None = None) -> list[Written]:
-        """Append and fold; the store's failures in the words of the service."""
+    async def append(self, entries: list[Entry], epoch: int | None = None) -> list[Written]:
+        """Write entries at once, and fold them; with `epoch`, `Fenced` unless the lease still has it.
+
+        Group commit and housekeeping call it; requests go through `write`.
+        """
         if self.broken:
             raise Unavailable(f"read-only: {self.broken}")
         async with self._writing:
@@ -124,32 +128,26 @@ class Engine:
             except StoreError as error:
                 raise Unavailable(str(error)) from error
             try:
-                await self._take_in(entries, appended)
-            except (
-                StoreError
-            ) as error:  # it is written, and will be folded; who asks again gets the same answer
+                written = await self._take_in(entries, appended)
+            except StoreError as error:  # written, and folded later: who asks again gets the same answer
                 raise Unavailable(str(error)) from error
         self.changed.set()
-        written = []
-        for entry, (row, new) in zip(entries, appended, strict=True):
-            outcome = None
-            if new and row.kind != "decision" and entry.ranker in self.live:
-                outcome = self.live[entry.ranker].outcome(row.seq)
-            written.append(Written(row, new, outcome))
         return written
 
-    async def _take_in(self, entries: list[Entry], appended: list[Appended]) -> None:
-        """Fold what was written: from the store where others write as well, otherwise as it is at hand."""
-        if self.store.shared:
-            for name in {entry.ranker for entry in entries if entry.ranker in self.live}:
-                await self.live[name].catch_up()
-            return
-        fresh: dict[str, list[Row]] = {}
-        for entry, (row, new) in zip(entries, appended, strict=True):
-            if new and entry.ranker in self.live:
-                fresh.setdefault(entry.ranker, []).append(row)
-        for name, new_rows in fresh.items():
-            await self.live[name].take_in(new_rows)
+    async def _take_in(self, entries: list[Entry], appended: list[Appended]) -> list[Written]:
+        rows_of: dict[str, list[Row]] = {}
+        for entry, one in zip(entries, appended, strict=True):
+            # Where others write as well, a row that was there already may not be folded here yet.
+            if entry.ranker in self.rankers and (one.new or self.store.shared):
+                rows_of.setdefault(entry.ranker, []).append(one.row)
+        outcomes: dict[tuple[str, int], Outcome] = {}
+        for name, rows in rows_of.items():
+            for row, outcome in zip(rows, await self.rankers[name].take_in(rows), strict=True):
+                outcomes[name, row.seq] = outcome
+        return [
+            Written(one.row, one.new, outcomes.get((entry.ranker, one.row.seq)) if one.new else None)
+            for entry, one in zip(entries, appended, strict=True)
+        ]
 
     async def write(self, entry: Entry) -> Written:
         """Write one entry with whatever else is waiting. The same id with another body is kept as a conflict."""
@@ -167,9 +165,9 @@ class Engine:
             await self.commit.submit([_conflict(entry)])
             raise
 
-    async def create(self, request: CreateRequest) -> tuple[Live, bool]:
+    async def create(self, request: CreateRequest) -> tuple[ServedRanker, bool]:
         """A new ranker, and whether it was there already, just so."""
-        if len(self.live) >= self.limits.rankers and request.name not in self.live:
+        if len(self.rankers) >= self.limits.rankers and request.name not in self.rankers:
             raise Busy(f"limit reached: {self.limits.rankers:,} rankers")
         check_names(request.items, self.limits, field="items")
         seed = secrets.randbits(63) if request.seed is None else request.seed
@@ -190,31 +188,31 @@ class Engine:
         if not written.new:
             await self._check_same(entry, written.row)
         async with self._loading:
-            if request.name not in self.live:
-                self.live[request.name] = await Live.load(request.name, self.store)
-        return self.live[request.name], not written.new
+            if request.name not in self.rankers:
+                self.rankers[request.name] = await ServedRanker.load(request.name, self.store)
+        return self.rankers[request.name], not written.new
 
     async def rank(self, name: str, request: RankRequest) -> RankAnswer:
         """A list to show; the decision is in the log."""
-        live = self.live.get(name) or await self.find(name)
+        served = self.rankers.get(name) or await self.find(name)
         decision_id = request.decision_id or new_id()
         try:
-            entry, decision = live.draw(
+            entry, decision = served.draw(
                 request, decision_id, draws=self._draws, now=self.now(), limits=self.limits
             )
-        except Mistake:
+        except RequestError:
             raise
         except ValueError as error:
-            raise Mistake(str(error)) from None
+            raise RequestError(str(error)) from None
         written = await self.write(entry)
         if not written.new:
             decision = records.read_decision(written.row.body)
-        return _rank_answer(live, decision, written)
+        return _rank_answer(served, decision, written)
 
     async def activate(self, name: str, request: ActivateRequest) -> EventAnswer:
         """The list was shown."""
-        live = await self.find(name)
-        if await live.fate(request.decision_id) is None:
+        served = await self.find(name)
+        if await served.decision_state(request.decision_id) is None:
             raise NotFound(f"there is no decision {request.decision_id!r}", field="decision_id")
         event_id = request.event_id or request.decision_id
         digest = digest_of(request.decision_id)
@@ -222,15 +220,15 @@ class Engine:
         return _event_answer(written)
 
     async def feedback(self, name: str, requests: list[FeedbackRequest]) -> list[EventAnswer]:
-        """What came back, about one list or many; all are looked at before any is written."""
-        live = await self.find(name)
+        """Feedback on one list or many; all of it is checked before any is written."""
+        served = await self.find(name)
         if len(requests) > self.limits.batch:
-            raise Mistake(
+            raise RequestError(
                 f"limit reached: {self.limits.batch:,} feedback events in one request, got {len(requests):,}"
             )
-        if len(live.fold.parked) + len(requests) > self.limits.parked:
+        if len(served.fold.parked) + len(requests) > self.limits.parked:
             raise Busy(f"limit reached: {self.limits.parked:,} feedback events that wait for their decision")
-        entries = [await self._feedback_entry(live, request) for request in requests]
+        entries = [await served.feedback_entry(request) for request in requests]
         if not entries:
             return []
         if self.broken:
@@ -244,49 +242,23 @@ class Engine:
             answers.append(answer)
         return answers
 
-    async def _feedback_entry(self, live: Live, request: FeedbackRequest) -> Entry:
-        given = {"relevance": request.relevance, "clicks": request.clicks}
-        ((form, values), *more) = [(form, value) for form, value in given.items() if value is not None] or [
-            ("", [])
-        ]
-        kind = live.fold.ranker.feedback.kind
-        if more or form != kind:
-            raise Mistake(
-                f"{live.fold.config.algorithm} learns from {kind}: send just that", field=form or kind
-            )
-        array = np.array(values, np.float64)
-        fate = await live.fate(request.decision_id)
-        try:
-            if fate is not None:
-                n = len(records.read_decision(fate.row.body).shown) // 4
-                live.fold.ranker.feedback.check(array, n)
-            elif not np.isfinite(array).all() or (array < 0).any():
-                raise ValueError("feedback must be finite and not negative")
-            most = live.fold.ranker.max_grade
-            if most is not None and array.max(initial=0.0) > most:
-                raise ValueError(f"{form} must be at most {most}, got {values}")
-        except ValueError as error:
-            raise Mistake(str(error), field=form) from None
-        body = records.Answer("clicks" if form == "clicks" else "relevance", array.astype("<f8").tobytes())
-        digest = digest_of(request.decision_id, form, array.tobytes())
-        event_id = request.event_id or request.decision_id
-        return Entry(live.name, "feedback", event_id, records.encode(body), digest, request.decision_id)
-
     async def change_items(self, name: str, request: ItemsRequest) -> EventAnswer:
         """Items come and go."""
-        live = await self.find(name)
-        if not live.fold.has_items:
-            raise Mistake(f"{live.fold.config.algorithm} takes its items with each request", field="add")
+        served = await self.find(name)
+        if not served.fold.has_items:
+            raise RequestError(
+                f"{served.fold.config.algorithm} takes its items with each request", field="add"
+            )
         check_names([*request.add, *request.retire], self.limits, field="add")
         body = records.encode(records.Items(request.add, request.retire))
         event_id = request.event_id or new_id()
         there = await self.store.find(name, "items", event_id)
         if there is None:
-            n_items = len(live.fold.items) + len(request.add)
+            n_items = len(served.fold.items) + len(request.add)
             if n_items > self.limits.items:
-                raise Mistake(f"limit reached: {self.limits.items:,} items", field="add")
-            check_size(live.fold.config, self.limits, n_items=n_items)
-            refuse(lambda: live.fold.check_items(request.add, request.retire), field="add")
+                raise RequestError(f"limit reached: {self.limits.items:,} items", field="add")
+            check_size(served.fold.config, self.limits, n_items=n_items)
+            refuse(lambda: served.fold.check_items(request.add, request.retire), field="add")
         return _event_answer(await self.write(Entry(name, "items", event_id, body, digest_of(body))))
 
     async def freeze(self, name: str, request: FreezeRequest) -> EventAnswer:
@@ -298,9 +270,11 @@ class Engine:
 
     async def reset(self, name: str, request: ResetRequest) -> EventAnswer:
         """Begin anew; the log, and with it all history, stays."""
-        live = await self.find(name)
-        old = live.fold.config
-        items = (live.fold.items if live.fold.has_items else None) if request.items is None else request.items
+        served = await self.find(name)
+        old = served.fold.config
+        items = (
+            (served.fold.items if served.fold.has_items else None) if request.items is None else request.items
+        )
         check_names(items, self.limits, field="items")
         parameters = old.parameters if request.parameters is None else request.parameters
         config = msgspec.structs.replace(old, items=items, parameters=parameters)
@@ -312,7 +286,7 @@ class Engine:
 
     async def rollback(self, name: str, request: RollbackRequest) -> EventAnswer:
         """Back to what was known at a snapshot."""
-        live = await self.find(name)
+        served = await self.find(name)
         event_id = request.event_id or new_id()
         digest = digest_of(str(request.to_seq))
         there = await self.store.find(name, "rollback", event_id)
@@ -322,7 +296,7 @@ class Engine:
             if snapshot is None:
                 raise NotFound(f"there is no snapshot at {request.to_seq}", field="to_seq")
             then = snapshots.revive(snapshot)
-            if config_hash(then.config) != config_hash(live.fold.config):
+            if config_hash(then.config) != config_hash(served.fold.config):
                 raise Conflict(
                     "that snapshot is of another configuration, from before a reset", field="to_seq"
                 )
@@ -332,20 +306,20 @@ class Engine:
 
     async def snapshot(self, name: str) -> int:
         """Write a snapshot now; its seq."""
-        live = await self.find(name)
+        served = await self.find(name)
         try:
-            await self.housekeeping.snapshot(live)
+            await self.housekeeping.snapshot(served)
         except Fenced as error:
             self.housekeeping.epoch = None
             raise Unavailable("another process holds the lease, and takes the snapshots") from error
-        return live.snapshot_seq
+        return served.snapshot_seq
 
 
-def _rank_answer(live: Live, decision: records.Decision, written: Written) -> RankAnswer:
+def _rank_answer(served: ServedRanker, decision: records.Decision, written: Written) -> RankAnswer:
     chances = decision.propensities
     return RankAnswer(
         written.row.event_id,
-        live.fold.names(decision),
+        served.fold.names(decision),
         None if chances is None else np.frombuffer(chances, "<f8").tolist(),
         decision.model_seq,
         not written.new,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Mistake(Exception):
+class RequestError(Exception):
     """A request that is not carried out: an HTTP status, a code for programs, a sentence, and the field to blame."""
 
     status = 422
@@ -15,55 +15,55 @@ class Mistake(Exception):
         self.field = field
 
 
-class Malformed(Mistake):
+class Malformed(RequestError):
     """The body cannot be read."""
 
     status, code = 400, "malformed"
 
 
-class Unauthorized(Mistake):
+class Unauthorized(RequestError):
     """No key, or one that nobody knows."""
 
     status, code = 401, "unauthorized"
 
 
-class Forbidden(Mistake):
+class Forbidden(RequestError):
     """A key whose role does not reach that far."""
 
     status, code = 403, "forbidden"
 
 
-class NotFound(Mistake):
+class NotFound(RequestError):
     """There is no such thing."""
 
     status, code = 404, "not_found"
 
 
-class Conflict(Mistake):
+class Conflict(RequestError):
     """The id is taken by something else."""
 
     status, code = 409, "conflict"
 
 
-class TooLarge(Mistake):
+class TooLarge(RequestError):
     """More than the limits allow."""
 
     status, code = 413, "too_large"
 
 
-class Unsupported(Mistake):
+class Unsupported(RequestError):
     """A content type that is not spoken here."""
 
     status, code = 415, "unsupported_media_type"
 
 
-class Busy(Mistake):
+class Busy(RequestError):
     """The queue is full; nothing was dropped silently, and nothing was written."""
 
     status, code = 429, "busy"
 
 
-class Unavailable(Mistake):
+class Unavailable(RequestError):
     """The store cannot write now."""
 
     status, code = 503, "unavailable"

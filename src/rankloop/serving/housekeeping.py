@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from rankloop.serving.errors import Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records, snapshots
-from rankloop.serving.log.decision_state import fate_of
+from rankloop.serving.log.decision_state import replay_decision
 from rankloop.serving.log.records import Entry
-from rankloop.serving.served_ranker import Live
+from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Fenced, StoreError
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ class Housekeeping:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         if self._background and self.epoch is not None and not self.engine.broken:
-            for live in self.engine.live.values():
-                if live.fold.applied > live.snapshot_seq:
+            for served in self.engine.rankers.values():
+                if served.fold.applied > served.snapshot_seq:
                     with contextlib.suppress(StoreError):
-                        await self.snapshot(live)
+                        await self.snapshot(served)
 
     async def hold_lease(self) -> None:
         """Take or renew the lease. A store with one owner needs no renewal: the owner is the holder."""
@@ -83,57 +83,57 @@ class Housekeeping:
         if self.epoch is None:
             return
         reach("lease-held")
-        for live in list(self.engine.live.values()):
+        for served in list(self.engine.rankers.values()):
             try:
-                await self.expire(live)
-                if live.fold.applied - live.snapshot_seq >= self.snapshot_every:
-                    await self.snapshot(live)
+                await self.expire(served)
+                if served.fold.applied - served.snapshot_seq >= self.snapshot_every:
+                    await self.snapshot(served)
             except Fenced:
                 self.epoch = None
                 _log.warning("another process took over; nothing was written")
                 return
 
-    async def snapshot(self, live: Live) -> None:
+    async def snapshot(self, served: ServedRanker) -> None:
         """Write one now."""
         if self.epoch is None:
             raise Unavailable("another process holds the lease, and takes the snapshots")
-        taken = snapshots.take(live.fold, epoch=self.epoch)
-        await self.engine.store.write_snapshot(live.name, taken, keep=self.engine.keep_snapshots)
-        live.snapshot_seq = taken.seq
+        taken = snapshots.take(served.fold, epoch=self.epoch)
+        await self.engine.store.write_snapshot(served.name, taken, keep=self.engine.keep_snapshots)
+        served.snapshot_seq = taken.seq
 
-    async def expire(self, live: Live) -> int:
+    async def expire(self, served: ServedRanker) -> int:
         """Write `expire` for lists whose deadline has passed without an answer; how many. A long log takes turns."""
-        engine, fold, written = self.engine, live.fold, 0
+        engine, fold, written = self.engine, served.fold, 0
         for _ in range(_PAGES_A_TICK):
             await asyncio.sleep(0)
-            live.scanned = max(live.scanned, fold.expire_cursor)
-            page = await engine.store.read(live.name, after=live.scanned, limit=_PAGE)
-            due, through = [], live.scanned
+            served.scanned = max(served.scanned, fold.expire_cursor)
+            page = await engine.store.read(served.name, after=served.scanned, limit=_PAGE)
+            due, through = [], served.scanned
             for row in page:
                 if row.kind == "decision":
                     if records.read_decision(row.body).deadline >= engine.now():
                         break
                     due.append(row)
                 through = row.seq
-            stories = await engine.store.stories(live.name, [row.event_id for row in due]) if due else {}
+            stories = await engine.store.stories(served.name, [row.event_id for row in due]) if due else {}
             entries = []
             for row in due:
-                fate = fate_of(
+                state = replay_decision(
                     stories[row.event_id],
                     through=1 << 60,
                     policy=fold.config.policy,
                     silence_counts=fold.silence_counts,
                 )
-                if fate is not None and fate.answer is None and not fate.expired:
+                if state is not None and state.answer is None and not state.expired:
                     body = records.encode(records.Expire(row.seq))
-                    entries.append(Entry(live.name, "expire", row.event_id, body, b"\0", row.event_id))
+                    entries.append(Entry(served.name, "expire", row.event_id, body, b"\0", row.event_id))
             if entries:
-                await engine._write(entries, epoch=self.epoch)
+                await engine.append(entries, epoch=self.epoch)
                 written += len(entries)
-            if through == live.scanned:
+            if through == served.scanned:
                 break
             # All up to here are answered or expired: a hint for the next start, and no part of what was learnt.
-            live.scanned = fold.expire_cursor = through
+            served.scanned = fold.expire_cursor = through
         return written
 
     async def _follow(self) -> None:
@@ -141,8 +141,8 @@ class Housekeeping:
             await self.engine.store.wait_for_news(seconds=1.0)
             try:
                 for name in await self.engine.store.rankers():
-                    live = await self.engine.find(name)
-                    await live.catch_up()
+                    served = await self.engine.find(name)
+                    await served.catch_up()
                 self.engine.changed.set()
             except Exception:
                 _log.exception("following other replicas failed; it is tried again")

@@ -196,6 +196,30 @@ class DecisionAnswer(msgspec.Struct, frozen=True):
     rows: list[StoryRow]
 
 
+class DecisionSummary(msgspec.Struct, frozen=True):
+    """One list in a line; `values` is the feedback on it so far."""
+
+    decision_id: str
+    seq: int
+    at: int
+    top: str
+    length: int
+    explored: bool
+    values: list[float] | None
+
+
+class DecisionsAnswer(msgspec.Struct, frozen=True):
+    """The newest lists, newest first."""
+
+    decisions: list[DecisionSummary]
+
+
+class SparksAnswer(msgspec.Struct, frozen=True):
+    """For each ranker the mean reward over time, oldest first, in a few points."""
+
+    sparks: dict[str, list[float | None]]
+
+
 class SeriesAnswer(msgspec.Struct, frozen=True):
     """Roll-ups of one ranker: a bounded number of points, whatever the log's length."""
 

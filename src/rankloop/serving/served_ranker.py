@@ -1,4 +1,4 @@
-"""One ranker in a running service: its fold, how a list is drawn from it, and how new rows are folded in."""
+"""One ranker in a running service: how a list is drawn, how feedback is checked, and how new rows are folded in."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.serving.adapters.estimates import weigh
-from rankloop.serving.admission import Limits
-from rankloop.serving.errors import Conflict, Mistake, TooLarge
+from rankloop.serving.admission import Limits, digest_of
+from rankloop.serving.errors import Conflict, RequestError, TooLarge
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records
-from rankloop.serving.log.decision_state import Fate, Outcome, fate_of
-from rankloop.serving.log.fold import Fold, Hand
+from rankloop.serving.log.decision_state import DecisionState, Outcome, replay_decision
+from rankloop.serving.log.fold import Fold, RelatedRows
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.snapshots import code_hash, revive
-from rankloop.serving.schemas import Matrix, RankRequest
+from rankloop.serving.schemas import FeedbackRequest, Matrix, RankRequest
 from rankloop.serving.stores.contract import Store
 
 _PAGE = 2_000  # rows read at a time
@@ -29,8 +29,8 @@ _ACCEPTED = Outcome("accepted")
 _SHOWN = np.dtype("<i4")
 
 
-class Live:
-    """A ranker at work."""
+class ServedRanker:
+    """A ranker in a running service, as far as its log has been folded."""
 
     def __init__(self, name: str, fold: Fold, store: Store) -> None:
         self.name = name
@@ -42,9 +42,9 @@ class Live:
         self._folding = asyncio.Lock()
 
     @classmethod
-    async def load(cls, name: str, store: Store) -> Live:
+    async def load(cls, name: str, store: Store) -> ServedRanker:
         """From the newest snapshot that this code made, and the rows after it; from the first row if there is none."""
-        live: Live | None = None
+        served: ServedRanker | None = None
         first = await first_fold(store, name)
         code = code_hash(first.config.algorithm)
         for snapshot in reversed(await store.snapshots(name)):
@@ -52,14 +52,14 @@ class Live:
                 continue
             whole = await store.read_snapshot(name, snapshot.seq)
             if whole is not None:
-                live = cls(name, revive(whole), store)
-                live.snapshot_seq = snapshot.seq
+                served = cls(name, revive(whole), store)
+                served.snapshot_seq = snapshot.seq
                 break
-        if live is None:
-            live = cls(name, first, store)
-        await asyncio.to_thread(warm_up, live.fold.config)
-        await live.catch_up()
-        return live
+        if served is None:
+            served = cls(name, first, store)
+        await asyncio.to_thread(warm_up, served.fold.config)
+        await served.catch_up()
+        return served
 
     async def catch_up(self) -> None:
         """Fold what is in the store and not here yet."""
@@ -70,36 +70,77 @@ class Live:
                 if len(new) < _PAGE:
                     break
 
-    async def take_in(self, new: list[Row]) -> None:
-        """Fold rows that were just written; usually they follow those that were folded before."""
-        if new[0].seq != self.fold.applied + 1:  # something went wrong in between; the store knows
+    async def take_in(self, new: list[Row]) -> list[Outcome]:
+        """Fold rows that were just written, and say what each came to.
+
+        Where others write to the same store, or something went wrong in between, everything up to these rows is read
+        from the store.
+        """
+        if self.store.shared or new[0].seq != self.fold.applied + 1:
             await self.catch_up()
-            return
-        async with self._folding:
-            await self._fold(new)
+        else:
+            async with self._folding:
+                await self._fold(new)
+        return [self._outcomes.get(row.seq, _ACCEPTED) for row in new]
 
     async def _fold(self, new: list[Row]) -> None:
-        hand = await gather_hand(self.fold, self.store, self.name, new)
+        related = await related_rows(self.fold, self.store, self.name, new)
         fold, outcomes = self.fold.fold, self._outcomes
         for row in new:
-            outcome = fold(row, hand)
+            outcome = fold(row, related)
             if row.kind != "decision":
                 outcomes[row.seq] = outcome
         while len(outcomes) > _REMEMBERED:
             del outcomes[next(iter(outcomes))]
 
-    def outcome(self, seq: int) -> Outcome:
-        """What the row came to; it must have been folded lately."""
-        return self._outcomes.get(seq, _ACCEPTED)
-
-    async def fate(self, decision_id: str) -> Fate | None:
-        """What became of a decision; None where there is none of this id."""
-        found = self.fold.fates.get(decision_id)
+    async def decision_state(self, decision_id: str) -> DecisionState | None:
+        """The state of a decision; None where there is none of this ID."""
+        found = self.fold.recent.get(decision_id)
         if found is not None:
             return found
         told = await self.store.stories(self.name, [decision_id])
         # Through the end of the log: on a replica the decision may be written and not folded yet.
-        return _fate(self.fold, told[decision_id], through=1 << 60)
+        return _state_of(self.fold, told[decision_id], through=1 << 60)
+
+    async def feedback_entry(self, request: FeedbackRequest) -> Entry:
+        """The entry for feedback, which is checked here as far as its decision is known, and nowhere else.
+
+        Raises
+        ------
+        RequestError
+            Where the ranker could not learn from it.
+        """
+        ranker = self.fold.ranker
+        kind = ranker.feedback.kind
+        given = {
+            form: values for form in ("relevance", "clicks") if (values := getattr(request, form)) is not None
+        }
+        if set(given) != {kind}:
+            wrong = next((form for form in given if form != kind), kind)
+            raise RequestError(
+                f"{self.fold.config.algorithm} learns from {kind}: send that alone", field=wrong
+            )
+        values = np.array(given[kind], np.float64)
+        state = await self.decision_state(request.decision_id)
+        # How long it must be is known with its list only; the fold finds out for feedback that comes before it.
+        length = len(values) if state is None else ranker.feedback.length(state.n_shown)
+        if len(values) != length:
+            raise RequestError(
+                f"{kind} must have {length} values for this list, got {len(values)}", field=kind
+            )
+        if not np.isfinite(values).all() or (values < 0).any():
+            raise RequestError(f"{kind} must be finite and not negative, got {given[kind]}", field=kind)
+        if ranker.max_grade is not None and values.max(initial=0.0) > ranker.max_grade:
+            raise RequestError(f"{kind} must be at most {ranker.max_grade}, got {given[kind]}", field=kind)
+        packed = values.astype("<f8").tobytes()
+        return Entry(
+            self.name,
+            "feedback",
+            request.event_id or request.decision_id,
+            records.encode(records.Answer("clicks" if kind == "clicks" else "relevance", packed)),
+            digest_of(request.decision_id, kind, values.tobytes()),
+            request.decision_id,
+        )
 
     def draw(
         self, request: RankRequest, decision_id: str, *, draws: Draws, now: int, limits: Limits
@@ -139,27 +180,27 @@ class Live:
                 )
         if self.fold.has_items:
             if request.features is not None:
-                raise Mistake(f"{self.fold.config.algorithm} takes no features", field="features")
+                raise RequestError(f"{self.fold.config.algorithm} takes no features", field="features")
             if request.items is not None and sorted(request.items) != sorted(self.fold.items):
-                raise Mistake(
+                raise RequestError(
                     f"{self.fold.config.algorithm} ranks its own items: leave items out, or name all of them once",
                     field="items",
                 )
             return None, None, None
         if request.features is None:
-            raise Mistake(f"{self.fold.config.algorithm} needs features", field="features")
+            raise RequestError(f"{self.fold.config.algorithm} needs features", field="features")
         features = _features(request.features, limits)
         names = request.items
         if names is None:
             names = [str(i) for i in range(len(features))]
         if len(names) != len(features):
-            raise Mistake(
+            raise RequestError(
                 f"there are {len(features)} rows of features for {len(names)} items", field="features"
             )
         if len(set(names)) != len(names):
-            raise Mistake("items must not repeat", field="items")
+            raise RequestError("items must not repeat", field="items")
         if features.shape[1] != self.fold.ranker.n_features:
-            raise Mistake(
+            raise RequestError(
                 f"features must have {self.fold.ranker.n_features} columns, got {features.shape[1]}",
                 field="features",
             )
@@ -170,13 +211,13 @@ def _features(given: list[list[float]] | Matrix, limits: Limits) -> NDArray[np.f
     if isinstance(given, Matrix):
         n, d = given.shape
         if n < 1 or d < 1 or len(given.data) != 4 * n * d:
-            raise Mistake(
+            raise RequestError(
                 f"features.data must be {n} x {d} float32, got {len(given.data)} bytes", field="features"
             )
         features = np.frombuffer(given.data, "<f4").reshape(n, d).astype(np.float32)
     else:
         if not given or len({len(row) for row in given}) != 1 or not given[0]:
-            raise Mistake("features must be rows of one length, at least one of each", field="features")
+            raise RequestError("features must be rows of one length, at least one of each", field="features")
         with np.errstate(over="ignore"):
             features = np.array(given, np.float32)
     if features.shape[0] > limits.items or features.shape[1] > limits.features:
@@ -185,7 +226,7 @@ def _features(given: list[list[float]] | Matrix, limits: Limits) -> NDArray[np.f
             field="features",
         )
     if not (np.abs(features) <= 1e30).all():
-        raise Mistake("features must be finite, and at most 1e30", field="features")
+        raise RequestError("features must be finite, and at most 1e30", field="features")
     return features
 
 
@@ -227,31 +268,35 @@ async def first_fold(store: Store, name: str) -> Fold:
         fold = Fold(config)
     except ValueError as error:
         raise ValueError(f"ranker {name!r} cannot be loaded: {error}") from None
-    fold.fold(first, Hand())
+    fold.fold(first, RelatedRows())
     return fold
 
 
-async def gather_hand(fold: Fold, store: Store, name: str, new: list[Row]) -> Hand:
+async def related_rows(fold: Fold, store: Store, name: str, new: list[Row]) -> RelatedRows:
     """Everything that folding `new` will ask for."""
-    hand = Hand()
+    related = RelatedRows()
     wanted: dict[str, None] = {}
     for row in new:
         about = row.event_id if row.kind == "decision" and row.event_id in fold.parked else row.decision
         if about is not None:
-            fate = fold.fates.get(about)
-            if fate is None:
+            state = fold.recent.get(about)
+            if state is None:
                 wanted[about] = None
             else:
-                hand.fates[about] = fate
+                related.states[about] = state
     if wanted:
         for about, story in (await store.stories(name, list(wanted))).items():
-            fate = _fate(fold, story, through=fold.applied)
-            if fate is not None:
-                hand.fates[about] = fate
-                fold.fates.put(about, fate)
-            hand.early[about] = [row for row in story if row.kind == "feedback" and row.seq <= fold.applied]
-    return hand
+            state = _state_of(fold, story, through=fold.applied)
+            if state is not None:
+                related.states[about] = state
+                fold.recent.put(about, state)
+            related.early[about] = [
+                row for row in story if row.kind == "feedback" and row.seq <= fold.applied
+            ]
+    return related
 
 
-def _fate(fold: Fold, story: list[Row], *, through: int) -> Fate | None:
-    return fate_of(story, through=through, policy=fold.config.policy, silence_counts=fold.silence_counts)
+def _state_of(fold: Fold, story: list[Row], *, through: int) -> DecisionState | None:
+    return replay_decision(
+        story, through=through, policy=fold.config.policy, silence_counts=fold.silence_counts
+    )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Mistake
+from rankloop.serving.errors import RequestError
 from rankloop.serving.schemas import ActivateRequest, CreateRequest, FeedbackRequest, RankAnswer, RankRequest
 
 Answer = dict[str, list[float]]
@@ -135,7 +135,7 @@ async def _visit(engine: Engine, application: Application, rng: np.random.Genera
 
 
 async def _quietly(story: Coroutine[Any, Any, None]) -> None:
-    with contextlib.suppress(Mistake):  # the service is busy, or stops: this one goes away
+    with contextlib.suppress(RequestError):  # the service is busy, or stops: this one goes away
         await story
 
 

@@ -1,4 +1,4 @@
-"""What the service tells about its rankers, lists and snapshots. Looks, and changes nothing."""
+"""What the service answers about its rankers, lists and snapshots. It reads, and changes nothing."""
 
 from __future__ import annotations
 
@@ -7,34 +7,42 @@ import numpy as np
 
 from rankloop.serving.errors import NotFound
 from rankloop.serving.log import records
-from rankloop.serving.log.decision_state import Outcome, fate_of
+from rankloop.serving.log.decision_state import Outcome, replay_decision
 from rankloop.serving.log.records import Row
 from rankloop.serving.schemas import (
     DeadLettersAnswer,
     DecisionAnswer,
+    DecisionsAnswer,
+    DecisionSummary,
     RankerAnswer,
     SeriesAnswer,
     SnapshotAnswer,
     SnapshotsAnswer,
     StoryRow,
 )
-from rankloop.serving.served_ranker import Live
+from rankloop.serving.series import Series
+from rankloop.serving.served_ranker import ServedRanker
+
+_LISTS = 20  # newest lists that are shown
+_ROWS = 400  # rows that are searched for them
+_POINTS = 40  # in a sparkline
+_SMOOTH = 5  # points that each is the mean of
 
 
-async def ranker_answer(live: Live, *, duplicate: bool = False) -> RankerAnswer:
+async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> RankerAnswer:
     """One ranker as it stands."""
-    fold = live.fold
+    fold = served.fold
     n = fold.ranker.n_positions
     decisions = fold.counts.decisions
     return RankerAnswer(
-        name=live.name,
+        name=served.name,
         algorithm=fold.config.algorithm,
         summary=fold.ranker.summary,
         rounds=fold.rounds,
         model_seq=fold.applied,
         state_hash=fold.state_hash(),
         current=fold.current(),
-        last_seq=await live.store.last_seq(live.name),
+        last_seq=await served.store.last_seq(served.name),
         generation=fold.generation,
         frozen=fold.frozen,
         feedback=fold.ranker.feedback.kind,
@@ -46,27 +54,27 @@ async def ranker_answer(live: Live, *, duplicate: bool = False) -> RankerAnswer:
         parked=sum(map(len, fold.parked.values())),
         exploration_share=fold.counts.explored / decisions if decisions else None,
         last_at=fold.at,
-        snapshot_seq=live.snapshot_seq,
+        snapshot_seq=served.snapshot_seq,
         estimates=fold.estimates.report(),
         duplicate=duplicate,
     )
 
 
-async def decision_answer(live: Live, decision_id: str) -> DecisionAnswer:
+async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAnswer:
     """The whole story of one list."""
-    fold = live.fold
-    story = (await live.store.stories(live.name, [decision_id]))[decision_id]
+    fold = served.fold
+    story = (await served.store.stories(served.name, [decision_id]))[decision_id]
     told: dict[int, Outcome] = {}
-    fate = fate_of(
+    state = replay_decision(
         story,
         through=1 << 60,
         policy=fold.config.policy,
         silence_counts=fold.silence_counts,
         told=told,
     )
-    if fate is None:
+    if state is None:
         raise NotFound(f"there is no decision {decision_id!r}", field="decision_id")
-    decision = records.read_decision(fate.row.body)
+    decision = state.decision
     chances = decision.propensities
     return DecisionAnswer(
         decision_id=decision_id,
@@ -75,15 +83,15 @@ async def decision_answer(live: Live, decision_id: str) -> DecisionAnswer:
         propensities=None if chances is None else np.frombuffer(chances, "<f8").tolist(),
         explored=decision.explored,
         model_seq=decision.model_seq,
-        seq=fate.row.seq,
-        at=fate.row.at,
+        seq=state.seq,
+        at=state.at,
         deadline=decision.deadline,
         key=decision.key.hex(),
         generation=decision.generation,
         context=decision.context,
-        activated=fate.activated,
-        answered=fate.answer is not None,
-        expired=fate.expired,
+        activated=state.activated,
+        answered=state.answer is not None,
+        expired=state.expired,
         rows=[_story_row(row, told.get(row.seq)) for row in story],
     )
 
@@ -95,9 +103,9 @@ def _story_row(row: Row, outcome: Outcome | None) -> StoryRow:
     return StoryRow(row.seq, row.at, row.kind, row.event_id, values, outcome.status if outcome else None)
 
 
-async def snapshots_answer(live: Live) -> SnapshotsAnswer:
+async def snapshots_answer(served: ServedRanker) -> SnapshotsAnswer:
     """All snapshots, oldest first."""
-    found = await live.store.snapshots(live.name)
+    found = await served.store.snapshots(served.name)
     return SnapshotsAnswer(
         [
             SnapshotAnswer(one.seq, one.at, one.epoch, one.state_hash, one.config_hash, one.code_hash)
@@ -106,12 +114,53 @@ async def snapshots_answer(live: Live) -> SnapshotsAnswer:
     )
 
 
-def series_answer(live: Live) -> SeriesAnswer:
+def series_answer(served: ServedRanker) -> SeriesAnswer:
     """The roll-ups."""
-    series = live.fold.series
-    return SeriesAnswer(live.name, series.width, series.columns(), series.delay_histogram())
+    series = served.fold.series
+    return SeriesAnswer(served.name, series.width, series.columns(), series.delay_histogram())
 
 
-def dead_letters_answer(live: Live) -> DeadLettersAnswer:
+def dead_letters_answer(served: ServedRanker) -> DeadLettersAnswer:
     """Feedback that came to nothing, newest first."""
-    return DeadLettersAnswer(live.fold.counts.dead, list(reversed(live.fold.dead)))
+    return DeadLettersAnswer(served.fold.counts.dead, list(reversed(served.fold.dead)))
+
+
+async def decisions_answer(served: ServedRanker) -> DecisionsAnswer:
+    """The newest lists, found in the last rows of the log."""
+    last = await served.store.last_seq(served.name)
+    answers: dict[str, Row] = {}
+    found: list[DecisionSummary] = []
+    for row in reversed(await served.store.read(served.name, after=max(0, last - _ROWS), limit=_ROWS)):
+        if row.kind == "feedback" and row.decision is not None:
+            answers[row.decision] = row
+        elif row.kind == "decision":
+            found.append(_summary(served, row, answers.get(row.event_id)))
+            if len(found) == _LISTS:
+                break
+    return DecisionsAnswer(found)
+
+
+def _summary(served: ServedRanker, row: Row, answer: Row | None) -> DecisionSummary:
+    decision = records.read_decision(row.body)
+    names = served.fold.names(decision)
+    values = None if answer is None else np.frombuffer(records.read_body(answer).values, "<f8").tolist()
+    return DecisionSummary(row.event_id, row.seq, row.at, names[0], len(names), decision.explored, values)
+
+
+def sparkline(series: Series) -> list[float | None]:
+    """The series in at most 40 points.
+
+    >>> series = Series(width=1)
+    >>> for seq in range(1, 201):
+    ...     series.answered(series.at(seq, seq), reward=float(seq > 100), delay=0.0)
+    >>> points = sparkline(series)
+    >>> len(points), points[0], points[-1]
+    (40, 0.0, 1.0)
+    """
+    size = max(1, -(-len(series.buckets) // _POINTS))
+    points: list[float | None] = []
+    for end in range(min(size, len(series.buckets)), len(series.buckets) + 1, size):
+        piece = series.buckets[max(0, end - _SMOOTH * size) : end]
+        learnt = sum(one.learnt for one in piece)
+        points.append(sum(one.reward for one in piece) / learnt if learnt else None)
+    return points

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankloop.serving.adapters.registry import has_items, served
-from rankloop.serving.errors import Mistake
+from rankloop.serving.errors import RequestError
 from rankloop.serving.schemas import ItemsRequest
 from tests.serving.service import ITEMS, adds_up, answer, create, play, rank, running
 
@@ -27,7 +27,7 @@ def test_it_can_be_served(algorithm: str) -> None:
             given = {"items": ITEMS} if own else {}
             parameters = INSTEAD.get(algorithm, {} if own else {"n_features": 3})
             await create(engine, "any", algorithm=algorithm, parameters=parameters, **given)
-            fold = engine.live["any"].fold
+            fold = engine.rankers["any"].fold
             for i in range(40):
                 features = None if own else (rng.random((6, 3)) / 3).tolist()
                 shown = await rank(engine, f"d{i}", "any", features=features)
@@ -45,7 +45,7 @@ def test_it_can_be_served(algorithm: str) -> None:
             before = fold.state_hash()
             try:
                 await engine.change_items("any", ItemsRequest(add=["swim"], retire=["tea"]))
-            except Mistake:
+            except RequestError:
                 assert fold.state_hash() == before  # refused, and nothing changed
             else:
                 assert own
@@ -59,7 +59,7 @@ def test_it_can_be_served(algorithm: str) -> None:
 def test_one_that_wants_a_horizon_says_what_to_give_instead(algorithm: str) -> None:
     async def story() -> None:
         async with running() as engine:
-            with pytest.raises(Mistake, match=r"horizon must be .* where"):
+            with pytest.raises(RequestError, match=r"horizon must be .* where"):
                 await create(engine, "any", algorithm=algorithm, items=ITEMS)
 
     play(story)

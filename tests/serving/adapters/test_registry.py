@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from rankloop.cli import app
 from rankloop.serving.adapters import registry
-from rankloop.serving.errors import Mistake
+from rankloop.serving.errors import RequestError
 from rankloop.serving.log import snapshots
 from rankloop.serving.log.records import Config
 from rankloop.serving.stores.sqlite import SQLiteStore
@@ -91,11 +91,11 @@ def test_a_ranker_of_somebody_elses_is_served_like_ours(acme: Path, tmp_path: Pa
                 assert told.learnt
                 if i == 20:
                     await engine.snapshot("own")
-            assert engine.live["own"].fold.current()[0] == "tea"
+            assert engine.rankers["own"].fold.current()[0] == "tea"
             await adds_up(engine, "own")
         async with running(SQLiteStore(tmp_path / "data")) as engine:
-            assert engine.live["own"].snapshot_seq > 0  # it began from the snapshot
-            assert engine.live["own"].fold.rounds == 30
+            assert engine.rankers["own"].snapshot_seq > 0  # it began from the snapshot
+            assert engine.rankers["own"].fold.rounds == 30
 
     play(story)
     data = ["--data", str(tmp_path / "data")]
@@ -124,7 +124,7 @@ def test_a_request_cannot_import_what_the_operator_did_not_allow(acme: Path) -> 
     async def story() -> None:
         async with running() as engine:
             for name in (NAME, "acme_lists.trap:Trap", "os:system", "acme_lists.counting:Seen"):
-                with pytest.raises(Mistake, match="is not allowed here") as refused:
+                with pytest.raises(RequestError, match="is not allowed here") as refused:
                     await create(engine, algorithm=name, items=ITEMS)
                 assert refused.value.field == "algorithm"
             assert "acme_lists.trap" not in sys.modules

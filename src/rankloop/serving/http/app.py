@@ -14,11 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from rankloop.serving.auth import Access
+from rankloop.serving.auth import Access, Guard
 from rankloop.serving.dashboard.routes import page_routes
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Mistake
-from rankloop.serving.http.endpoint import Guard, Receive, Scope, Send, Speaker, headers_of
+from rankloop.serving.errors import RequestError
+from rankloop.serving.http.endpoint import EndpointApp, Receive, Scope, Send, headers_of
 from rankloop.serving.http.endpoints import ENDPOINTS
 from rankloop.serving.http.metrics import exposition, is_ready
 from rankloop.serving.http.openapi import describe
@@ -40,13 +40,13 @@ class App:
         self._guard = Guard(self.access, host=host)
         self._description = msgspec.json.encode(describe())
         routes: list[BaseRoute] = []
-        self._short: dict[str, Speaker] = {}
+        self._short: dict[str, EndpointApp] = {}
         for endpoint in ENDPOINTS:
-            speaker = Speaker(endpoint, engine, self._guard)
+            endpoint_app = EndpointApp(endpoint, engine, self._guard)
             path = endpoint.path.replace("{decision_id}", "{decision_id:path}")
-            routes.append(Route(path, speaker, methods=[endpoint.method]))
+            routes.append(Route(path, endpoint_app, methods=[endpoint.method]))
             if endpoint.method == "POST" and endpoint.path.startswith(_PREFIX):
-                self._short[endpoint.path.rpartition("/")[2]] = speaker
+                self._short[endpoint.path.rpartition("/")[2]] = endpoint_app
         routes += [
             Route("/v1/stream", self._stream),
             Route("/livez", self._livez),
@@ -58,7 +58,7 @@ class App:
         self._starlette = Starlette(
             routes=routes,
             lifespan=self._lifespan,
-            exception_handlers={HTTPException: _http_error, Mistake: _mistake},
+            exception_handlers={HTTPException: _http_error, RequestError: _request_error},
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,9 +66,9 @@ class App:
         if scope["type"] == "http" and scope["method"] == "POST":
             path: str = scope["path"]
             name, _, action = path[len(_PREFIX) :].partition("/")
-            speaker = self._short.get(action)
-            if speaker is not None and path.startswith(_PREFIX):
-                await speaker.serve(scope, receive, send, {"name": name})
+            endpoint_app = self._short.get(action)
+            if endpoint_app is not None and path.startswith(_PREFIX):
+                await endpoint_app.serve(scope, receive, send, {"name": name})
                 return
         await self._starlette(scope, receive, send)
 
@@ -130,8 +130,8 @@ async def _http_error(request: Request, error: Exception) -> Response:
     return _error(status, _CODES.get(status, "invalid"), detail, getattr(error, "headers", None))
 
 
-async def _mistake(request: Request, error: Exception) -> Response:
-    if not isinstance(error, Mistake):
+async def _request_error(request: Request, error: Exception) -> Response:
+    if not isinstance(error, RequestError):
         raise error
     return _error(error.status, error.code, error.message, field=error.field)
 

@@ -10,13 +10,12 @@ from typing import Any
 
 import msgspec
 
-from rankloop.serving.auth import Access
+from rankloop.serving.auth import Guard
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import (
     Busy,
-    Forbidden,
     Malformed,
-    Mistake,
+    RequestError,
     TooLarge,
     Unauthorized,
     Unavailable,
@@ -39,7 +38,6 @@ _JSON = b"application/json"
 _SPOKEN = (_JSON, *_MSGPACK)
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 _FIELD = re.compile(r" - at `\$\.?([^`]*)`$")
-_LOCAL_HOSTS = {b"localhost", b"127.0.0.1", b"[::1]"}
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
@@ -47,32 +45,7 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
     return dict(scope["headers"])
 
 
-class Guard:
-    """Who is let in: by key, and where there are no keys, only callers that mean this very machine."""
-
-    def __init__(self, access: Access, *, host: str) -> None:
-        self._access = access
-        self._hosts = _LOCAL_HOSTS | {host.encode(), f"[{host}]".encode()}
-        self._known: set[bytes] = set()  # Host headers that were found good, with their ports
-
-    def check(self, headers: dict[bytes, bytes], role: str) -> None:
-        """A `Mistake` unless this caller may."""
-        if self._access.open:
-            # A page of somebody else's could make a browser on this machine ask; it cannot forge these two.
-            host = headers.get(b"host", b"")
-            if host not in self._known:
-                if re.sub(rb":\d+$", b"", host) not in self._hosts:
-                    raise Forbidden("without keys this service answers only to its own address")
-                if len(self._known) < 100:
-                    self._known.add(host)
-            if headers.get(b"sec-fetch-site") == b"cross-site":
-                raise Forbidden("without keys this service answers no other site")
-            return
-        authorization = headers.get(b"authorization")
-        self._access.check(authorization.decode("latin-1") if authorization else None, role)
-
-
-class Speaker:
+class EndpointApp:
     """Serves one endpoint."""
 
     def __init__(self, endpoint: Endpoint, engine: Engine, guard: Guard) -> None:
@@ -103,15 +76,15 @@ class Speaker:
             status = 200
             if isinstance(answer, Created):
                 status, answer = 201, answer.answer
-        except Mistake as mistake:
-            await send_mistake(send, mistake, packed=packed)
+        except RequestError as error:
+            await send_error(send, error, packed=packed)
             return
         except StoreError as error:
-            await send_mistake(send, Unavailable(str(error)), packed=packed)
+            await send_error(send, Unavailable(str(error)), packed=packed)
             return
         except Exception:
             _log.exception("%s %s failed", scope["method"], self._endpoint.path)
-            await send_mistake(send, _Internal("something went wrong here; it is in the log"), packed=packed)
+            await send_error(send, _Internal("something went wrong here; it is in the log"), packed=packed)
             return
         if packed:
             await send_bytes(send, status, _msgpack(answer), b"application/msgpack")
@@ -127,12 +100,14 @@ class Speaker:
             return self._from_msgpack(body or b"\x80")
         except msgspec.ValidationError as error:
             found = _FIELD.search(str(error))
-            raise Mistake(_FIELD.sub("", str(error)), field=(found[1] or None) if found else None) from None
+            raise RequestError(
+                _FIELD.sub("", str(error)), field=(found[1] or None) if found else None
+            ) from None
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise Malformed(f"the body cannot be read: {error}") from None
 
 
-class _Internal(Mistake):
+class _Internal(RequestError):
     status, code = 500, "internal"
 
 
@@ -180,15 +155,15 @@ async def send_bytes(
     await send({"type": "http.response.body", "body": body})
 
 
-async def send_mistake(send: Send, mistake: Mistake, *, packed: bool = False) -> None:
+async def send_error(send: Send, error: RequestError, *, packed: bool = False) -> None:
     """Send an error in the one shape that all have."""
-    answer = ErrorAnswer(ErrorBody(mistake.code, mistake.message, mistake.field))
+    answer = ErrorAnswer(ErrorBody(error.code, error.message, error.field))
     more: list[tuple[bytes, bytes]] = []
-    if isinstance(mistake, Busy | Unavailable):
+    if isinstance(error, Busy | Unavailable):
         more.append((b"retry-after", b"1"))
-    if isinstance(mistake, Unauthorized):
+    if isinstance(error, Unauthorized):
         more.append((b"www-authenticate", b"Bearer"))
     if packed:
-        await send_bytes(send, mistake.status, _msgpack(answer), b"application/msgpack", more)
+        await send_bytes(send, error.status, _msgpack(answer), b"application/msgpack", more)
     else:
-        await send_bytes(send, mistake.status, _json(answer), b"application/json", more)
+        await send_bytes(send, error.status, _json(answer), b"application/json", more)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from rankloop.serving import glimpses, views
 from rankloop.serving import schemas as m
+from rankloop.serving import views
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict
 
@@ -32,13 +32,13 @@ class Created(NamedTuple):
 
 
 async def _create(engine: Engine, params: dict[str, str], body: m.CreateRequest) -> Any:
-    live, duplicate = await engine.create(body)
-    answer = await views.ranker_answer(live, duplicate=duplicate)
+    served, duplicate = await engine.create(body)
+    answer = await views.ranker_answer(served, duplicate=duplicate)
     return answer if duplicate else Created(answer)
 
 
 async def _rankers(engine: Engine, params: dict[str, str], body: None) -> m.RankersAnswer:
-    return m.RankersAnswer([await views.ranker_answer(live) for live in engine.live.values()])
+    return m.RankersAnswer([await views.ranker_answer(served) for served in engine.rankers.values()])
 
 
 async def _ranker(engine: Engine, params: dict[str, str], body: None) -> m.RankerAnswer:
@@ -102,13 +102,13 @@ async def _dead_letters(engine: Engine, params: dict[str, str], body: None) -> m
     return views.dead_letters_answer(await engine.find(params["name"]))
 
 
-async def _decisions(engine: Engine, params: dict[str, str], body: None) -> glimpses.DecisionsAnswer:
-    return await glimpses.decisions_answer(await engine.find(params["name"]))
+async def _decisions(engine: Engine, params: dict[str, str], body: None) -> m.DecisionsAnswer:
+    return await views.decisions_answer(await engine.find(params["name"]))
 
 
-async def _sparks(engine: Engine, params: dict[str, str], body: None) -> glimpses.SparksAnswer:
-    return glimpses.SparksAnswer(
-        {name: glimpses.spark(live.fold.series) for name, live in engine.live.items()}
+async def _sparks(engine: Engine, params: dict[str, str], body: None) -> m.SparksAnswer:
+    return m.SparksAnswer(
+        {name: views.sparkline(served.fold.series) for name, served in engine.rankers.items()}
     )
 
 
@@ -151,7 +151,7 @@ ENDPOINTS = (
         "POST",
         f"{_RANKER}/rollback",
         "admin",
-        "Back to what a snapshot knew",
+        "Back to the state of a snapshot",
         _rollback,
         m.EventAnswer,
         m.RollbackRequest,
@@ -171,9 +171,9 @@ ENDPOINTS = (
         "reader",
         "The newest lists",
         _decisions,
-        glimpses.DecisionsAnswer,
+        m.DecisionsAnswer,
     ),
-    Endpoint("GET", "/v1/sparks", "reader", "A short line a ranker", _sparks, glimpses.SparksAnswer),
+    Endpoint("GET", "/v1/sparks", "reader", "A short line a ranker", _sparks, m.SparksAnswer),
     Endpoint("GET", f"{_RANKER}/snapshots", "reader", "All snapshots", _snapshots, m.SnapshotsAnswer),
     Endpoint("POST", f"{_RANKER}/snapshots", "admin", "Take a snapshot now", _snapshot, m.SnapshotsAnswer),
     Endpoint("GET", f"{_RANKER}/series", "reader", "Roll-ups over time", _series, m.SeriesAnswer),

@@ -41,17 +41,17 @@ class _Collector:
         estimate = GaugeMetricFamily(
             "rankloop_estimate", "Estimated mean value of a shown list", labels=["ranker", "measure", "bound"]
         )
-        for live in list(engine.live.values()):
-            fold = live.fold
+        for served in list(engine.rankers.values()):
+            fold = served.fold
             for kind in fold.counts.__struct_fields__:
-                counts.add_metric([live.name, kind], getattr(fold.counts, kind))
-            values = (fold.applied, fold.rounds, sum(map(len, fold.parked.values())), live.snapshot_seq)
+                counts.add_metric([served.name, kind], getattr(fold.counts, kind))
+            values = (fold.applied, fold.rounds, sum(map(len, fold.parked.values())), served.snapshot_seq)
             for family, value in zip(families.values(), values, strict=True):
-                family.add_metric([live.name], value)
+                family.add_metric([served.name], value)
             for which, measure in enumerate(fold.estimates.measures):
                 found = fold.estimates.value(which)
                 for bound in ("mean", "low", "high") if found is not None else ():
-                    estimate.add_metric([live.name, measure, bound], getattr(found, bound))
+                    estimate.add_metric([served.name, measure, bound], getattr(found, bound))
         yield from (counts, *families.values(), estimate)
 
 

@@ -60,10 +60,10 @@ class Broadcast:
             await self._engine.changed.wait()
             self._engine.changed.clear()
             if self._listeners:
-                for live in list(self._engine.live.values()):
-                    if self._told.get(live.name) != live.fold.applied:
-                        self._told[live.name] = live.fold.applied
-                        await self._tell(live.name)
+                for served in list(self._engine.rankers.values()):
+                    if self._told.get(served.name) != served.fold.applied:
+                        self._told[served.name] = served.fold.applied
+                        await self._tell(served.name)
             await asyncio.sleep(_PAUSE)
 
     async def _tell(self, name: str) -> None:
@@ -74,7 +74,7 @@ class Broadcast:
                 listener.woken.set()
 
     async def _message(self, name: str) -> bytes:
-        answer = await views.ranker_answer(self._engine.live[name])
+        answer = await views.ranker_answer(self._engine.rankers[name])
         return b"event: ranker\ndata: " + msgspec.json.encode(answer) + b"\n\n"
 
     def _health(self) -> bytes:
@@ -83,7 +83,7 @@ class Broadcast:
             "ready": is_ready(engine),
             "why": engine.broken,
             "waiting": engine.commit.waiting,
-            "rankers": len(engine.live),
+            "rankers": len(engine.rankers),
             "now": engine.now(),
         }
         return b"event: health\ndata: " + msgspec.json.encode(told) + b"\n\n"
@@ -93,7 +93,7 @@ class Broadcast:
         if len(self._listeners) >= self._engine.limits.streams:
             raise Busy(f"limit reached: {self._engine.limits.streams:,} streams")
         listener = _Listener(ranker)
-        for name in list(self._engine.live):
+        for name in list(self._engine.rankers):
             if ranker in (None, name):
                 listener.news[name] = await self._message(name)
         listener.woken.set()

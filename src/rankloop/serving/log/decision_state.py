@@ -1,4 +1,4 @@
-"""What becomes of one decision: shown, answered, expired. Decided from its own rows in the log, and nothing else."""
+"""The state of one decision: shown, answered, expired. It follows from its own rows in the log, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from rankloop.serving.log.records import Policy, Row, read_decision
+from rankloop.serving.log.records import Decision, Policy, Row, read_decision
 
 
 class Outcome(NamedTuple):
@@ -18,18 +18,30 @@ class Outcome(NamedTuple):
     learns: bool = False
 
 
-class Fate(msgspec.Struct, gc=False, eq=False):
-    """One decision as it stands: its row, and what has happened to it.
+class DecisionState(msgspec.Struct, gc=False, eq=False):
+    """One decision as it stands: its row, read once, and what has happened to it.
 
     silence: no answer was taken for one. answer: the digest of the answer that counts.
     """
 
-    row: Row
-    deadline: int
+    seq: int
+    at: int
+    decision: Decision
+    n_bytes: int
     activated: bool = False
     expired: bool = False
     silence: bool = False
     answer: bytes | None = None
+
+    @classmethod
+    def of(cls, row: Row) -> DecisionState:
+        """The state of a decision to which nothing has happened yet."""
+        return cls(row.seq, row.at, read_decision(row.body), len(row.body))
+
+    @property
+    def n_shown(self) -> int:
+        """How many items were shown."""
+        return len(self.decision.shown) // 4  # int32
 
     def activate(self) -> Outcome:
         """The list was really shown."""
@@ -52,7 +64,7 @@ class Fate(msgspec.Struct, gc=False, eq=False):
         """An answer came: the first one counts, the same again is a duplicate, another is a conflict."""
         if self.answer is not None:
             return Outcome("duplicate" if digest == self.answer else "conflict")
-        if self.expired or at > self.deadline:
+        if self.expired or at > self.decision.deadline:
             if policy.late == "ignore" or self.silence:
                 return Outcome("late")
             self.answer = digest
@@ -66,66 +78,66 @@ def in_time(row: Row, *, at: int, policy: Policy) -> bool:
     return at - row.at <= policy.parking_seconds * 1000
 
 
-def fate_of(
+def replay_decision(
     story: Iterable[Row],
     *,
     through: int,
     policy: Policy,
     silence_counts: bool,
     told: dict[int, Outcome] | None = None,
-) -> Fate | None:
-    """The fate of a decision from its rows up to and with seq `through`; None where it is not among them.
+) -> DecisionState | None:
+    """The state of a decision from its rows up to and with seq `through`; None where it is not among them.
 
     told: gets the outcome of each row.
     """
     outcomes = {} if told is None else told
     early: list[Row] = []
-    fate: Fate | None = None
+    state: DecisionState | None = None
     for row in story:
         if row.seq > through:
             break
         if row.kind == "decision":
-            fate = Fate(row, read_decision(row.body).deadline)
+            state = DecisionState.of(row)
             for one in early:
                 if in_time(one, at=row.at, policy=policy):
-                    outcomes[one.seq] = fate.feedback(one.digest, at=row.at, policy=policy)
+                    outcomes[one.seq] = state.feedback(one.digest, at=row.at, policy=policy)
         elif row.kind == "conflict":
             outcomes[row.seq] = Outcome("conflict")
-        elif fate is None:
+        elif state is None:
             outcomes[row.seq] = Outcome("parked" if row.kind == "feedback" else "unknown")
             if row.kind == "feedback":
                 early.append(row)
         elif row.kind == "activate":
-            outcomes[row.seq] = fate.activate()
+            outcomes[row.seq] = state.activate()
         elif row.kind == "feedback":
-            outcomes[row.seq] = fate.feedback(row.digest, at=row.at, policy=policy)
+            outcomes[row.seq] = state.feedback(row.digest, at=row.at, policy=policy)
         elif row.kind == "expire":
-            outcomes[row.seq] = fate.expire(silence_counts=silence_counts)
-    return fate
+            outcomes[row.seq] = state.expire(silence_counts=silence_counts)
+    return state
 
 
-class Fates:
+class RecentDecisions:
     """The newest decisions, at hand; older ones are read from the store again when somebody answers them."""
 
     def __init__(self, *, most_bytes: int = 32_000_000) -> None:
-        self._kept: OrderedDict[str, Fate] = OrderedDict()
+        self._kept: OrderedDict[str, DecisionState] = OrderedDict()
         self._bytes = 0
         self._most = most_bytes
 
     def __contains__(self, decision: str) -> bool:
         return decision in self._kept
 
-    def get(self, decision: str) -> Fate | None:
+    def get(self, decision: str) -> DecisionState | None:
         """The decision, if it is at hand."""
         return self._kept.get(decision)
 
-    def put(self, decision: str, fate: Fate) -> None:
+    def put(self, decision: str, state: DecisionState) -> None:
         """Keep it, and let go of the oldest where there are too many."""
-        self._kept[decision] = fate
-        self._bytes += len(fate.row.body) + 500
+        self._kept[decision] = state
+        self._bytes += state.n_bytes + 500
         while self._bytes > self._most and len(self._kept) > 1:
             _, gone = self._kept.popitem(last=False)
-            self._bytes -= len(gone.row.body) + 500
+            self._bytes -= gone.n_bytes + 500
 
     def clear(self) -> None:
         """Let go of all."""

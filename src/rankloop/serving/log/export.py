@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rankloop.extras import require
 from rankloop.serving.log import records
-from rankloop.serving.log.decision_state import Outcome, fate_of
+from rankloop.serving.log.decision_state import Outcome, replay_decision
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Decision, Row
 from rankloop.serving.served_ranker import first_fold
@@ -24,7 +24,7 @@ _PAGE = 1_000
 _GROUP = 50_000  # rows in memory at once
 
 
-class Heard(NamedTuple):
+class Answered(NamedTuple):
     """A list that was answered: its row, the ticket, the names that were shown, and what came back, by position."""
 
     row: Row
@@ -34,7 +34,7 @@ class Heard(NamedTuple):
     seconds: float
 
 
-async def heard(store: Store, ranker: str) -> AsyncIterator[Heard]:
+async def answered_lists(store: Store, ranker: str) -> AsyncIterator[Answered]:
     """Every list that an answer counted for, in the order in which they were shown."""
     fold = await first_fold(store, ranker)
     after = 0
@@ -49,7 +49,7 @@ async def heard(store: Store, ranker: str) -> AsyncIterator[Heard]:
             if found is not None:
                 decision = records.read_decision(row.body)
                 values = np.frombuffer(records.read_body(found).values, "<f8")
-                yield Heard(row, decision, fold.names(decision), values, (found.at - row.at) / 1000)
+                yield Answered(row, decision, fold.names(decision), values, (found.at - row.at) / 1000)
 
 
 def _follow_names(fold: Fold, row: Row) -> None:
@@ -62,7 +62,7 @@ def _follow_names(fold: Fold, row: Row) -> None:
 
 def _answer(fold: Fold, story: list[Row]) -> Row | None:
     told: dict[int, Outcome] = {}
-    fate_of(
+    replay_decision(
         story,
         through=1 << 60,
         policy=fold.config.policy,
@@ -120,7 +120,7 @@ async def export(store: Store, ranker: str, path: Path) -> int:
     written = 0
     with pq.ParquetWriter(path, schema) as file:
         group: list[dict[str, Any]] = []
-        async for one in heard(store, ranker):
+        async for one in answered_lists(store, ranker):
             group += _positions(one)
             if len(group) >= _GROUP:
                 file.write_table(pa.Table.from_pylist(group, schema))
@@ -130,7 +130,7 @@ async def export(store: Store, ranker: str, path: Path) -> int:
     return written + len(group)
 
 
-def _positions(one: Heard) -> list[dict[str, Any]]:
+def _positions(one: Answered) -> list[dict[str, Any]]:
     chances = None
     if one.decision.propensities is not None:
         chances = np.frombuffer(one.decision.propensities, "<f8")

@@ -17,7 +17,7 @@ from rankloop.serving.adapters.item_changes import carried, changed, check_chang
 from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records
-from rankloop.serving.log.decision_state import Fate, Fates, Outcome
+from rankloop.serving.log.decision_state import DecisionState, Outcome, RecentDecisions
 from rankloop.serving.log.records import Config, Decision, Row
 from rankloop.serving.log.saved_state import Counts, DeadLetter, Learnt, Saved
 from rankloop.serving.series import Series
@@ -26,11 +26,11 @@ _DEAD_KEPT = 100
 _SHOWN = np.dtype("<i4")
 
 
-class Hand:
+class RelatedRows:
     """What the rows to be folded are about: decisions, and feedback that came before its decision."""
 
     def __init__(self) -> None:
-        self.fates: dict[str, Fate] = {}
+        self.states: dict[str, DecisionState] = {}
         self.early: dict[str, list[Row]] = {}
 
 
@@ -43,7 +43,7 @@ class Fold:
         if self.has_items == (config.items is None):
             needs = "needs items" if self.has_items else "takes its items with each request, not beforehand"
             raise ValueError(f"{config.algorithm} {needs}, got items={config.items!r}")
-        self.fates = Fates()
+        self.recent = RecentDecisions()
         self.applied = self.at = self.generation = self.expire_cursor = 0
         self.catalogue: list[str] = []
         self.number: dict[str, int] = {}
@@ -57,7 +57,7 @@ class Fold:
         self.dead: deque[DeadLetter] = deque(maxlen=_DEAD_KEPT)
         self.counts = Counts()
         self.series = Series()
-        self._handlers: dict[str, Callable[[Row, Hand], Outcome]] = {
+        self._handlers: dict[str, Callable[[Row, RelatedRows], Outcome]] = {
             kind: getattr(self, f"_{kind}") for kind in records.KINDS
         }
         self._begin(config)
@@ -112,14 +112,14 @@ class Fold:
         )
         return ranking if decision.generation == self.generation else self.ranker.translate(ranking, items)
 
-    def fold(self, row: Row, hand: Hand) -> Outcome:
+    def fold(self, row: Row, related: RelatedRows) -> Outcome:
         """Take in the next row. Never fails: what cannot be used becomes a dead letter."""
         if row.seq != self.applied + 1:
             raise ValueError(f"rows must be folded in order: {self.applied} was the last, got {row.seq}")
         self.at = row.at
         if self._waiting:
             self._give_up_parked(row.at)
-        outcome = self._handlers[row.kind](row, hand)
+        outcome = self._handlers[row.kind](row, related)
         reach("after-learn")
         self.applied = row.seq
         return outcome
@@ -134,25 +134,25 @@ class Fold:
             if not there:
                 self.parked.pop(decision, None)
 
-    def _park(self, row: Row, hand: Hand) -> Outcome:
+    def _park(self, row: Row, related: RelatedRows) -> Outcome:
         decision = row.decision or ""
         self.parked.setdefault(decision, []).append((row.seq, row.at))
         self._waiting.append((row.at, decision))
-        hand.early.setdefault(decision, []).append(row)
+        related.early.setdefault(decision, []).append(row)
         return Outcome("parked")
 
     def _bury(self, letter: DeadLetter) -> None:
         self.counts.dead += 1
         self.dead.append(letter)
 
-    def _config(self, row: Row, hand: Hand) -> Outcome:
+    def _config(self, row: Row, related: RelatedRows) -> Outcome:
         return Outcome("accepted")
 
-    def _decision(self, row: Row, hand: Hand) -> Outcome:
-        decision = records.read_decision(row.body)
-        fate = Fate(row, decision.deadline)
-        hand.fates[row.event_id] = fate
-        self.fates.put(row.event_id, fate)
+    def _decision(self, row: Row, related: RelatedRows) -> Outcome:
+        state = DecisionState.of(row)
+        decision = state.decision
+        related.states[row.event_id] = state
+        self.recent.put(row.event_id, state)
         self.counts.decisions += 1
         self.counts.explored += decision.explored
         bucket = self.series.at(row.seq, row.at)
@@ -160,92 +160,85 @@ class Fold:
         bucket.explored += decision.explored
         if row.event_id in self.parked:
             waiting = {seq for seq, _ in self.parked.pop(row.event_id)}
-            for early in hand.early[row.event_id]:
+            for early in related.early[row.event_id]:
                 if early.seq in waiting:
-                    self._answer(early, fate, at=row.at)
+                    self._answer(early, state, at=row.at)
         return Outcome("accepted")
 
-    def _activate(self, row: Row, hand: Hand) -> Outcome:
-        fate = hand.fates.get(row.decision or "")
-        if fate is None:
+    def _activate(self, row: Row, related: RelatedRows) -> Outcome:
+        state = related.states.get(row.decision or "")
+        if state is None:
             return Outcome("unknown")
-        outcome = fate.activate()
+        outcome = state.activate()
         self.counts.activated += outcome.status == "accepted"
         return outcome
 
-    def _feedback(self, row: Row, hand: Hand) -> Outcome:
+    def _feedback(self, row: Row, related: RelatedRows) -> Outcome:
         self.counts.feedback += 1
-        fate = hand.fates.get(row.decision or "")
-        if fate is not None:
-            return self._answer(row, fate, at=row.at)
+        state = related.states.get(row.decision or "")
+        if state is not None:
+            return self._answer(row, state, at=row.at)
         if self.config.policy.parking_seconds > 0:
-            return self._park(row, hand)
+            return self._park(row, related)
         self._bury(DeadLetter(row.seq, row.at, row.decision or "", "no such decision"))
         return Outcome("unknown")
 
-    def _answer(self, row: Row, fate: Fate, *, at: int) -> Outcome:
-        outcome = fate.feedback(row.digest, at=at, policy=self.config.policy)
+    def _answer(self, row: Row, state: DecisionState, *, at: int) -> Outcome:
+        outcome = state.feedback(row.digest, at=at, policy=self.config.policy)
         if outcome.status == "late":
             self.counts.late += 1
             self.series.at(row.seq, at).late += 1
         if not outcome.learns:
             return outcome
-        answer = records.read_body(row)
-        values = np.frombuffer(answer.values, "<f8").astype(np.float64)
-        return self._learn(outcome, row, fate, values, form=answer.form, at=at)
+        values = np.frombuffer(records.read_body(row).values, "<f8").astype(np.float64)
+        return self._learn(outcome, row, state, values, at=at)
 
-    def _expire(self, row: Row, hand: Hand) -> Outcome:
+    def _expire(self, row: Row, related: RelatedRows) -> Outcome:
         self.expire_cursor = max(self.expire_cursor, records.read_body(row).decision_seq)
-        fate = hand.fates.get(row.decision or "")
-        if fate is None:
+        state = related.states.get(row.decision or "")
+        if state is None:
             return Outcome("unknown")
-        outcome = fate.expire(silence_counts=self.silence_counts)
+        outcome = state.expire(silence_counts=self.silence_counts)
         if outcome.status == "expired":
             self.counts.expired += 1
             self.series.at(row.seq, row.at).expired += 1
         if not outcome.learns:
             return outcome
-        n = len(records.read_decision(fate.row.body).shown) // 4
-        nothing = np.zeros(self.ranker.feedback.length(n))
-        return self._learn(outcome, row, fate, nothing, form="clicks", at=row.at)
+        nothing = np.zeros(self.ranker.feedback.length(state.n_shown))
+        return self._learn(outcome, row, state, nothing, at=row.at)
 
     def _learn(
-        self, outcome: Outcome, row: Row, fate: Fate, values: NDArray[np.float64], *, form: str, at: int
+        self, outcome: Outcome, row: Row, state: DecisionState, values: NDArray[np.float64], *, at: int
     ) -> Outcome:
         if self.frozen:
             return Outcome(outcome.status)
-        decision = records.read_decision(fate.row.body)
-        ranking = self.ticket(decision)
+        ranking = self.ticket(state.decision)
         if ranking is None:
             return Outcome("late")
         try:
-            if form != self.ranker.feedback.kind:
-                raise ValueError(
-                    f"{self.config.algorithm} learns from {self.ranker.feedback.kind}, got {form}"
-                )
             before = self.ranker.exploration_block()
             self.ranker.learn(ranking, values)
         except ValueError as error:
-            # Checked at the door as far as it can be; a parked answer is first seen with its list here.
+            # Checked before it was written, but for parked feedback, whose list was not there yet.
             self._bury(DeadLetter(row.seq, row.at, row.decision or "", str(error)))
             return Outcome("unknown")
         self.rounds += 1
         self.counts.learnt += 1
-        self.estimates.add(self.ranker, ranking, values, decision, before)
+        self.estimates.add(self.ranker, ranking, values, state.decision, before)
         bucket = self.series.at(row.seq, at)
         bucket.estimate = self.estimates.points()
         reward = float(values.mean()) if len(values) else 0.0
-        delay = None if row.kind == "expire" else (at - fate.row.at) / 1000
+        delay = None if row.kind == "expire" else (at - state.at) / 1000
         self.series.answered(bucket, reward=reward, delay=delay)
         return outcome
 
-    def _items(self, row: Row, hand: Hand) -> Outcome:
+    def _items(self, row: Row, related: RelatedRows) -> Outcome:
         change = records.read_body(row)
         names = changed(self.items, add=change.add, retire=change.retire)
         return self._attempt(lambda: self._carry_to(names, self.ranker, self.items, self.rounds))
 
     def _attempt(self, change: Callable[[], None]) -> Outcome:
-        # Checked at the door; but another change may have come between, and then this one is refused, everywhere alike.
+        # Checked before it was written; another change may have come between, and then every replica refuses this one.
         try:
             change()
         except ValueError:
@@ -265,21 +258,21 @@ class Fold:
         names = changed(self.items, add=add, retire=retire)
         carried(self.ranker, self.config, before=self.items, names=names)
 
-    def _freeze(self, row: Row, hand: Hand) -> Outcome:
+    def _freeze(self, row: Row, related: RelatedRows) -> Outcome:
         self.frozen = records.read_body(row).frozen
         return Outcome("accepted")
 
-    def _conflict(self, row: Row, hand: Hand) -> Outcome:
+    def _conflict(self, row: Row, related: RelatedRows) -> Outcome:
         self.counts.conflicts += 1
         return Outcome("conflict")
 
-    def _reset(self, row: Row, hand: Hand) -> Outcome:
+    def _reset(self, row: Row, related: RelatedRows) -> Outcome:
         self._begin(records.read_body(row))
         self.generation += 1
         self.frozen = False
         return Outcome("accepted")
 
-    def _rollback(self, row: Row, hand: Hand) -> Outcome:
+    def _rollback(self, row: Row, related: RelatedRows) -> Outcome:
         learnt = msgspec.msgpack.decode(records.read_body(row).learnt, type=Learnt)
         return self._attempt(lambda: self.take_over(learnt))
 
@@ -330,7 +323,7 @@ class Fold:
 
     @classmethod
     def restore(cls, saved: Saved) -> Fold:
-        """The fold that `save` told of. The decisions are read again when they are needed."""
+        """The fold that `save` wrote. Decisions are read again when they are needed."""
         fold = cls(saved.config)
         fold.catalogue = list(saved.catalogue)
         fold.number = {name: i for i, name in enumerate(fold.catalogue)}

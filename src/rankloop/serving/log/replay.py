@@ -16,7 +16,7 @@ import numpy as np
 
 from rankloop.base import Ranker, Ranking
 from rankloop.serving.adapters.registry import build, has_items
-from rankloop.serving.log.export import Heard, heard
+from rankloop.serving.log.export import Answered, answered_lists
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Config, unpack
 from rankloop.serving.served_ranker import first_fold
@@ -56,7 +56,7 @@ async def replay(
         )
     draws = Draws()
     pay, weights, logged, matches = [], [], [], 0
-    async for one in heard(store, ranker):
+    async for one in answered_lists(store, ranker):
         if own_items and not set(one.shown) <= set(names):
             continue  # from after a change of items
         features = None if one.decision.features is None else unpack(one.decision.features)
@@ -83,7 +83,7 @@ async def replay(
     return _summary(ranker, other, np.array(pay), np.array(weights), np.array(logged), matches)
 
 
-def _chances(logged: Ranker, one: Heard, n: int) -> Any:
+def _chances(logged: Ranker, one: Answered, n: int) -> Any:
     """The probability of each shown (item, position); None where this round says nothing."""
     if one.decision.propensities is not None:
         return np.frombuffer(one.decision.propensities, "<f8")[:n]

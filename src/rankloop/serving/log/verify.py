@@ -12,7 +12,7 @@ from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Row
 from rankloop.serving.log.snapshots import code_hash, revive
-from rankloop.serving.served_ranker import first_fold, gather_hand
+from rankloop.serving.served_ranker import first_fold, related_rows
 from rankloop.serving.stores.contract import Store
 
 _PAGE = 1_000
@@ -66,9 +66,9 @@ async def _replay(store: Store, ranker: str, last: int, verdict: Verdict) -> Non
     if fold.applied in wanted:
         hashes[fold.applied] = fold.state_hash()
     async for page in _pages(store, ranker, after=fold.applied, through=last):
-        hand = await gather_hand(fold, store, ranker, page)
+        related = await related_rows(fold, store, ranker, page)
         for row in page:
-            fold.fold(row, hand)
+            fold.fold(row, related)
             await replay.at(fold)
             if row.seq in wanted:
                 hashes[row.seq] = fold.state_hash()
@@ -176,9 +176,9 @@ async def _from_snapshot(store: Store, ranker: str, seq: int, last: int, verdict
         verdict.complain(str(error))
         return
     async for page in _pages(store, ranker, after=seq, through=last):
-        hand = await gather_hand(fold, store, ranker, page)
+        related = await related_rows(fold, store, ranker, page)
         for row in page:
-            fold.fold(row, hand)
+            fold.fold(row, related)
     if fold.state_hash() != verdict.state_hash:
         verdict.complain(
             f"a replay from the snapshot at {seq} ends in another state than one from the beginning"

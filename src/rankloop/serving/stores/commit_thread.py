@@ -10,7 +10,7 @@ from queue import SimpleQueue
 _Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]", Callable[[], object]]
 
 
-class Waiter:
+class CommitThread:
     """Runs one call after the other, off the event loop."""
 
     def __init__(self) -> None:

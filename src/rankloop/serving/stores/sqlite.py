@@ -18,7 +18,7 @@ import apsw
 
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.records import KINDS, Entry, Kind, Row
-from rankloop.serving.stores.commit_thread import Waiter
+from rankloop.serving.stores.commit_thread import CommitThread
 from rankloop.serving.stores.contract import (
     Appended,
     Broken,
@@ -30,9 +30,25 @@ from rankloop.serving.stores.contract import (
     Store,
     StoredKey,
 )
-from rankloop.serving.stores.sqlite_checkpoint import Tidying
-from rankloop.serving.stores.sqlite_schema import SCHEMA, VERSION
+from rankloop.serving.stores.sqlite_checkpoint import Checkpoints
 
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS ranker (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+-- id: ranker << 40 | seq, so that the table itself is in order of seq; topic: ranker << 5 | kind
+CREATE TABLE IF NOT EXISTS log (
+    id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, at INTEGER NOT NULL, event TEXT NOT NULL,
+    decision TEXT, digest BLOB NOT NULL, body BLOB NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS log_event ON log (topic, event);
+CREATE INDEX IF NOT EXISTS log_decision ON log (decision) WHERE decision IS NOT NULL;
+CREATE TABLE IF NOT EXISTS snapshot (
+    ranker INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, epoch INTEGER NOT NULL, code TEXT NOT NULL,
+    config TEXT NOT NULL, hash TEXT NOT NULL, state BLOB NOT NULL, PRIMARY KEY (ranker, seq));
+CREATE TABLE IF NOT EXISTS api_key (
+    id TEXT PRIMARY KEY, role TEXT NOT NULL, digest BLOB NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS lease (
+    one INTEGER PRIMARY KEY CHECK (one = 1), holder TEXT NOT NULL, epoch INTEGER NOT NULL, until REAL NOT NULL);
+"""
 _SEQ_BITS = 40
 _SEQ = (1 << _SEQ_BITS) - 1
 _NUMBER = {kind: number for number, kind in enumerate(KINDS)}
@@ -57,8 +73,8 @@ class SQLiteStore(Store):
         self._vfs = vfs
         self._ids: dict[str, int] = {}
         self._last: dict[str, tuple[int, int]] = {}  # of each ranker: newest seq, newest time
-        self._disk = Waiter()
-        self._tidying = Tidying(self.path, vfs)
+        self._disk = CommitThread()
+        self._checkpoints = Checkpoints(self.path, vfs)
         self._writing = asyncio.Lock()
         self._lock_file = -1
         self._is_open = False
@@ -90,13 +106,13 @@ class SQLiteStore(Store):
             self._writer = self._reader if self.read_only else self._connection()
             if not self.read_only:
                 (found,) = self._rows(self._writer, "PRAGMA user_version")[0]
-                if found not in (0, VERSION):
+                if found not in (0, _VERSION):
                     raise ValueError(
-                        f"{self.path} was written in format {found}, this version reads {VERSION}"
+                        f"{self.path} was written in format {found}, this version reads {_VERSION}"
                     )
-                for statement in SCHEMA.split(";\n"):
+                for statement in _SCHEMA.split(";\n"):
                     self._writer.execute(statement)
-                self._writer.execute(f"PRAGMA user_version = {VERSION}")
+                self._writer.execute(f"PRAGMA user_version = {_VERSION}")
         except apsw.NotADBError:
             raise ValueError(f"{self.path} is not an SQLite file") from None
         for ranker_id, name in self._rows(self._reader, "SELECT id, name FROM ranker ORDER BY id"):
@@ -143,7 +159,7 @@ class SQLiteStore(Store):
         async with self._writing:
             self._is_open = False
             self._disk.stop()
-            self._tidying.stop()
+            self._checkpoints.stop()
             for connection in {self._writer, self._reader}:
                 with contextlib.suppress(apsw.Error):
                     connection.close()
@@ -169,8 +185,8 @@ class SQLiteStore(Store):
     async def _transaction(self, work: Any) -> Any:
         """Run `work` in one transaction; the wait for the disk happens in a thread."""
         writer = self._writer
-        if self._tidying.failed is not None:
-            raise Broken(self._tidying.failed)
+        if self._checkpoints.failed is not None:
+            raise Broken(self._checkpoints.failed)
         try:
             writer.execute("BEGIN IMMEDIATE")
             done = work()
@@ -187,7 +203,7 @@ class SQLiteStore(Store):
             self._roll_back()
             raise
         self.n_commits += 1
-        await self._tidying.after_commit(writer)
+        await self._checkpoints.after_commit(writer)
         return done
 
     def _roll_back(self) -> None:

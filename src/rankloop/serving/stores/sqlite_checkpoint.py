@@ -15,7 +15,7 @@ MOVE_BYTES = 8_000_000
 RESTART_BYTES = 64_000_000
 
 
-class Tidying:
+class Checkpoints:
     """To be told of every commit. `failed` tells why nothing more may be written, once it is so."""
 
     def __init__(self, path: Path, vfs: str | None) -> None:
