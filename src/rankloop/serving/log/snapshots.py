@@ -19,6 +19,7 @@ from rankloop.serving.stores.contract import Snapshot
 _PACKAGE = Path(__file__).parents[2]
 # All that decides what a fold comes to. A snapshot of other code is not used: the log is folded anew.
 _DECIDES = (
+    "arguments.py",
     "base.py",
     "compiled.py",
     "servable.py",
