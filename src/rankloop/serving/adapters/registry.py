@@ -27,7 +27,7 @@ def allow(names: Iterable[str]) -> None:
     Parameters
     ----------
     names : iterable of str
-        Iterable of str Each a `package.module:Class`.
+        Each a `package.module:Class`.
 
     Raises
     ------

@@ -161,7 +161,7 @@ def read(kind: type[T], value: Any) -> T:
     Parameters
     ----------
     kind : type
-        Type A dataclass of this module, or a list of one.
+        A dataclass of this module, or a list of one.
     value : object
         What `json.loads` gave.
 

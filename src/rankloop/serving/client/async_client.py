@@ -43,8 +43,7 @@ class AsyncClient:
     connections : int, optional
         How many connections at most; further calls wait for a free one.
     transport : httpx.AsyncBaseTransport, optional
-        Httpx.AsyncBaseTransport, optional Another way to reach the service: through a proxy, with certificates
-        of your own, or to a test.
+        Another way to reach the service: through a proxy, with certificates of your own, or to a test.
 
     Raises
     ------

@@ -123,8 +123,8 @@ def rank(
         The decision ID of the list; the same ID again gives the same list. Made here where it is left out.
     items : sequence of str, optional
         The candidates, for rankers that get them with each request.
-    features : sequence of sequence of float or SupportsArray, optional
-        Array of shape (n_items, n_features), optional A row for each candidate, sent as packed float32.
+    features : array of shape (n_items, n_features), optional
+        A row for each candidate, sent as packed float32.
     context : object, optional
         Anything that JSON can hold, kept in the log beside the decision.
 
@@ -165,8 +165,8 @@ def feedback(
     clicks : sequence of float, optional
         For each position 1 for a click, 0 for none.
     event_id : str, optional
-        The ID of this report. Where it is left out the service derives one from the decision ID: a decision has
-        one feedback, so that a repeated report is a duplicate.
+        The ID of this report. Where it is left out the service derives one from the decision ID: a decision has one
+        feedback, so that a repeated report is a duplicate.
 
     Returns
     -------

@@ -41,8 +41,7 @@ class Client:
     retries : int, optional
         How often a call is repeated when the service cannot be reached or is too busy.
     transport : httpx.BaseTransport, optional
-        Httpx.BaseTransport, optional Another way to reach the service: through a proxy, with certificates of
-        your own, or to a test.
+        Another way to reach the service: through a proxy, with certificates of your own, or to a test.
 
     Raises
     ------
