@@ -1,22 +1,24 @@
-"""What it costs to hear less: three rankers on the same people, and a picture of their regret.
+"""The price of partial feedback: three rankers with the same simulated users, and a figure of their regret.
 
 Usage: python compare_learners.py [picture.png]
 """
 
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from rankloop import environments, rankers, simulation
+from rankloop.base import Ranker
 
 ROUNDS, SEEDS = 20_000, range(1, 6)
-learners = {
-    "Uniform, hears nothing": lambda: rankers.Uniform(n_items=8),
-    "RTop1F, hears of the top": lambda: rankers.RTop1F(n_items=8, horizon=ROUNDS, measure="dcg"),
-    "FTPL, hears everything": lambda: rankers.FTPL(n_items=8, horizon=ROUNDS, measure="dcg"),
+learners: dict[str, Callable[[], Ranker]] = {
+    "Uniform, no feedback": lambda: rankers.Uniform(n_items=8),
+    "RTop1F, top item revealed": lambda: rankers.RTop1F(n_items=8, horizon=ROUNDS, measure="dcg"),
+    "FTPL, full information": lambda: rankers.FTPL(n_items=8, horizon=ROUNDS, measure="dcg"),
 }
 people = environments.FixedItems(environments.users.bernoulli(np.linspace(0.9, 0.1, 8)), measure="dcg")
 

@@ -1,4 +1,4 @@
-"""Ranking documents by their features: three rankers meet the same queries, one told only the label on top."""
+"""Ranking documents by their features: three rankers on the same queries, one with only the top label revealed."""
 
 from rankloop import data, environments, rankers, simulation
 
@@ -6,14 +6,14 @@ ROUNDS, FEATURES = 20_000, 20
 
 queries = data.synthetic_letor(n_queries=500, n_features=FEATURES, seed=1)  # or read_letor(path).bounded()
 train, test = queries.split(train=0.8)
-print(f"{queries}\n{train.n_queries} queries to learn from, {test.n_queries} kept apart\n")
+print(f"{queries}\n{train.n_queries} queries to train on, {test.n_queries} to test on\n")
 
 learners = {
-    "RTopKF, told the top label": rankers.RTopKF(
+    "RTopKF, top label revealed": rankers.RTopKF(
         n_features=FEATURES, surrogate="squared", learning_rate=(0.1, 2 / 3), exploration=(1.0, 1 / 3)
     ),
-    "ListNet, told every label": rankers.ListNet(n_features=FEATURES),
-    "Uniform, told nothing": rankers.Uniform(),
+    "ListNet, full information": rankers.ListNet(n_features=FEATURES),
+    "Uniform, no feedback": rankers.Uniform(),
 }
 stream = environments.QueryStream(train, measure="ndcg@10")
 unseen = environments.QueryStream(test, measure="ndcg@10")
@@ -26,7 +26,7 @@ for name, ranker in learners.items():
         unseen.restart()
         new = simulation.play(ranker, unseen, rounds=ROUNDS, seed=1).mean_value
     else:
-        new = unseen.greedy_values(ranker.state.w).mean()  # by falling score, nothing explored any more
+        new = unseen.greedy_values(ranker.state.w).mean()  # sorted by score, without exploration
     print(f"{name:<28}{trace.mean_value:>12.3f}{trace.value[-1]:>12.3f}{new:>13.3f}")
 
-print(f"\nRTopKF heard one label in {train.lengths.mean():.0f}, ListNet all of them.")
+print(f"\nRTopKF observed one label in {train.lengths.mean():.0f}, ListNet all of them.")

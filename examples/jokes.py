@@ -1,4 +1,4 @@
-"""Real people: each of 2,499 readers of Jester is one round, and their ratings of ten jokes are the truth."""
+"""Real users: each of 2,499 readers of Jester is one round, and their ratings of ten jokes are the relevance."""
 
 import sys
 
@@ -16,29 +16,29 @@ n_readers, n_jokes = funny.shape
 print(jokes)
 print(f"{n_readers:,} readers rated all {n_jokes}; a joke is found funny {funny.mean():.0%} of the time\n")
 
-everybody_once = environments.FixedItems(funny, measure="dcg")
-again_and_again = environments.FixedItems(environments.users.listed(funny), measure="dcg")
+each_once = environments.FixedItems(funny, measure="dcg")
+repeatedly = environments.FixedItems(environments.users.listed(funny), measure="dcg")
 
 for title, people, rounds in (
-    ("each reader once", everybody_once, n_readers),
-    ("readers drawn again and again", again_and_again, 200_000),
+    ("each reader once", each_once, n_readers),
+    ("readers drawn with replacement", repeatedly, 200_000),
 ):
     print(f"{title}: {rounds:,} rounds")
     for name, ranker in {
         "random order": rankers.Uniform(n_items=n_jokes),
-        "told of the top joke": rankers.RTop1F(n_items=n_jokes, horizon=rounds, measure="dcg"),
-        "told of every joke": rankers.FTPL(n_items=n_jokes, horizon=rounds, measure="dcg"),
+        "top joke revealed": rankers.RTop1F(n_items=n_jokes, horizon=rounds, measure="dcg"),
+        "full information": rankers.FTPL(n_items=n_jokes, horizon=rounds, measure="dcg"),
         "best fixed order": rankers.BestInHindsight(relevance=funny, measure="dcg"),
     }.items():
         trace = simulation.play(ranker, people, rounds=rounds, seed=1)
         people.restart()
         print(
-            f"{name:>22}: mean DCG {trace.mean_value:.3f}, regret a round {trace.total_regret / rounds:6.4f}"
+            f"{name:>22}: mean DCG {trace.mean_value:.3f}, regret per round {trace.total_regret / rounds:6.4f}"
         )
     print()
 
 shares = funny.mean(axis=0)
-ranked = everybody_once.best().items
+ranked = each_once.best().items
 print("The funniest:", ", ".join(f"joke {jokes.item_ids[i]} ({shares[i]:.0%})" for i in ranked[:3]))
 print(f"The least funny: joke {jokes.item_ids[ranked[-1]]} ({shares[ranked[-1]]:.0%})")
-print("No joke pleases everybody, none pleases nobody: it takes many readers to tell them apart.")
+print("The jokes differ little: it takes many readers to tell them apart.")

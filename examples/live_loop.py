@@ -1,4 +1,4 @@
-"""Learning live: your own loop, tickets as JSON, answers that come late or never, and a restart in the middle."""
+"""A live loop of your own: rankings kept as JSON, feedback that is late or missing, and a restart every day."""
 
 import json
 import tempfile
@@ -10,11 +10,11 @@ from rankloop import rankers
 from rankloop.base import Ranking
 
 HEADLINES = ["Council budget", "Storm warning", "Local derby", "Chess results", "New bakery", "Road works"]
-LIKED_BY = [0.15, 0.85, 0.60, 0.05, 0.70, 0.30]  # the truth, which the ranker never sees
+LIKED_BY = [0.15, 0.85, 0.60, 0.05, 0.70, 0.30]  # true preferences, which the ranker never sees
 
 
 def open_ranker(folder: Path) -> rankers.RTop1F:
-    """The ranker as it was left, or a new one. No horizon: nobody knows how many will come."""
+    """The ranker as it was left, or a new one. No horizon: the number of rounds is unknown."""
     ranker = rankers.RTop1F(n_items=len(HEADLINES), measure="dcg")
     if (folder / "ranker.npz").exists():
         with np.load(folder / "ranker.npz") as saved:
@@ -23,7 +23,7 @@ def open_ranker(folder: Path) -> rankers.RTop1F:
 
 
 def to_json(ranking: Ranking) -> str:
-    """A ticket as text: for a database row, a cookie, a message."""
+    """A ranking as text: for a database row, a cookie, a message."""
     return json.dumps({name: array.tolist() for name, array in ranking.save().items()})
 
 
@@ -32,15 +32,15 @@ def from_json(text: str) -> Ranking:
 
 
 def one_day(ranker: rankers.RTop1F, visitors: int, *, seed: int) -> tuple[int, int]:
-    """Show headlines to visitors; most say later whether they liked the top one. Returns (liked, answered)."""
+    """Show headlines to visitors; most report later whether they liked the top one. Returns (liked, answered)."""
     rng, people = np.random.default_rng(seed), np.random.default_rng(seed + 1000)
     waiting: list[str] = []
     liked = answered = 0
     for _ in range(visitors):
         waiting.append(to_json(ranker.rank(rng=rng)))
-        if len(waiting) > 3:  # somebody answers, not always the first who came
+        if len(waiting) > 3:  # feedback comes, not always in order
             ticket = from_json(waiting.pop(int(people.integers(len(waiting)))))
-            if people.random() < 0.8:  # the others close the page: their ticket is thrown away
+            if people.random() < 0.8:  # the others close the page: no feedback
                 likes = people.random() < LIKED_BY[ticket.items[0]]
                 ranker.learn(ticket, [float(likes)])
                 liked, answered = liked + likes, answered + 1
@@ -53,8 +53,8 @@ with tempfile.TemporaryDirectory() as temporary:
         ranker = open_ranker(folder)  # each day another process
         liked, answered = one_day(ranker, 2_000, seed=day)
         np.savez(folder / "ranker.npz", **ranker.save())
-        print(f"day {day}: {answered:,} answers, {liked / answered:.0%} liked the headline on top")
+        print(f"day {day}: {answered:,} users answered, {liked / answered:.0%} liked the headline on top")
 
     print("\nlearnt order:")
-    for item in ranker.current():
+    for item in open_ranker(folder).current():
         print(f"  {HEADLINES[item]:<15} liked by {LIKED_BY[item]:.0%}")

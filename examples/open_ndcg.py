@@ -8,20 +8,21 @@ from itertools import combinations, product
 from math import comb
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankloop import games, measures
 
 
 def worlds(m: int) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """Label vectors with r_1 != r_2; in the one world r_1 + r_3 + ... + r_m is odd, in the other it is even."""
-    vectors = [r for r in product((0, 1), repeat=m) if r[0] != r[1]]
+    vectors: list[tuple[int, ...]] = [r for r in product((0, 1), repeat=m) if r[0] != r[1]]
     odd = [r for r in vectors if (r[0] + sum(r[2:])) % 2]
     return odd, [r for r in vectors if r not in odd]
 
 
-def shares(vectors: list[tuple[int, ...]]) -> np.ndarray:
+def shares(vectors: list[tuple[int, ...]]) -> NDArray[np.float64]:
     """E[G(R) / Z(R)]: what each item is worth, on average, wherever it stands."""
-    return measures.ndcg.gain(np.array(vectors)).mean(axis=0)
+    return np.asarray(measures.ndcg.gain(np.array(vectors)).mean(axis=0))
 
 
 print(
@@ -45,6 +46,7 @@ for m in range(3, 9):
     verdict = games.classify(game)
     assert verdict.class_ == "hopeless"
     assert games.verify(game, verdict)
+    assert verdict.worlds is not None
     assert isinstance(verdict.worlds.forced, Fraction)
     forced = float(verdict.worlds.forced)
     print(f"{m:>3}{'yes':>23}{lead:>17.4f}{-lag:>12.4f}{formula:>17.4f}{forced:>21.5f}{verdict.class_:>15}")

@@ -31,6 +31,7 @@ for m, n in [(3, 1), (3, 2), (4, 2), (4, 3), (5, 2)]:
     # So the two labels that differ can be seen without leaving the two sets: that is what local observability asks for.
     (x,), (y,) = sets[i] - sets[j], sets[j] - sets[i]
     seen = {game.orders[a][0]: a for a in between}
+    assert isinstance(verdict.witness, games.CellWitness)
     estimate = verdict.witness.estimates[i, j]
     for column, r in enumerate(game.outcomes):
         worth = sum(value for (a, symbol), value in estimate.items() if game.signals[a, column] == symbol)

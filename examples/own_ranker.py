@@ -1,6 +1,7 @@
-"""A ranker of your own in thirty lines, the rules it must keep, and a fault that the checks find."""
+"""A ranker of your own in thirty lines, the contract it must keep, and a bug that the checks find."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -34,7 +35,7 @@ class EpsilonGreedy(Ranker):
         return Ranking(order, explored=explored)
 
     def learn(self, ranking: Ranking, feedback: Array) -> None:
-        (relevance,) = self.feedback.check(feedback, self.n_positions)
+        (relevance,) = self.feedback.check(feedback, len(ranking.items))
         self.state.total[ranking.items[0]] += relevance
         self.state.times[ranking.items[0]] += 1
 
@@ -59,12 +60,12 @@ class Forgetful(EpsilonGreedy):
 
 for ranker_class in (EpsilonGreedy, Forgetful):
     try:
-        checks.check_ranker(lambda found=ranker_class: found(n_items=4))
-        print(f"{ranker_class.__name__}: keeps every rule")
+        checks.check_ranker(partial(ranker_class, n_items=4))
+        print(f"{ranker_class.__name__}: passes all checks")
     except checks.Broken as broken:
         print(f"{ranker_class.__name__}: {broken}")
 
-print("\n10,000 people, 10 items, regret a round:")
+print("\n10,000 simulated users, 10 items, regret per round:")
 people = environments.FixedItems(environments.users.bernoulli(np.linspace(0.9, 0.1, 10)), measure="dcg")
 for ranker in (
     EpsilonGreedy(n_items=10),
@@ -74,4 +75,4 @@ for ranker in (
     people.restart()
     trace = simulation.play(ranker, people, rounds=10_000, seed=1)
     print(f"  {type(ranker).__name__:<14}{trace.total_regret / 10_000:.4f}")
-print("Greedy does well on people who do not change. RTop1F's bound also holds when they do.")
+print("Greedy does well when preferences do not change. RTop1F's bound also holds when they do.")
