@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.arguments import numbers, one_of, whole
+from rankloop.constructor import Constructed
 from rankloop.servable import Servable
 
 __all__ = [
@@ -113,7 +114,7 @@ class Feedback(abc.ABC):
         return given
 
 
-class Ranker(Servable, abc.ABC):
+class Ranker(Constructed, Servable, abc.ABC):
     """Shows rankings and learns from what comes back."""
 
     feedback: Feedback
@@ -174,7 +175,7 @@ class Ranker(Servable, abc.ABC):
         return None
 
 
-class Environment(abc.ABC):
+class Environment(Constructed, abc.ABC):
     """Users with a known truth."""
 
     reveals: ClassVar[str]  # the kind of feedback that `respond` gives

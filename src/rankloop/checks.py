@@ -274,7 +274,7 @@ def _users(environment: Environment, *, seed: int) -> NDArray[np.float64]:
 
 
 def _everything(thing: Any) -> bytes:
-    kept = {name: value for name, value in vars(thing).items() if name != "kernels"}
+    kept = {name: value for name, value in vars(thing).items() if name not in ("kernels", "_given")}
     return pickle.dumps(kept)
 
 

@@ -90,6 +90,10 @@ class Measure:
     def __repr__(self) -> str:
         return f"<measure {self.name}>"
 
+    def as_argument(self) -> str:
+        """The name, by which a saved ranker finds this measure again."""
+        return self.name
+
     def __call__(self, order: ArrayLike, relevance: ArrayLike, *, k: int | None = None) -> float | Floats:
         """The value of `order`: a float for one order and one relevance vector, otherwise an array.
 
