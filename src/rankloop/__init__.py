@@ -1,4 +1,4 @@
-"""Rank a list, hear back about only a sliver of it, learn, rank better.
+"""Ranking algorithms that learn from partial feedback.
 
 >>> from rankloop import environments, rankers, simulation
 >>> people = environments.FixedItems(environments.users.noisy_halves(n_items=10), measure="dcg")
@@ -47,7 +47,7 @@ __all__ = ["__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    # Rooms open on first use, so that `import rankloop` stays quick and pulls in no compiler.
+    # Packages are imported on first use, so that `import rankloop` stays quick and pulls in no compiler.
     if name in _ROOMS:
         return importlib.import_module(f"rankloop.{name}")
     if name in _CLIENTS:

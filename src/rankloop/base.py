@@ -1,9 +1,9 @@
-"""What everything agrees on: rankings, rankers, environments, and the five rules they keep.
+"""The contracts: rankings, rankers, environments, and the five rules they keep.
 
 1. `rank` changes nothing but `rng`; many rankings may be open at once.
 2. `learn` works from a ticket that was saved and loaded in another process; late and out of order is normal.
 3. All mutable state is in `state`; parameters are not state; `load` goes into a ranker built with the same arguments.
-4. Randomness is an argument; same seed, same story, on any machine.
+4. Randomness is an argument; the same seed gives the same run, on any machine.
 5. One signature for all; `context=None` where there is none.
 
 `rankloop.checks` tests each rule on any class that follows these contracts.
@@ -47,7 +47,7 @@ def draw_key(rng: np.random.Generator) -> np.uint64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """A ranking that was shown, and the ticket that `learn` needs to make sense of what comes back.
+    """A ranking that was shown: the ticket that `learn` needs to use its feedback.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Feedback(abc.ABC):
 
 
 class Ranker(Constructed, Servable, abc.ABC):
-    """Shows rankings and learns from what comes back."""
+    """Shows rankings and learns from feedback."""
 
     feedback: Feedback
     state: Any  # a NamedTuple of arrays
@@ -130,11 +130,11 @@ class Ranker(Constructed, Servable, abc.ABC):
 
     @abc.abstractmethod
     def learn(self, ranking: Ranking, feedback: Array) -> None:
-        """Fold what came back on `ranking` into state."""
+        """Update state with the feedback on `ranking`."""
 
     @abc.abstractmethod
     def current(self, context: Any = None) -> NDArray[np.int64]:
-        """The order that it holds best now: what it would show if it neither explored nor perturbed."""
+        """The order that it estimates to be best now, without exploration or perturbation."""
 
     def save(self) -> dict[str, Array]:
         """Every mutable thing, as named arrays, ready for `np.savez`."""
@@ -158,11 +158,11 @@ class Ranker(Constructed, Servable, abc.ABC):
             value[...] = saved[name]
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        """ValueError where arrays of the right shape hold what no state of this ranker could hold."""
+        """ValueError where arrays of the right shape hold values that no state of this ranker can have."""
         return
 
     def counters(self) -> dict[str, int]:
-        """What it counts about itself, for the trace: how often something went another way than it should."""
+        """Counters for the trace, such as how often a solver fell back."""
         return {}
 
     @classmethod
@@ -176,7 +176,7 @@ class Ranker(Constructed, Servable, abc.ABC):
 
 
 class Environment(Constructed, abc.ABC):
-    """Users with a known truth."""
+    """Users with known preferences."""
 
     reveals: ClassVar[str]  # the kind of feedback that `respond` gives
     measure: str
@@ -203,7 +203,7 @@ class Environment(Constructed, abc.ABC):
 
     @abc.abstractmethod
     def value(self, ranking: Ranking) -> float:
-        """The truth about this ranking for this user, never shown to the ranker."""
+        """The true value of this ranking for this user, never revealed to the ranker."""
 
     @abc.abstractmethod
     def best(self, context: Any = None) -> Ranking:
@@ -211,15 +211,15 @@ class Environment(Constructed, abc.ABC):
 
     @abc.abstractmethod
     def hindsight(self) -> float:
-        """Total value of the best fixed ranking over the users since `start_counting`; NaN where it cannot be had."""
+        """Total value of the best fixed ranking since `start_counting`; NaN where it cannot be computed."""
 
     @abc.abstractmethod
     def start_counting(self) -> None:
-        """From here on `hindsight` counts. Whoever comes next stays the same."""
+        """Start counting for `hindsight` here. The users to come do not change."""
 
     @abc.abstractmethod
     def restart(self) -> None:
-        """Forget everybody who has arrived."""
+        """Start again with the first user."""
 
     @classmethod
     @abc.abstractmethod

@@ -1,4 +1,4 @@
-"""Conformance: does a ranker or an environment keep the contracts? For the package's own classes and for anyone's.
+"""Conformance: does a ranker or an environment keep the contracts? For the package's own classes and for any other.
 
 Each `check_*` takes a function that makes a fresh object, always with the same arguments, and raises `Broken` with
 the rule that is not kept. `check_ranker` and `check_environment` run them all.
@@ -99,7 +99,7 @@ def check_rankings_are_valid(make: MakeRanker) -> None:
         if chances is not None and not (
             chances.shape == items.shape and ((chances > 0) & (chances <= 1)).all()
         ):
-            raise Broken(f"propensities must be one probability a position, got {chances}")
+            raise Broken(f"propensities must be one probability for each position, got {chances}")
         if not all(isinstance(part, np.ndarray) and part.dtype.kind in "biuf" for part in ranking.memo):
             raise Broken(f"memo must be plain arrays, got {ranking.memo!r}")
 
@@ -155,7 +155,7 @@ def check_state_is_everything(make: MakeRanker) -> None:
 
 
 def check_randomness_is_given(make: MakeRanker) -> None:
-    """Rule 4: same seed, same story, whatever the global generators stand at; and they stay where they stand."""
+    """Rule 4: the same seed gives the same run, whatever the state of the global generators, which does not change."""
     stories = []
     for disturbance in (1, 2):
         random.seed(disturbance)
@@ -166,7 +166,7 @@ def check_randomness_is_given(make: MakeRanker) -> None:
         if (random.getstate(), pickle.dumps(np.random.get_state())) != before:  # noqa: NPY002
             raise Broken("rule 4: it draws from a global generator")
     if not all(map(_same, *stories)):
-        raise Broken("rule 4: the same seed tells another story")
+        raise Broken("rule 4: the same seed gives another run")
 
 
 def check_bad_feedback_changes_nothing(make: MakeRanker) -> None:
@@ -199,7 +199,7 @@ def check_same_story(
         state: Any = getattr(environment, "state", None)
         ends.append(story | ranker.save() | {f"environment.{k}": v for k, v in state._asdict().items()})
     if not _same(*ends):
-        raise Broken("the compiled loop and the stepwise one tell different stories")
+        raise Broken("the compiled loop and the stepwise one give different runs")
 
 
 def check_answers_change_nothing(make: MakeEnvironment) -> None:
@@ -211,12 +211,12 @@ def check_answers_change_nothing(make: MakeEnvironment) -> None:
     value, hindsight, before = environment.value(ranking), environment.hindsight(), _everything(environment)
     response = environment.respond(ranking, rng=np.random.default_rng(2))
     if response.shape != ranking.items.shape or not np.isfinite(response).all():
-        raise Broken(f"respond must give one number a position, got {response}")
+        raise Broken(f"respond must give one number for each position, got {response}")
     if not np.isfinite(value):
         raise Broken(f"value must be finite, got {value}")
     again = (environment.value(ranking), environment.hindsight())
     if not np.array_equal(again, (value, hindsight), equal_nan=True) or _everything(environment) != before:
-        raise Broken("asking an environment for a value, a response or its best ranking changed it")
+        raise Broken("value, respond or best changed the environment")
 
 
 def check_same_seed_same_users(make: MakeEnvironment) -> None:
@@ -227,7 +227,7 @@ def check_same_seed_same_users(make: MakeEnvironment) -> None:
     if not (
         np.array_equal(first, _users(environment, seed=4)) and np.array_equal(first, _users(other, seed=4))
     ):
-        raise Broken("the same seed brought other users")
+        raise Broken("the same seed gave other users")
 
 
 def check_hindsight_is_best(make: MakeEnvironment) -> None:
@@ -244,7 +244,7 @@ def check_hindsight_is_best(make: MakeEnvironment) -> None:
     best = environment.hindsight()
     lead = (totals - best if environment.is_loss else best - totals).min()
     if lead < -1e-9 * max(1.0, abs(best)):
-        raise Broken(f"a fixed ranking beats hindsight by {-lead}")
+        raise Broken(f"a fixed ranking is better than hindsight by {-lead}")
 
 
 def _story(ranker: Ranker, *, rounds: int, seed: int) -> list[Ranking]:

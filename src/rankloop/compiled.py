@@ -1,7 +1,7 @@
 """Rankers and environments whose arithmetic is a set of kernels: the contracts filled in once for all of them.
 
 A subclass states its kernels, params, state and the shape of its ticket. Stepwise play then calls the kernels one
-by one, and `simulation.play` hands the same kernels to the compiled loop, so both tell the same story, bit by bit.
+by one, and `simulation.play` hands the same kernels to the compiled loop, so both give the same run, bit by bit.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class CompiledRanker(Ranker):
         return ()
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
-        """Room for exact propensities; empty where there are none to tell."""
+        """Room for exact propensities; empty where there are none."""
         return np.empty(0)
 
     def blank_ticket(self, n: int) -> Ticket:
@@ -89,7 +89,7 @@ class CompiledRanker(Ranker):
         explored = self.kernels.rank(
             self.params, self.state, request, draw_key(rng), self.scratch(n), items, propensities, memo
         )
-        # A copy: whoever asked may use the same memory for the next request while this ranking is open.
+        # A copy: the caller may use the same memory for the next request while this ranking is open.
         kept = (*memo, np.array(request)) if self.keeps_context else memo
         return Ranking(items, propensities if len(propensities) else None, kept, bool(explored))
 
@@ -105,7 +105,7 @@ class CompiledRanker(Ranker):
         if self.keeps_context:
             if not ranking.memo:
                 raise ValueError(
-                    "ranking.memo must end with the request, got nothing: a ticket of another ranker?"
+                    "ranking.memo must end with the request, got nothing: is it a ticket of another ranker?"
                 )
             size, request = self.read_context(ranking.memo[-1])
             if size != n:
@@ -139,11 +139,11 @@ class CompiledRanker(Ranker):
         return None
 
     def pause(self) -> None:
-        """What kernels cannot do, such as a solver of another library, between two rounds. Reads and writes state."""
+        """Work between rounds that kernels cannot do, such as calling a solver. Reads and writes state."""
         return
 
     def check_ticket(self, ranking: Ranking) -> None:
-        """ValueError where arrays of the right shape hold what no ticket of this ranker could hold."""
+        """ValueError where arrays of the right shape hold values that no ticket of this ranker can have."""
         return
 
 
@@ -223,7 +223,7 @@ def check_items(items: NDArray[np.int64], n_positions: int, n_items: int) -> Non
 
 
 def read_positions(n_positions: Any, n_items: int | None) -> int | None:
-    """How many of `n_items` items are shown: all of them unless told; a ValueError where there are not so many."""
+    """How many of `n_items` items are shown: all of them by default; a ValueError where there are fewer."""
     if n_positions is None:
         return n_items
     m = whole("n_positions", n_positions, at_least=1)

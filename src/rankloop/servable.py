@@ -15,7 +15,7 @@ class Servable:
     Attributes
     ----------
     summary : str
-        One plain sentence for the people who read the dashboard: what it observes and how it learns.
+        One plain sentence for the readers of the dashboard: what it observes and how it learns.
     unservable : str
         Why a service cannot run it, as the end of a sentence; empty where it can.
     estimate_from : {"feedback", "blocks", "weights"}
@@ -156,8 +156,8 @@ class Servable:
 def carried_sums(values: NDArray[np.float64], origin: NDArray[np.int64]) -> NDArray[np.float64]:
     """Sums over time for changed items: kept where known, the largest for new items.
 
-    Rankers compare sums over time, so an item that began at zero would have to outlive the past of the others before
-    it was shown. Level with the best, it is shown near the top and sinks if it does not hold.
+    Rankers compare sums over time, so an item that began at zero would have to catch up with the others' past before
+    it was shown. Level with the best, it is shown near the top and sinks if it is worse.
 
     Parameters
     ----------

@@ -70,8 +70,8 @@ def test_a_game_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "say either --measure NAME or --game FILE"),
-        (["--measure", "dcg", "--game", "x.csv"], "say either"),
+        ([], "give either --measure NAME or --game FILE"),
+        (["--measure", "dcg", "--game", "x.csv"], "give either"),
         (["--measure", "nope"], "is not known; known are"),
         (["--measure", "dcg", "--items", "3", "--top", "4"], "k must be at most n_items=3"),
         (["--measure", "dcg", "--items", "0"], "n_items must be"),

@@ -29,7 +29,7 @@ def test_a_table_of_impressions(tmp_path: Path) -> None:
     assert log.bad_rows == {
         "a propensity that is not above 0 and up to 1": 2,
         "a position that is not a whole number from 1 on": 1,
-        "a click that is neither 0 nor 1": 1,
+        "a click that is not 0 or 1": 1,
     }
     pl.read_csv(path).write_parquet(tmp_path / "shown.parquet")
     again = data.read_logged_lists(tmp_path / "shown.parquet", item_ids=["10", "x", "9"], name="again")

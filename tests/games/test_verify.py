@@ -74,7 +74,7 @@ def test_walls_are_checked() -> None:
     _refused(game, _changed(verdict, apart={**w.apart, apart: negative}), "negative weight")
     _refused(game, _changed(verdict, apart={**w.apart, apart: Mixture({}, Fraction(0))}), "names other")
     off = Mixture(mixture.weights, mixture.s + 1)
-    _refused(game, _changed(verdict, apart={**w.apart, apart: off}), "no neighbours is off")
+    _refused(game, _changed(verdict, apart={**w.apart, apart: off}), "not neighbours is wrong")
 
 
 def test_estimates_are_checked() -> None:
@@ -93,7 +93,7 @@ def test_an_easy_estimate_may_use_neighbours_only() -> None:
     everywhere = dataclasses.replace(
         hard, class_="easy", witness=dataclasses.replace(hard.witness, blind=None)
     )
-    _refused(GAMES["hard"], everywhere, "is no neighbour")
+    _refused(GAMES["hard"], everywhere, "is not a neighbour")
 
 
 def test_blindness_is_checked() -> None:
@@ -152,7 +152,7 @@ def test_a_saved_verdict_is_the_same(name: str, found: dict[str, Any], tmp_path:
 
 def test_other_files_are_refused(tmp_path: Any) -> None:
     (tmp_path / "other.json").write_text('{"format": 1}')
-    with pytest.raises(ValueError, match="is no saved verdict"):
+    with pytest.raises(ValueError, match="is not a saved verdict"):
         load(tmp_path / "other.json")
     with pytest.raises(ValueError, match="No such file"):
         load(tmp_path / "nowhere.json")

@@ -284,7 +284,7 @@ def test_what_was_logged_is_worth_what_it_earned() -> None:
         ({"policy": [0, 1, 2, 8]}, "policy must rank items from 0 to 7"),
         ({"policy": [0, 1, 2, 0.5]}, "policy must rank"),
         ({"policy": np.ones((3, 4))}, "policy must have a row for each item"),
-        ({"policy": np.ones((8, 4))}, "policy must be chances that add up to 1"),
+        ({"policy": np.ones((8, 4))}, "policy must be probabilities that sum to 1"),
         ({"policy": "best"}, "policy must be numbers"),
         ({"policy": np.ones((1, 1, 1))}, "policy must be a ranker, a ranking or a matrix"),
         ({"policy": rankers.Uniform(n_items=3)}, "policy must be a ranker of the log's 4 positions"),

@@ -15,11 +15,11 @@ from tests.measures.cases import ALL, by_name
 @pytest.mark.parametrize(
     ("order", "message"),
     [
-        ([0, 1, 1], r"order\[2\] = 1 is there twice"),
-        ([0, 1, 3], r"order\[2\] = 3 is no item"),
-        ([0, -1, 1], r"order\[1\] = -1 is no item"),
-        ([1, 2, 3], r"order\[2\] = 3 is no item"),
-        ([[0, 1, 2], [2, 0, 0]], r"order\[1, 2\] = 0 is there twice"),
+        ([0, 1, 1], r"order\[2\] = 1 appears twice"),
+        ([0, 1, 3], r"order\[2\] = 3 is not an item number"),
+        ([0, -1, 1], r"order\[1\] = -1 is not an item number"),
+        ([1, 2, 3], r"order\[2\] = 3 is not an item number"),
+        ([[0, 1, 2], [2, 0, 0]], r"order\[1, 2\] = 0 appears twice"),
         ([0, 1], r"order ranks 2 items but relevance is given for 3"),
         ([0.0, 1.0, 2.0], r"order must hold item numbers .* got \[0.0"),
         ([True, False, True], r"order must hold item numbers"),

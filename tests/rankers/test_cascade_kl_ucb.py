@@ -64,5 +64,5 @@ def test_it_finds_what_attracts() -> None:
 
 def test_a_saved_state_has_no_more_clicks_than_looks() -> None:
     ranker = rankers.CascadeKLUCB(n_items=2)
-    with pytest.raises(ValueError, match="'W' must be clicks"):
+    with pytest.raises(ValueError, match="'W' must be click counts"):
         ranker.load(ranker.save() | {"W": np.ones(2)})

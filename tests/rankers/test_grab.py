@@ -92,7 +92,7 @@ def test_bad_tickets_and_states_are_named() -> None:
     ranker = rankers.GRAB(n_items=3, n_positions=2)
     with pytest.raises(ValueError, match="must name items below 3"):
         ranker.learn(Ranking(np.array([0, 1]), None, (np.array([0, 5]),)), [0, 1])
-    with pytest.raises(ValueError, match="'led' must be counts"):
+    with pytest.raises(ValueError, match="'led' must not be negative"):
         ranker.load(ranker.save() | {"led": ranker.state.led - 1})
     with pytest.raises(ValueError, match="gamma must be"):
         rankers.GRAB(n_items=3, gamma=0)

@@ -135,5 +135,5 @@ def test_constants_come_from_the_horizon_and_bad_arguments_are_named() -> None:
     ranker = rankers.MW(n_items=2, horizon=10)
     with pytest.raises(ValueError, match="must be probabilities"):
         ranker.learn(Ranking(np.arange(2), np.array([0.5, 0.0])), [0, 1])
-    with pytest.raises(ValueError, match="saved state 'W' must be weights"):
+    with pytest.raises(ValueError, match="saved state 'W' must sum to 1"):
         ranker.load(ranker.save() | {"W": np.full((2, 2), 0.6)})

@@ -189,5 +189,5 @@ def test_bad_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="epsilon must be"):
         rankers.PBMPIE(n_items=3, horizon=10, epsilon=0)
     ranker = rankers.PBMPIE(n_items=2, horizon=10)
-    with pytest.raises(ValueError, match="saved state 'S' must be clicks"):
+    with pytest.raises(ValueError, match="saved state 'S' must be click counts"):
         ranker.load(ranker.save() | {"S": np.ones((2, 2))})

@@ -110,7 +110,7 @@ def test_delta_comes_from_the_horizon_and_bad_arguments_are_named() -> None:
         rankers.TopRank(n_items=3)
     with pytest.raises(ValueError, match=r"delta must be .* got 0"):
         rankers.TopRank(n_items=3, delta=0)
-    with pytest.raises(ValueError, match="attraction must be one number an item"):
+    with pytest.raises(ValueError, match="attraction must be one number per item"):
         rankers.TopRank(n_items=3, horizon=50).regret_bound([0.5], 10)
     ranker = rankers.TopRank(n_items=3, horizon=50)
     with pytest.raises(ValueError, match="a block for each item"):

@@ -1,4 +1,4 @@
-"""The command `rankloop`: a thin skin. Each command imports what it needs when it is called, so that help is quick."""
+"""The command `rankloop`: a thin layer. Each command imports what it needs when it is called, so that help is quick."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Given = ParamSpec("Given")
 
 app = typer.Typer(
     name="rankloop",
-    help="Rank a list, hear back about only a sliver of it, learn, rank better.",
+    help="Rank lists and learn from partial feedback: simulate, reproduce papers, serve.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -95,9 +95,12 @@ def reproduce(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run finished jobs again, too.")] = False,
 ) -> None:
-    """Replay experiments of the papers and judge their claims.
+    """Reproduce experiments of the papers and test their claims.
 
-    Finished jobs are kept: after Ctrl-C the same command goes on where it stopped. Exits with 1 when a claim breaks.
+    Finished jobs are kept: after Ctrl-C the same command goes on where it stopped.
+
+
+    Exits with 1 when a claim does not hold.
 
     [b]Examples[/b]
 
@@ -178,7 +181,7 @@ def list_things(
 def simulate(
     ranker: Annotated[str, typer.Option(help="A ranker, see [b]rankloop list rankers[/b].")] = "RTop1F",
     environment: Annotated[
-        str, typer.Option(help="Who comes, see [b]rankloop list environments[/b].")
+        str, typer.Option(help="An environment, see [b]rankloop list environments[/b].")
     ] = "noisy-halves",
     items: Annotated[
         int | None,
@@ -188,18 +191,18 @@ def simulate(
     measure: Annotated[
         str | None,
         typer.Option(
-            help="What a ranking is worth, such as dcg or precision@3.",
+            help="The measure of a ranking, such as dcg or precision@3.",
             show_default="dcg, or clicks where users click",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed tells the same story.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed: the same seed gives the same run.")] = 1,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="An argument of the ranker; repeatable."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, for programs.")] = False,
 ) -> None:
-    """Play one ranker against one environment and tell how it did.
+    """Play one ranker in one environment and report its value and regret.
 
     [b]Examples[/b]
 
@@ -248,7 +251,10 @@ def fit_clicks(
         int | None, typer.Option(help="Only so many positions, from the top.", show_default="all")
     ] = None,
     smoothing: Annotated[
-        float, typer.Option(help="Impressions added to each item, to keep rare ones off 0 and 1.")
+        float,
+        typer.Option(
+            help="Impressions added to each item, so that estimates of rare items stay away from 0 and 1."
+        ),
     ] = 1.0,
     out: Annotated[Path, typer.Option(help="Folder for parameters and picture.")] = Path("results/clicks"),
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, for programs.")] = False,
@@ -286,7 +292,7 @@ app.command()(in_words(rates))
 @app.command()
 @in_words
 def demo(out: OutOption = Path("results/demo")) -> None:
-    """Watch RTop-1F learn from a million simulated people, then replay two figures and write the report.
+    """Watch RTop-1F learn from a million simulated users, then reproduce two figures and write the report.
 
     Takes half a minute.
     """

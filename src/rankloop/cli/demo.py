@@ -1,4 +1,4 @@
-"""A million simulated people, and three ways to rank for them, live in the terminal."""
+"""A million simulated users, and three ways to rank for them, live in the terminal."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SHOWN = 0.85  # top of the chart
 
 @dataclass
 class Contestant:
-    """A ranker, the people it meets, and how it has done so far."""
+    """A ranker, its users, and its result so far."""
 
     name: str
-    hears: str
+    observes: str
     colour: str
     ranker: CompiledRanker
     people: FixedItems
@@ -53,11 +53,11 @@ class Contestant:
 
 
 def contestants(rounds: int) -> list[Contestant]:
-    """The three, drawn in this order; they meet the same people."""
+    """The three, drawn in this order; they have the same users."""
     people = users(rounds, NOISE)
     return [
-        Contestant(name, hears, colour, ranker, FixedItems(people, measure="dcg"))
-        for name, hears, colour, ranker in (
+        Contestant(name, observes, colour, ranker, FixedItems(people, measure="dcg"))
+        for name, observes, colour, ranker in (
             ("Uniform", "nothing", "bright_black", Uniform(n_items=N_ITEMS)),
             ("FTPL", "all ten items", "green", FTPL(n_items=N_ITEMS)),
             ("RTop-1F", "the top item only", "bright_blue", RTop1F(n_items=N_ITEMS)),
@@ -98,8 +98,8 @@ def _play_quietly(players: list[Contestant], stops: list[int], console: Console)
     for decade in (10, 1_000, 100_000, stops[-1]):
         if decade <= stops[-1]:
             at = int(np.searchsorted(stops, decade))
-            told = ", ".join(f"{player.name} {player.average[at]:.3f}" for player in reversed(players))
-            console.print(f"average regret after {stops[at]:>9,} people: {told}", highlight=False)
+            shown = ", ".join(f"{player.name} {player.average[at]:.3f}" for player in reversed(players))
+            console.print(f"average regret after {stops[at]:>9,} users: {shown}", highlight=False)
 
 
 def _view(players: list[Contestant], *, rounds: int, width: int, rng: np.random.Generator) -> RenderableType:
@@ -109,19 +109,19 @@ def _view(players: list[Contestant], *, rounds: int, width: int, rng: np.random.
         lines, x_range=(1, rounds), y_range=(0.0, _SHOWN), width=max(20, min(90, width - 20)), height=14
     )
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for heading in ("ranker", "hears back about", "shows now, best first", "average regret", "explores"):
+    for heading in ("ranker", "observes", "shows now, best first", "average regret", "explores"):
         table.add_column(heading, justify="right" if heading in ("average regret", "explores") else "left")
     for player in reversed(players):
         table.add_row(
             Text(player.name, style=f"bold {player.colour}"),
-            player.hears,
+            player.observes,
             _shown_now(player.ranker, rng),
             f"{player.average[-1]:.3f}",
             f"{player.explored / t:.1%}" if player.name == "RTop-1F" else "",
         )
-    head = Text.assemble((f"{t:>9,}", "bold"), " people have come. ", ("Average DCG regret so far:", "dim"))
+    head = Text.assemble((f"{t:>9,}", "bold"), " users so far. ", ("Average DCG regret so far:", "dim"))
     legend = Text.assemble(
-        ("●", "green"), " pleases most people  ", ("○", "dim"), " pleases few", style="dim"
+        ("●", "green"), " relevant to most users  ", ("○", "dim"), " relevant to few", style="dim"
     )
     return Group(head, chart, Text(), table, legend)
 

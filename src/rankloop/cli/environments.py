@@ -1,6 +1,6 @@
-"""Environments by name, those of real people among them.
+"""Environments by name, including those of real users.
 
-`rankloop.environments` knows the simulated ones; people's ratings come from `rankloop.data`, and only up here may
+`rankloop.environments` knows the simulated ones; ratings come from `rankloop.data`, and only this layer may
 the two be put together.
 """
 
@@ -11,11 +11,11 @@ from rankloop.compiled import CompiledEnvironment
 
 _PEOPLE = {
     "jester": (
-        "people and the jokes they find funny (Jester), drawn over and over",
+        "real users and the jokes they like (Jester), drawn with replacement",
         "ratings/jester_users_0001_2500.csv.gz",
     ),
     "movielens": (
-        "people and the films they like (MovieLens), drawn over and over",
+        "real users and the films they like (MovieLens), drawn with replacement",
         "ratings/ml-latest-small",
     ),
 }
@@ -27,7 +27,7 @@ def environment_names() -> dict[str, str]:
 
 
 def environment(name: str, *, n_items: int | None = None, measure: str | None = None) -> CompiledEnvironment:
-    """The environment called `name`; of real people, those who rated all of the `n_items` most-rated items.
+    """The environment called `name`; of real users, those who rated all of the `n_items` most-rated items.
 
     None of either leaves it to the environment; see `rankloop.environments.named`.
 

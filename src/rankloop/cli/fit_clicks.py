@@ -26,7 +26,7 @@ _MOST_ROWS = 20  # of items in words and in the picture
 def fit_clicks(
     files: Sequence[Path], *, query: str | None, top: int | None, positions: int | None, smoothing: float
 ) -> logs.FittedPBM:
-    """Read the files and fit; what the log does not tell is in `warnings` of the result, and not warned of again."""
+    """Read the files and fit; `warnings` of the result says what the log cannot determine."""
     log = data.read_clicks(files).select(query=query, top=top, positions=positions)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", logs.ClickModelWarning)
@@ -46,7 +46,7 @@ def write(found: logs.FittedPBM, out: Path) -> tuple[Path, Path]:
 
 
 def tell(found: logs.FittedPBM, console: Console) -> None:
-    """The estimates as two tables, after what was read and what to beware of."""
+    """The estimates as two tables, after a summary of the log and its warnings."""
     console.print(str(found.log), soft_wrap=True, markup=False)
     for reason, count in found.log.bad_rows.items():
         console.print(f"left out of the file: {count:,} rows with {reason}", soft_wrap=True, markup=False)
@@ -78,7 +78,7 @@ def tell(found: logs.FittedPBM, console: Console) -> None:
 
 
 def plain(found: logs.FittedPBM) -> dict[str, Any]:
-    """The parameters and where they come from, for programs."""
+    """The parameters and their origin, for programs."""
     told = found.parameters()
     return {
         "items": list(told.items),

@@ -14,7 +14,7 @@ from rankloop.extras import require
 
 def classify(
     measure: Annotated[
-        str | None, typer.Option(help="What a ranking is worth, such as dcg or ndcg@10.", show_default=False)
+        str | None, typer.Option(help="The measure of a ranking, such as dcg or ndcg@10.", show_default=False)
     ] = None,
     items: Annotated[int, typer.Option(help="Number of items.")] = 10,
     top: Annotated[int, typer.Option(help="How many items, from the top, reveal their relevance.")] = 1,
@@ -24,14 +24,14 @@ def classify(
         typer.Option(help="A game of your own, CSV or npz, instead of a measure.", show_default=False),
     ] = None,
     route: Annotated[
-        str, typer.Option(help="How to find out: auto, cells (all orders, few items) or structure.")
+        str, typer.Option(help="Method: auto, cells (all orders, few items) or structure.")
     ] = "auto",
     witness: Annotated[
         Path | None, typer.Option(help="Write the proof, as JSON, to this file.", show_default=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON, for programs.")] = False,
 ) -> None:
-    """Can it be learnt, how fast, and if not, why not? Before a single user is spent on it.
+    """Decide whether a measure can be learnt from given feedback, how fast, and if not, why not.
 
     A game in a CSV file is the rows of its losses, an empty line, and the rows of its signals.
 
@@ -51,7 +51,7 @@ def classify(
     from rankloop.games.verdict_json import save
 
     if (measure is None) == (game is None):
-        raise ValueError("say either --measure NAME or --game FILE")
+        raise ValueError("give either --measure NAME or --game FILE")
     if game is not None:
         asked = read_game(game)
     else:

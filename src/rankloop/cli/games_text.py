@@ -1,4 +1,4 @@
-"""Says what can be learnt: verdicts in words, and the table of rates."""
+"""Verdicts of learnability in words, and the table of rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run in the terminal while it goes on: how well it does, how much it explores, what it shows by now."""
+"""A run in the terminal while it goes on: its value, its exploration, and the list it shows now."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.experiments.plotting.thinning import thin
 from rankloop.simulation import Trace
 
-_DRAWS = 100  # lists to tell by how much a ranker explores now
+_DRAWS = 100  # lists from which the present share of exploration is estimated
 _PATIENCE = 0.02  # seconds for them, at most: the reference versions of some rankers are slow
 _MOST_POSITIONS = 12  # of a list, shown one by one
 
@@ -27,7 +27,7 @@ _MOST_POSITIONS = 12  # of a list, shown one by one
 def watched(
     ranker: Ranker, environment: Environment, *, rounds: int, console: Console | None
 ) -> Iterator[Callable[[Trace], None] | None]:
-    """What to call with the trace so far, to draw it on `console`; None where that is no terminal."""
+    """A function that draws the trace so far on `console`; None where `console` is not a terminal."""
     if console is None or not console.is_terminal:
         yield None
         return
@@ -129,9 +129,9 @@ def _shown_now(
     for position in range(shown):
         table.add_column(str(position + 1), justify="right")
     table.add_row(
-        "item held best",
+        "estimated best item",
         *(Text(str(favourite[j]), style="green" if favourite[j] == best[j] else "") for j in range(shown)),
     )
     table.add_row("shown there", *(f"{shares[j]:.0%}" for j in range(shown)))
-    legend = Text.assemble(("green", "green"), f": best for those who come now{rest}", style="dim")
+    legend = Text.assemble(("green", "green"), f": best for the present users{rest}", style="dim")
     return Group(table, legend)

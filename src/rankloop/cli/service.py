@@ -1,4 +1,4 @@
-"""The commands for those who run a service. Everything heavy is imported when a command is called."""
+"""The commands that run a service. Everything heavy is imported when a command is called."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def serve(
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
     host: Annotated[
-        str, typer.Option(help="Address to listen on; any but this machine's own needs API keys.")
+        str, typer.Option(help="Address to listen on; any address other than loopback needs API keys.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8000,
     snapshot_every: Annotated[int, typer.Option(help="Rows of the log between snapshots.")] = 20_000,
@@ -72,7 +72,10 @@ def serve(
         bool, typer.Option("--memory", help="Keep everything in memory only: for trials.")
     ] = False,
     people: Annotated[
-        bool, typer.Option("--people", help="Simulate users, to have something to watch.")
+        bool,
+        typer.Option(
+            "--simulated-users", "--people", help="Add simulated users, to have something to watch."
+        ),
     ] = False,
     allow: AllowOption = None,
     seconds: Annotated[float | None, typer.Option(help="Stop after that long.", show_default="never")] = None,
@@ -144,9 +147,9 @@ def verify(
     schema: SchemaOption = "rankloop",
     allow: AllowOption = None,
 ) -> None:
-    """Replay the log from its beginning and from each snapshot, draw every list again, and compare.
+    """Replay the log from its beginning and from each snapshot, draw every list again, and compare the results.
 
-    Exits with 1 when something does not add up. May run beside the service.
+    Exits with 1 when something differs. May run beside the service.
     """
     _allow(allow)
     from rankloop.serving.log.verify import verify as replay_all

@@ -28,7 +28,7 @@ def simulate_one(
     settings: dict[str, Plain] | None = None,
     console: Console | None = None,
 ) -> dict[str, Plain]:
-    """Play and return what came of it, as plain numbers.
+    """Play and return the result as plain numbers.
 
     >>> result = simulate_one(
     ...     ranker="FTPL", environment="bernoulli", n_items=3, rounds=100, measure="dcg", seed=1
@@ -78,10 +78,10 @@ def make_ranker(name: str, *, people: CompiledEnvironment, rounds: int, settings
         "max_grade": people.max_grade,
         "order": people.best().items if "order" in accepted and "order" not in settings else None,
     }
-    if people.reveals == "relevance":  # where users click, play says better what does not fit
+    if people.reveals == "relevance":  # where users click, `play` gives the better message
         offered["measure"] = people.measure
     if "relevance" in accepted:
-        raise ValueError(f"{name} needs the relevance of all users beforehand: use it from Python")
+        raise ValueError(f"{name} needs the relevance of all users in advance: use it from Python")
     return wanted(**({key: offered[key] for key in offered if key in accepted} | settings))
 
 
@@ -101,7 +101,7 @@ def read_settings(texts: Sequence[str]) -> dict[str, Plain]:
 
 
 def whole_number(name: str, text: str) -> int:
-    """A count as people write it.
+    """A count such as 20000 or 1e5.
 
     >>> whole_number("rounds", "1e5"), whole_number("rounds", "20_000")
     (100000, 20000)

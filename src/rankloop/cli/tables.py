@@ -1,4 +1,4 @@
-"""Says in the terminal what there is and what came out."""
+"""Tables for the terminal: what is available, and the results of experiments."""
 
 from __future__ import annotations
 

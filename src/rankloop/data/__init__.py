@@ -1,4 +1,4 @@
-"""Real queries, ratings and clicks, read into frozen datasets; and generators for those who have none."""
+"""Real queries, ratings and clicks, read into frozen datasets; and generators of synthetic ones."""
 
 from rankloop.data.clicks.read import read_clicks
 from rankloop.data.data_folder import DataMissing, find, folder

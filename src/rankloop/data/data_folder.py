@@ -1,4 +1,4 @@
-"""Where the real data lies: beside the project, never inside it."""
+"""The folder of real data: beside the project, never inside it."""
 
 import os
 from pathlib import Path

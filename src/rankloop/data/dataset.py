@@ -1,4 +1,4 @@
-"""Queries, the documents that were found for them, and how relevant each document is."""
+"""Queries, their documents, and the relevance of each document."""
 
 import re
 from collections.abc import Iterable
@@ -22,14 +22,14 @@ class Dataset:
     """A frozen learning-to-rank dataset: documents by query, in the order of the source within each.
 
     The features exist once: they are not copied here, `query` gives views, and only what changes or reorders them
-    makes new ones. All arrays are read-only; whoever passes an array in and keeps it should leave it alone.
+    makes new ones. All arrays are read-only; an array that was passed in must not be changed afterwards.
 
     Parameters
     ----------
     features : Features
-        One row a document, float32 or float64, all finite.
+        One row per document, float32 or float64, all finite.
     relevance : ndarray of float
-        One grade a document, from 0 to `max_grade`; fractions are allowed.
+        One grade per document, from 0 to `max_grade`; fractions are allowed.
     offsets : ndarray of int
         Query i has the documents from ``offsets[i]`` up to, not including, ``offsets[i + 1]``; at least one.
     query_ids : tuple of str
@@ -39,7 +39,7 @@ class Dataset:
     max_grade : int
         The highest grade a document could have, whether or not one does.
     comments : tuple of str, optional
-        What the source says about each document, where it says something.
+        The source's comment on each document, if it has any.
 
     Examples
     --------
@@ -188,9 +188,9 @@ class Dataset:
     def normalised(self, by: Literal["query"] = "query") -> "Dataset":
         """Every feature moved and stretched so that within each query it goes from 0 to 1.
 
-        A ranking compares documents of one query only, so what a feature says is how a document stands among those;
+        A ranking compares documents of one query only, so only the differences of a feature within a query matter;
         raw values of different features and queries differ by orders of magnitude, and one learning rate fits all
-        only when they do not. A feature that is the same for all documents of a query tells nothing about their
+        only when they do not. A feature that is the same for all documents of a query carries no information on their
         order and becomes 0: it then moves neither scores nor weights.
         """
         if by != "query":
@@ -219,7 +219,7 @@ class Dataset:
             # Divided by the largest entry first, because its square may be infinite.
             rows = self.features[begin : begin + _ROWS].astype(np.float64) / largest
             longest = max(longest, float(np.einsum("ij,ij->i", rows, rows).max()))
-        # A touch shorter: rounding the entries must not make the longest row longer than `norm`.
+        # Slightly shorter: rounding the entries must not make the longest row longer than `norm`.
         scale = norm * (1.0 - 2.0 * float(np.finfo(self.features.dtype).eps)) / np.sqrt(longest)
         out = np.empty_like(self.features)
         for begin in range(0, self.n_documents, _ROWS):

@@ -1,4 +1,4 @@
-"""Logs with propensities, row by row, for questions of the kind "what if another ranker had been in charge"."""
+"""Logs with propensities, row by row, for off-policy evaluation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_logged_lists(
     item_ids: Sequence[str] | None = None,
     name: str | None = None,
 ) -> LoggedLists:
-    r"""Read lists with the chance with which each was shown, plain or gzip.
+    r"""Read lists with the probability that each was shown, plain or gzip.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def read_logged_lists(
     Raises
     ------
     ValueError
-        For a file that is not what it should be, and for one without a good row.
+        For a file of another format, and for one without a valid row.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def _read_pages(
 
 
 def _good(chance: Any, length: int, before: list[Any]) -> bool:
-    """Chances, of the same kind as those before."""
+    """Probabilities, of the same kind as the previous ones."""
     if before and isinstance(chance, list) != isinstance(before[0], list):
         return False
     each = chance if isinstance(chance, list) else [chance]

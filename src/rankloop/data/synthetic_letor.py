@@ -1,4 +1,4 @@
-"""Queries made up: a linear truth behind noise, few documents that are any good."""
+"""Synthetic queries: a linear truth with noise, and few relevant documents."""
 
 import numpy as np
 
@@ -23,8 +23,8 @@ def synthetic_letor(
 ) -> Dataset:
     """Draw queries with documents whose relevance is linear in their features, up to noise and rounding to grades.
 
-    A document's merit is its features times a weight vector that all queries share, scaled to variance 1, plus noise.
-    Merit plus a number that is the query's own, because some questions have many answers and some have none, is cut
+    A document's merit is its features times a weight vector shared by all queries, scaled to variance 1, plus noise.
+    Merit plus an offset of the query, because some queries have many relevant documents and some none, is cut
     into grades: 60 percent of all documents get 0, and each further grade is rarer. Rows have Euclidean length at
     most 1.
 

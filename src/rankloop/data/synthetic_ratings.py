@@ -1,4 +1,4 @@
-"""People made up: a few tastes, everyone a mixture of them."""
+"""Synthetic ratings: a few tastes, each user a mixture of them."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def synthetic_ratings(
     noise: float = 0.3,
     scale: tuple[float, float] = (-10.0, 10.0),
 ) -> Ratings:
-    """Draw ratings as people give them: better and worse items, generous and harsh users, shared tastes.
+    """Draw realistic ratings: better and worse items, generous and harsh users, shared tastes.
 
     A rating is the sum of the item's quality, the user's generosity, how far the user's leanings agree with
     the item's traits (both of dimension `n_tastes`, so the taste part has that rank), and noise; put on the
@@ -29,13 +29,13 @@ def synthetic_ratings(
     n_items : int
         Shape of the matrix.
     seed : int
-        Same seed, same people.
+        The same seed gives the same users.
     missing : float, optional
         Probability with which a rating is blank, whatever the user, the item and the rating.
     n_tastes : int, optional
-        Rank of the taste part; 0 for people who differ only in generosity.
+        Rank of the taste part; 0 for users who differ only in generosity.
     noise : float, optional
-        Standard deviation of what is neither item nor user, where half the scale is 1.
+        Standard deviation of the noise, where half the scale is 1.
     scale : tuple of float, optional
         The lowest and the highest rating.
 

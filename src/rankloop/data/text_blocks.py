@@ -15,7 +15,7 @@ _GZIP = b"\x1f\x8b"
 def blocks(path: Path, *, size: int = SIZE) -> Iterator[bytes]:
     """Consecutive pieces of the file of about `size` bytes, each ending in a newline, also where the file does not.
 
-    Gzip is told by its first two bytes, because names lie.
+    Gzip is recognised by its first two bytes, because names can be wrong.
     """
     rest: list[bytes | memoryview] = []
     n_lines = 0
@@ -58,4 +58,4 @@ def _unzipped(file: IO[bytes], size: int) -> Iterator[bytes]:
             elif not packed:
                 break
     if not unpack.eof:
-        raise EOFError("it ends before its end is marked")
+        raise EOFError("it ends before its end marker")

@@ -1,4 +1,4 @@
-"""Rows of a CSV file, plain or gzip, with the line each came from, so that a mistake can be named."""
+"""Rows of a CSV file, plain or gzip, with their line numbers, so that an error can name the line."""
 
 import csv
 import gzip
@@ -10,7 +10,7 @@ from typing import IO, NoReturn
 
 
 def open_text(path: Path) -> IO[str]:
-    """Open a text file for reading; gzip is told by its first two bytes, because names lie."""
+    """Open a text file for reading; gzip is recognised by its first two bytes, because names can be wrong."""
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     # utf-8-sig: spreadsheets put a byte order mark in front, which would stick to the first cell.

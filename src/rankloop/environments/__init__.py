@@ -1,4 +1,4 @@
-"""Users with a known truth."""
+"""Simulated users with known preferences."""
 
 from rankloop.environments import users
 from rankloop.environments.adversaries import adversary, forced_regret

@@ -2,7 +2,7 @@
 
 Take the difference of the first and the last row of the measure's matrix over all relevance vectors, remove what
 the relevance of single items can explain, and add what is left to (world 0) or take it from (world 1) the uniform
-distribution. Every item is then relevant with the same probability in both worlds, so a learner that sees the
+distribution. Every item is then relevant with the same probability in both worlds, so a learner that observes the
 relevance of one item a round behaves alike in both, and loses in one what it gains in the other: linear regret.
 """
 
@@ -37,7 +37,7 @@ def adversary(measure: str, *, n_items: int | None = None, world: int = 0) -> Li
 def forced_regret(measure: str, *, n_items: int | None = None) -> float:
     """Regret per round, averaged over the two worlds, of every learner from top-1 feedback.
 
-    Averaged over the worlds, relevance is uniform and all rankings are worth the same, so nothing a learner plays
+    Averaged over the worlds, relevance is uniform and all rankings have the same value, so nothing a learner plays
     matters: what it loses is half the distance between the best of world 0 and the best of world 1.
 
     >>> round(forced_regret("ndcg"), 4)

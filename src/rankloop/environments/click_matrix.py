@@ -1,4 +1,4 @@
-"""One world of clicks that nothing needs to explain: a probability for each position and item."""
+"""A world of clicks without a click model: a probability for each position and item."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ClickMatrix(ClickWorlds):
         return ClickMatrix(self.clicks[0, ::-1, ::-1])
 
     def exchanged(self) -> ClickMatrix:
-        """The same world with the items of the two halves exchanged; of an odd number the middle one stays."""
+        """The same world with the items of the two halves exchanged; of an odd number the middle item stays."""
         return ClickMatrix(self.clicks[0][:, halves_exchanged(self.n_items)])
 
     @classmethod
@@ -52,7 +52,7 @@ class ClickMatrix(ClickWorlds):
 
 
 def halves_exchanged(n_items: int) -> NDArray[np.int64]:
-    """Where each place's item comes from when the halves change places.
+    """For each index, the item that takes it when the halves are exchanged.
 
     >>> halves_exchanged(4), halves_exchanged(5)
     (array([2, 3, 0, 1]), array([3, 4, 2, 0, 1]))

@@ -1,4 +1,4 @@
-"""What all click environments share: click probabilities by position and item, and the world that is there now."""
+"""What all click environments share: click probabilities by position and item, and the present world."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rankloop.kernels.solvers.assignment import best_list
 class ClickWorlds(CompiledEnvironment):
     """Users who click each shown position independently; which world they come from may change with the round.
 
-    A subclass hands over the probabilities of its worlds, worlds x positions x items, and when each is there: in turn
+    A subclass gives the probabilities of its worlds, worlds x positions x items, and when each applies: in turn
     for `phase` rounds each, or, where `phase` is 0, world 1 in a `share` of the rounds, drawn at random, and else
     world 0.
 
-    A list is worth its expected clicks. `best()` is the best fixed list over the whole schedule, `hindsight()` what the
-    best fixed list was worth over the rounds that were, `ideal(rounds)` what it is worth to show the best list of each
+    The value of a list is its expected clicks. `best()` is the best fixed list over the whole schedule, `hindsight()`
+    value of the best fixed list over the rounds played, `ideal(rounds)` the value of showing the best list of each
     round's own world.
     """
 
@@ -69,11 +69,11 @@ class ClickWorlds(CompiledEnvironment):
         return Ranking(items)
 
     def ideal(self, rounds: ArrayLike) -> NDArray[np.float64]:
-        """What the first `rounds` rounds since `start_counting` are worth to one who knows each round's world.
+        """Value of the best list of each round's world, over the first `rounds` rounds since `start_counting`.
 
         `play` starts the counting, so `environment.ideal(trace.rounds) - trace.total` is the regret against the best
-        list of each phase. It is exact, with the same worlds in the same rounds. Where worlds are drawn, only rounds
-        that were played can be told.
+        list of each phase. It is exact, with the same worlds in the same rounds. Where worlds are drawn, `rounds` must
+        not exceed the rounds played.
         """
         given = numbers("rounds", rounds)
         if not ((given >= 0) & (given < 2**53) & (given == np.floor(given))).all():

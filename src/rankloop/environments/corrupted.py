@@ -1,4 +1,4 @@
-"""A world in which some of the users lie."""
+"""A world in which some of the users click misleadingly."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Corrupted(ClickWorlds):
 
     Notes
     -----
-    Which rounds are theirs is drawn at the first and does not depend on what is shown. A list is worth the clicks that
-    it is expected to get from the user who is there, misleading or not.
+    Which rounds these are is drawn at the start and does not depend on what is shown. The value of a list is the clicks
+    that it is expected to get from the present user, misleading or not.
 
     Examples
     --------

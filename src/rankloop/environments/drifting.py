@@ -1,4 +1,4 @@
-"""Users who change slowly: two populations, and the share of the second rises and falls."""
+"""Slow change: two populations of users, and the share of the second rises and falls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Drifting(ClickWorlds):
     world : ClickMatrix
         The first population.
     to : ClickMatrix, optional
-        The second; None takes `world` with items and positions turned round.
+        The second; None takes `world` with items and positions reversed.
     steps : int, optional
         How many phases it takes from the one to the other. In phase k a user is of the second population with
         probability k / steps.
@@ -31,8 +31,8 @@ class Drifting(ClickWorlds):
 
     Notes
     -----
-    A list is worth the clicks that it is expected to get from a user of either population, mixed as in that phase: what
-    is unknown about a user is unknown to the truth, too. Even where both populations follow the position-based model,
+    The value of a list is its expected clicks from a user of either population, mixed as in that phase: the population
+    of a single user is not part of the truth. Even where both populations follow the position-based model,
     their mixture does not. Every phase keeps its own probabilities, 2 * steps * positions * items numbers.
 
     Examples

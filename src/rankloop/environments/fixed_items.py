@@ -1,4 +1,4 @@
-"""The same items for everybody: users come one by one, each with a relevance vector of their own (2015)."""
+"""The same items for all users, who arrive one by one, each with a relevance vector of their own (2015)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LARGEST_TABLE = 1 << 20
 
 
 class FixedItems(CompiledEnvironment):
-    """Users who come one by one to the same items.
+    """Users who arrive one by one and are shown the same items.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class FixedItems(CompiledEnvironment):
 
     def arrive(self, *, rng: np.random.Generator) -> None:
         if self.remaining == 0:
-            raise ValueError("all users of the relevance matrix have come; restart() begins again")
+            raise ValueError("all users of the relevance matrix have arrived; restart() begins again")
         super().arrive(rng=rng)
 
     def best(self, context: Any = None) -> Ranking:

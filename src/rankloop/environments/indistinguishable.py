@@ -1,4 +1,4 @@
-"""Two worlds that no feedback tells apart, straight from a verdict that says so: linear regret for whoever tries."""
+"""Two worlds that no feedback tells apart, taken from a hopeless verdict: linear regret for every learner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rankloop.kernels.environments import indistinguishable
 
 
 class TwoWorlds(Protocol):
-    """Relevance vectors and how likely each is in the one world and in the other; what no learner can avoid losing."""
+    """Relevance vectors, their probabilities in both worlds, and the regret that no learner can avoid."""
 
     @property
     def outcomes(self) -> Sequence[Any]: ...
@@ -43,7 +43,7 @@ class Indistinguishable(FixedItems):
     verdict : HopelessVerdict
         A hopeless verdict about a ranking game, from `games.classify`.
     world : int, optional
-        0 or 1; None draws one when the first user comes, so that on average over seeds every learner loses at
+        0 or 1; None draws one for the first user, so that on average over seeds every learner loses at
         least `forced_regret` a round, whatever it does.
 
     Examples
@@ -92,7 +92,7 @@ class Indistinguishable(FixedItems):
 
     @property
     def world(self) -> int | None:
-        """Which world it is; None as long as chance has not decided."""
+        """Which world it is; None until it is drawn."""
         if self.params.users.world >= 0:
             return int(self.params.users.world)
         return int(self.state.world[0]) if self.state.t[0] > 0 else None
@@ -102,12 +102,12 @@ class Indistinguishable(FixedItems):
         return None
 
     def best(self, context: Any = None) -> Ranking:
-        """The best ranking of the world; of the two together, where it is not decided yet."""
+        """The best ranking of the world; of both together until one is drawn."""
         return super().best(context) if self.world is None else Ranking(self._best[self.world].copy())
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        # The top item seen: whether the first and the third agree tells the worlds apart, and nobody sees both.
+        # The top item seen: whether the first and the third agree tells the worlds apart, and no learner sees both.
         for measure, others, world in (("ndcg", (), None), ("average_precision", (0, 0, 0), 1)):
             vectors = [(*r, *others) for r in ((0, 1, 0), (1, 0, 0), (0, 1, 1), (1, 0, 1))]
             chances = ((0.5, 0.0, 0.0, 0.5), (0.0, 0.5, 0.5, 0.0))

@@ -1,4 +1,4 @@
-"""The world that no learner does well in: one list is better than all others, by too little to see in time (2022)."""
+"""The world of the lower bound: one list is better than all others, by too little to detect in time (2022)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rankloop.environments.click_matrix import ClickMatrix
 class LowerBound(ClickMatrix):
     """Every item is clicked at every position with probability 1/2, except one for each position: 1/2 + `delta`.
 
-    Theorem 3 says that whoever learns for `horizon` rounds has a regret of at least `least_regret` in this world, on
+    Theorem 3 says that every learner has a regret of at least `least_regret` after `horizon` rounds in this world, on
     average over all choices of `best`. To a learner that treats all items alike all choices are alike, so any will do.
 
     Parameters

@@ -49,7 +49,7 @@ _RELEVANCE = {
     ),
     "bernoulli": _Relevance("independent items, relevant with probability 0.9 down to 0.1", _falling),
     "switching": _Relevance(
-        "as bernoulli, but the order of the items turns over every 1,000 rounds", _switching
+        "as bernoulli, but the order of the items is reversed every 1,000 rounds", _switching
     ),
     "adversary-ndcg": _Relevance(
         "users that make NDCG unlearnable from the top item (3 to 6 items)",
@@ -93,9 +93,9 @@ _CHANGES: dict[str, tuple[str, Callable[[PositionBased], ClickWorlds]]] = {
         "the halves of the items change places every 100,000 rounds (2022)",
         Periodic.exchanging,
     ),
-    "periodic-2": ("items and positions turn round every 100,000 rounds (2022)", Periodic.reversing),
-    "corrupted": ("one user in ten has items and positions turned round", Corrupted),
-    "drifting": ("items and positions turn round little by little, there and back in 1,000,000", Drifting),
+    "periodic-2": ("items and positions are reversed every 100,000 rounds (2022)", Periodic.reversing),
+    "corrupted": ("one user in ten has items and positions reversed", Corrupted),
+    "drifting": ("items and positions are reversed gradually, there and back in 1,000,000", Drifting),
 }
 
 
@@ -108,7 +108,7 @@ _CLICKS = {
     **{name: _Clicks(*entry) for name, entry in _STILL.items()},
     **{f"{still}-{change}": _changing(still, change) for still in _STILL for change in _CHANGES},
     "lower-bound": _Clicks(
-        "one list is better by too little to be seen in 1,000,000 rounds (2022, Theorem 3)",
+        "one list is better by too little to be detected in 1,000,000 rounds (2022, Theorem 3)",
         lambda: LowerBound(n_items=10, n_positions=5, horizon=1_000_000),
     ),
 }
@@ -122,8 +122,8 @@ def names() -> dict[str, str]:
 def named(name: str, *, n_items: int | None = None, measure: str | None = None) -> FixedItems | ClickWorlds:
     """The environment called `name`.
 
-    Users who tell relevance come with ten items and "dcg" unless told otherwise, an adversary with as few items as it
-    needs. Worlds of clicks have the items and positions that they have and are measured in clicks: there `n_items` may
+    Users who reveal relevance have ten items and "dcg" by default, an adversary as few items as it
+    needs. Worlds of clicks have a fixed number of items and positions and are measured in clicks: there `n_items` may
     only repeat their number, and `measure` only say "clicks".
 
     >>> named("noisy-halves", n_items=4, measure="ndcg").n_items

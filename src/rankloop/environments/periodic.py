@@ -1,4 +1,4 @@
-"""Worlds that take turns: the oblivious adversary of the 2022 experiments."""
+"""Worlds that alternate: the oblivious adversary of the 2022 experiments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rankloop.environments.position_based import PositionBased
 
 
 class Periodic(ClickWorlds):
-    """Every `phase` rounds the users of the next world come; after the last, those of the first again.
+    """Every `phase` rounds the next world begins; after the last, the first again.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Periodic(ClickWorlds):
 
     @classmethod
     def reversing(cls, world: ClickMatrix, *, phase: int = 100_000) -> Self:
-        """The second periodic world of 2022: items and positions turn round, so the best item belongs last."""
+        """The second periodic world of 2022: items and positions are reversed, so the best item belongs last."""
         return cls([world, one_world("world", world).reversed()], phase=phase)
 
     @classmethod

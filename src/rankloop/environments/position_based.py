@@ -20,14 +20,14 @@ class PositionBased(ClickMatrix):
     Parameters
     ----------
     attraction : array_like
-        For each item, how likely it is clicked where it is seen.
+        For each item, the probability of a click where it is examined.
     examination : array_like
-        For each position, how likely it is looked at; no more positions than items, in any order of size.
+        For each position, the probability that it is examined, in any order; at most as many as items.
 
     Notation
     --------
-    alpha is `attraction`, beta is `examination`, n and m their lengths (2022, Setting). Only their products are ever
-    seen: a larger alpha with a smaller beta is the same world (erratum C12).
+    alpha is `attraction`, beta is `examination`, n and m their lengths (2022, Setting). Only their products are
+    observed: a larger alpha with a smaller beta is the same world (erratum C12).
 
     Examples
     --------

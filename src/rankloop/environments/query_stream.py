@@ -35,7 +35,7 @@ class Queries(Protocol):
 
 
 class QueryStream(CompiledEnvironment):
-    """Queries that come one by one, each with its documents; rankings are judged by the labels of all of them.
+    """Queries that come one by one, each with its documents; rankings are evaluated on the labels of all of them.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class QueryStream(CompiledEnvironment):
 
     Notes
     -----
-    Regret is against the best ranking of each query, the highest bar there is: no linear ranker reaches it. A query
+    Regret is against the best ranking of each query, which no linear ranker reaches in general. A query
     without any relevant document counts as the measure's convention says (NDCG: 1 whatever is shown).
 
     Examples
@@ -138,7 +138,7 @@ class QueryStream(CompiledEnvironment):
         return Ranking(np.argsort(-labels, kind="stable"))
 
     def greedy_values(self, w: ArrayLike) -> NDArray[np.float64]:
-        """The value of every query when its documents are shown by falling score X w: how good weights are, unexplored.
+        """The value of every query when its documents are shown by falling score X w, without exploration.
 
         Documents with equal scores stay as they are listed.
         """

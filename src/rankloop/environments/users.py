@@ -1,4 +1,4 @@
-"""Who comes: users of fixed items, each with a relevance vector of their own."""
+"""Simulated users of fixed items, each with a relevance vector of their own."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def noisy_halves(*, n_items: int = 10, noise: float = 0.25) -> Independent:
 
 
 def switching(phases: Sequence[ArrayLike | Independent], *, period: int) -> Independent:
-    """An oblivious adversary: the users of the next phase come every `period` rounds.
+    """An oblivious adversary: the next phase of users begins every `period` rounds.
 
     A phase is a vector of probabilities, for Bernoulli users, or users that grade items independently.
 

@@ -1,4 +1,4 @@
-"""The cascade model: read from the top, click on the first thing you like, and leave."""
+"""The cascade model: users read from the top, click on the first item that attracts them, and leave."""
 
 from __future__ import annotations
 

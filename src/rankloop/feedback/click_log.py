@@ -127,7 +127,7 @@ class ClickLog:
         n_rows: int | None = None,
         name: str = "clicks",
     ) -> ClickLog:
-        """Counts that are there already, as two matrices with a row for each item and a column for each position."""
+        """A log from existing counts: two matrices with a row for each item and a column for each position."""
         times, hits = numbers("shown", shown), numbers("clicked", clicked)
         if times.ndim != 2 or times.size == 0:
             raise ValueError(f"shown must be a matrix of items by positions, got {shown!r}")

@@ -1,4 +1,4 @@
-"""The dependent click model: after a click, some read on."""
+"""The dependent click model: after a click, some users read on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists that were shown, what was clicked, and the chance that each was shown: a log that answers "what if"."""
+"""Lists that were shown, what was clicked, and the probability that each was shown: a log for off-policy evaluation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file with the parameters of a position-based model, and where they came from."""
+"""A file with the parameters of a position-based model and their origin."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def read_parameters(path: str | Path) -> ClickParameters:
         raise ValueError(f"{path}: not JSON: {error}") from error
     if not isinstance(told, dict) or not {"attraction", "examination"} <= set(told):
         raise ValueError(
-            f"{path}: no parameters of a position-based model: attraction and examination are missing"
+            f"{path}: not a file of position-based parameters: attraction and examination are missing"
         )
     if told.get("format", FORMAT) != FORMAT:
         raise ValueError(f"{path}: format must be {FORMAT!r}, got {told['format']!r}")

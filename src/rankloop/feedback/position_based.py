@@ -12,7 +12,7 @@ from rankloop.feedback.click_model import Chances, ClickModel, chances
 
 @dataclass(frozen=True, eq=False)
 class PositionBasedModel(ClickModel):
-    """A click at position j needs two things that happen on their own: the user looks there, and likes the item.
+    """A click at position j needs two independent events: the user looks there, and the item attracts them.
 
     Parameters
     ----------

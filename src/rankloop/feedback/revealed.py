@@ -1,4 +1,4 @@
-"""How much of a list comes back: the relevance of its top, all of it, clicks, or nothing."""
+"""What is revealed of a list: the relevance of its top, all of it, clicks, or nothing."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Clicks(Feedback):
 
 @dataclass(frozen=True)
 class Nothing(Feedback):
-    """Nothing comes back."""
+    """Nothing is revealed."""
 
     kind: ClassVar[str] = "nothing"
 

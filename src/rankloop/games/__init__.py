@@ -1,4 +1,4 @@
-"""What can be learnt at all: finite partial-monitoring games, their classes, and proofs that can be checked.
+"""Learnability: finite partial-monitoring games, their classes, and proofs that can be checked.
 
 >>> game = ranking_game(measure="dcg", n_items=3, k=1)
 >>> classify(game).class_

@@ -26,7 +26,7 @@ _STEEPEST = 200.0
 
 
 class Cells(NamedTuple):
-    """Who is best where, with a proof for each action and each pair."""
+    """The cells of a game, with a proof for each action and each pair."""
 
     same: list[int]
     points: dict[int, Point]

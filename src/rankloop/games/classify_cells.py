@@ -15,13 +15,13 @@ from rankloop.games.rationals import RowSpace
 from rankloop.games.verdict import CellWitness, Pair, Verdict, Worlds
 
 _GRID = 1 << 40
-_TRIES = 24  # partners of an action among which the dearest pair of worlds is looked for
+_TRIES = 24  # partners of an action among which the costliest pair of worlds is searched
 
 
 def classify_cells(game: Game, *, jobs: int | None = None, cells: Cells | None = None) -> Verdict:
     """The verdict, through cells, neighbours, and local and global observability.
 
-    Cells depend on the losses alone: games that differ in what is seen may share them.
+    Cells depend on the losses alone: games that differ in their signals may share them.
     """
     cells = cells or find_cells(game, jobs=jobs)
     everybody = Observer(game, range(game.n_actions), base=next(iter(cells.points)))
@@ -61,7 +61,7 @@ def classify_cells(game: Game, *, jobs: int | None = None, cells: Cells | None =
 
 
 class Observer:
-    """What some actions together let one see."""
+    """What some actions together reveal."""
 
     def __init__(self, game: Game, actions: Iterable[int], *, base: int | None = None) -> None:
         self.game, self.base = game, base
@@ -133,7 +133,7 @@ def _verdict(
 
 
 def find_worlds(game: Game, cells: Cells, blind: tuple[Pair, tuple[int, ...]], space: RowSpace) -> Worlds:
-    """Two worlds that look alike and want different actions, as dear to learners as a linear programme finds them."""
+    """Two worlds that look alike but have different best actions, as costly to learners as a linear programme finds."""
     (i, j), direction = blind
     partners = [j, *[other for other in cells.points if other not in (i, j)][:_TRIES]]
     middle = cells.walls[i, j]
@@ -188,7 +188,7 @@ def _exact_worlds(game: Game, mean: np.ndarray, direction: list[int]) -> Worlds 
 
 
 def forced_loss(game: Game, p: tuple[Fraction, ...], q: tuple[Fraction, ...]) -> tuple[Fraction, Pair]:
-    """What the best compromise between two worlds loses a round on average, and the best action of each."""
+    """The mean loss per round of the best compromise between two worlds, and the best action of each."""
     in_p, in_q = (game.whole @ np.array(world, dtype=object) for world in (p, q))
     best = (int(np.argmin(in_p)), int(np.argmin(in_q)))
     lost = (min(in_p + in_q) - in_p[best[0]] - in_q[best[1]]) / 2

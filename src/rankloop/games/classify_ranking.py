@@ -1,4 +1,4 @@
-"""How hard ranking is, for any number of items: from what is known of swaps instead of from m! orders.
+"""How hard ranking is, for any number of items: from the swaps of a measure instead of its m! orders.
 
 Why swaps are enough, for relevance 0 and 1. Where items are relevant independently of each other, with different
 chances, the order of falling chances is the only best one, since every swap of the package's measures has the sign of
@@ -31,7 +31,7 @@ _CLASSES = ("trivial", "easy", "hard", "hopeless")
 def classify_ranking(game: RankingGame) -> Verdict:
     """The verdict from the swaps of the measure."""
     if game.scored is None:
-        raise ValueError("a function of your own has no known structure: classify it by its cells")
+        raise ValueError("a custom function has no known structure: classify it by its cells")
     if game.grades != tuple(range(len(game.grades))):
         raise ValueError(f"grades must be 0, 1, 2, ... for this route, got {list(game.grades)}")
     swaps = Swaps(game.scored, game.n_items, game.max_grade)
@@ -61,7 +61,7 @@ def thresholds(game: RankingGame, swaps: Swaps | None = None) -> tuple[int, int]
     if game.max_grade == 1 or family in ADDITIVE:
         globally, locally = swaps.thresholds()
         if family == "average_precision" and len(swaps.blocks) > 2 and locally < m:
-            raise Undecided(f"{game.measure} of {m} items has neighbours that are no swaps")
+            raise Undecided(f"{game.measure} of {m} items has neighbours that are not swaps")
         return globally, locally
     if family == "err":
         # P (R_x - R_y) with P the product of 1 - R above: as many labels as with two grades.
@@ -93,7 +93,7 @@ def _witness(game: RankingGame, swaps: Swaps, class_: str) -> SwapWitness:
     family, binary = game.scored.family, game.max_grade == 1
     additive = family in ADDITIVE
     if class_ == "trivial":
-        return SwapWitness(swaps.blocks, (), Terms(), reason="all orders are worth the same")
+        return SwapWitness(swaps.blocks, (), Terms(), reason="all orders have the same value")
     if game.k == game.n_items:
         return SwapWitness(swaps.blocks, swaps.boundaries, Terms(), reason="every label is seen")
     if binary or additive or family == "err":

@@ -1,4 +1,4 @@
-"""The measures as fractions: what an order is worth, without rounding (2015, section 3; errata A6, A16, A17)."""
+"""The measures as fractions: the value of an order, without rounding (2015, section 3; errata A6, A16, A17)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def exact_value(
 
 
 def discounts(measure: Measure, n_items: int) -> list[Fraction]:
-    """What gain counts for at each position, f; the rank itself for losses."""
+    """The weight of gain at each position, f; the rank itself for losses."""
     if measure.kind < 0:
         raise ValueError(f"{measure.name} is not of the form f(order) . g(relevance)")
     cutoff = measure.cutoff or n_items

@@ -1,4 +1,4 @@
-"""Explains a verdict to people who decide what to build: what it means, why it is so, and what to use."""
+"""Explains a verdict: what it means, why it is so, and what to use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HEADLINES = {
     "trivial": "nothing to learn: one choice is best whatever happens",
     "easy": "learnable, and quickly: regret grows about as T^(1/2)",
     "hard": "learnable, but slowly: regret grows about as T^(2/3)",
-    "hopeless": "not learnable: regret grows as T itself, whoever tries",
+    "hopeless": "not learnable: regret grows linearly in T for every algorithm",
 }
 
 _NUMBERS = (
@@ -73,17 +73,17 @@ def _meaning(verdict: Verdict) -> str:
     if verdict.class_ == "hard":
         return (
             "A hundred times as many users lose about twenty times as much in all, a fifth as much each, since some "
-            "must be shown orders that only serve to find something out. No algorithm does better in the worst case."
+            "must be shown orders for exploration only. No algorithm does better in the worst case."
         )
     if verdict.class_ == "hopeless":
         cost = ""
         if verdict.worlds is not None:
             cost = f", at least {float(verdict.worlds.forced):.2g} of it a user in the worlds of the witness"
         return (
-            "Two kinds of audience exist that answer alike, whatever is shown, and that want different orders. So "
-            f"a share of the {verdict.measure or 'loss'} is lost for ever{cost}."
+            "Two populations of users give the same feedback, whatever is shown, but prefer different orders. So "
+            f"a share of the {verdict.measure or 'loss'} is lost permanently{cost}."
         )
-    return "Show anything: it makes no difference that could be learnt."
+    return "Show any order: there is no difference to learn."
 
 
 def _why(verdict: Verdict) -> str:
@@ -91,11 +91,11 @@ def _why(verdict: Verdict) -> str:
     if verdict.class_ == "hard":
         return (
             f"Why: with {k} seen, two orders that differ by one swap far down look the same to whoever shows either of "
-            "them. To learn which is better, other and worse orders have to be shown now and then."
+            "them. To learn which is better, other and worse orders have to be shown at times."
         )
     if verdict.class_ == "hopeless":
         return (
-            f"Why: what a swap is worth in {verdict.measure} depends on more labels at once than {k}, and no "
+            f"Why: the value of a swap in {verdict.measure} depends on more labels at once than {k}, and no "
             "average of answers makes up for labels that are never seen together."
         )
     if verdict.class_ == "easy":
@@ -108,7 +108,7 @@ def _easier(verdict: Verdict) -> str:
         return ""
     assert verdict.k is not None
     if not verdict.easier_k:
-        return "No feedback of this kind would help."
+        return "No top-k feedback would help."
     (first, k), *more = sorted(verdict.easier_k.items(), key=lambda entry: entry[1])
     words = {"easy": "quickly learnable", "hard": "learnable, slowly"}
     text = ""
@@ -137,14 +137,14 @@ def learner(verdict: Verdict) -> str:
             "err": "dcg",
         }
         instead = plain.get(scored.family, "sum_loss")
-        return f"Use: no ranker can. Judge by {instead} instead, which can be learnt from this feedback."
+        return f"Use: no ranker can. Optimise {instead} instead, which can be learnt from this feedback."
     if linear and k == m:
         return "Use: rankers.FTPL, which learns from full information."
     if scored.family == "precision":
         return f"Use: rankers.PrecisionFTRL(n_items={m}, measure={scored.name!r}, k={min(k, scored.cutoff or k)})."
     if linear or small:
         name = "RTop1F" if linear else "FeedExp3"
-        slower = ", which is known to reach T^(2/3) only; none here is quicker yet"
+        slower = ", which is known to reach T^(2/3) only; no ranker here is faster yet"
         proviso = "" if verdict.class_ == "hard" else slower
         return f"Use: rankers.{name}(n_items={m}, measure={scored.name!r}, k={k}){proviso}."
     return "Use: no ranker of the package reaches this rate for so many items yet."

@@ -1,4 +1,4 @@
-"""A finite partial-monitoring game as data: what each action costs in each outcome, and what it lets one see."""
+"""A finite partial-monitoring game as data: the loss of each action in each outcome, and what it reveals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rankloop.games.rationals import Whole, fraction, whole_numbers
 class Game:
     """A game of a learner, who picks an action, against a world, which picks an outcome; neither sees the other's pick.
 
-    The learner suffers `loss[action, outcome]`, without being told, and sees `signal[action, outcome]`.
+    The learner suffers `loss[action, outcome]`, which is not revealed, and observes `signal[action, outcome]`.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Game:
 
     @property
     def unit(self) -> Fraction:
-        """What the losses are counted in."""
+        """The unit of the losses."""
         return self._matrices[1]
 
     @property
@@ -91,7 +91,7 @@ class Game:
     def signal_rows(self, actions: Any) -> tuple[NDArray[np.int64], list[tuple[int, int]]]:
         """The signal matrices of some actions (2015, Definition 2), one above the other; (action, symbol) of each row.
 
-        Of actions that let one see the same, only the first counts.
+        Of actions that reveal the same, only the first counts.
         """
         rows, owners = [], []
         known = set()

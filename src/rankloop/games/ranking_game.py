@@ -24,7 +24,7 @@ Scoring = Callable[[tuple[int, ...], tuple[int, ...]], Any]
 
 
 class RankingGame(Game):
-    """The game behind a measure and top-k feedback. Its matrices are made when somebody reads them."""
+    """The game behind a measure and top-k feedback. Its matrices are built on first use."""
 
     def __init__(
         self, *, measure: str | Measure | Scoring, n_items: int, k: int = 1, grades: int | Sequence[int] = 2

@@ -1,6 +1,6 @@
-"""Exact arithmetic: numbers as people write them become fractions, and spans are decided without rounding.
+"""Exact arithmetic: decimal numbers become fractions, and spans are decided without rounding.
 
-Whether two losses tie, or whether a difference of losses can be seen, is a question of equality. Rounded numbers cannot
+Whether two losses tie, or a difference of losses is observable, is a question of equality. Rounded numbers cannot
 answer it, so everything that decides here is a fraction of whole numbers.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Whole = NDArray[Any]  # of Python's whole numbers, which know no largest one
+Whole = NDArray[Any]  # of Python's whole numbers, which are unbounded
 
 LOG_BITS = 256  # binary digits of 1 / log2 n
 _PRIME = (1 << 31) - 1
@@ -109,7 +109,7 @@ def eliminate(matrix: Whole) -> tuple[Whole, int, list[int]]:
 
 
 class RowSpace:
-    """All that sums of some 0/1 rows can be: whether a vector is among them, how, and if not, why not.
+    """The span of some 0/1 rows: whether a vector is in it, how, and if not, why not.
 
     >>> seen = RowSpace(np.array([[1, 1, 0], [0, 1, 1]]))
     >>> seen.coefficients([1, 2, 1])

@@ -19,7 +19,7 @@ def read_game(path: Path | str) -> Game:
 
     An npz holds two arrays of the same shape, `loss` and `signal`, actions by outcomes. A CSV holds the rows of the
     losses, an empty line, and the rows of the signals, which may be any words. Numbers may be written 0.25, 1/3 or
-    1e-3, and are taken as written. Lines that begin with # are for people.
+    1e-3, and are taken as written. Lines that begin with # are comments.
     """
     file = Path(path)
     if not file.exists():

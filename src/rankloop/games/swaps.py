@@ -24,7 +24,7 @@ _FIXED_POINT = 256  # binary digits of 1 / Z, and 4 more for each item
 
 
 class Undecided(ValueError):
-    """More digits would be needed to tell a number from zero."""
+    """More digits would be needed to distinguish a number from zero."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """Two worlds of users whose labels look alike, k at a time, although different orders are best in them.
 
-Take the items of a term with more than k labels, and let every other item be relevant to nobody. Weigh the label
+Take the items of a term with more than k labels, and let every other item be irrelevant to all users. Weight the label
 vectors evenly, and move weight from those with an even number of relevant items among the term's to those with an odd
-number: whoever sees fewer labels than the term has cannot notice, and the value of the swap moves with the coefficient
-of the term. Since all orders of the chosen items are worth the same on average over the two worlds, nobody can do well
-in both.
+number: a learner that sees fewer labels than the term has cannot notice, and the value of the swap moves with the
+coefficient of the term. Since all orders of the chosen items have the same value on average over the two worlds, no
+learner can do well in both.
 """
 
 from __future__ import annotations

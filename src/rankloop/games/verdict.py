@@ -1,4 +1,4 @@
-"""What the analyser answers, and the witness that anybody can check."""
+"""The analyser's verdict, and a witness that can be checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RATES = {"trivial": "0", "easy": "T^(1/2)", "hard": "T^(2/3)", "hopeless": "T"}
 
 @dataclass(frozen=True)
 class Worlds:
-    """Two distributions of outcomes that nothing the learner can do tells apart, and what that costs.
+    """Two distributions of outcomes that no action of the learner tells apart, and their cost.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class CellWitness:
         For each pair of neighbours coefficients of (action, symbol) that add up to the difference of losses.
     blind : tuple of (Pair, tuple of int), optional
         A pair of neighbours whose difference cannot be estimated, and a direction in the space of distributions
-        that changes the difference and nothing that can be seen: by the neighbours (hard), or by anybody
+        that changes the difference and nothing that can be seen: by the neighbours (hard), or by any action
         (hopeless).
     worlds : Worlds, optional
         Two worlds made from that direction, where the game is hopeless.
@@ -83,7 +83,7 @@ class CellWitness:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What can be learnt: the class of a game, how regret grows, and why.
+    """The verdict on a game: its class, how regret grows, and why.
 
     measure, n_items, k, n_grades: of a ranking game.
 

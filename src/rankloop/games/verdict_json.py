@@ -27,7 +27,7 @@ def load(path: Path | str) -> Verdict:
     except OSError as problem:
         raise ValueError(f"{path}: {problem.strerror or problem}") from None
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as problem:
-        raise ValueError(f"{path} is no saved verdict: {problem}") from None
+        raise ValueError(f"{path} is not a saved verdict: {problem}") from None
 
 
 def as_plain(verdict: Verdict) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def as_plain(verdict: Verdict) -> dict[str, Any]:
 
 
 def from_plain(plain: dict[str, Any]) -> Verdict:
-    """The verdict that `as_plain` told."""
+    """The verdict that `as_plain` gave."""
     if plain["format"] != _FORMAT:
         raise ValueError(f"format {plain['format']!r} is not known")
     told = plain["witness"]

@@ -50,7 +50,7 @@ def verify_cells(game: Game, verdict: Verdict) -> None:
     for (i, j), terms in witness.estimates.items():
         if verdict.class_ == "easy":
             for action, _ in terms:
-                demand(between(L, i, j, action), f"action {action} is no neighbour of {i} and {j}")
+                demand(between(L, i, j, action), f"action {action} is not a neighbour of {i} and {j}")
         shared = math.lcm(*(coefficient.denominator for coefficient in terms.values()), game.unit.denominator)
         total: Any = np.zeros(game.n_outcomes, dtype=object)
         for (action, symbol), coefficient in terms.items():
@@ -64,7 +64,7 @@ def verify_cells(game: Game, verdict: Verdict) -> None:
         near = [c for c in range(game.n_actions) if between(L, i, j, c)]
         _check_unseen(game, near, (i, j), direction)
         return
-    demand(verdict.class_ == "easy", f"there is no class {verdict.class_!r}")
+    demand(verdict.class_ == "easy", f"unknown class {verdict.class_!r}")
 
 
 def _check_actions(L: Whole, verdict: Verdict, witness: CellWitness) -> None:
@@ -99,7 +99,7 @@ def _check_actions(L: Whole, verdict: Verdict, witness: CellWitness) -> None:
         worse = (total < 0) if i in dominated else (total <= 0)
         demand(worse.all(), f"the mixture against action {i} is worse somewhere")
     for i, p in witness.touching.items():
-        demand(len(p) == L.shape[1] and min(p) >= 0 and any(p), f"point of action {i} is no distribution")
+        demand(len(p) == L.shape[1] and min(p) >= 0 and any(p), f"point of action {i} is not a distribution")
         for j in distinct:
             demand(_dot(L[j] - L[i], p) >= 0, f"action {j} is better than {i} where {i} should be best")
 
@@ -126,7 +126,8 @@ def _check_pairs(L: Whole, verdict: Verdict, witness: CellWitness) -> None:
     for (i, j), mixture in witness.apart.items():
         total = _mixed(L, i, mixture, {c for c in pareto if c not in (i, j)})
         demand(
-            (total <= mixture.s * (L[j] - L[i])).all(), f"the proof that {i} and {j} are no neighbours is off"
+            (total <= mixture.s * (L[j] - L[i])).all(),
+            f"the proof that {i} and {j} are not neighbours is wrong",
         )
 
 

@@ -34,7 +34,7 @@ def verify_swaps(game: RankingGame, verdict: Verdict) -> None:
         orders = np.array([range(m), range(m - 1, -1, -1)])
         demand(
             np.ptp(_values(game, orders, _random_labels(game)), axis=0).max() < _NEAR,
-            "orders are not worth the same",
+            "orders do not have the same value",
         )
         return
     ends = [sum(witness.blocks[:i]) for i in range(1, len(witness.blocks))]
@@ -46,7 +46,7 @@ def verify_swaps(game: RankingGame, verdict: Verdict) -> None:
         _check_graded(game, verdict, witness)
         return
     if game.k == m:
-        demand(verdict.class_ == "easy", "who sees everything has an easy game")
+        demand(verdict.class_ == "easy", "with every label revealed the game is easy")
         return
     _check_terms(game, witness)
     sizes = [
@@ -70,7 +70,7 @@ def verify_swaps(game: RankingGame, verdict: Verdict) -> None:
             _lowest(witness.blocks, *witness.unseen) > game.k, "the unseen term can be seen by the neighbours"
         )
         return
-    demand(verdict.class_ == "easy", f"there is no class {verdict.class_!r}")
+    demand(verdict.class_ == "easy", f"unknown class {verdict.class_!r}")
     for term in sizes:
         demand(_lowest(witness.blocks, *term) <= game.k, f"the neighbours do not see the term {term}")
 
@@ -128,7 +128,7 @@ def _lowest(blocks: Sequence[int], rank: int, a: int, b: int) -> int:
 
 def _check_graded(game: RankingGame, verdict: Verdict, witness: SwapWitness) -> None:
     if game.k == game.n_items:
-        demand(verdict.class_ == "easy", "who sees everything has an easy game")
+        demand(verdict.class_ == "easy", "with every label revealed the game is easy")
     elif verdict.class_ == "hopeless":
         if witness.worlds is not None:
             check_worlds(game, witness.worlds)
@@ -161,7 +161,7 @@ def check_worlds(game: RankingGame, worlds: Worlds) -> None:
         moved: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)
         for vector, one, other in zip(vectors, p, q, strict=True):
             moved[tuple(vector[item] for item in seen)] += one - other
-        demand(not any(moved.values()), f"whoever sees the items {list(seen)} tells the worlds apart")
+        demand(not any(moved.values()), f"the labels of items {list(seen)} tells the worlds apart")
     middle = [(one + other) / 2 for one, other in zip(p, q, strict=True)]
     assert game.scored is not None
     demand(worlds.forced > 0, "the worlds must cost something")

@@ -16,17 +16,17 @@ from rankloop.games.game import Game
 
 
 def apple_tasting() -> Game:
-    """Sell an apple unseen, or bite into it: only the bite tells whether it was good. Easy."""
+    """Sell an apple unseen, or bite into it: only the bite reveals whether it is good. Easy."""
     return Game([[1, 0], [0, 1]], [["good", "bad"], ["?", "?"]])
 
 
 def label_efficient() -> Game:
-    """Predict a bit; to see it costs as much as a wrong guess. Hard."""
+    """Predict a bit; revealing it costs as much as a wrong guess. Hard."""
     return Game([[1, 1], [0, 1], [1, 0]], [["zero", "one"], ["?", "?"], ["?", "?"]])
 
 
 def bandit(*, n_arms: int = 2) -> Game:
-    """Arms with loss 0 or 1, of which one sees the loss of the arm that was pulled. Easy."""
+    """Arms with loss 0 or 1; the loss of the pulled arm is revealed. Easy."""
     arms = range(whole("n_arms", n_arms, at_least=1))
     outcomes = list(product((0, 1), repeat=len(arms)))
     loss = [[outcome[arm] for outcome in outcomes] for arm in arms]
@@ -34,7 +34,7 @@ def bandit(*, n_arms: int = 2) -> Game:
 
 
 def full_information(*, n_actions: int = 3) -> Game:
-    """The outcome is always seen. Easy."""
+    """The outcome is always revealed. Easy."""
     actions = range(whole("n_actions", n_actions, at_least=1))
     return Game([[int(a != x) for x in actions] for a in actions], [list(actions) for _ in actions])
 
@@ -42,7 +42,7 @@ def full_information(*, n_actions: int = 3) -> Game:
 def matching_pennies(*, price: Any = Fraction(1, 2)) -> Game:
     """Guess a coin that is never shown, or pay `price` to see it. The price decides.
 
-    Free: trivial. Up to 1/2: easy, for looking is then worth it, or lies between the two guesses. Above: hard.
+    Free: trivial. Up to 1/2: easy, because looking is then optimal, or lies between the two guesses. Above: hard.
     """
     return Game([[0, 1], [1, 0], [price, price]], [["?", "?"], ["?", "?"], ["heads", "tails"]])
 

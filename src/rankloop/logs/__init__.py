@@ -1,4 +1,4 @@
-"""Learning from logs: click models estimated from them, and what other rankings would have been worth."""
+"""Learning from logs: click models fitted to them, and off-policy evaluation of other rankings."""
 
 from rankloop.logs.evaluation import Evaluation, PropensityWarning, TooFewSamples, evaluate, on_policy
 from rankloop.logs.pbm import ClickModelWarning, FittedPBM, fit_pbm

@@ -1,9 +1,9 @@
 """Expectation maximisation for the position-based model, on counts.
 
-For each click on item i at position j, the user looked and liked. For each impression without a click, the expected
-number of users who liked the item, and of those who looked, follows from alpha_i and beta_j; summed over the counts,
-that is one step, and no step needs a session. The chance of a click depends on alpha_i beta_j alone, so that one
-position, the reference, can be said to be looked at for certain.
+For each click on item i at position j, the user examined and liked it. For each impression without a click, the
+expected number of users who liked the item, and who examined it, follows from alpha_i and beta_j; summed over the
+counts, that is one step, and no step needs a session. The probability of a click depends on alpha_i beta_j alone, so
+that one position, the reference, can be taken as always examined.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Cells(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """What pulls rare items towards the middle: so many impressions more for each, clicked at the rate `mean`."""
+    """A prior for rare items: so many more impressions for each, clicked at the rate `mean`."""
 
     mean: float
     impressions: float
@@ -58,7 +58,7 @@ def by_moments(cells: Cells, *, impressions: float, sweeps: int = 200) -> tuple[
     """A quick first estimate: alpha and beta such that each item and each position has its own number of clicks.
 
     Both sides of sum_j clicks_ij = sum_j shown_ij alpha_i beta_j have the same mean, so that it is consistent. Nothing
-    bounds it from above, so that it can tell which position is looked at most. That one gets beta = 1.
+    bounds it from above, so that it finds the position that is examined most. That one gets beta = 1.
     """
     clicks_of_items, clicks_at = cells.by_item(cells.clicked), cells.by_position(cells.clicked)
     beta = _ratio(clicks_at, cells.by_position(cells.shown))
@@ -74,7 +74,7 @@ def by_moments(cells: Cells, *, impressions: float, sweeps: int = 200) -> tuple[
 
 
 def _ratio(numerator: Numbers, denominator: Numbers) -> Numbers:
-    # An item that was never shown where anyone looks has 0 of 0.
+    # An item that was never shown at an examined position has 0 of 0.
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
 
 

@@ -1,4 +1,4 @@
-"""What a ranking or a ranker would have been worth, from the log of another one."""
+"""The value of a ranking or a ranker, estimated from the log of another one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ESTIMATORS = ("ips", "self-normalised", "item-position", "doubly-robust")
 
 
 class TooFewSamples(ValueError):
-    """A log has too little in common with a policy to say what it is worth."""
+    """A log has too little in common with a policy to estimate its value."""
 
 
 class PropensityWarning(UserWarning):
@@ -31,7 +31,7 @@ class PropensityWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
-    """An estimate of what a list is worth, and how far to trust it.
+    """An estimate of the value of a list, with its confidence interval.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def evaluate(
     draws: int = 1_000,
     seed: int = 0,
 ) -> Evaluation:
-    """Estimate what `policy` would earn where another policy was logged.
+    """Estimate the value of `policy` from the log of another policy.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def evaluate(
         ``"item-position"`` weighs items at positions, assuming that a click depends on nothing else.
         ``"doubly-robust"``, under the same assumption, corrects a guess at the click rates.
     click_values : array_like, optional
-        What a click at each position is worth; 1 by default, so that the value is the number of clicks a list.
+        The value of a click at each position; 1 by default, so that the value is the number of clicks per list.
     click_rates : array_like, optional
         For ``"doubly-robust"``: the guess, items by positions. By default a position-based model, fitted to one
         half of the rows for use on the other.
@@ -150,7 +150,7 @@ def evaluate(
     if size < least_effective or w.sum() == 0.0:
         raise TooFewSamples(
             f"effective sample size {size:.1f} of {log.n_rows:,} rows, less than least_effective={least_effective:g}:"
-            f" {log.name!r} rarely shows what this policy would, so its value cannot be told from it"
+            f" {log.name!r} rarely shows what this policy would, so its value cannot be estimated from it"
         )
     if by_list is not None:
         compute = off_policy.ips if estimator == "ips" else off_policy.self_normalised
@@ -168,7 +168,7 @@ def evaluate(
 def on_policy(
     log: LoggedLists, *, click_values: ArrayLike | None = None, confidence: float = 0.95
 ) -> Evaluation:
-    """What the logged lists themselves were worth: the mean, and its interval."""
+    """The value of the logged lists themselves: the mean, and its interval."""
     rows = (_values(click_values, log) * log.clicks).sum(axis=1)
     return _summary("on-policy", rows, confidence=confidence, size=float(log.n_rows), mean_weight=1.0)
 
@@ -198,7 +198,7 @@ def _values(click_values: ArrayLike | None, log: LoggedLists) -> Numbers:
     values = numbers("click_values", click_values)
     if values.shape != (log.n_positions,) or not np.isfinite(values).all():
         raise ValueError(
-            f"click_values must be {log.n_positions} numbers, one a position, got {click_values!r}"
+            f"click_values must be {log.n_positions} numbers, one per position, got {click_values!r}"
         )
     return values[log.positions]
 

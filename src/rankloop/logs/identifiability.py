@@ -1,4 +1,4 @@
-"""What a log can tell apart: two positions can be compared if some item that was clicked was shown at both."""
+"""What a log identifies: two positions can be compared if some item that was clicked was shown at both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankloop.logs.em import Cells
 def groups(cells: Cells) -> NDArray[np.int64]:
     """For each position the number of its group: within a group examinations can be compared, across groups not.
 
-    An item without a single click says nothing about where users look, so only the others link positions.
+    An item without a click carries no information on examination, so only the others link positions.
     """
     links = cells.by_item(cells.clicked)[cells.items] > 0
     n = cells.n_positions
@@ -28,7 +28,7 @@ def groups(cells: Cells) -> NDArray[np.int64]:
 def told(
     cells: Cells, group: NDArray[np.int64], reference: int, beta_error: NDArray[np.float64]
 ) -> tuple[str, ...]:
-    """What to warn of, in sentences; positions count from 1 there."""
+    """Warnings, as sentences; positions count from 1 there."""
     seen = cells.by_position(cells.shown) > 0
     sentences = []
     if not seen.all():

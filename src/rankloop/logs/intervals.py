@@ -1,4 +1,4 @@
-"""How far off the estimates of a position-based model may be.
+"""Confidence intervals of a position-based model.
 
 In the logarithms of alpha and beta the expected information has a simple form: w_ij = shown_ij p / (1 - p) with
 p = alpha_i beta_j stands between item i and position j, and the sums of w on the diagonal. Eliminating the items
@@ -19,7 +19,7 @@ _TINY = 1e-12
 
 
 class Errors(NamedTuple):
-    """Standard errors of log alpha and log beta; infinite where the log does not tell."""
+    """Standard errors of log alpha and log beta; infinite where the log does not identify them."""
 
     alpha: Numbers
     beta: Numbers
@@ -31,7 +31,7 @@ def errors(
     """Of the estimates, given that beta of the reference is 1; `known` says which positions can be compared with it."""
     alpha = alpha.clip(_TINY, 1.0 - _TINY)
     beta = beta.clip(_TINY, 1.0)
-    # Where every impression was clicked, as if one had been missed by half: nothing is that certain.
+    # Where every impression was clicked, half a miss is added: no rate is certain.
     p = np.minimum(alpha[cells.items] * beta[cells.positions], 1.0 - 0.5 / cells.shown)
     w = cells.shown * p / (1.0 - p)
     of_items = cells.by_item(w * known[cells.positions]) + prior.impressions * alpha / (1.0 - alpha)

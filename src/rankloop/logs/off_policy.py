@@ -1,8 +1,8 @@
-"""The estimators of an off-policy value, each a function from arrays to one number a row.
+"""The estimators of an off-policy value, each a function from arrays to one number per row.
 
 The mean of those numbers is the estimate, and their spread its error. `w` are importance weights, the chance under the
-policy in question over the chance under the policy that was logged: for whole lists a number a row, for items at
-positions a number for each. `c` are clicks, `v` what a click at each place is worth.
+policy in question over the chance under the policy that was logged: for whole lists a number per row, for items at
+positions a number for each. `c` are clicks, `v` the value of a click at each position.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def ips(w: Numbers, c: Numbers, v: Numbers) -> Numbers:
 
 
 def self_normalised(w: Numbers, c: Numbers, v: Numbers) -> Numbers:
-    """The same divided by the mean weight (Swaminathan and Joachims 2015): biased a little, and steadier for it.
+    """The same divided by the mean weight (Swaminathan and Joachims 2015): slightly biased, with less variance.
 
-    What comes back is the estimate plus each row's influence on it, so that the mean is the estimate and the spread
+    Returned is the estimate plus each row's influence on it, so that the mean is the estimate and the spread
     that of a ratio.
     """
     reward: Numbers = (v * c).sum(axis=1)
@@ -54,7 +54,7 @@ def item_position_self_normalised(w: Numbers, c: Numbers, v: Numbers, places: ND
 
 
 def doubly_robust(w: Numbers, c: Numbers, v: Numbers, q_shown: Numbers, q_policy: Numbers) -> Numbers:
-    """A guess at the clicks, corrected by what was seen (Dudik, Langford and Li 2011), item by item and position.
+    """A model of the clicks, corrected by the observed ones (Dudik, Langford and Li 2011), item by item and position.
 
     `q_shown` guesses the click rate of what was shown, `q_policy` that of what the policy would have shown in the same
     place. Unbiased if the propensities are right, whatever the guess; and if the guess is right, whatever the
@@ -65,7 +65,7 @@ def doubly_robust(w: Numbers, c: Numbers, v: Numbers, q_shown: Numbers, q_policy
 
 
 def effective_size(w: Numbers) -> float:
-    """How many rows with equal weights would tell as much (Kish 1965).
+    """How many rows with equal weights would give the same precision (Kish 1965).
 
     With weights for items at positions, the least of the columns counts.
     """

@@ -19,7 +19,7 @@ Numbers = NDArray[np.float64]
 
 
 class ClickModelWarning(UserWarning):
-    """A log does not tell all that was asked of it."""
+    """A log does not identify everything that was asked of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -32,7 +32,7 @@ class FittedPBM:
         The estimated attraction of each item.
     examination : ndarray of float
         The estimated examination of each position; that of `reference` is 1 by convention, because only
-        products of the two can be told from clicks.
+        products of the two can be identified from clicks.
     attraction_interval : ndarray of float
         Lower and upper end of the interval of each attraction, a row for each item.
     examination_interval : ndarray of float
@@ -91,7 +91,7 @@ class FittedPBM:
         return self.parameters().model()
 
     def parameters(self) -> ClickParameters:
-        """The parameters and where they came from, ready to be saved."""
+        """The parameters and their origin, ready to be saved."""
         unknown = np.flatnonzero(~np.isfinite(self.examination))
         if unknown.size:
             raise ValueError(
@@ -144,8 +144,8 @@ def fit_pbm(
     log : ClickLog
         Counts, from `data.read_clicks` or `ClickLog.count`; `log.select(query=..., top=10)` for less than all.
     smoothing : float, optional
-        Keeps rare items off 0 and 1: each is given so many impressions more, which someone looked at, and
-        clicked as often as those of all items together. 0 for none, which is maximum likelihood.
+        Keeps estimates of rare items away from 0 and 1: each gets so many more examined impressions, clicked as often
+        as those of all items together. 0 for none, which is maximum likelihood.
     confidence : float, optional
         Of the intervals.
     tolerance : float, optional
@@ -190,7 +190,7 @@ def fit_pbm(
     alpha, beta, prior = by_moments(cells, impressions=float(smoothing))
     reference = int(np.argmax(beta))
     group = identifiability.groups(cells)
-    # One position of each group, the one that users look at most: without it the steps would drift and never settle.
+    # One position of each group, the one that users look at most: without it the steps would drift and never converge.
     pinned = np.array([max(np.flatnonzero(group == g), key=beta.__getitem__) for g in np.unique(group)])
     end = maximise(
         cells,
@@ -209,7 +209,7 @@ def fit_pbm(
     beta = np.where(cells.by_position(shown) > 0, end.beta, np.nan)
     told = identifiability.told(cells, group, reference, off.beta)
     if not end.converged:
-        told += (f"EM was stopped after {len(end.trace)} steps, before it settled",)
+        told += (f"EM was stopped after {len(end.trace)} steps, before it converged",)
     for sentence in told:
         warnings.warn(f"{log.name}: {sentence}", ClickModelWarning, stacklevel=2)
     most_shown = np.zeros(len(items))

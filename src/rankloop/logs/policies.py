@@ -1,4 +1,4 @@
-"""What is to be evaluated, as chances: of an item at a position, and of a whole list."""
+"""The policy to evaluate, as probabilities: of an item at a position, and of a whole list."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Policy:
 
 
 def policy_for(given: Ranker | ArrayLike, log: LoggedLists, *, draws: int, seed: int) -> Policy:
-    """Read what the caller wants evaluated: a ranker, one ranking, or a matrix of chances."""
+    """Read the policy to evaluate: a ranker, one ranking, or a matrix of probabilities."""
     if isinstance(given, Ranker):
         return _of_ranker(given, log, draws=whole("draws", draws, at_least=1), seed=seed)
     array = numbers("policy", given)
@@ -57,7 +57,7 @@ def policy_for(given: Ranker | ArrayLike, log: LoggedLists, *, draws: int, seed:
         )
     if not ((array >= 0).all() and np.allclose(array.sum(axis=0), 1.0, atol=1e-6)):
         raise ValueError(
-            f"policy must be chances that add up to 1 at each position, got sums {array.sum(axis=0)}"
+            f"policy must be probabilities that sum to 1 at each position, got sums {array.sum(axis=0)}"
         )
     return Policy(array, None)
 

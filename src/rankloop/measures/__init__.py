@@ -1,4 +1,4 @@
-"""How good an order is: eight measures, what each needs, and one place that knows them by name."""
+"""Measures of an order: eight of them, what each requires, and a registry by name."""
 
 from rankloop.measures.cascade import err
 from rankloop.measures.measure import Measure

@@ -1,4 +1,4 @@
-"""Orders and relevance as people write them, checked and laid out for the kernels."""
+"""Orders and relevance as given by users, checked and laid out for the kernels."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def read_order(order: ArrayLike) -> NDArray[np.int64]:
     if fault >= 0:
         where = _name("order", np.unravel_index(fault, orders.shape))
         item = orders.flat[fault]
-        wrong = "is there twice" if 0 <= item < m else "is no item"
-        raise ValueError(f"{where} = {item} {wrong}; an order of {m} items lists each of 0..{m - 1} once")
+        wrong = "appears twice" if 0 <= item < m else "is not an item number"
+        raise ValueError(f"{where} = {item} {wrong}; an order of {m} items must list each of 0..{m - 1} once")
     return orders
 
 

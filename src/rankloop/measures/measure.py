@@ -51,7 +51,7 @@ class Measure:
     binary : bool, optional
         Only defined for relevance 0 and 1.
     cutoffs : {"none", "optional", "required"}
-        Whether there is an `@k` form, and whether the measure means anything without one.
+        Whether there is an `@k` form, and whether the measure is defined without one.
     weights : callable, optional
         F by position for a list of n items without cut-off.
     score : callable, optional
@@ -120,7 +120,7 @@ class Measure:
         return dataclasses.replace(self, max_grade=highest)
 
     def discount(self, n_items: int) -> Floats:
-        """What gain counts for at each position, f; zero beyond the cut-off; for losses, the rank from 1."""
+        """The weight of gain at each position, f; zero beyond the cut-off; for losses, the rank from 1."""
         self._demand_cutoff()
         if self.weights is None:
             raise ValueError(f"{self.name} is not of the form f(order) . g(relevance), so it has no discount")
@@ -134,7 +134,7 @@ class Measure:
         return self._gain_and_offset(relevance)[0]
 
     def offset(self, relevance: ArrayLike) -> float | Floats:
-        """What the measure adds for the relevance alone, whatever the order."""
+        """What the measure adds that depends on the relevance alone."""
         offsets = self._gain_and_offset(relevance)[1]
         return float(offsets) if offsets.ndim == 0 else offsets
 

@@ -1,4 +1,4 @@
-"""Measures that add up what each position is worth times what stands there: sum_loss, dcg, precision."""
+"""Measures that sum the weight of each position times the gain of its item: sum_loss, dcg, precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The squared loss that is calibrated for NDCG, online and told every label (2016, section 5)."""
+"""The squared loss that is calibrated for NDCG, online with full information (2016, section 5)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rankloop.rankers.listnet import ListNet
 class CalibratedSquared(ListNet):
     """Online gradient descent on ||s - G(R) / Z(R)||^2, with the label of every document revealed.
 
-    Its minimiser sorts documents by their expected share of the ideal DCG, which is what NDCG wants. No learner that
-    sees fewer than all but one labels can do the same (2016, Theorem 5.2; erratum B17).
+    Its minimiser sorts documents by their expected share of the ideal DCG, which is optimal for NDCG. No learner that
+    sees fewer than all but one of the labels can do the same (2016, Theorem 5.2; erratum B17).
 
     Parameters
     ----------

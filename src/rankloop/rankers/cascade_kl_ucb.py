@@ -1,4 +1,4 @@
-"""CascadeKL-UCB: people read down to the first thing they like (Kveton, Szepesvári, Wen and Ashkan 2015)."""
+"""CascadeKL-UCB: users read down to the first item that attracts them (Kveton, Szepesvári, Wen and Ashkan 2015)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from rankloop.kernels.rankers import cascade_kl_ucb
 class CascadeKLUCB(CompiledRanker):
     """Shows the items with the largest upper confidence bounds on how attractive they are.
 
-    For people who read from the top, click the first item that attracts them and leave: everything above a click was
-    looked at and passed over, and nothing is known of what is below. Where people click, the goal is to have them find
-    something at all. Of several clicks only the first counts.
+    For users who read from the top, click the first item that attracts them and leave: everything above a click was
+    examined and not clicked, and nothing is observed below it. The goal is that users find
+    at least one attractive item. Of several clicks only the first counts.
 
     Parameters
     ----------
@@ -36,8 +36,11 @@ class CascadeKLUCB(CompiledRanker):
 
     Departures
     ----------
-    Items never seen come before all others, in place of a separate beginning. Equal indices take turns. t counts the
-    rounds that came back.
+    Items never observed come before all others, instead of a separate initial phase. Equal indices take turns. t counts
+
+
+    the
+    rounds with feedback.
 
     References
     ----------
@@ -71,10 +74,10 @@ class CascadeKLUCB(CompiledRanker):
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
         if (saved["W"] < 0).any() or (saved["W"] > saved["N"]).any():
-            raise ValueError("saved state 'W' must be clicks, from 0 to the looks in 'N'")
+            raise ValueError("saved state 'W' must be click counts, from 0 to the observations in 'N'")
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
-        """The items that were clicked most often when they were looked at."""
+        """The items with the highest click rate where they were observed."""
         self.read_context(context)
         means = self.state.W / np.maximum(self.state.N, 1)
         return np.argsort(-means, kind="stable")[: self.n_positions].astype(np.int64)

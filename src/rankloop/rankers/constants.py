@@ -1,4 +1,4 @@
-"""What the 2015 paper's analysis needs to know of a measure: its gain, and D, R, A of the appendix."""
+"""The quantities of a measure that the 2015 analysis uses: its gain, and D, R, A of the appendix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PROVED_HOPELESS = ("ndcg", "average_precision", "auc")
 
 @dataclass(frozen=True, slots=True)
 class Learnable:
-    """A measure f(order) . g(relevance), with the largest g(r) that can come back."""
+    """A measure f(order) . g(relevance), with the largest g(r) that can be revealed."""
 
     measure: Measure
     exponential: bool
@@ -23,7 +23,7 @@ class Learnable:
 
 
 def learnable(measure: str | Measure, *, max_grade: int) -> Learnable:
-    """`measure` if the relevance of single items tells enough about it, otherwise a ValueError that says why not."""
+    """`measure` if it can be learnt from the relevance of single items, otherwise a ValueError that says why not."""
     scored = measures.get(measure)
     n = whole("max_grade", max_grade, at_least=1, at_most=HIGHEST_GRADE)
     if scored.family not in _LEARNABLE:

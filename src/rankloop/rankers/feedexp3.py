@@ -1,4 +1,4 @@
-"""FeedExp3: the general forecaster for games that can be learnt, over all m! orders (2015, Corollary 6)."""
+"""FeedExp3: the general forecaster for learnable games, over all m! orders (2015, Corollary 6)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MOST_ENTRIES = 1 << 23
 
 
 class FeedExp3(CompiledRanker):
-    """Exponential weights over all orders, with losses estimated from whatever the top reveals.
+    """Exponential weights over all orders, with losses estimated from the labels of the top.
 
-    Works for every measure that can be learnt from the feedback at all, at the best rate for those that are hard,
+    Works for every measure that can be learnt from the feedback, at the optimal rate for those that are hard,
     T^(2/3). It keeps a number for each of m! orders, so it is for small m and for comparison: RTop1F does the same for
     sums over items in m log m.
 
@@ -66,7 +66,7 @@ class FeedExp3(CompiledRanker):
     >>> FeedExp3(n_items=3, measure="ndcg")
     Traceback (most recent call last):
     ...
-    ValueError: measure 'ndcg' cannot be learnt from the top 1 of 3 items: nothing seen adds up to its differences
+    ValueError: measure 'ndcg' cannot be learnt from the top 1 of 3 items: its differences are not observable
     """
 
     n_items: int
@@ -94,7 +94,7 @@ class FeedExp3(CompiledRanker):
         if too_many or (self.max_grade + 1) ** m * n_orders > _MOST_ENTRIES:
             raise ValueError(
                 f"n_items={m} makes {n_orders:,} orders, each with a weight for all {n_pools * n_patterns:,} patterns "
-                f"of labels: too many; RTop1F keeps one number an item"
+                f"of labels: too many; RTop1F keeps one number per item"
             )
         scored = measures.get(measure)
         self.measure = scored.graded(self.max_grade) if scored.family == "err" else scored
@@ -183,9 +183,7 @@ class FeedExp3(CompiledRanker):
     def bytes_for(
         cls, *, n_items: int = 0, k: int = 1, max_grade: int = 1, pooled: bool = False, **parameters: Any
     ) -> int:
-        m = min(
-            n_items, 8
-        )  # more is refused by the constructor; the factorial of thousands is no use to anybody
+        m = min(n_items, 8)  # the constructor refuses more, and the factorial of thousands is useless
         k, grades = min(k, m), max_grade + 1
         orders = math.factorial(m)
         pools = math.perm(m, k) if pooled else orders

@@ -1,4 +1,4 @@
-"""FTPL: follow the perturbed leader, told the relevance of every item (Kalai and Vempala 2005)."""
+"""FTPL: follow the perturbed leader with full information (Kalai and Vempala 2005)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rankloop.servable import carried_sums
 
 
 class FTPL(CompiledRanker):
-    """Follow the perturbed leader with full information: what RTop-1F could do if users told everything.
+    """Follow the perturbed leader with full information: what RTop-1F could do if every label were revealed.
 
     Each round shows the items by their summed relevance plus a fresh perturbation. Regret O(sqrt T).
 

@@ -26,12 +26,12 @@ _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker, and 
 
 
 class FTRLPBM(CompiledRanker):
-    """Follow the regularised leader over lists, from a click or none at each position.
+    """Follow the regularised leader over lists, from clicks at every position.
 
     Each round draws a list whose chances of having item i at position j are x_ij, the minimiser of the losses
     estimated so far plus a Tsallis entropy whose weight grows as sqrt(t). A position without a click counts as a loss
     of 1 / x_ij for the item that stood there. Regret O(log T) where users come from one population, O(m sqrt(nT))
-    whatever they do, and it need not be told which, nor for how long.
+    whatever they do. It needs to know neither which case holds nor the horizon.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class FTRLPBM(CompiledRanker):
     Departures
     ----------
     The minimiser is exact (erratum C5). Lists are drawn from fewer matchings of merged rows, with the same marginals.
-    t counts the rounds that came back.
+    t counts the rounds with feedback.
 
     References
     ----------
@@ -152,13 +152,13 @@ class FTRLPBM(CompiledRanker):
             and saved["rows"].max() <= 1 + 1e-8
         ):
             raise ValueError(
-                "saved state 'x' must be chances: columns of one, rows of at most one that 'rows' tells"
+                "saved state 'x' must be probabilities: columns that sum to 1, rows to at most 1, as 'rows' says"
             )
         D = np.asarray(saved["L_hat"]) + saved["u"] + np.asarray(saved["v"])[:, None]
         if self.kernels.learn is ftrl_pbm.learn and not (D > 0).all():
-            raise ValueError("saved state 'u' and 'v' must be multipliers of 'L_hat', with sums above zero")
+            raise ValueError("saved state 'u' and 'v' must be multipliers for 'L_hat', with positive sums")
         if not ((lost >= 0) & (lost <= seen)).all():
-            raise ValueError("saved state 'lost' must be of 'seen', neither less than zero nor more")
+            raise ValueError("saved state 'lost' must lie between 0 and 'seen'")
 
     def carry(self, old: Any, origin: NDArray[np.int64]) -> None:
         # Losses, so the best is the least. Where all items are shown, positions come and go with them.
@@ -186,7 +186,7 @@ class FTRLPBM(CompiledRanker):
         return {"solver_fallbacks": slow, "solver_inexact": inexact}
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
-        """The likeliest list: items to positions so that the chances add up to most."""
+        """The likeliest list: the assignment of items to positions with the largest sum of probabilities."""
         self.read_context(context)
         items = np.empty(self.n_positions, np.int64)
         best_list(self.state.x, items)

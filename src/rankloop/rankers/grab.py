@@ -1,4 +1,4 @@
-"""GRAB: clicks by position, of which not even the order is known (Gauthier, Gaudel, Fromont and Lompo 2021)."""
+"""GRAB: clicks by positions whose order is unknown (Gauthier, Gaudel, Fromont and Lompo 2021)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rankloop.kernels.rankers import grab
 from rankloop.kernels.solvers import assignment
 from rankloop.rankers.pbm_pie import check_counts
 
-_TABLE = 4096  # leaders that are remembered; a run meets a few hundred
+_TABLE = 4096  # leaders that are remembered; a run has a few hundred
 
 
 class GRAB(CompiledRanker):
-    """Goes from the best list so far to the neighbour that could be better, one step at a time.
+    """Moves from the best list so far to the neighbour that could be better, one step at a time.
 
     Every item at every position has a mean and an upper bound. The best list by the means leads. Shown is the leader
     or, unless its turn has come, the neighbour with the largest sum of bounds: two positions next to each other in
@@ -43,7 +43,7 @@ class GRAB(CompiledRanker):
     Departures
     ----------
     It begins with the K circular lists. Equally good leaders take turns. How often each list has led is kept in a table
-    of limited size, which forgets lists that led least. t counts the rounds that came back.
+    of limited size, which forgets lists that led least. t counts the rounds with feedback.
 
     References
     ----------
@@ -95,10 +95,10 @@ class GRAB(CompiledRanker):
     def check_state(self, saved: Mapping[str, Array]) -> None:
         check_counts(saved["S"], saved["N"])
         if (saved["led"] < 0).any():
-            raise ValueError("saved state 'led' must be counts, got one below zero")
+            raise ValueError("saved state 'led' must not be negative")
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
-        """The leader: the list with most clicks by the means so far."""
+        """The leader: the list with the most clicks according to the means so far."""
         self.read_context(context)
         leader = np.empty(self.n_positions, np.int64)
         grab.find_leader(self.state, self.scratch(self.n_positions), leader)

@@ -1,4 +1,4 @@
-"""ListNet, online and told every label: the line that feedback at the top is measured against."""
+"""ListNet, online with full information: the baseline for feedback at the top."""
 
 from __future__ import annotations
 

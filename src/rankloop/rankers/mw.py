@@ -45,8 +45,8 @@ class MW(CompiledRanker):
 
     Departures
     ----------
-    Constants are derived anew for lists scaled as here. Lists are drawn as FTRLPBM draws them. t counts the rounds that
-    came back.
+    Constants are derived for lists scaled as here. Lists are drawn as FTRLPBM draws them. t counts the rounds with
+    feedback.
 
     References
     ----------
@@ -127,7 +127,7 @@ class MW(CompiledRanker):
             and np.allclose(x.sum(axis=0), saved["rows"], rtol=0, atol=1e-8)
         ):
             raise ValueError(
-                "saved state 'W' must be weights: positions of one, items of at most one, and 'x' follow from it"
+                "saved state 'W' must sum to 1 per position and at most 1 per item, and 'x' must follow from it"
             )
 
     def counters(self) -> dict[str, int]:
@@ -135,7 +135,7 @@ class MW(CompiledRanker):
         return {"projection_steps": steps, "projection_inexact": inexact}
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
-        """The likeliest list: items to positions so that the weights add up to most."""
+        """The likeliest list: the assignment of items to positions with the largest sum of weights."""
         from scipy.optimize import linear_sum_assignment
 
         self.read_context(context)

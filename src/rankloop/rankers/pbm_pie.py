@@ -18,11 +18,11 @@ from rankloop.kernels.rankers import pbm_pie
 
 
 class PBMPIE(CompiledRanker):
-    """Shows the items that look best, and tries others only at the last position, half of the time.
+    """Shows the items that look best, and explores others only at the last position, half of the time.
 
     Which others: those whose upper confidence bound reaches the estimate of the item they would replace. Nearly the
     least exploration that is possible where examination probabilities are known; where they are not, they are
-    estimated together with the attractions, which what it shows identifies poorly (erratum C16).
+    estimated together with the attractions, which the lists it shows identify poorly (erratum C16).
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class PBMPIE(CompiledRanker):
 
     Departures
     ----------
-    Leaders with equal estimates stand in turns. t counts the rounds that came back.
+    Leaders with equal estimates stand in turns. t counts the rounds with feedback.
 
     References
     ----------
@@ -121,13 +121,13 @@ class PBMPIE(CompiledRanker):
             raise ValueError(f"saved state 'kappa' must be probabilities, got {kappa}")
 
     def estimates(self) -> NDArray[np.float64]:
-        """The estimated attraction of each item, clicks by looks; zero for one that was not shown yet."""
+        """The estimated attraction of each item, clicks by examinations; zero for items not shown yet."""
         looks = self.state.kappa @ self.state.N
         found: NDArray[np.float64] = self.state.S.sum(axis=0) / np.where(looks > 0, looks, 1)
         return found
 
     def upper_bounds(self) -> NDArray[np.float64]:
-        """U_k(t, delta) of each item: the largest attraction that what came back does not contradict."""
+        """U_k(t, delta) of each item: the largest attraction that the feedback does not contradict."""
         bounds = np.ones(self.n_items)
         for k in range(self.n_items):
             low, high = 0.0, 1.0
@@ -144,7 +144,7 @@ class PBMPIE(CompiledRanker):
         return bounds
 
     def candidates(self) -> NDArray[np.int64]:
-        """B(t): items that are no leaders and might be better than the last of them; empty in the beginning."""
+        """B(t): items outside the leaders that might be better than the last leader; empty in the beginning."""
         if click_counts.first_unseen(self.state.N) >= 0:
             return np.empty(0, np.int64)
         scratch = self.scratch(self.n_positions)
@@ -179,7 +179,7 @@ class PBMPIE(CompiledRanker):
 
 
 def falling_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
-    """One examination probability a position, above zero and none rising; ValueError otherwise."""
+    """One examination probability per position, positive and not increasing; ValueError otherwise."""
     kappa = shares("examination", examination, length=n_positions, positive=True)
     if (np.diff(kappa) > 0).any():
         raise ValueError(f"examination must not rise from position to position, got {examination!r}")
@@ -187,6 +187,6 @@ def falling_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.
 
 
 def check_counts(S: Array, N: Array) -> None:
-    """ValueError unless there are no more clicks than displays, and none are negative."""
+    """ValueError unless clicks lie between 0 and displays."""
     if (np.asarray(S) < 0).any() or (np.asarray(S) > np.asarray(N)).any():
-        raise ValueError("saved state 'S' must be clicks, from 0 to the displays in 'N'")
+        raise ValueError("saved state 'S' must be click counts, from 0 to the displays in 'N'")

@@ -20,7 +20,7 @@ from rankloop.rankers.pbm_pie import check_counts
 class PBMTS(CompiledRanker):
     """Draws attractions and examinations that fit all clicks so far, and shows the best list for them.
 
-    What is uncertain varies from draw to draw and so gets tried; what is known stays. No constants to set, no horizon,
+    What is uncertain varies from draw to draw and is thereby explored. No constants to set, no horizon,
     and positions may be looked at in any order. There is no regret bound for unknown examinations.
 
     Parameters
@@ -36,12 +36,12 @@ class PBMTS(CompiledRanker):
 
     Notation
     --------
-    theta, kappa: the draw, in the ticket and in state.theta, state.kappa once it came back.
+    theta, kappa: the draw, in the ticket and, after feedback, in state.theta, state.kappa.
 
     Departures
     ----------
     Of PB-MHB: examinations are all free, not one of them fixed at 1, so that the first position need not be the best;
-    the prior is uniform; and proposals are as wide as what they are for, not c / sqrt t.
+    the prior is uniform; and proposals are as wide as the posterior, not c / sqrt t.
 
     References
     ----------
@@ -108,7 +108,7 @@ class PBMTS(CompiledRanker):
                 raise ValueError(f"saved state {name!r} must be probabilities, got {saved[name]}")
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
-        """The items with the largest mean attractions, on the positions that the last draw holds most looked at."""
+        """The items with the largest mean attractions, on the positions most examined in the last draw."""
         self.read_context(context)
         items = np.empty(self.n_positions, np.int64)
         mean, by_item, by_position, room = self.scratch(self.n_positions)

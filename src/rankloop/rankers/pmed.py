@@ -1,4 +1,4 @@
-"""PMED: play what an optimisation says is needed to rule out every other model (Komiyama, Honda and Takeda 2017)."""
+"""PMED: show what an optimisation requires to rule out every other model (Komiyama, Honda and Takeda 2017)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PMED(CompiledRanker):
 
     Departures
     ----------
-    The plan is made at times, not every round. Lists of the queue are shown in random order. Items closer than 0.001
+    The plan is not made in every round. Lists of the queue are shown in random order. Items closer than 0.001
     count as that far apart in the optimisation, which has no solution for equal ones. This is PMED, not PMED-Hinge.
 
     References
@@ -120,8 +120,8 @@ class PMED(CompiledRanker):
         return max(int(self.state.due[0] - self.state.t[0]), 0) if self.n_items > 1 else None
 
     def pause(self) -> None:
-        """Make the plan anew: the optimisation of Alg. 1, line 12, and its Birkhoff decomposition."""
-        from rankloop.rankers import pmed_plan  # SciPy takes a while to import, and most people need no plan
+        """Renew the plan: the optimisation of Alg. 1, line 12, and its Birkhoff decomposition."""
+        from rankloop.rankers import pmed_plan  # SciPy takes a while to import, and most uses need no plan
         from rankloop.rankers.ftrl_pbm_reference import birkhoff
 
         state = self.state
@@ -133,7 +133,7 @@ class PMED(CompiledRanker):
             model = model.smoothed()
         starts = np.where(state.starts == 0.0, np.nan, state.starts)
         plan = pmed_plan.make_plan(model, starts, tolerance=self.tolerance)
-        # Rounded, so that two machines whose exponentials differ in the last digit tell the same story.
+        # Rounded, so that two machines whose exponentials differ in the last digit give the same run.
         state.starts[...] = plan.starts.round(4)
         state.starts[0] = 0.0
         total = float(plan.q.sum(axis=1).mean())

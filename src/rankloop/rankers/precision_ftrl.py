@@ -1,4 +1,4 @@
-"""PrecisionFTRL: the best set of n items from the relevance of the top few, at the rate of a bandit."""
+"""PrecisionFTRL: the best set of n items from the relevance of the top few, with regret of order sqrt(T)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rankloop.measures import Measure
 class PrecisionFTRL(CompiledRanker):
     """Learns which n items to show first, in any order, from the relevance of the first k of them.
 
-    Precision@n does not care for the order within the first n, so the set is shown in random order: the item on top is
-    then a fair draw from the set. Follow the regularised leader with importance weights does the rest. Regret
-    O(n sqrt(m T / k)) against anybody, about log T when users are drawn from one distribution, and no horizon needed.
+    Precision@n does not depend on the order within the first n, so the set is shown in random order: the top item is
+    then a uniform draw from the set. Follow the regularised leader with importance weights does the rest. Regret
+    O(n sqrt(m T / k)) against any users, about log T when users are drawn from one distribution, and no horizon needed.
     RTop1F has T^(2/3) here.
 
     Parameters
@@ -43,7 +43,7 @@ class PrecisionFTRL(CompiledRanker):
 
     Departures
     ----------
-    No paper has it: the 2015 paper leaves Precision@k open, Zhang and Tewari (2023) settle the rate by another,
+    The algorithm is ours: the 2015 paper leaves Precision@k open, Zhang and Tewari (2023) settle the rate with another,
     more general algorithm. The regulariser is Tsallis-INF's (Zimmert and Seldin 2021).
 
     References
@@ -110,7 +110,7 @@ class PrecisionFTRL(CompiledRanker):
         return np.argsort(self.state.L_hat, kind="stable")
 
     def regret_bound(self, horizon: int) -> float:
-        """4 n sqrt(m T / k), times the highest grade; derived on the page of this ranker.
+        """4 n sqrt(m T / k), times the highest grade; the page of this ranker derives it.
 
         >>> round(PrecisionFTRL(n_items=10, measure="precision@3").regret_bound(10_000))
         3795

@@ -22,8 +22,8 @@ class RankedExp3(CompiledRanker):
     """An Exp3 learner for each position, which chooses among all items and is rewarded by clicks on its own.
 
     Positions choose from the top. Where one wants an item that is shown above already, a random unused one takes its
-    place, and the learner counts that as no click. Meant for people who click once, on the first thing they like: there
-    it learns lists that miss few people, (1 - 1/e) of the best. With position-based clicks every position learns for
+    place, and the learner counts that as no click. Meant for users who click once, on the first attractive item: there
+    it reaches (1 - 1/e) of the best share of users who click. With position-based clicks every position learns for
     itself.
 
     Parameters
@@ -44,7 +44,7 @@ class RankedExp3(CompiledRanker):
     Departures
     ----------
     Every clicked position is rewarded, not only the first. An unused item is drawn evenly. t counts the rounds that
-    came back.
+    had feedback.
 
     References
     ----------

@@ -88,7 +88,7 @@ def _imported(path: str, *, registered_as: str | None = None) -> Any:
         raise ValueError(f"ranker must be given as 'package.module:Class', got {label}")
     try:
         found: Any = importlib.import_module(module)
-    except Exception as error:  # whatever somebody else's module raises; the cause stays attached
+    except Exception as error:  # whatever the other module raises; the cause stays attached
         raise ValueError(f"ranker {label} cannot be imported: {type(error).__name__}: {error}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):

@@ -29,22 +29,22 @@ def _fits(T: int, K: int) -> bool:
 class RTop1F(CompiledRanker):
     """Blocked follow-the-perturbed-leader that sees only the relevance of the top item.
 
-    Time is cut into K blocks. In a block every item is put on top once, at a random round, and what came back is
-    that block's estimate of everybody's taste. All other rounds show the items by the summed estimates of the
-    blocks before, plus a fresh random perturbation. Regret O(T^(2/3)), O(m log m) a round.
+    Time is cut into K blocks. In a block every item is put on top once, at a random round, and its feedback is
+    that block's estimate of the relevance. All other rounds show the items by the summed estimates of the
+    blocks before, plus a fresh random perturbation. Regret O(T^(2/3)), time O(m log m) per round.
 
     Parameters
     ----------
     n_items : int
         How many items there are, m.
     horizon : int, optional
-        How many rounds will be played, T; None where nobody knows: the horizon then doubles whenever it is
+        How many rounds will be played, T; None where it is unknown: the horizon then doubles whenever it is
         reached, and what was learnt stays.
     measure : str or Measure, optional
-        "sum_loss", "pairwise_loss", "dcg" or "precision@k" (also "dcg@k"): what the ranking is judged by.
+        "sum_loss", "pairwise_loss", "dcg" or "precision@k" (also "dcg@k"): the measure of the ranking.
     explore : str, optional
         "keep-rest" moves the item to explore to the front of the order that would have been shown; "random"
-        puts it before a random order, the dearest reading of the paper's "any permutation".
+        puts it before a random order, the costliest reading of the paper's "any permutation".
     k : int, optional
         How many top items reveal their relevance. A block then has ceil(m / k) slots to explore, not m.
     max_grade : int, optional
@@ -62,7 +62,7 @@ class RTop1F(CompiledRanker):
     Departures
     ----------
     K is rounded and at most T / ceil(m / k), blocks need not divide T (errata A9, A10). Without a horizon: doubling.
-    With open rankings a block lasts until each of its slots was explored and learnt.
+    With open rankings a block lasts until feedback on each of its slots was learnt.
 
     References
     ----------
@@ -203,7 +203,7 @@ class RTop1F(CompiledRanker):
         rest = np.setdiff1d(np.arange(self.n_items), kept)
         memo = tuple(part.copy() for part in ranking.memo)
         if self.params.k > 1:
-            memo[0][0] = 0.0  # slots are other items now: the round counts, what was explored does not
+            memo[0][0] = 0.0  # slots are other items now: the round counts, its exploration does not
         return Ranking(np.concatenate([kept, rest]).astype(np.int64), None, memo, ranking.explored)
 
     def exploration_chance(self, ranking: Ranking) -> float | None:

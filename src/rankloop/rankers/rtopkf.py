@@ -30,9 +30,9 @@ ScheduleLike = str | float | tuple[float, float]
 
 
 class RTopKF(LinearRanker):
-    """A linear ranker that hears the labels of the top k documents and descends a surrogate's gradient.
+    """A linear ranker that observes the labels of the top k documents and descends a surrogate's gradient.
 
-    With probability 1 - gamma the documents are shown by falling score X w, otherwise in random order. What is seen of
+    With probability 1 - gamma the documents are shown by falling score X w, otherwise in random order. The labels of
     the top gives an unbiased estimate of the surrogate's gradient, and w takes a step against it. Regret O(T^(2/3)) for
     the three convex surrogates.
 

@@ -1,4 +1,4 @@
-"""Step sizes and exploration rates as they fall with the rounds: scale * t**-power."""
+"""Step sizes and exploration rates that decrease with the rounds: scale * t**-power."""
 
 from __future__ import annotations
 

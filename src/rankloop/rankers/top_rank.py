@@ -22,9 +22,9 @@ class TopRank(CompiledRanker):
     """Shuffles items that clicks cannot tell apart yet, and never again shows a worse one above a better one.
 
     Items stand in blocks. Each round every block is shuffled and the blocks are shown one below the other. When one
-    item of a block has been clicked without another clearly more often than the other way round, the other falls behind
-    it for good. Needs no click model beyond this: people look at positions higher up no less, and better items are
-    clicked no less wherever they stand.
+    item of a block has been clicked without another significantly more often than the reverse, the other falls behind
+    it for good. It assumes of clicks only that higher positions are examined no less, and that better items are
+    clicked no less at any position.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class TopRank(CompiledRanker):
 
     Departures
     ----------
-    t counts the rounds that came back. Feedback counts for the blocks that were shown, however late it comes.
+    t counts the rounds with feedback. Feedback counts for the blocks that were shown, however late it comes.
 
     References
     ----------
@@ -121,11 +121,11 @@ class TopRank(CompiledRanker):
         top_rank.partition(worse, block, order)
         if not (np.array_equal(block, saved["block"]) and np.array_equal(order, saved["order"])):
             raise ValueError(
-                "saved state 'block' and 'order' must follow from 'worse': a state of another ranker?"
+                "saved state 'block' and 'order' must follow from 'worse': is it a state of another ranker?"
             )
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
-        """Items by block, within a block by how much more often they were clicked alone."""
+        """Items by block, within a block by how much more often they were clicked than the others."""
         self.read_context(context)
         block = self.state.block
         lead = (self.state.S * (block[:, None] == block[None, :])).sum(axis=1)
@@ -143,7 +143,7 @@ class TopRank(CompiledRanker):
         T, alpha = whole("rounds", rounds, at_least=1), np.sort(np.asarray(attraction, np.float64))[::-1]
         m, n = self.n_positions, self.n_items
         if alpha.shape != (n,):
-            raise ValueError(f"attraction must be one number an item ({n}), got shape {alpha.shape}")
+            raise ValueError(f"attraction must be one number per item ({n}), got shape {alpha.shape}")
         total = self.delta * T * m * n**2
         for j in range(1, n):
             for i in range(min(m, j)):

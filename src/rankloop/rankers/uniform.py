@@ -15,7 +15,7 @@ from rankloop.kernels.rankers import baselines
 
 
 class Uniform(CompiledRanker):
-    """Shows a random order and learns nothing: the line that every learner must beat.
+    """Shows a random order and learns nothing: the baseline that every learner must beat.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Uniform(CompiledRanker):
         return None if self.n_positions is not None else rng.random((int(rng.integers(1, 9)), 3))
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
-        """Items as they are numbered: it holds none of them better than another."""
+        """Items by number: it has no preference among them."""
         return np.arange(self.read_context(context)[0])
 
     @classmethod

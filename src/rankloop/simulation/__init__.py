@@ -1,7 +1,7 @@
-"""The loop, once: a user comes, a ranking is shown, its sliver of feedback is learnt from; and what came of it.
+"""The loop of rounds: a user arrives, a ranking is shown, the ranker learns from the feedback; and the trace of it.
 
 Where ranker and environment are made of kernels the whole loop is compiled; otherwise it runs step by step. Both
-tell the same story, bit by bit, and `checks.check_same_story` demands it.
+give the same run, bit by bit, and `checks.check_same_story` tests it.
 """
 
 from rankloop.simulation.playing import play, play_many

@@ -1,4 +1,4 @@
-"""A progress bar for those who wait: one line of plain text, drawn over again."""
+"""A progress bar: one line of plain text, redrawn in place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _WIDTH = 30
 
 
 class Bar:
-    """A progress bar that appears only on a terminal, and only when there is something to wait for."""
+    """A progress bar that appears only on a terminal, and only for runs that take a while."""
 
     def __init__(self, rounds: int, *, wanted: bool | None) -> None:
         self.rounds = rounds

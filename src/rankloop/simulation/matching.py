@@ -1,4 +1,4 @@
-"""Who can play whom: said in words before the first round."""
+"""Whether a ranker and an environment fit together, checked before the first round."""
 
 from __future__ import annotations
 

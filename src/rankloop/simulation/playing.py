@@ -122,12 +122,12 @@ def play_many(
         waiting = {pool.submit(finish, run) for run in runs}
         try:
             while waiting:
-                # A wait without end could not be interrupted; and the bar moves meanwhile.
+                # A wait without a timeout could not be interrupted; and the bar moves meanwhile.
                 ended, waiting = wait(waiting, timeout=CHUNK_SECONDS, return_when=FIRST_COMPLETED)
                 for one in ended:
                     one.result()
                 bar.show(sum(run.t for run in runs))
         finally:
-            stop.set()  # after a mistake or Ctrl-C, the others end with the piece they are at
+            stop.set()  # after an error or Ctrl-C, the others stop after their present piece
             pool.shutdown(cancel_futures=True)
     return [run.trace() for run in runs]

@@ -15,7 +15,7 @@ from rankloop.compiled import CompiledEnvironment, CompiledRanker
 from rankloop.simulation.matching import check_match
 from rankloop.simulation.trace import Trace
 
-CHUNK_SECONDS = 0.1  # so often a run comes up for air
+CHUNK_SECONDS = 0.1  # seconds between two returns from compiled code
 
 
 def begin(
@@ -100,7 +100,7 @@ class Run:
                 self.place += 1
 
     def trace(self) -> Trace:
-        """What has been recorded so far."""
+        """The trace so far."""
         value, total, hindsight, explored = (part[: self.place].copy() for part in self.out)
         is_loss = self.environment.is_loss
         regret = total - hindsight if is_loss else hindsight - total

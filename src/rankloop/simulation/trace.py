@@ -1,4 +1,4 @@
-"""What a run came to."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """What a run came to, at each recorded round. All sums are exact, however few rounds are recorded.
+    """The result of a run at each recorded round. All sums are exact, however few rounds are recorded.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Trace:
 
     @property
     def mean_value(self) -> float:
-        """Mean value a round."""
+        """Mean value per round."""
         return self.total_value / self.n_rounds
 
     @property

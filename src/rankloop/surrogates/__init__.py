@@ -1,4 +1,4 @@
-"""Losses that stand in for a ranking measure and have a gradient, and estimates of it from a few labels."""
+"""Losses that replace a ranking measure and have a gradient, and estimates of the gradient from a few labels."""
 
 from rankloop.surrogates import estimators, moments
 from rankloop.surrogates.calibrated_squared import CalibratedSquared

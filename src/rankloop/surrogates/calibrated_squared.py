@@ -16,8 +16,8 @@ from rankloop.surrogates.surrogate import Floats, Surrogate, exp2_gain, read
 class CalibratedSquared(Surrogate):
     """||s - G(R) / Z(R)||^2, with G(R) = 2^R - 1 and Z(R) the largest DCG that any order reaches. Convex.
 
-    Whoever minimises it on average ranks best by NDCG. It needs the labels of the whole list, and nobody can do with
-    much less: see `reason`. Where nothing is relevant, Z(R) = 0 and the target is 0.
+    Its minimiser in expectation ranks optimally for NDCG. It needs the labels of the whole list, and no learner can
+    do with much less: see `reason`. Where nothing is relevant, Z(R) = 0 and the target is 0.
 
     >>> CalibratedSquared().gradient([0.0, 0.0, 0.0], [1, 0, 0])
     array([-2., 0., 0.])
@@ -26,7 +26,7 @@ class CalibratedSquared(Surrogate):
     name: ClassVar[str] = "calibrated_squared"
     level: ClassVar[int | None] = None
     reason: ClassVar[str] = (
-        "Z(R) looks at every label. Under top-1 feedback the regret of every learner can grow in proportion to time "
+        "Z(R) depends on every label. Under top-1 feedback the regret of every learner can grow in proportion to time "
         "(Theorem 5.2), and the same holds for the top k of m items while k <= m - 2 (erratum B17)"
     )
     convex: ClassVar[bool] = True

@@ -1,9 +1,9 @@
 """Unbiased estimates of a surrogate's gradient from the labels at the top of a shown list.
 
-Everything here is exact and written to be read; the compiled rankers are tested against it. All estimates are in
+Everything here is exact and written for clarity; the compiled rankers are tested against it. All estimates are in
 score space: z with E[z] = the gradient with respect to s, so that X^T z estimates the gradient with respect to w.
 
-Three ways to use the k labels that came back:
+Three ways to use the k revealed labels:
 
 * `paper`: the first `level` labels, each term divided by the probability of having seen just these (section 4.1).
 * `horvitz_thompson`: all k labels, each term divided by the probability that its items are among the first k
@@ -15,8 +15,8 @@ Each takes a control variate `baseline` = R_hat, a guess of R that does not use 
     z = gradient(s, R_hat) + sum over the terms seen of (h(R) - h(R_hat)) / probability.
 
 The better the guess, the smaller the part that has to be estimated. It is unbiased for every guess, good or bad.
-No baseline stands for the paper's forms: none but for the squared loss, where the paper knows s and estimates R alone,
-which is the guess 0.
+Without a baseline these are the paper's forms: no guess, except for the squared loss, where the paper estimates R
+alone, which is the guess 0.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def paper(
     gamma: float,
     baseline: ArrayLike | None = None,
 ) -> Floats:
-    """The estimators printed in sections 4.1 and 4.1.1: the first `level` labels, further ones thrown away.
+    """The estimators printed in sections 4.1 and 4.1.1: the first `level` labels; further ones are discarded.
 
     This is `horvitz_thompson` at k = level: the probability that just these items come first, in any order, is that of
     section 4.2.

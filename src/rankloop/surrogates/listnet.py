@@ -23,7 +23,7 @@ class ListNet(Surrogate):
     name: ClassVar[str] = "listnet"
     level: ClassVar[int | None] = None
     reason: ClassVar[str] = (
-        "each entry divides by the sum of e^R over the whole list, which is no sum of terms with fewer labels "
+        "each entry divides by the sum of e^R over the whole list, which is not a sum of terms with fewer labels "
         "(Lemma 3); kl is its form without that sum, and needs the label of the top item only"
     )
     convex: ClassVar[bool] = True

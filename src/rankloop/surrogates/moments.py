@@ -1,4 +1,4 @@
-"""How much an estimate scatters: exact second moments, and what Lemma 5 guarantees.
+"""The spread of an estimate: exact second moments, and what Lemma 5 guarantees.
 
 The regret bound of the paper grows with E||X^T z||^2 (eq. 4). Here it is computed exactly, and beside it the bound of
 Lemma 5 in a form that holds (errata B13, B14).
@@ -60,7 +60,7 @@ def second_moment(
     """
     rows, relevance, z = np.asarray(X, dtype=np.float64), one_list("R", R), get(estimator)
     if estimator == "paper":
-        k = min(k, require(surrogate, k).level or k)  # it throws further labels away
+        k = min(k, require(surrogate, k).level or k)  # it discards further labels
 
     def squared_length(shown: Ints) -> float:
         labels = relevance[shown[:k]]

@@ -1,4 +1,4 @@
-"""How likely it was to see what was seen (Algorithm 1, line 6; section 4.2).
+"""The probability of what was observed (Algorithm 1, line 6; section 4.2).
 
 With probability 1 - gamma the greedy order is shown, otherwise an order drawn evenly from all m!:
 P(sigma) = (1 - gamma) 1[sigma = greedy] + gamma / m!.

@@ -20,9 +20,9 @@ HIGHEST_GRADE = 1000.0  # 2^1000, even summed over the longest list, is still a 
 
 @dataclass(frozen=True)
 class Surrogate(abc.ABC):
-    """A smooth stand-in for a ranking measure: phi(s, R), for the scores s and the relevance R of one list.
+    """A smooth replacement for a ranking measure: phi(s, R), for the scores s and the relevance R of one list.
 
-    A measure only looks at the order that scores lead to, so it has no slope to follow; a surrogate has one.
+    A measure depends only on the order of the scores, so it has no useful gradient; a surrogate has one.
     Scores and relevance list one number per item. Axes before the last are lists side by side, broadcast as numpy
     does.
 
@@ -31,7 +31,7 @@ class Surrogate(abc.ABC):
     name : str
         As `surrogates.get` takes it.
     level : int or None
-        How many labels at a time the gradient decomposes over (Lemma 1); None where only all of them will do. A
+        How many labels at a time the gradient decomposes over (Lemma 1); None where all of them are needed. A
         ranker that sees the labels of the top k needs k >= level.
     reason : str
         Why the level is what it is.

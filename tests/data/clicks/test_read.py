@@ -180,7 +180,7 @@ def test_bad_rows_of_a_table_are_told_each_once(tmp_path: Path) -> None:
         "a position that is not a whole number from 1 on": 4,
         "no item": 1,
         "no query": 1,
-        "a click that is neither 0 nor 1": 2,
+        "a click that is not 0 or 1": 2,
         "too many or too few cells": 1,
     }
     assert log.matrices()[0].tolist() == [[1, 1]]
@@ -191,7 +191,7 @@ def test_bad_counts_are_told(tmp_path: Path) -> None:
     path = tmp_path / "counts.csv"
     path.write_text("item,position,shown,clicks\nx,1,5,2\nx,2,3,4\ny,1,-1,-2\ny,2,0,0\ny,1,many,2\n")
     log = data.read_clicks(path)
-    assert log.bad_rows == {"more clicks than times shown": 1, "counts that are no counts": 2}
+    assert log.bad_rows == {"more clicks than times shown": 1, "negative counts": 2}
     assert log.query_ids == ("",)
     assert log.item_ids == ("x",)
 

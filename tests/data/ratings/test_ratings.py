@@ -109,9 +109,9 @@ def test_missing_ratings_are_dropped_zero_or_filled() -> None:
 
 def test_missing_ratings_that_cannot_be_handled() -> None:
     gaps = ratings([[5, NAN], [-5, NAN]], item_ids=np.array([3, 4]))
-    with pytest.raises(ValueError, match="missing='drop' leaves nobody"):
+    with pytest.raises(ValueError, match="missing='drop' leaves no user"):
         gaps.relevance()
-    with pytest.raises(ValueError, match="no mean for item 4: nobody rated it"):
+    with pytest.raises(ValueError, match="no mean for item 4: no user rated it"):
         gaps.relevance(missing="item-mean")
     with pytest.raises(ValueError, match="missing must be one of drop, zero, item-mean, got 'ignore'"):
         gaps.relevance(missing="ignore")  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ import polars as pl
 from rankloop.data.clicks.tally import Tally
 from rankloop.data.text_files import malformed, open_text
 
-# What the fields of a page are called in the logs we know.
+# Names of the fields of a page in the known formats.
 QUERY = ("query", "q", "query_id", "qid")
 SHOWN = ("shown", "docs", "items", "documents")
 CLICKED = ("clicked", "clicks")

@@ -1,4 +1,4 @@
-"""One front door for click logs of any known format."""
+"""Reads click logs of any known format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_clicks(
     r"""Count the clicks of a log, plain or gzip, by query, item and position.
 
     The log is read a piece at a time and never held: memory grows with the different (query, item, position) in it,
-    not with its rows. Bad rows, such as a click on an id that was not shown, are left out, counted and told in
+    not with its rows. Bad rows, such as a click on an id that was not shown, are left out, counted and reported in
     `bad_rows`.
 
     Parameters
@@ -38,7 +38,7 @@ def read_clicks(
         cells between tabs. CSV or Parquet with a row for each impression (columns item, position, click, and
         query where there are several), or with counts (item, position, shown, clicks).
     format : str, optional
-        ``"jsonl"``, ``"tiangong"``, ``"csv"`` or ``"parquet"``; by default told by the first bytes.
+        ``"jsonl"``, ``"tiangong"``, ``"csv"`` or ``"parquet"``; by default recognised by the first bytes.
     columns : mapping of str to str, optional
         For tables whose columns have names of their own: ``{"item": "sku"}``.
     first_position : int, optional
@@ -49,7 +49,7 @@ def read_clicks(
     Raises
     ------
     ValueError
-        For a file that is not what it should be, and for one without a good row.
+        For a file of another format, and for one without a valid row.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def read_clicks(
 
 
 def log_format(path: Path) -> str:
-    """Which format a file has, by its first bytes, because names lie."""
+    """The format of a file, by its first bytes, because names can be wrong."""
     with path.open("rb") as file:
         if file.read(4) == b"PAR1":
             return "parquet"
@@ -92,7 +92,7 @@ def log_format(path: Path) -> str:
         try:
             first = text.readline(1 << 16)
         except (UnicodeDecodeError, OSError, EOFError) as error:
-            raise ValueError(f"{path}: neither text nor Parquet: {error}") from error
+            raise ValueError(f"{path}: not text and not Parquet: {error}") from error
     if first.startswith("{"):
         return "jsonl"
     return "tiangong" if "\t[" in first else "csv"

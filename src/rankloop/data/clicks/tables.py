@@ -15,7 +15,7 @@ import pyarrow.parquet
 from rankloop.data.clicks.tally import Tally
 from rankloop.data.text_files import read_rows
 
-# What the columns are called in the logs we know; the first of each is what we call it.
+# Names of the columns in the known formats; the first of each is ours.
 COLUMNS = {
     "query": ("query", "query_id", "qid", "q"),
     "item": ("item", "item_id", "document", "document_id", "doc", "doc_id"),
@@ -65,7 +65,7 @@ def _count(batch: pl.DataFrame, tally: Tally, *, counts: bool, first_position: i
     checks = row_checks(first_position)
     if counts:
         checks += [
-            ("counts that are no counts", (pl.col("shown") < 0) | (pl.col("clicks") < 0)),
+            ("negative counts", (pl.col("shown") < 0) | (pl.col("clicks") < 0)),
             ("more clicks than times shown", pl.col("clicks") > pl.col("shown")),
         ]
     good = drop_bad(batch, tally, checks)
@@ -79,7 +79,7 @@ def _count(batch: pl.DataFrame, tally: Tally, *, counts: bool, first_position: i
 
 
 def row_checks(first_position: int) -> Checks:
-    """What makes a row bad, whatever it is read for."""
+    """The faults of a row, whatever it is read for."""
     return [
         ("no query", pl.col("query").is_null()),
         ("no item", pl.col("item").is_null()),
@@ -87,7 +87,7 @@ def row_checks(first_position: int) -> Checks:
             f"a position that is not a whole number from {first_position} on",
             (pl.col("position") < 0) | (pl.col("position") > _MOST_POSITIONS),
         ),
-        ("a click that is neither 0 nor 1", pl.col("clicks").is_null()),
+        ("a click that is not 0 or 1", pl.col("clicks").is_null()),
     ]
 
 
@@ -103,14 +103,14 @@ def drop_bad(batch: pl.DataFrame, tally: Tally, checks: Checks) -> pl.DataFrame:
 
 
 def whole_column(dtype: pl.DataType, name: str) -> pl.Expr:
-    """A column as whole numbers; null where it is none."""
+    """A column as whole numbers; null where a value is not one."""
     if dtype.is_float():
         return pl.when(pl.col(name) == pl.col(name).floor()).then(pl.col(name).cast(pl.Int64, strict=False))
     return pl.col(name).cast(pl.Int64, strict=False)
 
 
 def click_column(dtype: pl.DataType) -> pl.Expr:
-    """The column `click` as 0 or 1; null where it is neither."""
+    """The column `click` as 0 or 1; null for anything else."""
     if dtype == pl.String:
         text = pl.col("click").str.to_lowercase()
         yes, no = text.is_in(["1", "true", "1.0"]), text.is_in(["0", "false", "0.0"])
@@ -175,7 +175,7 @@ def _csv(path: Path, columns: list[str], tally: Tally) -> Iterator[pa.Table]:
         tally.bad_rows["too many or too few cells"] += 1
         return "skip"
 
-    # Text first: what is no number is then one bad row instead of the end of the reading.
+    # Text first: a value that is not a number is then one bad row instead of the end of the reading.
     as_text = pyarrow.csv.ConvertOptions(
         include_columns=columns,
         column_types=dict.fromkeys(columns, pa.string()),

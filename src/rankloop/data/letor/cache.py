@@ -1,7 +1,7 @@
-"""Datasets that were read before, in binary, in a folder of the user's, because reading text takes much longer.
+"""Datasets that were read before, in binary, in a folder of the user's, because reading text is much slower.
 
-One file a dataset: a header that says what lies where and from which sources it came, then the arrays, which are
-mapped into memory rather than read. A file that does not check out is as good as none.
+One file per dataset: a header that says what lies where and from which sources it came, then the arrays, which are
+mapped into memory rather than read. A file that fails its check is ignored.
 """
 
 import hashlib
@@ -91,7 +91,7 @@ def load(path: Path, sources: list[list[int]]) -> Dataset | None:
 
 
 def save(path: Path, dataset: Dataset, sources: list[list[int]]) -> bool:
-    """Keep a dataset, whole or not at all, and say which; a full or read-only disk is no reason to fail."""
+    """Store a dataset, entirely or not at all, and return whether it was; a full or read-only disk does not raise."""
     if time.time() - max(changed for _, changed in sources) / 1e9 < _SETTLED:
         return False
     parts: dict[str, NDArray[Any]] = {

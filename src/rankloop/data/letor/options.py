@@ -1,4 +1,4 @@
-"""What to make of learning-to-rank text, checked."""
+"""Options for reading learning-to-rank text, checked."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Lines of learning-to-rank text as arrays, and in plain words what is wrong with a line."""
+"""Lines of learning-to-rank text as arrays, and a message for a malformed line."""
 
 import math
 import re
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rankloop.kernels.text import letor as kernels
 
 LARGEST_ID = (
-    100_000  # when nobody says how many features there are: rows are dense, and a slip of the pen is likelier
+    100_000  # where the number of features is not given: rows are dense, and a typing error is likelier
 )
 _TOKEN = re.compile(rb"[^\s#]*")
 _SHOWN = 40
@@ -142,7 +142,7 @@ def _mistake(block: bytes, at: int, wrong: int, rules: Rules) -> Mistake:
     elif wrong == kernels.BEYOND:
         what = f"feature id is not one of {rules.n_features}, found {shown!r}"
     elif wrong == kernels.TWICE:
-        what = f"feature {feature} is said twice"
+        what = f"feature {feature} is given twice"
     elif wrong == kernels.TOO_LARGE and math.isfinite(float(token.partition(":")[2])):
         what = f"feature {feature} is too large for float32: {value!r}"
     else:

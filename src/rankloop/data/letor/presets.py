@@ -1,4 +1,4 @@
-"""What is known of the published learning-to-rank sets, so that a mistake in a file is found while reading it."""
+"""Properties of the published learning-to-rank sets, so that an error in a file is found while reading it."""
 
 from dataclasses import dataclass
 

@@ -52,15 +52,15 @@ def read_letor(
         Number of columns, when files may lack the last ones; goes before that of the preset. By default the
         largest id that appears.
     first_feature : int, optional
-        The id of the first feature: 1, or 0 for the files of those who count from 0.
+        The id of the first feature: 1, or 0 for files that count from 0.
     name : str, optional
         What to call the dataset; by default after the preset, the file, or the folder of the files.
 
     Raises
     ------
     ValueError
-        For files without a document, and for a malformed line: no query, what is no number, NaN, infinity, a negative
-        grade or one off the scale, a feature twice or off the columns. It names the file and the line.
+        For files without a document, and for a malformed line: no query, not a number, NaN, infinity, a negative
+        grade or one outside the scale, a feature twice or outside the columns. It names the file and the line.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def read_letor(
 
 
 def _read(files: Sequence[Path], options: letor_options.Options, name: str) -> Dataset:
-    # Imported only now: what is in the cache can be had without a compiler.
+    # Imported only now: a cached dataset needs no compiler.
     from rankloop.data.letor import assemble
 
     return assemble.read(files, options, name=name)

@@ -1,4 +1,4 @@
-"""Ratings of jokes: one line a user, one column a joke, from -10 to 10 on a slider."""
+"""Ratings of jokes: one line per user, one column per joke, from -10 to 10."""
 
 import math
 from pathlib import Path
@@ -16,7 +16,7 @@ NOT_RATED = 99.0
 def read_jester(path: Path) -> Ratings:
     """Read a Jester matrix; users and jokes are numbered from 1 in the order of the file.
 
-    The published spreadsheets begin each line with the number of jokes rated; that column has to be gone.
+    The published spreadsheets begin each line with the number of jokes rated; remove that column first.
     """
     values: list[list[float]] = []
     for line, cells in read_rows(path):

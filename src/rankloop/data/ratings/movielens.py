@@ -1,4 +1,4 @@
-"""Ratings of films: one line a rating, half a star to five stars, with titles in a file beside it."""
+"""Ratings of films: one line per rating, half a star to five stars, with titles in a separate file."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A rating matrix, and the relevance grades that come out of it."""
+"""A rating matrix, and the relevance grades derived from it."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -13,12 +13,12 @@ Missing = Literal["drop", "zero", "item-mean"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Ratings:
-    """Who rated what, and how: a frozen matrix of users by items.
+    """A frozen matrix of ratings, users by items.
 
     Parameters
     ----------
     values : ndarray of float
-        Ratings, one row a user and one column an item; NaN where the user did not rate the item.
+        Ratings, one row per user and one column per item; NaN where the user did not rate the item.
     user_ids : ndarray of int
         The names the source gives them, as integers, all different.
     item_ids : ndarray of int
@@ -132,13 +132,13 @@ class Ratings:
         missing: Missing = "drop",
         shuffle_seed: int | None = None,
     ) -> NDArray[np.int64]:
-        """Relevance grades 0 to `grades`, one row a user: a matrix that can be played, each user one round.
+        """Relevance grades 0 to `grades`, one row per user: a matrix that can be played, each user one round.
 
         A rating's grade is the number of cuts it lies strictly above. The cuts divide the scale into
         `grades` + 1 equal parts, so that binary relevance (`grades=1`) means "above the middle of the scale",
         which for Jester is "found it funny". The middle belongs to the scale, not to the user: cutting at a
-        user's own mean would make generous and harsh people alike, but a grade would then depend on which
-        other items happened to be rated.
+        user's own mean would remove the difference between generous and harsh users, but a grade would then depend on
+        which other items happened to be rated.
 
         Parameters
         ----------
@@ -147,13 +147,13 @@ class Ratings:
         threshold : float, optional
             Where to cut the scale instead of in the middle; only for binary relevance.
         missing : Missing, optional
-            ``"drop"`` leaves out users who did not rate everything: every grade is one that somebody gave, but
-            those who stay are the keen users. ``"zero"`` takes what was not rated as irrelevant: every user
+            ``"drop"`` leaves out users who did not rate everything: every grade is one that a user gave, but the
+            remaining users are the most active ones. ``"zero"`` takes what was not rated as irrelevant: every user
             stays, but the grades are biased, the more so the more rarely an item was rated. ``"item-mean"``
-            fills in the item's mean rating before grading: every user stays, but people look more alike than
+            fills in the item's mean rating before grading: every user stays, but users look more alike than
             they are.
         shuffle_seed : int, optional
-            Shuffles the order in which the users come; None keeps it.
+            Shuffles the order of the users; None keeps it.
         """
         grades = whole("grades", grades, at_least=1)
         low, high = self.scale
@@ -182,13 +182,13 @@ class Ratings:
         if missing == "drop":
             complete = ~blank.any(axis=1)
             if not complete.any():
-                raise ValueError("missing='drop' leaves nobody: no user rated every item; see most_rated")
+                raise ValueError("missing='drop' leaves no user: none rated every item; see most_rated")
             return self.values[complete]
         if missing == "item-mean":
             n_ratings = np.count_nonzero(~blank, axis=0)
             if not n_ratings.all():
                 unrated = self.item_ids[np.argmin(n_ratings)]
-                raise ValueError(f"missing='item-mean' has no mean for item {unrated}: nobody rated it")
+                raise ValueError(f"missing='item-mean' has no mean for item {unrated}: no user rated it")
             means = np.where(blank, 0.0, self.values).sum(axis=0) / n_ratings
             return np.where(blank, means, self.values)
         raise ValueError(f"missing must be one of {', '.join(get_args(Missing))}, got {missing!r}")

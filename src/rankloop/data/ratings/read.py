@@ -1,4 +1,4 @@
-"""One front door for rating files of any known format."""
+"""Reads rating files of any known format."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,12 +21,12 @@ def read_ratings(path: str | Path, *, format: str | None = None) -> Ratings:  # 
         A Jester CSV file, or MovieLens' ``ratings.csv`` or the folder that holds it, with titles from a
         ``movies.csv`` beside it, if there is one. Each of them may also be gzip, ``.csv.gz``.
     format : str, optional
-        ``"jester"`` or ``"movielens"``; by default told by the first line: MovieLens has a header, Jester none.
+        ``"jester"`` or ``"movielens"``; by default recognised by the first line: MovieLens has a header, Jester none.
 
     Raises
     ------
     ValueError
-        For an empty file, and for a line that is malformed, off the scale or said twice; it names the file
+        For an empty file, and for a line that is malformed, outside the scale or given twice; it names the file
         and the line.
 
     Examples
