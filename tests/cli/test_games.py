@@ -108,7 +108,7 @@ def test_rates(tmp_path: Path) -> None:
         ("precision@3", 10, 5, "PrecisionFTRL(n_items=10, measure='precision@3', k=3)"),
         ("ndcg", 4, 3, "FeedExp3(n_items=4, measure='ndcg', k=3)"),
         ("ndcg", 40, 39, "no ranker of the package"),
-        ("ndcg", 4, 1, "Judge by dcg instead"),
+        ("ndcg", 4, 1, "Optimise dcg instead"),
     ],
 )
 def test_what_to_use(measure: str, items: int, top: int, used: str) -> None:
