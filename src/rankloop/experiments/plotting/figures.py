@@ -19,6 +19,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 from rankloop.experiments.plotting.line_labels import label_line_ends
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike
@@ -127,6 +128,47 @@ def curve(
     return line
 
 
+def mean_curve(
+    axes: Axes,
+    found: pl.DataFrame,
+    *,
+    label: str,
+    colour: str,
+    banded: bool = True,
+    scale: ArrayLike = 1.0,
+    dashed: bool = False,
+    points: bool = False,
+) -> Line2D:
+    """The mean of many runs and its band, over `scale`, against the first column of `found`; see `runs.over_runs`."""
+    x, mean, low, high = (found[column].to_numpy() for column in (found.columns[0], "mean", "low", "high"))
+    unit = np.asarray(scale)
+    band = (low / unit, high / unit) if banded else None
+    return curve(axes, x, mean / unit, label=label, colour=colour, band=band, dashed=dashed, points=points)
+
+
+def rate_curve(
+    axes: Axes,
+    x: Sequence[float],
+    y: Sequence[float],
+    *,
+    exponent: float,
+    label: str,
+    colour: str,
+    band: tuple[ArrayLike, ArrayLike] | None = None,
+) -> None:
+    """Dots with the power law fitted to them in their name; dashed, the expected power through the last dot."""
+    theory = [y[-1] * (at / x[-1]) ** exponent for at in x]
+    curve(axes, x, theory, label="_theory", colour=colour, dashed=True)
+    named = f"{label}: {power_text(power_law(x, y)[0])}"
+    curve(axes, x, y, label=named, colour=colour, band=band, points=True)
+
+
+def power_text(low: float, high: float | None = None) -> str:
+    """T to a power, or to a range of powers, as a label."""
+    first, last = f"{low:.2f}", f"{low if high is None else high:.2f}"
+    return rf"$\mathbf{{T^{{{first if first == last else first + '–' + last}}}}}$"
+
+
 def guide(axes: Axes, y: float, text: str) -> None:
     """A thin horizontal line with its meaning written on it."""
     axes.axhline(y, color=MUTED, linewidth=1.1, linestyle=(0, (2, 2)), label="_guide")
@@ -154,6 +196,40 @@ def log_axis(axes: Axes, *, x: bool = True, y: bool = False) -> None:
 def count_axis(axes: Axes) -> None:
     """Write the numbers of a linear x axis with their thousands marked."""
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
+
+
+def time_axis(axes: Axes, *, end: float, label: str) -> None:
+    """Rounds from 0 to the `end` along a linear x axis, with three ticks, and the label above."""
+    axes.set_xlim(0, end)
+    axes.set_xticks([0, end / 2, end])
+    count_axis(axes)
+    name_axes(axes, x="round t", y=label)
+
+
+def row_axis(axes: Axes, names: Sequence[str], *, left: float, right: float) -> None:
+    """A row for each name, the first on top; names are wider than numbers, so the panel gives way on both sides."""
+    axes.set_yticks(range(len(names)), names[::-1], size=LABEL_SIZE)
+    axes.set_ylim(-0.6, len(names) - 0.4)
+    slot = axes.get_position()
+    axes.set_position((slot.x0 + left, slot.y0, slot.width - right, slot.height))
+
+
+def dot(
+    axes: Axes, x: float, y: float, *, error: float, colour: str, filled: bool, line: float | None = None
+) -> None:
+    """A dot, filled or open, with its error to both sides."""
+    face = colour if filled else PAPER
+    axes.errorbar(
+        x,
+        y,
+        xerr=error,
+        marker="o",
+        markersize=9,
+        color=colour,
+        markerfacecolor=face,
+        markeredgewidth=1.8,
+        elinewidth=line,
+    )
 
 
 def plain_number(value: float) -> str:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
 
-from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.experiments import runs
+from rankloop.experiments.experiment import Claim, Job
 from rankloop.experiments.plotting import figures
 from rankloop.experiments.top1_2015 import setting
-from rankloop.experiments.top1_2015.setting import KEEP_REST, NOISE, RANDOM, UNIFORM
+from rankloop.experiments.top1_2015.learners import KEEP_REST, RANDOM, UNIFORM
 
 HORIZON, LONGER = 10_000, 100_000
 _FALL = 10 ** (-1 / 3)
-
 # Erratum A23: an implementation independent of this package met other users. Sixty other draws of the users alone moved
 # the value at T = 10,000 by up to 0.002, 0.006 and 0.006 from its mean: hence the margins, which shrink as 1/sqrt(T).
 _REFERENCE = {0.25: (0.1722, 0.0821, 0.003), 0.5: (0.1349, 0.0643, 0.006), 1.0: (0.0916, 0.0449, 0.007)}
 
 
-class Top1Figure1(Experiment):
+class Top1Figure1(setting.Simulation):
     """Regret of RTop-1F, divided by t, against t."""
 
     name: ClassVar[str] = "top1-2015-fig1"
@@ -50,83 +51,64 @@ class Top1Figure1(Experiment):
     def jobs(self, *, quick: bool) -> list[Job]:
         return [
             setting.job(learner=learner, horizon=horizon, noise=noise, seed=seed)
-            for noise in ((NOISE,) if quick else tuple(_REFERENCE))
+            for noise in ((setting.NOISE,) if quick else tuple(_REFERENCE))
             for horizon in (HORIZON, LONGER)
             for learner in (RANDOM, KEEP_REST, UNIFORM)
             for seed in setting.SEEDS
         ]
 
-    def run(self, job: Job) -> pl.DataFrame:
-        return setting.run(job)
-
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        claims = [self._falls(results), *self._rates(results), self._settles(results)]
-        for noise, (short, long, margin) in _REFERENCE.items():
-            if quick and noise != NOISE:
-                continue
-            for horizon, reference in ((HORIZON, short), (LONGER, long)):
-                ours = setting.final(results, learner=RANDOM, horizon=horizon, noise=noise)
-                allowed = margin * (HORIZON / horizon) ** 0.5
-                claims.append(
-                    Claim(
-                        text=f"Noise {noise:g}, T = {horizon:,}: as an independent implementation, {reference:.4f} "
-                        f"± {allowed:.4f}",
-                        holds=abs(ours - reference) <= allowed,
-                        measured=f"{ours:.4f}",
-                        source="Section 10; erratum A23",
-                    )
-                )
-        keep = setting.final(results, learner=KEEP_REST, horizon=HORIZON)
-        random = setting.final(results, learner=RANDOM, horizon=HORIZON)
-        claims.append(
-            Claim(
-                text="Keeping the rest of the order while exploring saves over a third of the regret",
-                holds=keep < 2 / 3 * random and abs(keep - 0.106) <= 0.003,
-                measured=f"{keep:.4f} instead of {random:.4f}, {1 - keep / random:.0%} less",
-                source="Algorithm 1, line 12; erratum A12: 0.106",
-            )
-        )
-        return claims
-
-    def _falls(self, results: pl.DataFrame) -> Claim:
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         rounds = (10, 100, 1_000, 10_000)
-        falls, told = [], []
-        for learner in (RANDOM, KEEP_REST):
-            levels = setting.at_round(results, learner=learner, horizon=HORIZON, rounds=rounds)
-            falls.append(all(after < before for before, after in itertools.pairwise(levels)))
-            told.append(" → ".join(f"{level:.3f}" for level in levels))
-        return Claim(
+        random, keep = (
+            setting.at_round(results, learner=learner, horizon=HORIZON, rounds=rounds)
+            for learner in (RANDOM, KEEP_REST)
+        )
+        told = [" → ".join(f"{level:.3f}" for level in levels) for levels in (random, keep)]
+        yield Claim(
             text="Average regret falls from each power of ten to the next",
-            holds=all(falls),
+            holds=all(
+                after < before for levels in (random, keep) for before, after in itertools.pairwise(levels)
+            ),
             measured=f"random {told[0]}; keep-rest {told[1]}",
             source="Section 10, Figure 1",
         )
-
-    def _rates(self, results: pl.DataFrame) -> list[Claim]:
-        claims = []
         for learner, name in ((RANDOM, "random"), (KEEP_REST, "keep-rest")):
             short, long = (setting.final(results, learner=learner, horizon=T) for T in (HORIZON, LONGER))
-            claims.append(
-                Claim(
-                    text=f"Ten times the horizon leaves 10^(-1/3) = {_FALL:.3f} ± 0.03 of the average regret "
-                    f"({name} exploration)",
-                    holds=abs(long / short - _FALL) <= 0.03,
-                    measured=f"{long:.4f} / {short:.4f} = {long / short:.3f}",
-                    source="Section 10: “at rate O(T^(-1/3))”",
-                )
+            yield Claim(
+                text=f"Ten times the horizon leaves 10^(-1/3) = {_FALL:.3f} ± 0.03 of the average regret "
+                f"({name} exploration)",
+                holds=abs(long / short - _FALL) <= 0.03,
+                measured=f"{long:.4f} / {short:.4f} = {long / short:.3f}",
+                source="Section 10: “at rate O(T^(-1/3))”",
             )
-        return claims
-
-    def _settles(self, results: pl.DataFrame) -> Claim:
         price, share, cost = _price_of_exploring(results)
-        half, whole = setting.at_round(results, learner=RANDOM, horizon=HORIZON, rounds=[1_000, HORIZON])
-        late = (whole * HORIZON - half * 1_000) / (HORIZON - 1_000)
-        return Claim(
+        late = (random[-1] * HORIZON - random[2] * 1_000) / (HORIZON - 1_000)
+        yield Claim(
             text="At a fixed horizon regret does not vanish: after round 1,000 each round still costs the price of "
             "exploring, and less than a quarter more",
             holds=price <= late < 1.25 * price,
             measured=f"{late:.4f} a round; {share:.1%} of rounds explore, each costs {cost:.3f}: {price:.4f}",
             source="Algorithm 1; erratum A23",
+        )
+        for noise, (short, long, margin) in _REFERENCE.items():
+            for horizon, reference in (
+                ((HORIZON, short), (LONGER, long)) if not quick or noise == setting.NOISE else ()
+            ):
+                ours = setting.final(results, learner=RANDOM, horizon=horizon, noise=noise)
+                allowed = margin * (HORIZON / horizon) ** 0.5
+                yield Claim(
+                    text=f"Noise {noise:g}, T = {horizon:,}: as an independent implementation, {reference:.4f} "
+                    f"± {allowed:.4f}",
+                    holds=abs(ours - reference) <= allowed,
+                    measured=f"{ours:.4f}",
+                    source="Section 10; erratum A23",
+                )
+        kept, dear = keep[-1], random[-1]
+        yield Claim(
+            text="Keeping the rest of the order while exploring saves over a third of the regret",
+            holds=kept < 2 / 3 * dear and abs(kept - 0.106) <= 0.003,
+            measured=f"{kept:.4f} instead of {dear:.4f}, {1 - kept / dear:.0%} less",
+            source="Algorithm 1, line 12; erratum A12: 0.106",
         )
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
@@ -143,18 +125,9 @@ class Top1Figure1(Experiment):
             (RANDOM, "RTop-1F, rest\nat random", figures.ORANGE),
             (KEEP_REST, "RTop-1F, rest\nas learnt", figures.BLUE),
         ):
-            curve = setting.average_regret(results, learner=learner, horizon=HORIZON)
-            band = (curve["low"].to_numpy(), curve["high"].to_numpy())
-            end = float(curve["mean"][-1])
-            figures.curve(
-                axes,
-                curve["round"].to_numpy(),
-                curve["mean"].to_numpy(),
-                band=band,
-                label=f"{label}: {end:.3f}",
-                colour=colour,
-                dashed=learner == UNIFORM,
-            )
+            found = setting.average_regret(results, learner=learner, horizon=HORIZON)
+            named = f"{label}: {found['mean'][-1]:.3f}"
+            figures.mean_curve(axes, found, label=named, colour=colour, dashed=learner == UNIFORM)
         axes.set_xlim(0, HORIZON)
         axes.set_ylim(0, 0.8)
         figures.count_axis(axes)
@@ -162,16 +135,11 @@ class Top1Figure1(Experiment):
         figures.name_axes(axes, x="round t", y="DCG regret up to t, divided by t")
         return {"average-regret": figures.finish(figure)}
 
-    def summary(self, results: pl.DataFrame) -> pl.DataFrame:
-        return setting.final_table(results)
-
 
 def _price_of_exploring(results: pl.DataFrame) -> tuple[float, float, float]:
     """Exploration share times the regret of a random order, and the two factors."""
-    rounds = results.filter(
-        (pl.col("learner") == RANDOM) & (pl.col("round") == HORIZON) & (pl.col("horizon") == HORIZON)
-    )
-    share = rounds.select((pl.col("explored") / pl.col("round")).mean()).item()
+    rows = runs.chosen(results, learner=RANDOM, round=HORIZON, horizon=HORIZON)
+    share = rows.select((pl.col("explored") / pl.col("round")).mean()).item()
     # Every item is explored equally often before a random order: that is a random order.
     cost = setting.final(results, learner=UNIFORM, horizon=HORIZON)
     return share * cost, share, cost

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
 
-from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.experiments.experiment import Claim, Job
 from rankloop.experiments.plotting import figures
 from rankloop.experiments.top1_2015 import setting
-from rankloop.experiments.top1_2015.setting import FULL, KEEP_REST, NOISE, RANDOM
+from rankloop.experiments.top1_2015.learners import FULL, KEEP_REST, RANDOM
 
 HORIZON, START = 10_000, 1_000
 _HORIZONS = (1_000, 3_000, 10_000, 30_000, 100_000)
@@ -21,7 +22,7 @@ _LOOK = {
 }
 
 
-class Top1Figure2(Experiment):
+class Top1Figure2(setting.Simulation):
     """Regret of RTop-1F and of full-information FTPL, divided by t, from round 1,000 on."""
 
     name: ClassVar[str] = "top1-2015-fig2"
@@ -41,122 +42,94 @@ class Top1Figure2(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         return [
-            setting.job(learner=learner, horizon=horizon, noise=NOISE, seed=seed)
-            for horizon in _HORIZONS
+            setting.job(learner=learner, horizon=horizon, noise=setting.NOISE, seed=seed)
+            for horizon in (_HORIZONS[::2] if quick else _HORIZONS)
             for learner in _LOOK
             for seed in setting.SEEDS
-            if not quick or horizon in (1_000, 10_000, 100_000)
         ]
 
-    def run(self, job: Job) -> pl.DataFrame:
-        return setting.run(job)
-
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        start = {
-            name: setting.at_round(results, learner=name, horizon=HORIZON, rounds=[START])[0]
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        levels = {
+            name: setting.at_round(results, learner=name, horizon=HORIZON, rounds=[START, HORIZON])
             for name in _LOOK
         }
-        end = {name: setting.final(results, learner=name, horizon=HORIZON) for name in _LOOK}
-        left = {name: end[name] / start[name] for name in _LOOK}
-        exponents = {name: self._exponent(results, name) for name in _LOOK}
-        best_top1 = min(end[RANDOM], end[KEEP_REST])
-        return [
-            Claim(
-                text="From round 1,000 to 10,000 full information loses more of its average regret than top-1 feedback",
-                holds=left[FULL] < min(left[RANDOM], left[KEEP_REST]),
-                measured=f"left of it: FTPL {left[FULL]:.2f}, keep-rest {left[KEEP_REST]:.2f}, "
-                f"random {left[RANDOM]:.2f}",
-                source="Section 10, Figure 2",
-            ),
-            Claim(
-                text="At T = 10,000 full information is at least eight times better",
-                holds=end[FULL] * 8 <= best_top1,
-                measured=f"{end[FULL]:.4f} against {end[KEEP_REST]:.4f} (keep-rest) and {end[RANDOM]:.4f} (random)",
-                source="Section 10, Figure 2",
-            ),
-            Claim(
-                text="At T = 10,000 full information is where an independent implementation puts it, 0.007 to 0.011 "
-                "(± 0.002 for other users)",
-                holds=0.005 <= end[FULL] <= 0.013,
-                measured=f"{end[FULL]:.4f}",
-                source="Erratum A23",
-            ),
-            *(
-                Claim(
-                    text=f"Top-1 feedback: average regret at T falls as T^(-1/3), exponent within 0.05 ({name})",
-                    holds=abs(exponents[learner] + 1 / 3) <= 0.05,
-                    measured=f"T^({exponents[learner]:.3f})",
-                    source="Section 10: “Θ(T^(-1/3))”; Theorem 9",
-                )
-                for learner, name in ((RANDOM, "random"), (KEEP_REST, "keep-rest"))
-            ),
-            Claim(
-                text="Full information: average regret at T falls as T^(-1/2), exponent within 0.07",
-                holds=abs(exponents[FULL] + 1 / 2) <= 0.07,
-                measured=f"T^({exponents[FULL]:.3f})",
-                source="Section 10: “Θ(T^(-1/2))”",
-            ),
-        ]
+        left = {name: end / start for name, (start, end) in levels.items()}
+        end = {name: end for name, (_, end) in levels.items()}
+        yield Claim(
+            text="From round 1,000 to 10,000 full information loses more of its average regret than top-1 feedback",
+            holds=left[FULL] < min(left[RANDOM], left[KEEP_REST]),
+            measured=f"left of it: FTPL {left[FULL]:.2f}, keep-rest {left[KEEP_REST]:.2f}, random {left[RANDOM]:.2f}",
+            source="Section 10, Figure 2",
+        )
+        yield Claim(
+            text="At T = 10,000 full information is at least eight times better",
+            holds=end[FULL] * 8 <= min(end[RANDOM], end[KEEP_REST]),
+            measured=f"{end[FULL]:.4f} against {end[KEEP_REST]:.4f} (keep-rest) and {end[RANDOM]:.4f} (random)",
+            source="Section 10, Figure 2",
+        )
+        yield Claim(
+            text="At T = 10,000 full information is where an independent implementation puts it, 0.007 to 0.011 "
+            "(± 0.002 for other users)",
+            holds=0.005 <= end[FULL] <= 0.013,
+            measured=f"{end[FULL]:.4f}",
+            source="Erratum A23",
+        )
+        exponents = {name: figures.power_law(*_by_horizon(results, name))[0] for name in _LOOK}
+        for learner, name in ((RANDOM, "random"), (KEEP_REST, "keep-rest")):
+            yield Claim(
+                text=f"Top-1 feedback: average regret at T falls as T^(-1/3), exponent within 0.05 ({name})",
+                holds=abs(exponents[learner] + 1 / 3) <= 0.05,
+                measured=f"T^({exponents[learner]:.3f})",
+                source="Section 10: “Θ(T^(-1/3))”; Theorem 9",
+            )
+        yield Claim(
+            text="Full information: average regret at T falls as T^(-1/2), exponent within 0.07",
+            holds=abs(exponents[FULL] + 1 / 2) <= 0.07,
+            measured=f"T^({exponents[FULL]:.3f})",
+            source="Section 10: “Θ(T^(-1/2))”",
+        )
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        return {"from-round-1000": self._curves(results), "horizons": self._horizons(results)}
+        return {"from-round-1000": _from_start(results), "horizons": _horizons(results)}
 
-    def summary(self, results: pl.DataFrame) -> pl.DataFrame:
-        return setting.final_table(results)
 
-    def _curves(self, results: pl.DataFrame) -> Figure:
-        end = {name: setting.final(results, learner=name, horizon=HORIZON) for name in _LOOK}
-        figure, (axes,) = figures.canvas(
-            title="Being told everything is better by far, and falls faster",
-            subtitle="10 items, 10 runs over the same 10,000 users; band: all ten runs",
-            caption=f"At the end hearing of the top item costs {end[KEEP_REST] / end[FULL]:.0f} times (blue) or "
-            f"{end[RANDOM] / end[FULL]:.0f} times (orange) what full information (green) does. Most of the difference "
-            "is the price of exploring, which the green learner never pays.",
+def _by_horizon(results: pl.DataFrame, learner: str) -> tuple[list[int], list[float]]:
+    horizons = sorted(results["horizon"].unique().to_list())
+    return horizons, [setting.final(results, learner=learner, horizon=T) for T in horizons]
+
+
+def _from_start(results: pl.DataFrame) -> Figure:
+    end = {name: setting.final(results, learner=name, horizon=HORIZON) for name in _LOOK}
+    figure, (axes,) = figures.canvas(
+        title="Being told everything is better by far, and falls faster",
+        subtitle="10 items, 10 runs over the same 10,000 users; band: all ten runs",
+        caption=f"At the end hearing of the top item costs {end[KEEP_REST] / end[FULL]:.0f} times (blue) or "
+        f"{end[RANDOM] / end[FULL]:.0f} times (orange) what full information (green) does. Most of the difference "
+        "is the price of exploring, which the green learner never pays.",
+    )
+    for name, (label, colour) in _LOOK.items():
+        found = setting.average_regret(results, learner=name, horizon=HORIZON).filter(
+            pl.col("round") >= START
         )
-        for name, (label, colour) in _LOOK.items():
-            curve = setting.average_regret(results, learner=name, horizon=HORIZON).filter(
-                pl.col("round") >= START
-            )
-            figures.curve(
-                axes,
-                curve["round"].to_numpy(),
-                curve["mean"].to_numpy(),
-                band=(curve["low"].to_numpy(), curve["high"].to_numpy()),
-                label=f"{label}: {end[name]:.3f}",
-                colour=colour,
-            )
-        axes.set_xlim(START, HORIZON)
-        axes.set_ylim(0, None)
-        figures.count_axis(axes)
-        figures.name_axes(axes, x="round t", y="DCG regret up to t, divided by t")
-        return figures.finish(figure)
-
-    def _horizons(self, results: pl.DataFrame) -> Figure:
-        figure, (axes,) = figures.canvas(
-            title="Two rates: one over the cube root, one over the square root",
-            subtitle="average regret at the end of runs of different length, 10 runs each",
-            caption="Each dot is the mean of ten runs of that length; a power of T is a straight line here. Top-1 "
-            "feedback falls about as T^(-1/3) (dashed, orange and blue), full information about as T^(-1/2) (dashed, "
-            "green): the longer people come, the wider the gap.",
-        )
-        for name, (label, colour) in _LOOK.items():
-            horizons, levels = self._levels(results, name)
-            exponent = -1 / 2 if name == FULL else -1 / 3
-            theory = [levels[-1] * (T / horizons[-1]) ** exponent for T in horizons]
-            figures.curve(axes, horizons, theory, label="_theory", colour=colour, dashed=True)
-            fitted = self._exponent(results, name)
-            figures.curve(axes, horizons, levels, label=label + _power(fitted), colour=colour, points=True)
-        figures.log_axis(axes, y=True)
-        figures.name_axes(axes, x="horizon T", y="DCG regret at T, divided by T")
-        return figures.finish(figure)
-
-    def _levels(self, results: pl.DataFrame, learner: str) -> tuple[list[int], list[float]]:
-        horizons = sorted(results["horizon"].unique().to_list())
-        return horizons, [setting.final(results, learner=learner, horizon=T) for T in horizons]
-
-    def _exponent(self, results: pl.DataFrame, learner: str) -> float:
-        return figures.power_law(*self._levels(results, learner))[0]
+        figures.mean_curve(axes, found, label=f"{label}: {end[name]:.3f}", colour=colour)
+    axes.set_xlim(START, HORIZON)
+    axes.set_ylim(0, None)
+    figures.count_axis(axes)
+    figures.name_axes(axes, x="round t", y="DCG regret up to t, divided by t")
+    return figures.finish(figure)
 
 
-def _power(exponent: float) -> str:
-    return rf": $\mathbf{{T^{{{exponent:.2f}}}}}$"
+def _horizons(results: pl.DataFrame) -> Figure:
+    figure, (axes,) = figures.canvas(
+        title="Two rates: one over the cube root, one over the square root",
+        subtitle="average regret at the end of runs of different length, 10 runs each",
+        caption="Each dot is the mean of ten runs of that length; a power of T is a straight line here. Top-1 "
+        "feedback falls about as T^(-1/3) (dashed, orange and blue), full information about as T^(-1/2) (dashed, "
+        "green): the longer people come, the wider the gap.",
+    )
+    for name, (label, colour) in _LOOK.items():
+        rate = -1 / 2 if name == FULL else -1 / 3
+        figures.rate_curve(axes, *_by_horizon(results, name), exponent=rate, label=label, colour=colour)
+    figures.log_axis(axes, y=True)
+    figures.name_axes(axes, x="horizon T", y="DCG regret at T, divided by T")
+    return figures.finish(figure)

@@ -7,18 +7,19 @@ top item are played with the users of section 10, the others in their hard world
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any
 
 import polars as pl
 
 from rankloop import environments
 from rankloop.environments import FixedItems, users
-from rankloop.experiments.experiment import Job, Plain
+from rankloop.experiments import runs
+from rankloop.experiments.experiment import Job, seeded
 from rankloop.experiments.plotting.figures import power_law
 from rankloop.experiments.top1_2015 import hopeless
 from rankloop.experiments.top1_2015.hopeless import HOPELESS
-from rankloop.experiments.top1_2015.learners import bound_of, make_learner
-from rankloop.experiments.top1_2015.setting import FULL, KEEP_REST, N_ITEMS, NOISE, RANDOM, UNIFORM
+from rankloop.experiments.top1_2015.learners import FULL, KEEP_REST, RANDOM, UNIFORM, bound_of, make_learner
+from rankloop.experiments.top1_2015.setting import N_ITEMS, NOISE
 from rankloop.simulation import play
 
 LEARNABLE = {"sum_loss": "SumLoss", "dcg": "DCG", "precision@3": "Precision@3"}
@@ -30,81 +31,52 @@ SETTLED = 10_000
 
 def jobs(*, horizons: Sequence[int], learnable_runs: int, hopeless_runs: int) -> list[Job]:
     """One job for each measure, learner and seed, which plays all horizons."""
-    found = []
-    for measure in LEARNABLE:
-        found += [
-            _job(measure, learner, horizons, seed) for learner in LEARNERS for seed in _seeds(learnable_runs)
-        ]
-        # The price of a random order is the same in every round: the longest horizon tells it best.
-        found += [_job(measure, UNIFORM, horizons[-1:], seed) for seed in _seeds(learnable_runs)]
+    # The price of a random order is the same in every round: the longest horizon tells it best.
+    easy = [*((learner, horizons) for learner in LEARNERS), (UNIFORM, horizons[-1:])]
+    played = [(measure, learner, some, learnable_runs) for measure in LEARNABLE for learner, some in easy]
     for measure in HOPELESS:
         own = (hopeless.OWN_TERMS,) if measure in hopeless.SEPARABLE else ()
-        for learner in (*hopeless.LEARNERS, *own):
-            found += [_job(measure, learner, horizons, seed) for seed in _seeds(hopeless_runs)]
-    return found
-
-
-def _seeds(runs: int) -> range:
-    return range(1, runs + 1)
+        played += [(measure, learner, horizons, hopeless_runs) for learner in (*hopeless.LEARNERS, *own)]
+    return [
+        _job(measure, learner, some, seed)
+        for measure, learner, some, count in played
+        for seed in range(1, count + 1)
+    ]
 
 
 def _job(measure: str, learner: str, horizons: Sequence[int], seed: int) -> Job:
     hard = measure in HOPELESS
-    told: dict[str, Plain] = {"measure": measure, "learner": learner, "horizons": list(horizons)}
-    told |= {"worlds": [0, 1]} if hard else {"noise": NOISE, "n_items": N_ITEMS}
-    return Job(
-        name=f"{measure}, {learner}, seed {seed}",
-        seed=seed,
-        settings=told,
-        cost=float(sum(horizons)) * (2 if hard else 1),
-    )
+    told: dict[str, Any] = {"worlds": [0, 1]} if hard else {"noise": NOISE, "n_items": N_ITEMS}
+    told |= {"measure": measure, "learner": learner, "horizons": list(horizons)}
+    return seeded(f"{measure}, {learner}", seed=seed, cost=sum(horizons) * (2 if hard else 1), **told)
 
 
 def run(job: Job) -> pl.DataFrame:
     """Regret at each horizon, with the bound where there is one; in hard worlds, both of them."""
-    measure, learner = cast(str, job.settings["measure"]), cast(str, job.settings["learner"])
+    measure, learner = job.settings["measure"], job.settings["learner"]
     rows: list[tuple[str, str, int | None, int, float, float | None]] = []
-    for horizon in cast(list[int], job.settings["horizons"]):
+    for T in job.settings["horizons"]:
         if measure in HOPELESS:
             for world in (0, 1):
                 lost = hopeless.regret(
-                    measure=measure, world=world, learner=learner, horizon=horizon, seed=job.seed
+                    measure=measure, world=world, learner=learner, horizon=T, seed=job.seed
                 )
-                rows.append((measure, learner, world, horizon, lost, None))
+                rows.append((measure, learner, world, T, lost, None))
         else:
-            ranker = make_learner(learner, n_items=N_ITEMS, horizon=horizon, measure=measure)
+            ranker = make_learner(learner, n_items=N_ITEMS, horizon=T, measure=measure)
             people = FixedItems(users.noisy_halves(n_items=N_ITEMS, noise=NOISE), measure=measure)
-            trace = play(ranker, people, rounds=horizon, seed=job.seed, points=1, progress=False)
-            rows.append((measure, learner, None, horizon, trace.total_regret, bound_of(ranker)))
-    columns = {
-        "measure": pl.String,
-        "learner": pl.String,
-        "world": pl.Int64,
-        "horizon": pl.Int64,
-        "regret": pl.Float64,
-        "bound": pl.Float64,
-    }
-    return pl.DataFrame(rows, schema=columns, orient="row")
+            trace = play(ranker, people, rounds=T, seed=job.seed, points=1, progress=False)
+            rows.append((measure, learner, None, T, trace.total_regret, bound_of(ranker)))
+    columns = {"measure": pl.String, "learner": pl.String, "world": pl.Int64, "horizon": pl.Int64}
+    return pl.DataFrame(rows, schema=columns | {"regret": pl.Float64, "bound": pl.Float64}, orient="row")
 
 
 def growth(results: pl.DataFrame, *, measure: str, learner: str) -> pl.DataFrame:
     """By horizon: regret (mean, standard error, lowest and highest run) and bound. A run is a mean over its worlds."""
-    runs = (
-        results.filter((pl.col("measure") == measure) & (pl.col("learner") == learner))
-        .group_by("horizon", "seed")
-        .agg(pl.col("regret").mean(), pl.col("bound").first())
-    )
-    return (
-        runs.group_by("horizon")
-        .agg(
-            pl.col("regret").mean().alias("mean"),
-            (pl.col("regret").std() / pl.len().sqrt()).alias("error"),
-            pl.col("regret").min().alias("low"),
-            pl.col("regret").max().alias("high"),
-            pl.col("bound").first(),
-        )
-        .sort("horizon")
-    )
+    rows = runs.chosen(results, measure=measure, learner=learner).group_by("horizon", "seed")
+    by_run = rows.agg(pl.col("regret").mean(), pl.col("bound").first())
+    bounds = by_run.group_by("horizon").agg(pl.col("bound").first())
+    return runs.over_runs(by_run, by="horizon").join(bounds, on="horizon", maintain_order="left")
 
 
 def exponent(results: pl.DataFrame, *, measure: str, learner: str) -> float:
@@ -128,28 +100,27 @@ def price_of_random(results: pl.DataFrame, measure: str) -> float:
     return slope(results, measure=measure, learner=UNIFORM)[0]
 
 
+def nearest(results: pl.DataFrame, *, measure: str, learner: str) -> float:
+    """How many times the dearest run of all horizons fits under its bound."""
+    curve = growth(results, measure=measure, learner=learner)
+    return float((curve["bound"] / curve["high"]).to_numpy().min())
+
+
 def table(results: pl.DataFrame) -> pl.DataFrame:
     """One line for each measure and learner: exponent, and what is lost at the longest horizon."""
     lines = []
     for measure, learner in results.select("measure", "learner").unique(maintain_order=True).iter_rows():
-        curve = growth(results, measure=measure, learner=learner)
-        per_round, error = slope(results, measure=measure, learner=learner)
-        many = len(curve) > 1
+        of = {"measure": measure, "learner": learner}
+        curve, (per_round, error) = growth(results, **of), slope(results, **of)
         lines.append(
             {
                 "measure": (LEARNABLE | HOPELESS)[measure],
                 "learner": learner,
-                "exponent": round(exponent(results, measure=measure, learner=learner), 3) if many else None,
+                "exponent": round(exponent(results, **of), 3) if len(curve) > 1 else None,
                 "T": int(curve["horizon"][-1]),
                 "regret per round": round(per_round, 5),
                 "standard error": round(error, 5),
-                "bound / regret": None if curve["bound"][-1] is None else round(nearest(curve), 1),
+                "bound / regret": None if curve["bound"][-1] is None else round(nearest(results, **of), 1),
             }
         )
     return pl.DataFrame(lines, infer_schema_length=None)
-
-
-def nearest(curve: pl.DataFrame) -> float:
-    """How many times the dearest run of all horizons fits under its bound."""
-    ratios = curve["bound"] / curve["high"]
-    return float(ratios.to_numpy().min())

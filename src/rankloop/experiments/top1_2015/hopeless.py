@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from rankloop import environments, measures
 from rankloop.environments import FixedItems, users
-from rankloop.experiments.top1_2015.learners import make_learner
-from rankloop.experiments.top1_2015.setting import FULL, KEEP_REST, UNIFORM
+from rankloop.experiments.top1_2015.learners import FULL, KEEP_REST, UNIFORM, make_learner
 from rankloop.rankers import FTPL
 from rankloop.simulation import play
 

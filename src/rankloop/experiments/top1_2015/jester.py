@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -10,13 +11,12 @@ import polars as pl
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Experiment, Job
-from rankloop.experiments.top1_2015 import jester_figures as pictures
+from rankloop.experiments.top1_2015 import jester_figures, setting
 from rankloop.experiments.top1_2015 import real_users as people
-from rankloop.experiments.top1_2015 import setting
-from rankloop.experiments.top1_2015.learners import ANYTIME, UNPERTURBED
-from rankloop.experiments.top1_2015.real_users import CROWDS
-from rankloop.experiments.top1_2015.setting import FULL, KEEP_REST, RANDOM, UNIFORM
+from rankloop.experiments.top1_2015.learners import ANYTIME, FULL, KEEP_REST, RANDOM, UNIFORM, UNPERTURBED
+from rankloop.experiments.top1_2015.real_users import CROWDS, ONCE, smaller
 
 _HORIZONS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 _QUICK_HORIZONS = (1_000, 10_000, 100_000)
@@ -56,109 +56,104 @@ class Top1Jester(Experiment):
     def run(self, job: Job) -> pl.DataFrame:
         return people.run(job)
 
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        return [
-            *(self._once(results, crowd) for crowd in people.ONCE),
-            *(self._hardly(results, crowd) for crowd in people.ONCE),
-            *(self._noise(results, crowd) for crowd in people.ONCE),
-            *(self._later(results, crowd) for crowd in CROWDS),
-            *(self._falls(results, crowd) for crowd in CROWDS),
-            *(self._anytime(results, crowd) for crowd in CROWDS),
-        ]
-
-    def _once(self, results: pl.DataFrame, crowd: str) -> Claim:
-        lost = self._lost(results, crowd, "once")
-        return Claim(
-            text=f"{CROWDS[crowd].title}, everybody once: FTPL loses less than RTop-1F keep-rest, and that less than a "
-            "random order, each by more than three standard errors",
-            holds=people.smaller(lost[FULL], lost[KEEP_REST])
-            and people.smaller(lost[KEEP_REST], lost[UNIFORM]),
-            measured=_told(lost, FULL, KEEP_REST, RANDOM, UNIFORM),
-            source="Section 10, on real people",
-        )
-
-    def _hardly(self, results: pl.DataFrame, crowd: str) -> Claim:
-        lost = self._lost(results, crowd, "once")
-        saved = 1 - lost[KEEP_REST].mean() / lost[UNIFORM].mean()
-        rows = results.filter(
-            (pl.col("crowd") == crowd) & (pl.col("way") == "once") & (pl.col("learner") == KEEP_REST)
-        ).filter(pl.col("round") == pl.col("horizon"))
-        share = (rows["explored"] / rows["round"]).to_numpy().mean()
-        theory = (CROWDS[crowd].n_items ** 2 / int(rows["horizon"][0])) ** (1 / 3)
-        return Claim(
-            text=f"{CROWDS[crowd].title}, everybody once: that is too few people for RTop-1F; exploring takes "
-            f"(m²/T)^(1/3) = {theory:.0%} of the rounds, and less than two fifths of a random order’s regret are saved",
-            holds=bool(0 < saved < 0.4 and abs(share - theory) < 0.01),
-            measured=f"{saved:.0%} saved, {share:.1%} of the rounds explore",
-            source="Erratum A9",
-        )
-
-    def _noise(self, results: pl.DataFrame, crowd: str) -> Claim:
-        lost = self._lost(results, crowd, "once")
-        kept, bare = lost[KEEP_REST].mean(), lost[UNPERTURBED].mean()
-        return Claim(
-            text=f"{CROWDS[crowd].title}, everybody once: the perturbation is more than a fifth of RTop-1F’s regret",
-            holds=bool(bare < 0.8 * kept) and people.smaller(lost[UNPERTURBED], lost[KEEP_REST]),
-            measured=f"{bare:.3f} instead of {kept:.3f} without it, {1 - bare / kept:.0%} less",
-            source="Algorithm 1, line 18; ours",
-        )
-
-    def _later(self, results: pl.DataFrame, crowd: str) -> Claim:
-        lost = self._lost(results, crowd, "again")
-        ladder = (FULL, KEEP_REST, RANDOM, UNIFORM)
-        return Claim(
-            text=f"{CROWDS[crowd].title}, T = {_LATE:,}: FTPL before RTop-1F keep-rest before random exploration "
-            "before a random order",
-            holds=all(people.smaller(lost[left], lost[right]) for left, right in itertools.pairwise(ladder)),
-            measured=_told(lost, *ladder),
-            source="Section 10, on real people",
-        )
-
-    def _falls(self, results: pl.DataFrame, crowd: str) -> Claim:
-        levels = [
-            self._lost(results, crowd, "again", horizon=T)[KEEP_REST].mean() for T in (1_000, 10_000, _LATE)
-        ]
-        return Claim(
-            text=f"{CROWDS[crowd].title}: the longer RTop-1F goes on, the less it loses a round; at T = {_LATE:,} less "
-            "than two thirds of what it lost at 1,000",
-            holds=bool(levels[0] > levels[1] > levels[2] and levels[2] < 2 / 3 * levels[0]),
-            measured=" → ".join(f"{level:.4f}" for level in levels),
-            source="Theorem 9",
-        )
-
-    def _anytime(self, results: pl.DataFrame, crowd: str) -> Claim:
-        lost = self._lost(results, crowd, "again")
-        known, unknown = lost[KEEP_REST].mean(), lost[ANYTIME].mean()
-        return Claim(
-            text=f"{CROWDS[crowd].title}, T = {_LATE:,}: not to know T costs nothing; doubling loses less than three "
-            "quarters of what the known horizon does",
-            holds=bool(unknown < 0.75 * known),
-            measured=f"{unknown:.4f} against {known:.4f}",
-            source="Ours",
-        )
-
-    def _lost(
-        self, results: pl.DataFrame, crowd: str, way: str, *, horizon: int | None = None
-    ) -> dict[str, NDArray[np.float64]]:
-        """Regret per round of each run, by learner."""
-        if horizon is None:
-            once = results.filter((pl.col("way") == "once") & (pl.col("crowd") == crowd))
-            horizon = _LATE if way == "again" else int(once["horizon"][0])
-        learners = people.ONCE_LEARNERS if way == "once" else people.AGAIN_LEARNERS
-        return {
-            learner: people.per_round(results, crowd=crowd, way=way, learner=learner, horizon=horizon)
-            for learner in learners
-        }
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        kinds = {_once: ONCE, _hardly: ONCE, _noise: ONCE, _later: CROWDS, _falls: CROWDS, _anytime: CROWDS}
+        for judge, crowds in kinds.items():
+            yield from (judge(results, crowd) for crowd in crowds)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         return {
-            "everybody-once": pictures.everybody_once(results),
-            "if-more-came": pictures.if_more_came(results),
+            "everybody-once": jester_figures.everybody_once(results),
+            "if-more-came": jester_figures.if_more_came(results),
         }
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
-        return people.table(results)
+        return setting.final_table(results, "crowd", "way", "horizon", "learner", named="regret per round")
+
+
+def _lost(
+    results: pl.DataFrame, crowd: str, way: str, *, horizon: int = _LATE
+) -> dict[str, NDArray[np.float64]]:
+    """Regret per round of each run, by learner; where people come once, when all of them have come."""
+    T = int(runs.chosen(results, way=way, crowd=crowd)["horizon"][0]) if way == "once" else horizon
+    names = people.ONCE_LEARNERS if way == "once" else people.AGAIN_LEARNERS
+    return {name: people.per_round(results, crowd=crowd, way=way, learner=name, horizon=T) for name in names}
 
 
 def _told(lost: dict[str, NDArray[np.float64]], *learners: str) -> str:
     return ", ".join(f"{learner} {lost[learner].mean():.4f}" for learner in learners)
+
+
+def _once(results: pl.DataFrame, crowd: str) -> Claim:
+    lost = _lost(results, crowd, "once")
+    return Claim(
+        text=f"{CROWDS[crowd].title}, everybody once: FTPL loses less than RTop-1F keep-rest, and that less than a "
+        "random order, each by more than three standard errors",
+        holds=smaller(lost[FULL], lost[KEEP_REST]) and smaller(lost[KEEP_REST], lost[UNIFORM]),
+        measured=_told(lost, FULL, KEEP_REST, RANDOM, UNIFORM),
+        source="Section 10, on real people",
+    )
+
+
+def _hardly(results: pl.DataFrame, crowd: str) -> Claim:
+    lost = _lost(results, crowd, "once")
+    saved = 1 - lost[KEEP_REST].mean() / lost[UNIFORM].mean()
+    rows = runs.chosen(results, crowd=crowd, way="once", learner=KEEP_REST).filter(
+        pl.col("round") == pl.col("horizon")
+    )
+    share = (rows["explored"] / rows["round"]).to_numpy().mean()
+    theory = (CROWDS[crowd].n_items ** 2 / int(rows["horizon"][0])) ** (1 / 3)
+    return Claim(
+        text=f"{CROWDS[crowd].title}, everybody once: that is too few people for RTop-1F; exploring takes "
+        f"(m²/T)^(1/3) = {theory:.0%} of the rounds, and less than two fifths of a random order’s regret are saved",
+        holds=bool(0 < saved < 0.4 and abs(share - theory) < 0.01),
+        measured=f"{saved:.0%} saved, {share:.1%} of the rounds explore",
+        source="Erratum A9",
+    )
+
+
+def _noise(results: pl.DataFrame, crowd: str) -> Claim:
+    lost = _lost(results, crowd, "once")
+    kept, bare = lost[KEEP_REST].mean(), lost[UNPERTURBED].mean()
+    return Claim(
+        text=f"{CROWDS[crowd].title}, everybody once: the perturbation is more than a fifth of RTop-1F’s regret",
+        holds=bool(bare < 0.8 * kept) and smaller(lost[UNPERTURBED], lost[KEEP_REST]),
+        measured=f"{bare:.3f} instead of {kept:.3f} without it, {1 - bare / kept:.0%} less",
+        source="Algorithm 1, line 18; ours",
+    )
+
+
+def _later(results: pl.DataFrame, crowd: str) -> Claim:
+    lost, ladder = _lost(results, crowd, "again"), (FULL, KEEP_REST, RANDOM, UNIFORM)
+    return Claim(
+        text=f"{CROWDS[crowd].title}, T = {_LATE:,}: FTPL before RTop-1F keep-rest before random exploration "
+        "before a random order",
+        holds=all(smaller(lost[left], lost[right]) for left, right in itertools.pairwise(ladder)),
+        measured=_told(lost, *ladder),
+        source="Section 10, on real people",
+    )
+
+
+def _falls(results: pl.DataFrame, crowd: str) -> Claim:
+    first, second, last = (
+        _lost(results, crowd, "again", horizon=T)[KEEP_REST].mean() for T in (1_000, 10_000, _LATE)
+    )
+    return Claim(
+        text=f"{CROWDS[crowd].title}: the longer RTop-1F goes on, the less it loses a round; at T = {_LATE:,} less "
+        "than two thirds of what it lost at 1,000",
+        holds=bool(first > second > last and last < 2 / 3 * first),
+        measured=f"{first:.4f} → {second:.4f} → {last:.4f}",
+        source="Theorem 9",
+    )
+
+
+def _anytime(results: pl.DataFrame, crowd: str) -> Claim:
+    lost = _lost(results, crowd, "again")
+    known, unknown = lost[KEEP_REST].mean(), lost[ANYTIME].mean()
+    return Claim(
+        text=f"{CROWDS[crowd].title}, T = {_LATE:,}: not to know T costs nothing; doubling loses less than three "
+        "quarters of what the known horizon does",
+        holds=bool(unknown < 0.75 * known),
+        measured=f"{unknown:.4f} against {known:.4f}",
+        source="Ours",
+    )

@@ -7,57 +7,43 @@ from matplotlib.figure import Figure
 
 from rankloop.experiments.plotting import figures
 from rankloop.experiments.top1_2015 import real_users as people
-from rankloop.experiments.top1_2015.learners import ANYTIME, UNPERTURBED
+from rankloop.experiments.top1_2015.learners import ANYTIME, FULL, KEEP_REST, RANDOM, UNIFORM, UNPERTURBED
 from rankloop.experiments.top1_2015.real_users import BEST, CROWDS
-from rankloop.experiments.top1_2015.setting import FULL, KEEP_REST, RANDOM, UNIFORM
 
-_COLOUR = {
-    UNIFORM: figures.MUTED,
-    RANDOM: figures.ORANGE,
-    KEEP_REST: figures.BLUE,
-    ANYTIME: figures.PURPLE,
-    UNPERTURBED: figures.SKY,
-    FULL: figures.GREEN,
-    BEST: figures.INK,
+_LOOK = {
+    UNIFORM: ("a random order", figures.MUTED),
+    RANDOM: ("rest at random", figures.ORANGE),
+    KEEP_REST: ("rest as learnt", figures.BLUE),
+    ANYTIME: ("T not known", figures.PURPLE),
+    UNPERTURBED: ("… unperturbed", figures.SKY),
+    FULL: ("FTPL, told all", figures.GREEN),
+    BEST: ("best for all", figures.INK),
 }
+_BANDED = (KEEP_REST, ANYTIME, FULL)  # one above the other, more could not be told apart
 
 
 def everybody_once(results: pl.DataFrame) -> Figure:
     """Cumulative regret while all complete raters of ten jokes come once."""
     once = results.filter(pl.col("way") == "once")
     T = int(once["horizon"][0])
-    share = once.filter((pl.col("learner") == KEEP_REST) & (pl.col("round") == T)).select(
-        (pl.col("explored") / pl.col("round")).mean()
-    )
+    share = once.filter(pl.col("learner") == KEEP_REST, pl.col("round") == T)
+    explored = share.select((pl.col("explored") / pl.col("round")).mean()).item()
     figure, panels = figures.canvas(
         title=f"With {T:,} people RTop-1F has hardly begun",
         subtitle=f"real ratings of ten jokes, {once['seed'].n_unique()} shuffles; band: all of them (blue, green)",
         caption="RTop-1F, exploring with the rest of the order at random (orange) or as learnt (blue), stays close to "
-        f"a random order: {share.item():.0%} of its rounds explore, and its perturbation, there to guard against an "
+        f"a random order: {explored:.0%} of its rounds explore, and its perturbation, there to guard against an "
         "adversary, is as large as anything it can learn from so few. Without it (light blue) these people would have "
         "lost less. Told everything (green), one soon knows what people like.",
         height=9.2,
         rows=len(people.ONCE),
     )
     for axes, crowd in zip(panels, people.ONCE, strict=True):
-        for learner, label in (
-            (UNIFORM, "a random order"),
-            (RANDOM, "rest at random"),
-            (KEEP_REST, "rest as learnt"),
-            (UNPERTURBED, "… unperturbed"),
-            (FULL, "FTPL, told all"),
-            (BEST, "best for all"),
-        ):
+        for learner in (UNIFORM, RANDOM, KEEP_REST, UNPERTURBED, FULL, BEST):
+            label, colour = _LOOK[learner]
             found = people.curve(results, crowd=crowd, way="once", learner=learner)
-            figures.curve(
-                axes,
-                found["round"].to_numpy(),
-                found["mean"].to_numpy(),
-                label=f"{label}: {found['mean'][-1]:,.0f}",
-                colour=_COLOUR[learner],
-                band=(found["low"].to_numpy(), found["high"].to_numpy()) if learner in _BANDED else None,
-                dashed=learner in (UNIFORM, BEST),
-            )
+            look = {"banded": learner in _BANDED, "dashed": learner in (UNIFORM, BEST)}
+            figures.mean_curve(axes, found, label=f"{label}: {found['mean'][-1]:,.0f}", colour=colour, **look)
         axes.set_xlim(0, T)
         axes.set_ylim(0, None)
         figures.count_axis(axes)
@@ -79,36 +65,16 @@ def if_more_came(results: pl.DataFrame) -> Figure:
         height=12.0,
         rows=len(CROWDS),
     )
-    longest = int(again["horizon"].max())  # type: ignore[arg-type]
+    longest = max(again["horizon"].to_list())
     for axes, (crowd, chosen) in zip(panels, CROWDS.items(), strict=True):
-        price = people.per_round(results, crowd=crowd, way="again", learner=UNIFORM, horizon=longest)
-        for learner, label in (
-            (UNIFORM, "a random order"),
-            (RANDOM, "rest at random"),
-            (KEEP_REST, "rest as learnt"),
-            (ANYTIME, "T not known"),
-            (FULL, "FTPL, told all"),
-        ):
-            found = people.curve(
-                results, crowd=crowd, way="again", learner=learner, scale=float(price.mean()) / 100
-            )
-            figures.curve(
-                axes,
-                found["round"].to_numpy(),
-                found["mean"].to_numpy(),
-                label=label,
-                colour=_COLOUR[learner],
-                band=(found["low"].to_numpy(), found["high"].to_numpy()) if learner in _BANDED else None,
-                points=learner != UNIFORM,
-                dashed=learner == UNIFORM,
-            )
+        price = people.per_round(results, crowd=crowd, way="again", learner=UNIFORM, horizon=longest).mean()
+        for learner in people.AGAIN_LEARNERS:
+            label, colour = _LOOK[learner]
+            found = people.curve(results, crowd=crowd, way="again", learner=learner)
+            look = {"banded": learner in _BANDED, "points": learner != UNIFORM, "dashed": learner == UNIFORM}
+            figures.mean_curve(axes, found, label=label, colour=colour, scale=price / 100, **look)
         figures.log_axis(axes)
         axes.set_ylim(0, 110)
         axes.set_yticks([0, 25, 50, 75, 100], ["0", "25 %", "50 %", "75 %", "100 %"])
-        figures.name_axes(
-            axes, x="horizon T", y=f"{chosen.title}: regret per round; 100 % is {price.mean():.3f}"
-        )
+        figures.name_axes(axes, x="horizon T", y=f"{chosen.title}: regret per round; 100 % is {price:.3f}")
     return figures.finish(figure)
-
-
-_BANDED = (KEEP_REST, ANYTIME, FULL)  # one above the other, more could not be told apart

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rankloop.base import Ranker
-from rankloop.experiments.top1_2015.setting import FULL, KEEP_REST, RANDOM, UNIFORM
 from rankloop.rankers import FTPL, RTop1F, Uniform
 
+RANDOM, KEEP_REST, FULL, UNIFORM = "RTop1F random", "RTop1F keep-rest", "FTPL", "Uniform"
 ANYTIME, UNPERTURBED = "RTop1F without horizon", "RTop1F unperturbed"
 
 
@@ -17,23 +19,21 @@ def make_learner(
     >>> make_learner("FTPL", n_items=3, horizon=100).horizon
     100
     """
-    if name == RANDOM:
-        return RTop1F(
-            n_items=n_items, horizon=horizon, measure=measure, explore="random", max_grade=max_grade
-        )
-    if name == KEEP_REST:
-        return RTop1F(n_items=n_items, horizon=horizon, measure=measure, max_grade=max_grade)
-    if name == ANYTIME:
-        return RTop1F(n_items=n_items, measure=measure, max_grade=max_grade)
-    if name == UNPERTURBED:
-        # A reach of a millionth only breaks ties: plain follow-the-leader over the block estimates.
-        return RTop1F(n_items=n_items, horizon=horizon, measure=measure, max_grade=max_grade, epsilon=1e6)
-    if name == FULL:
-        return FTPL(n_items=n_items, horizon=horizon, measure=measure, max_grade=max_grade)
     if name == UNIFORM:
         return Uniform(n_items=n_items)
-    known = (RANDOM, KEEP_REST, ANYTIME, UNPERTURBED, FULL, UNIFORM)
-    raise ValueError(f"name must be one of {', '.join(known)}, got {name!r}")
+    aim: dict[str, Any] = {"n_items": n_items, "measure": measure, "max_grade": max_grade}
+    if name == FULL:
+        return FTPL(horizon=horizon, **aim)
+    kinds: dict[str, dict[str, Any]] = {
+        RANDOM: {"horizon": horizon, "explore": "random"},
+        KEEP_REST: {"horizon": horizon},
+        ANYTIME: {},
+        # A reach of a millionth only breaks ties: plain follow-the-leader over the block estimates.
+        UNPERTURBED: {"horizon": horizon, "epsilon": 1e6},
+    }
+    if name not in kinds:
+        raise ValueError(f"name must be one of {', '.join((*kinds, FULL, UNIFORM))}, got {name!r}")
+    return RTop1F(**aim, **kinds[name])
 
 
 def bound_of(ranker: Ranker) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import polars as pl
@@ -9,14 +10,14 @@ from matplotlib.figure import Figure
 
 from rankloop import environments
 from rankloop.experiments.experiment import Claim, Experiment, Job
-from rankloop.experiments.top1_2015 import growth, setting
-from rankloop.experiments.top1_2015 import rates_figures as pictures
+from rankloop.experiments.top1_2015 import growth, rates_figures, setting
 from rankloop.experiments.top1_2015.growth import LEARNABLE, THEOREM
 from rankloop.experiments.top1_2015.hopeless import HOPELESS, OWN_TERMS, SEPARABLE
-from rankloop.experiments.top1_2015.setting import FULL, KEEP_REST, RANDOM, UNIFORM
+from rankloop.experiments.top1_2015.learners import FULL, KEEP_REST, RANDOM, UNIFORM
 
 _HORIZONS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 _QUICK_HORIZONS = (1_000, 10_000, 100_000)
+_SPOKEN = {RANDOM: "RTop-1F random", KEEP_REST: "RTop-1F keep-rest", FULL: "FTPL", UNIFORM: "a random order"}
 
 
 class Top1Rates(Experiment):
@@ -50,105 +51,79 @@ class Top1Rates(Experiment):
     def run(self, job: Job) -> pl.DataFrame:
         return growth.run(job)
 
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        return [
-            *(self._rate(results, measure, learner) for measure in LEARNABLE for learner in growth.LEARNERS),
-            *(self._below_bound(results, measure) for measure in LEARNABLE),
-            *(self._linear(results, measure, quick=quick) for measure in HOPELESS),
-            *(
-                self._forced(results, measure, learner)
-                for measure in HOPELESS
-                for learner in (KEEP_REST, UNIFORM)
-            ),
-            *(self._told_in_vain(results, measure) for measure in HOPELESS),
-            *(self._escapes(results, measure) for measure in SEPARABLE),
-        ]
-
-    def _rate(self, results: pl.DataFrame, measure: str, learner: str) -> Claim:
-        # Fits to single runs spread by 0.005 (top-1) and 0.02 (full information). The rest of the margin is for the
-        # shortest horizons, where the learner has hardly begun: without them the top-1 exponents move by 0.01.
-        wanted, told, margin = (1 / 2, "1/2", 0.05) if learner == FULL else (2 / 3, "2/3", 0.03)
-        found = growth.exponent(results, measure=measure, learner=learner)
-        return Claim(
-            text=f"{LEARNABLE[measure]}, {_SPOKEN[learner]}: regret at T grows as T to the {told} ± {margin:g}",
-            holds=abs(found - wanted) <= margin,
-            measured=f"T^{found:.3f}",
-            source="Appendix 13.2, equation 11" if learner == FULL else THEOREM[measure],
-        )
-
-    def _below_bound(self, results: pl.DataFrame, measure: str) -> Claim:
-        room = {
-            learner: growth.nearest(growth.growth(results, measure=measure, learner=learner))
-            for learner in growth.LEARNERS
-        }
-        return Claim(
-            text=f"{LEARNABLE[measure]}: no run at any horizon passes its bound",
-            holds=min(room.values()) > 1,
-            measured="bound / dearest run at least "
-            + ", ".join(f"{room[learner]:.1f} ({_SPOKEN[learner]})" for learner in growth.LEARNERS),
-            source=f"{THEOREM[measure]}: RmK + 2(T/K)√(DRAK); FTPL: 2√(DRAT)",
-        )
-
-    def _linear(self, results: pl.DataFrame, measure: str, *, quick: bool) -> Claim:
-        found = growth.exponent(results, measure=measure, learner=KEEP_REST)
-        margin = 0.1 if quick else 0.05  # two horizons instead of five
-        return Claim(
-            text=f"{HOPELESS[measure]} from the top item: regret grows as T to the 1 ± {margin:g}",
-            holds=abs(found - 1) <= margin,
-            measured=f"T^{found:.3f} over T from {growth.SETTLED:,} on",
-            source="Theorem 12",
-        )
-
-    def _forced(self, results: pl.DataFrame, measure: str, learner: str) -> Claim:
-        found, error = growth.slope(results, measure=measure, learner=learner)
-        forced = environments.forced_regret(measure)
-        # 5 % covers the luck of the best ranking in hindsight, which the forced regret in expectation leaves out.
-        return Claim(
-            text=f"{HOPELESS[measure]}, {_SPOKEN[learner]}: loses the forced {forced:.4f} a round, within 5 % or three "
-            "standard errors",
-            holds=abs(found - forced) <= max(0.05 * forced, 3 * error),
-            measured=f"{found:.4f} ± {error:.4f}, {found / forced:.1%} of it",
-            source="Theorem 12, Lemma 11",
-        )
-
-    def _told_in_vain(self, results: pl.DataFrame, measure: str) -> Claim:
-        found, error = growth.slope(results, measure=measure, learner=FULL)
-        forced = environments.forced_regret(measure)
-        # No theorem: which items come together does shape how their sums wander, only not towards the better order.
-        return Claim(
-            text=f"{HOPELESS[measure]}: FTPL, told all but adding up relevance item by item, saves less than a "
-            "tenth of it or three standard errors",
-            holds=found >= min(0.9 * forced, forced - 3 * error),
-            measured=f"{found:.4f} ± {error:.4f}, {found / forced:.1%} of it",
-            source="Lemma 11: the relevance of single items does not tell the worlds apart",
-        )
-
-    def _escapes(self, results: pl.DataFrame, measure: str) -> Claim:
-        found, _ = growth.slope(results, measure=measure, learner=OWN_TERMS)
-        power = growth.exponent(results, measure=measure, learner=OWN_TERMS)
-        forced = environments.forced_regret(measure)
-        return Claim(
-            text=f"{HOPELESS[measure]} in the same worlds, told everything and in its own terms: regret falls below a "
-            "third of the forced, growing slower than T to the 2/3",
-            holds=found < forced / 3 and power < 2 / 3,
-            measured=f"T^{power:.3f}, {found / forced:.1%} of the forced regret at the longest horizon",
-            source="Section 9: it is the feedback that is too little",
-        )
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        yield from _learnable(results)
+        yield from _hopeless(results, quick=quick)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        return {
-            "three-rates": pictures.three_rates(results),
-            "below-the-bounds": pictures.below_the_bounds(results),
-            "hard-worlds": pictures.hard_worlds(results),
-        }
+        return rates_figures.draw(results)
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
         return growth.table(results)
 
 
-_SPOKEN = {
-    RANDOM: "RTop-1F random",
-    KEEP_REST: "RTop-1F keep-rest",
-    FULL: "FTPL",
-    UNIFORM: "a random order",
-}
+def _learnable(results: pl.DataFrame) -> Iterator[Claim]:
+    for measure in LEARNABLE:
+        for learner in growth.LEARNERS:
+            # Fits to single runs spread by 0.005 (top-1) and 0.02 (full information). The rest of the margin is for the
+            # shortest horizons, where the learner has hardly begun: without them the top-1 exponents move by 0.01.
+            wanted, told, margin = (1 / 2, "1/2", 0.05) if learner == FULL else (2 / 3, "2/3", 0.03)
+            found = growth.exponent(results, measure=measure, learner=learner)
+            yield Claim(
+                text=f"{LEARNABLE[measure]}, {_SPOKEN[learner]}: regret at T grows as T to the {told} ± {margin:g}",
+                holds=abs(found - wanted) <= margin,
+                measured=f"T^{found:.3f}",
+                source="Appendix 13.2, equation 11" if learner == FULL else THEOREM[measure],
+            )
+    for measure in LEARNABLE:
+        room = {name: growth.nearest(results, measure=measure, learner=name) for name in growth.LEARNERS}
+        yield Claim(
+            text=f"{LEARNABLE[measure]}: no run at any horizon passes its bound",
+            holds=min(room.values()) > 1,
+            measured="bound / dearest run at least "
+            + ", ".join(f"{times:.1f} ({_SPOKEN[learner]})" for learner, times in room.items()),
+            source=f"{THEOREM[measure]}: RmK + 2(T/K)√(DRAK); FTPL: 2√(DRAT)",
+        )
+
+
+def _hopeless(results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+    forced = {measure: environments.forced_regret(measure) for measure in HOPELESS}
+    for measure, name in HOPELESS.items():
+        power = growth.exponent(results, measure=measure, learner=KEEP_REST)
+        margin = 0.1 if quick else 0.05  # two horizons instead of five
+        yield Claim(
+            text=f"{name} from the top item: regret grows as T to the 1 ± {margin:g}",
+            holds=abs(power - 1) <= margin,
+            measured=f"T^{power:.3f} over T from {growth.SETTLED:,} on",
+            source="Theorem 12",
+        )
+    for measure, learner in ((measure, learner) for measure in HOPELESS for learner in (KEEP_REST, UNIFORM)):
+        found, error = growth.slope(results, measure=measure, learner=learner)
+        # 5 % covers the luck of the best ranking in hindsight, which the forced regret in expectation leaves out.
+        yield Claim(
+            text=f"{HOPELESS[measure]}, {_SPOKEN[learner]}: loses the forced {forced[measure]:.4f} a round, within 5 % "
+            "or three standard errors",
+            holds=abs(found - forced[measure]) <= max(0.05 * forced[measure], 3 * error),
+            measured=f"{found:.4f} ± {error:.4f}, {found / forced[measure]:.1%} of it",
+            source="Theorem 12, Lemma 11",
+        )
+    for measure, name in HOPELESS.items():
+        found, error = growth.slope(results, measure=measure, learner=FULL)
+        # No theorem: which items come together does shape how their sums wander, only not towards the better order.
+        yield Claim(
+            text=f"{name}: FTPL, told all but adding up relevance item by item, saves less than a "
+            "tenth of it or three standard errors",
+            holds=found >= min(0.9 * forced[measure], forced[measure] - 3 * error),
+            measured=f"{found:.4f} ± {error:.4f}, {found / forced[measure]:.1%} of it",
+            source="Lemma 11: the relevance of single items does not tell the worlds apart",
+        )
+    for measure in SEPARABLE:
+        found, _ = growth.slope(results, measure=measure, learner=OWN_TERMS)
+        power = growth.exponent(results, measure=measure, learner=OWN_TERMS)
+        yield Claim(
+            text=f"{HOPELESS[measure]} in the same worlds, told everything and in its own terms: regret falls below a "
+            "third of the forced, growing slower than T to the 2/3",
+            holds=found < forced[measure] / 3 and power < 2 / 3,
+            measured=f"T^{power:.3f}, {found / forced[measure]:.1%} of the forced regret at the longest horizon",
+            source="Section 9: it is the feedback that is too little",
+        )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
@@ -13,12 +11,20 @@ from rankloop.experiments.plotting import figures
 from rankloop.experiments.top1_2015 import growth
 from rankloop.experiments.top1_2015.growth import LEARNABLE
 from rankloop.experiments.top1_2015.hopeless import HOPELESS, OWN_TERMS, SEPARABLE
-from rankloop.experiments.top1_2015.setting import FULL, KEEP_REST, RANDOM, UNIFORM
-
-_COLOUR = {RANDOM: figures.ORANGE, KEEP_REST: figures.BLUE, FULL: figures.GREEN}
+from rankloop.experiments.top1_2015.learners import FULL, KEEP_REST, RANDOM, UNIFORM
 
 
-def three_rates(results: pl.DataFrame) -> Figure:
+def draw(results: pl.DataFrame) -> dict[str, Figure]:
+    """All three."""
+    runs = {name: results.filter(pl.col("measure") == name)["seed"].n_unique() for name in ("dcg", "ndcg")}
+    return {
+        "three-rates": _three_rates(results),
+        "below-the-bounds": _below_the_bounds(results, runs["dcg"]),
+        "hard-worlds": _hard_worlds(results, runs["ndcg"]),
+    }
+
+
+def _three_rates(results: pl.DataFrame) -> Figure:
     """All measures in one panel, in a unit that they share."""
     figure, (axes,) = figures.canvas(
         title="Two thirds, one half, one",
@@ -33,31 +39,30 @@ def three_rates(results: pl.DataFrame) -> Figure:
         (LEARNABLE, KEEP_REST, "SumLoss, DCG, Prec@3\nfrom the top item", figures.BLUE),
         (LEARNABLE, FULL, "SumLoss, DCG, Prec@3\ntold everything", figures.GREEN),
     ):
-        powers = [growth.exponent(results, measure=measure, learner=learner) for measure in measures]
-        lines = []
+        powers, lines = [], []
         for measure in measures:
-            curve = growth.growth(results, measure=measure, learner=learner)
-            lost = curve["mean"].to_numpy() / growth.price_of_random(results, measure)
+            powers.append(growth.exponent(results, measure=measure, learner=learner))
+            found = growth.growth(results, measure=measure, learner=learner)
+            unit = growth.price_of_random(results, measure)
             lines.append(
-                figures.curve(axes, curve["horizon"].to_numpy(), lost, label="_", colour=colour, points=True)
+                figures.mean_curve(
+                    axes, found, label="_", colour=colour, banded=False, scale=unit, points=True
+                )
             )
         middle = sorted(lines, key=lambda line: float(np.asarray(line.get_ydata())[-1]))[len(lines) // 2]
-        middle.set_label(f"{name}: {_powers(powers)}")
+        middle.set_label(f"{name}: {figures.power_text(min(powers), max(powers))}")
     figures.log_axis(axes, y=True)
     figures.name_axes(axes, x="horizon T", y="rounds lost")
     return figures.finish(figure)
 
 
-def below_the_bounds(results: pl.DataFrame) -> Figure:
+def _below_the_bounds(results: pl.DataFrame, runs: int) -> Figure:
     """Measured regret and its bound, a panel for each measure that can be learnt."""
-    rooms = [
-        growth.nearest(growth.growth(results, measure=measure, learner=learner))
-        for measure in LEARNABLE
-        for learner in growth.LEARNERS
-    ]
+    pairs = [(measure, learner) for measure in LEARNABLE for learner in growth.LEARNERS]
+    rooms = [growth.nearest(results, measure=measure, learner=learner) for measure, learner in pairs]
     figure, panels = figures.canvas(
         title="What the theorems promise holds with room to spare",
-        subtitle=f"10 items, {_runs(results)} runs for each horizon; band: all runs (often thinner than the line)",
+        subtitle=f"10 items, {runs} runs for each horizon; band: all runs (often thinner than the line)",
         caption="RTop-1F explores with the rest of the order at random (orange) or as learnt (blue). Dashed: the "
         "bounds of Theorems 7, 9 and 10 (orange, for both) and that of FTPL (green). They lie above every single run, "
         f"in parallel with what is measured: the rates are right, the constants {min(rooms):.0f} to {max(rooms):.0f} "
@@ -66,26 +71,17 @@ def below_the_bounds(results: pl.DataFrame) -> Figure:
         rows=len(LEARNABLE),
     )
     for axes, (measure, name) in zip(panels, LEARNABLE.items(), strict=True):
-        for learner, label in (
-            (RANDOM, "rest at random"),
-            (KEEP_REST, "rest as learnt"),
-            (FULL, "FTPL, told all"),
+        for learner, label, bound, colour in (
+            (RANDOM, "rest at random", "bound, RTop-1F", figures.ORANGE),
+            (KEEP_REST, "rest as learnt", "", figures.BLUE),
+            (FULL, "FTPL, told all", "bound, FTPL", figures.GREEN),
         ):
-            curve = growth.growth(results, measure=measure, learner=learner)
-            T, colour = curve["horizon"].to_numpy(), _COLOUR[learner]
-            if learner != KEEP_REST:
-                bound = "bound, RTop-1F" if learner == RANDOM else "bound, FTPL"
-                figures.curve(axes, T, curve["bound"].to_numpy(), label=bound, colour=colour, dashed=True)
-            power = growth.exponent(results, measure=measure, learner=learner)
-            figures.curve(
-                axes,
-                T,
-                curve["mean"].to_numpy(),
-                label=f"{label}: {_powers([power])}",
-                colour=colour,
-                band=(curve["low"].to_numpy(), curve["high"].to_numpy()),
-                points=True,
-            )
+            found = growth.growth(results, measure=measure, learner=learner)
+            if bound:
+                T, bounds = found["horizon"].to_numpy(), found["bound"].to_numpy()
+                figures.curve(axes, T, bounds, label=bound, colour=colour, dashed=True)
+            power = figures.power_text(growth.exponent(results, measure=measure, learner=learner))
+            figures.mean_curve(axes, found, label=f"{label}: {power}", colour=colour, points=True)
         figures.log_axis(axes, y=True)
         # No higher than needed: the next power of ten would be a wide number beside the axis.
         axes.set_ylim(top=1.15 * axes.dataLim.y1)
@@ -93,11 +89,11 @@ def below_the_bounds(results: pl.DataFrame) -> Figure:
     return figures.finish(figure)
 
 
-def hard_worlds(results: pl.DataFrame) -> Figure:
+def _hard_worlds(results: pl.DataFrame, runs: int) -> Figure:
     """Regret per round in the worlds that force it, a panel for each measure that cannot be learnt."""
     figure, panels = figures.canvas(
         title="Where the top item tells nothing, patience does not help",
-        subtitle=f"mean over both worlds, {_runs(results, 'ndcg')} runs a horizon; band: all runs (blue, green)",
+        subtitle=f"mean over both worlds, {runs} runs a horizon; band: all runs (blue, green)",
         caption="Regret divided by T, where 100 % is what theory forces upon everybody who hears of one item a round. "
         "RTop-1F (blue) loses it, and so does a learner that is told the relevance of all items but adds it up item by "
         "item (orange): the worlds differ only in which items are relevant together. Who is told everything and adds "
@@ -116,30 +112,14 @@ def hard_worlds(results: pl.DataFrame) -> Figure:
         ):
             if learner == OWN_TERMS and measure not in SEPARABLE:
                 continue
-            curve = growth.growth(results, measure=measure, learner=learner)
-            unit = forced * curve["horizon"].to_numpy() / 100
-            band = (curve["low"].to_numpy() / unit, curve["high"].to_numpy() / unit)
-            figures.curve(
-                axes,
-                curve["horizon"].to_numpy(),
-                curve["mean"].to_numpy() / unit,
-                label=label,
-                colour=colour,
-                band=band if learner in (KEEP_REST, OWN_TERMS) else None,
-                points=learner != UNIFORM,
-                dashed=learner == UNIFORM,
+            found = growth.growth(results, measure=measure, learner=learner)
+            unit = forced * found["horizon"].to_numpy() / 100
+            look = {"banded": learner in (KEEP_REST, OWN_TERMS), "points": learner != UNIFORM}
+            figures.mean_curve(
+                axes, found, label=label, colour=colour, scale=unit, dashed=learner == UNIFORM, **look
             )
         figures.log_axis(axes)
         axes.set_ylim(0, 180)
         axes.set_yticks([0, 50, 100, 150], ["0", "50 %", "100 %", "150 %"])
         figures.name_axes(axes, x="horizon T", y=f"{name} regret per round; 100 % is {forced:.4f}")
     return figures.finish(figure)
-
-
-def _runs(results: pl.DataFrame, measure: str = "dcg") -> int:
-    return results.filter(pl.col("measure") == measure)["seed"].n_unique()
-
-
-def _powers(exponents: Iterable[float]) -> str:
-    low, high = (f"{edge:.2f}" for edge in (min(exponents), max(exponents)))
-    return rf"$\mathbf{{T^{{{low}}}}}$" if low == high else rf"$\mathbf{{T^{{{low}–{high}}}}}$"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import cast
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from rankloop import data
 from rankloop.base import Ranker
 from rankloop.environments import FixedItems, users
-from rankloop.experiments.experiment import Job, Plain
-from rankloop.experiments.top1_2015.learners import ANYTIME, UNPERTURBED, make_learner
-from rankloop.experiments.top1_2015.setting import FULL, KEEP_REST, RANDOM, UNIFORM
+from rankloop.experiments import runs
+from rankloop.experiments.experiment import Job, seeded
+from rankloop.experiments.top1_2015 import learners
+from rankloop.experiments.top1_2015.learners import ANYTIME, FULL, KEEP_REST, RANDOM, UNIFORM, UNPERTURBED
 from rankloop.rankers import BestInHindsight
 from rankloop.simulation import play
 
@@ -62,110 +63,63 @@ def missing() -> str | None:
 @lru_cache(maxsize=8)
 def ratings(crowd: str) -> data.Ratings:
     """The most-rated items of a crowd, with the people who rated all of them."""
-    chosen = CROWDS[crowd]
-    return data.read_ratings(data.find(chosen.file)).most_rated(chosen.n_items)
+    return data.read_ratings(data.find(CROWDS[crowd].file)).most_rated(CROWDS[crowd].n_items)
 
 
 def jobs(*, horizons: Sequence[int], once_runs: int, again_runs: int) -> list[Job]:
     """Everybody once, by learner and seed; and drawn again and again, all horizons in one job."""
-    once = [_job("once", *chosen) for chosen in product(ONCE, ONCE_LEARNERS, range(1, once_runs + 1))]
-    again = product(CROWDS, AGAIN_LEARNERS, range(1, again_runs + 1))
-    return once + [_job("again", *chosen, horizons=horizons) for chosen in again]
-
-
-def _job(way: str, crowd: str, learner: str, seed: int, *, horizons: Sequence[int] = ()) -> Job:
-    told: dict[str, Plain] = {"crowd": crowd, "learner": learner, "way": way}
-    if horizons:
-        told["horizons"] = list(horizons)
-    return Job(
-        name=f"{crowd} {way}, {learner}, seed {seed}",
-        seed=seed,
-        settings=told,
-        cost=float(sum(horizons) or 2_500),
-    )
+    once = product(["once"], ONCE, ONCE_LEARNERS, range(1, once_runs + 1))
+    again = product(["again"], CROWDS, AGAIN_LEARNERS, range(1, again_runs + 1))
+    found = []
+    for way, crowd, learner, seed in (*once, *again):
+        told: dict[str, Any] = {"crowd": crowd, "learner": learner, "way": way}
+        told |= {"horizons": list(horizons)} if way == "again" else {}
+        cost = sum(horizons) if way == "again" else 2_500
+        found.append(seeded(f"{crowd} {way}, {learner}", seed=seed, cost=cost, **told))
+    return found
 
 
 def run(job: Job) -> pl.DataFrame:
     """DCG regret along the way where everybody comes once, at the end of each horizon where they come again."""
-    crowd, learner = cast(str, job.settings["crowd"]), cast(str, job.settings["learner"])
-    grades = CROWDS[crowd].max_grade
-    frames = []
+    crowd, grades = job.settings["crowd"], CROWDS[job.settings["crowd"]].max_grade
     if job.settings["way"] == "once":
         relevance = ratings(crowd).relevance(grades=grades, shuffle_seed=job.seed)
-        people = FixedItems(relevance, measure="dcg")
-        ranker = _make(crowd, learner, len(relevance))
-        frames.append(_played(job, ranker, people, rounds=len(relevance), points=250))
-    else:
-        everybody = users.listed(ratings(crowd).relevance(grades=grades))
-        for horizon in cast(list[int], job.settings["horizons"]):
-            people = FixedItems(everybody, measure="dcg")
-            frames.append(_played(job, _make(crowd, learner, horizon), people, rounds=horizon, points=1))
-    return pl.concat(frames)
+        return _played(job, FixedItems(relevance, measure="dcg"), rounds=len(relevance), points=250)
+    everybody = users.listed(ratings(crowd).relevance(grades=grades))
+    met = ((FixedItems(everybody, measure="dcg"), T) for T in job.settings["horizons"])
+    return pl.concat([_played(job, people, rounds=T, points=1) for people, T in met])
 
 
 def _make(crowd: str, learner: str, horizon: int) -> Ranker:
-    chosen = CROWDS[crowd]
+    of = CROWDS[crowd]
     if learner == BEST:
-        return BestInHindsight(relevance=ratings(crowd).relevance(grades=chosen.max_grade), measure="dcg")
-    return make_learner(learner, n_items=chosen.n_items, horizon=horizon, max_grade=chosen.max_grade)
+        return BestInHindsight(relevance=ratings(crowd).relevance(grades=of.max_grade), measure="dcg")
+    return learners.make_learner(learner, n_items=of.n_items, horizon=horizon, max_grade=of.max_grade)
 
 
-def _played(job: Job, ranker: Ranker, people: FixedItems, *, rounds: int, points: int) -> pl.DataFrame:
+def _played(job: Job, people: FixedItems, *, rounds: int, points: int) -> pl.DataFrame:
+    ranker = _make(job.settings["crowd"], job.settings["learner"], rounds)
     trace = play(ranker, people, rounds=rounds, seed=job.seed, points=points, progress=False)
-    return pl.DataFrame(
-        {
-            "crowd": [job.settings["crowd"]] * len(trace.rounds),
-            "way": [job.settings["way"]] * len(trace.rounds),
-            "learner": [job.settings["learner"]] * len(trace.rounds),
-            "horizon": [rounds] * len(trace.rounds),
-            "round": trace.rounds,
-            "regret": trace.regret,
-            "explored": trace.explored,
-        }
-    )
+    told = {name: [job.settings[name]] * len(trace.rounds) for name in ("crowd", "way", "learner")}
+    columns = {"round": trace.rounds, "regret": trace.regret, "explored": trace.explored}
+    return pl.DataFrame(told | {"horizon": [rounds] * len(trace.rounds)} | columns)
 
 
-def curve(results: pl.DataFrame, *, crowd: str, way: str, learner: str, scale: float = 1.0) -> pl.DataFrame:
+def curve(results: pl.DataFrame, *, crowd: str, way: str, learner: str) -> pl.DataFrame:
     """By round: mean, lowest and highest run. Regret where people come once, per round where they come again."""
-    lost = pl.col("regret") / (pl.col("round") if way == "again" else 1) / scale
-    return (
-        results.filter((pl.col("crowd") == crowd) & (pl.col("way") == way) & (pl.col("learner") == learner))
-        .group_by("round")
-        .agg(lost.mean().alias("mean"), lost.min().alias("low"), lost.max().alias("high"))
-        .sort("round")
-    )
+    rows = runs.chosen(results, crowd=crowd, way=way, learner=learner)
+    return runs.over_runs(rows, runs.PER_ROUND if way == "again" else "regret")
 
 
 def per_round(
     results: pl.DataFrame, *, crowd: str, way: str, learner: str, horizon: int
 ) -> NDArray[np.float64]:
     """Regret per round at the end, one number a run, in the order of the seeds."""
-    rows = results.filter(
-        (pl.col("crowd") == crowd)
-        & (pl.col("way") == way)
-        & (pl.col("learner") == learner)
-        & (pl.col("horizon") == horizon)
-        & (pl.col("round") == horizon)
-    )
-    return rows.sort("seed").select(pl.col("regret") / pl.col("round")).to_series().to_numpy()
+    of = {"crowd": crowd, "way": way, "learner": learner, "horizon": horizon, "round": horizon}
+    return runs.chosen(results, **of).sort("seed").select(runs.PER_ROUND).to_series().to_numpy()
 
 
 def smaller(left: NDArray[np.float64], right: NDArray[np.float64]) -> bool:
     """Whether left lies below right by more than three standard errors of their paired difference."""
-    gain = right - left
-    return bool(gain.mean() > 3 * gain.std(ddof=1) / np.sqrt(len(gain)))
-
-
-def table(results: pl.DataFrame) -> pl.DataFrame:
-    """Regret per round at the end for each crowd, way, learner and horizon."""
-    lost = pl.col("regret") / pl.col("round")
-    return (
-        results.filter(pl.col("round") == pl.col("horizon"))
-        .group_by("crowd", "way", "horizon", "learner", maintain_order=True)
-        .agg(
-            lost.mean().round(4).alias("regret per round"),
-            (lost.std() / pl.len().sqrt()).round(4).alias("standard error"),
-            (pl.col("explored") / pl.col("round")).mean().round(3).alias("exploration share"),
-        )
-        .rename({"horizon": "T"})
-    )
+    gain, error = runs.mean_and_error(right - left)
+    return gain > 3 * error

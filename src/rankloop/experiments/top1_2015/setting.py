@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rankloop.base import Ranker
 from rankloop.environments import FixedItems
-from rankloop.experiments.experiment import Job
+from rankloop.experiments import runs
+from rankloop.experiments.experiment import Experiment, Job, seeded
 from rankloop.experiments.plotting.thinning import thin
-from rankloop.rankers import FTPL, RTop1F, Uniform
+from rankloop.experiments.top1_2015.learners import make_learner
 from rankloop.simulation import play
 
 PAPER = "S. Chaudhuri and A. Tewari, Online ranking with top-1 feedback, AISTATS 2015"
@@ -27,43 +26,36 @@ USERS_SEED = 2015
 SEEDS = range(1, 11)
 NOISE = 0.25
 
-RANDOM, KEEP_REST, FULL, UNIFORM = "RTop1F random", "RTop1F keep-rest", "FTPL", "Uniform"
+
+class Simulation(Experiment):
+    """What the two figures share: how a job is played, and the table of average regret at T."""
+
+    def run(self, job: Job) -> pl.DataFrame:
+        """Cumulative DCG regret and exploring rounds at about 400 rounds, close together at the start."""
+        horizon, noise = job.settings["horizon"], job.settings["noise"]
+        people = FixedItems(users(horizon, noise), measure="dcg")
+        ranker = make_learner(job.settings["learner"], n_items=N_ITEMS, horizon=horizon)
+        trace = play(ranker, people, rounds=horizon, seed=job.seed, progress=False)
+        even = thin(len(trace.rounds), points=200, logarithmic=False)
+        kept = sorted({*thin(len(trace.rounds), points=200), *even, *_decades(trace.rounds)})
+        told = {name: [job.settings[name]] * len(kept) for name in ("learner", "horizon", "noise")}
+        columns = {"round": trace.rounds, "regret": trace.regret, "explored": trace.explored}
+        return pl.DataFrame(told | {name: values[kept] for name, values in columns.items()})
+
+    def summary(self, results: pl.DataFrame) -> pl.DataFrame:
+        return final_table(results, "learner", "noise", "horizon", named="average regret")
 
 
 def job(*, learner: str, horizon: int, noise: float, seed: int) -> Job:
     """One run of one learner over the users of the given noise."""
-    return Job(
-        name=f"{learner}, T={horizon}, noise={noise:g}, seed {seed}",
-        seed=seed,
-        settings={
-            "learner": learner,
-            "horizon": horizon,
-            "noise": noise,
-            "n_items": N_ITEMS,
-            "users_seed": USERS_SEED,
-        },
-        cost=float(horizon),
-    )
-
-
-def run(job: Job) -> pl.DataFrame:
-    """Play a job: cumulative DCG regret and exploring rounds at about 400 rounds, close together at the start."""
-    horizon, noise = cast(int, job.settings["horizon"]), cast(float, job.settings["noise"])
-    people = FixedItems(users(horizon, noise), measure="dcg")
-    ranker = make_learner(cast(str, job.settings["learner"]), horizon)
-    trace = play(ranker, people, rounds=horizon, seed=job.seed, progress=False)
-    even = thin(len(trace.rounds), points=200, logarithmic=False)
-    kept = sorted({*thin(len(trace.rounds), points=200), *even, *_decades(trace.rounds)})
-    return pl.DataFrame(
-        {
-            "learner": [job.settings["learner"]] * len(kept),
-            "horizon": [horizon] * len(kept),
-            "noise": [noise] * len(kept),
-            "round": trace.rounds[kept],
-            "regret": trace.regret[kept],
-            "explored": trace.explored[kept],
-        }
-    )
+    played = {
+        "learner": learner,
+        "horizon": horizon,
+        "noise": noise,
+        "n_items": N_ITEMS,
+        "users_seed": USERS_SEED,
+    }
+    return seeded(f"{learner}, T={horizon}, noise={noise:g}", seed=seed, cost=horizon, **played)
 
 
 @lru_cache(maxsize=8)
@@ -76,31 +68,14 @@ def users(rounds: int, noise: float) -> NDArray[np.int8]:
     return matrix
 
 
-def make_learner(name: str, horizon: int) -> Ranker:
-    """A fresh ranker by the name that jobs use."""
-    if name == RANDOM:
-        return RTop1F(n_items=N_ITEMS, horizon=horizon, measure="dcg", explore="random")
-    if name == KEEP_REST:
-        return RTop1F(n_items=N_ITEMS, horizon=horizon, measure="dcg", explore="keep-rest")
-    if name == FULL:
-        return FTPL(n_items=N_ITEMS, horizon=horizon, measure="dcg")
-    if name == UNIFORM:
-        return Uniform(n_items=N_ITEMS)
-    raise ValueError(f"name must be one of {RANDOM}, {KEEP_REST}, {FULL}, {UNIFORM}, got {name!r}")
-
-
 def average_regret(
     results: pl.DataFrame, *, learner: str, horizon: int, noise: float = NOISE
 ) -> pl.DataFrame:
     """Regret up to t, divided by t: mean, lowest and highest over the runs, by round."""
-    chosen = (pl.col("learner") == learner) & (pl.col("horizon") == horizon) & (pl.col("noise") == noise)
-    average = pl.col("regret") / pl.col("round")
-    return (
-        results.filter(chosen)
-        .group_by("round")
-        .agg(average.mean().alias("mean"), average.min().alias("low"), average.max().alias("high"))
-        .sort("round")
+    rows = results.filter(
+        pl.col("learner") == learner, pl.col("horizon") == horizon, pl.col("noise") == noise
     )
+    return runs.over_runs(rows, runs.PER_ROUND)
 
 
 def final(results: pl.DataFrame, *, learner: str, horizon: int, noise: float = NOISE) -> float:
@@ -113,19 +88,18 @@ def at_round(
 ) -> list[float]:
     """Average regret up to each of `rounds`, mean over the runs."""
     curve = average_regret(results, learner=learner, horizon=horizon, noise=noise)
-    found = dict(zip(curve["round"].to_list(), curve["mean"].to_list(), strict=True))
+    found = dict(curve.select("round", "mean").iter_rows())
     return [float(found[t]) for t in rounds]
 
 
-def final_table(results: pl.DataFrame) -> pl.DataFrame:
-    """Average regret at T for each learner, noise and horizon: mean and standard error over the runs."""
-    average = pl.col("regret") / pl.col("round")
+def final_table(results: pl.DataFrame, *by: str, named: str) -> pl.DataFrame:
+    """Average regret at T: mean and standard error over the runs, and the share of the rounds that explored."""
     return (
         results.filter(pl.col("round") == pl.col("horizon"))
-        .group_by("learner", "noise", "horizon", maintain_order=True)
+        .group_by(*by, maintain_order=True)
         .agg(
-            average.mean().round(4).alias("average regret"),
-            (average.std() / pl.len().sqrt()).round(4).alias("standard error"),
+            runs.PER_ROUND.mean().round(4).alias(named),
+            (runs.PER_ROUND.std() / pl.len().sqrt()).round(4).alias("standard error"),
             (pl.col("explored") / pl.col("round")).mean().round(3).alias("exploration share"),
         )
         .rename({"horizon": "T"})
