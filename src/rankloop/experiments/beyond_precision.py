@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from rankloop.base import Ranker
 from rankloop.environments import FixedItems, users
-from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.experiments import runs
+from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
 from rankloop.experiments.plotting import figures
 from rankloop.rankers import PrecisionFTRL, RTop1F, Uniform
 from rankloop.simulation import play
@@ -51,12 +54,7 @@ class BeyondPrecision(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         return [
-            Job(
-                name=f"{learner}, {world}, T={T}, seed {seed}",
-                seed=seed,
-                settings={"learner": learner, "world": world, "rounds": T},
-                cost=float(T),
-            )
+            seeded(f"{learner}, {world}, T={T}", seed=seed, cost=T, learner=learner, world=world, rounds=T)
             for learner in LEARNERS
             for world in WORLDS
             for T in (_ROUNDS[:3] if quick else _ROUNDS)
@@ -64,78 +62,60 @@ class BeyondPrecision(Experiment):
         ]
 
     def run(self, job: Job) -> pl.DataFrame:
-        T = cast(int, job.settings["rounds"])
-        people = FixedItems(_people(cast(str, job.settings["world"]), T), measure=MEASURE)
-        ranker = make(cast(str, job.settings["learner"]), T)
+        T = job.settings["rounds"]
+        people = FixedItems(_people(job.settings["world"], T), measure=MEASURE)
+        ranker = make(job.settings["learner"], T)
         trace = play(ranker, people, rounds=T, seed=job.seed, points=1, progress=False)
         return pl.DataFrame([dict(job.settings) | {"regret": trace.total_regret}])
 
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        T = sorted(results["rounds"].unique().to_list())
-        in_clear = {learner: self._levels(results, learner, CLEAR) for learner in LEARNERS}
-        slow, _ = figures.power_law(T, in_clear[RTOP1F])
-        quick_growth, _ = figures.power_law(T, in_clear[FTRL])
-        narrow, _ = figures.power_law(T, self._levels(results, FTRL, NARROW))
-        per_root = np.array(self._levels(results, FTRL, NARROW)) / np.sqrt(T)
-        ratio = in_clear[RTOP1F][-1] / in_clear[FTRL][-1]
-        bounds = [PrecisionFTRL(n_items=M, measure=MEASURE).regret_bound(t) for t in T]
-        moving = {learner: self._levels(results, learner, SWITCHING)[-1] for learner in LEARNERS}
-        first, last = in_clear[FTRL][0], in_clear[FTRL][-1]
-        decades = np.log10(T[-1] / T[0])
-        part = "fifth" if quick else "thirtieth"
-        return [
-            Claim(
-                text="Clear gap: RTop1F grows as T^(2/3)",
-                holds=abs(slow - 2 / 3) < 0.06,
-                measured=f"exponent {slow:.3f}",
-                source="2015, Theorem 10",
-            ),
-            Claim(
-                text="Clear gap: PrecisionFTRL grows about as log T",
-                holds=bool(quick_growth < 0.3 and (last - first) / decades < 1.2 * first),
-                measured=f"{first:,.0f} at {T[0]:,} rounds, {(last - first) / decades:,.0f} more for each tenfold; "
-                f"exponent {quick_growth:.2f}",
-                source="Ours",
-            ),
-            Claim(
-                text="Gap 10/sqrt(T): PrecisionFTRL grows as sqrt(T)",
-                holds=abs(narrow - 0.5) < 0.06,
-                measured=f"exponent {narrow:.3f}; regret over sqrt(T) {', '.join(f'{x:.1f}' for x in per_root)}",
-                source="Ours; Zhang and Tewari 2023 for the rate",
-            ),
-            Claim(
-                text=f"Clear gap, {T[-1]:,} rounds: PrecisionFTRL has lost less than a {part} of what RTop1F has",
-                holds=ratio > (5 if quick else 30),
-                measured=f"{in_clear[FTRL][-1]:,.0f} against {in_clear[RTOP1F][-1]:,.0f}: {ratio:.0f} times less",
-                source="Ours",
-            ),
-            Claim(
-                text="Where good and bad items change places ten times, PrecisionFTRL loses less than RTop1F too",
-                holds=moving[FTRL] < moving[RTOP1F],
-                measured=f"{moving[FTRL]:,.0f} against {moving[RTOP1F]:,.0f}",
-                source="Ours",
-            ),
-            Claim(
-                text="PrecisionFTRL stays below 4 n sqrt(m T / k) in every world",
-                holds=all(
-                    level < bound
-                    for world in WORLDS
-                    for level, bound in zip(self._levels(results, FTRL, world), bounds, strict=True)
-                ),
-                measured=f"largest share of the bound {self._largest_share(results, bounds):.2f}",
-                source="The page of PrecisionFTRL",
-            ),
-        ]
-
-    def _levels(self, results: pl.DataFrame, learner: str, world: str) -> list[float]:
-        chosen = results.filter((pl.col("learner") == learner) & (pl.col("world") == world))
-        return chosen.group_by("rounds").agg(pl.col("regret").mean()).sort("rounds")["regret"].to_list()
-
-    def _largest_share(self, results: pl.DataFrame, bounds: list[float]) -> float:
-        return max(
-            level / bound
-            for world in WORLDS
-            for level, bound in zip(self._levels(results, FTRL, world), bounds, strict=True)
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        T, regret = np.array(sorted(results["rounds"].unique().to_list())), _Levels(results)
+        slow, own = regret(RTOP1F, CLEAR), regret(FTRL, CLEAR)
+        power, _ = figures.power_law(T, slow)
+        yield Claim(
+            text="Clear gap: RTop1F grows as T^(2/3)",
+            holds=abs(power - 2 / 3) < 0.06,
+            measured=f"exponent {power:.3f}",
+            source="2015, Theorem 10",
+        )
+        power, _ = figures.power_law(T, own)
+        tenfold = (own[-1] - own[0]) / np.log10(T[-1] / T[0])
+        yield Claim(
+            text="Clear gap: PrecisionFTRL grows about as log T",
+            holds=bool(power < 0.3 and tenfold < 1.2 * own[0]),
+            measured=f"{own[0]:,.0f} at {T[0]:,} rounds, {tenfold:,.0f} more for each tenfold; exponent {power:.2f}",
+            source="Ours",
+        )
+        narrow = regret(FTRL, NARROW)
+        power, _ = figures.power_law(T, narrow)
+        per_root = ", ".join(f"{x:.1f}" for x in narrow / np.sqrt(T))
+        yield Claim(
+            text="Gap 10/sqrt(T): PrecisionFTRL grows as sqrt(T)",
+            holds=abs(power - 0.5) < 0.06,
+            measured=f"exponent {power:.3f}; regret over sqrt(T) {per_root}",
+            source="Ours; Zhang and Tewari 2023 for the rate",
+        )
+        ratio, part = slow[-1] / own[-1], "fifth" if quick else "thirtieth"
+        yield Claim(
+            text=f"Clear gap, {T[-1]:,} rounds: PrecisionFTRL has lost less than a {part} of what RTop1F has",
+            holds=bool(ratio > (5 if quick else 30)),
+            measured=f"{own[-1]:,.0f} against {slow[-1]:,.0f}: {ratio:.0f} times less",
+            source="Ours",
+        )
+        moving, its = regret(FTRL, SWITCHING)[-1], regret(RTOP1F, SWITCHING)[-1]
+        yield Claim(
+            text="Where good and bad items change places ten times, PrecisionFTRL loses less than RTop1F too",
+            holds=bool(moving < its),
+            measured=f"{moving:,.0f} against {its:,.0f}",
+            source="Ours",
+        )
+        bounds = [PrecisionFTRL(n_items=M, measure=MEASURE).regret_bound(int(t)) for t in T]
+        share = max((regret(FTRL, world) / bounds).max() for world in WORLDS)
+        yield Claim(
+            text="PrecisionFTRL stays below 4 n sqrt(m T / k) in every world",
+            holds=bool(share < 1),
+            measured=f"largest share of the bound {share:.2f}",
+            source="The page of PrecisionFTRL",
         )
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
@@ -149,19 +129,19 @@ class BeyondPrecision(Experiment):
             height=12.4,
             rows=3,
         )
-        titles = {
-            CLEAR: "clear gap: regret",
-            NARROW: "gap 10/√T: regret / √T",
-            SWITCHING: "ten changes of mind: regret / T",
+        T = np.array(sorted(results["rounds"].unique().to_list()))
+        shown = {
+            CLEAR: ("clear gap: regret", np.ones(len(T))),
+            NARROW: ("gap 10/√T: regret / √T", np.sqrt(T)),
+            SWITCHING: ("ten changes of mind: regret / T", T),
         }
-        T = sorted(results["rounds"].unique().to_list())
-        for axes, (world, title) in zip(panels, titles.items(), strict=True):
+        regret = _Levels(results)
+        for axes, (world, (title, unit)) in zip(panels, shown.items(), strict=True):
             for learner, colour in LEARNERS.items():
-                if learner == RANDOM and world != NARROW:
-                    continue
-                levels = np.array(self._levels(results, learner, world))
-                shown = levels / {CLEAR: np.ones(len(T)), NARROW: np.sqrt(T), SWITCHING: np.array(T)}[world]
-                figures.curve(axes, T, shown, label=learner, colour=colour, points=True)
+                if learner != RANDOM or world == NARROW:
+                    figures.curve(
+                        axes, T, regret(learner, world) / unit, label=learner, colour=colour, points=True
+                    )
             figures.log_axis(axes, y=world == CLEAR)
             if world == NARROW:
                 axes.set_ylim(0, None)
@@ -169,11 +149,18 @@ class BeyondPrecision(Experiment):
         return {"regret": figures.finish(figure)}
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
-        return (
-            results.group_by("world", "learner", "rounds", maintain_order=True)
-            .agg(pl.col("regret").mean().round(0).alias("regret"))
-            .pivot(on="rounds", index=["world", "learner"], values="regret")
-        )
+        return runs.pivot(results, index=["world", "learner"], digits=0)
+
+
+class _Levels:
+    """Mean regret of a learner in a world, by rounds."""
+
+    def __init__(self, results: pl.DataFrame) -> None:
+        self.results = results
+
+    def __call__(self, learner: str, world: str) -> NDArray[np.float64]:
+        rows = runs.chosen(self.results, learner=learner, world=world)
+        return runs.over_runs(rows, by="rounds")["mean"].to_numpy()
 
 
 def make(learner: str, T: int) -> Ranker:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, cast
 
-import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
 from rankloop import games, rankers
 from rankloop.base import Ranker
 from rankloop.environments import Indistinguishable
-from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.experiments import runs
+from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
 from rankloop.experiments.plotting import figures
 from rankloop.feedback import Nothing, TopK
 from rankloop.simulation import play
@@ -61,13 +62,12 @@ class GamesImpossible(Experiment):
     )
 
     def jobs(self, *, quick: bool) -> list[Job]:
+        def job(case: str, learner: str, world: int, T: int, seed: int) -> Job:
+            told = {"case": case, "learner": learner, "world": world, "rounds": T}
+            return seeded(f"{learner}, {case}, world {world}, T={T}", seed=seed, cost=T, **told)
+
         return [
-            Job(
-                name=f"{learner}, {case}, world {world}, T={T}, seed {seed}",
-                seed=seed,
-                settings={"case": case, "learner": learner, "world": world, "rounds": T},
-                cost=float(T),
-            )
+            job(case, learner, world, T, seed)
             for case in CASES
             for learner in (*learners(case), ENOUGH)
             for world in (0, 1)
@@ -76,39 +76,35 @@ class GamesImpossible(Experiment):
         ]
 
     def run(self, job: Job) -> pl.DataFrame:
-        case, world = cast(str, job.settings["case"]), cast(int, job.settings["world"])
-        T = cast(int, job.settings["rounds"])
-        people = Indistinguishable(verdict(case), world=world)
-        ranker = make(cast(str, job.settings["learner"]), case, T)
+        case, T = job.settings["case"], job.settings["rounds"]
+        people = Indistinguishable(verdict(case), world=job.settings["world"])
+        ranker = make(job.settings["learner"], case, T)
         trace = play(ranker, people, rounds=T, seed=job.seed, points=1, progress=False)
         return pl.DataFrame([dict(job.settings) | {"regret": trace.total_regret / T}])
 
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        T = cast(int, results["rounds"].max())
-        found = []
-        for case in CASES:
-            forced = float(cast(games.Worlds, verdict(case).worlds).forced)
-            levels = {learner: self._level(results, case, learner, T) for learner in learners(case)}
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        T = max(results["rounds"].to_list())
+        for case, of in CASES.items():
+            forced = _forced(case)
+            levels = {name: runs.level(results, case=case, learner=name, rounds=T) for name in learners(case)}
             least = min(levels, key=lambda learner: levels[learner][0])
-            earlier = self._level(results, case, ENOUGH, _ROUNDS[1])[0]
-            enough = self._level(results, case, ENOUGH, T)[0]
-            found += [
-                Claim(
-                    text=f"{case}: all {len(levels)} rankers that accept the feedback lose at least the forced "
-                    f"{forced:.4f} a round, on average over the two worlds",
-                    holds=bool(all(mean >= forced - 3 * error - 1e-3 for mean, error in levels.values())),
-                    measured=f"least: {least}, {levels[least][0]:.4f} ± {levels[least][1]:.4f}",
-                    source="2015, Theorem 12" if case in ("NDCG", "MAP", "AUC") else "Ours",
-                ),
-                Claim(
-                    text=f"{case}: who sees {CASES[case].enough} labels instead of {CASES[case].k} loses ever less"
-                    + ("" if quick else ", and in the end less than that"),
-                    holds=enough < 0.95 * earlier and (quick or enough < forced),
-                    measured=f"{earlier:.4f} a round after {_ROUNDS[1]:,}, {enough:.4f} after {T:,}",
-                    source="The verdict at that k: hard or easy",
-                ),
-            ]
-        return found
+            yield Claim(
+                text=f"{case}: all {len(levels)} rankers that accept the feedback lose at least the forced "
+                f"{forced:.4f} a round, on average over the two worlds",
+                holds=all(mean >= forced - 3 * error - 1e-3 for mean, error in levels.values()),
+                measured=f"least: {least}, {levels[least][0]:.4f} ± {levels[least][1]:.4f}",
+                source="2015, Theorem 12" if case in ("NDCG", "MAP", "AUC") else "Ours",
+            )
+            earlier, enough = (
+                runs.level(results, case=case, learner=ENOUGH, rounds=t)[0] for t in (_ROUNDS[1], T)
+            )
+            yield Claim(
+                text=f"{case}: who sees {of.enough} labels instead of {of.k} loses ever less"
+                + ("" if quick else ", and in the end less than that"),
+                holds=enough < 0.95 * earlier and (quick or enough < forced),
+                measured=f"{earlier:.4f} a round after {_ROUNDS[1]:,}, {enough:.4f} after {T:,}",
+                source="The verdict at that k: hard or easy",
+            )
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         figure, panels = figures.canvas(
@@ -122,32 +118,19 @@ class GamesImpossible(Experiment):
             rows=len(CASES),
         )
         T = sorted(results["rounds"].unique().to_list())
-        for axes, case in zip(panels, CASES, strict=True):
-            for learner, colour in zip(learners(case), _COLOURS, strict=False):
-                levels = [self._level(results, case, learner, t)[0] for t in T]
-                figures.curve(axes, T, levels, label=learner, colour=colour, points=True)
-            levels = [self._level(results, case, ENOUGH, t)[0] for t in T]
-            label = f"FeedExp3, {CASES[case].enough} labels"
-            figures.curve(axes, T, levels, label=label, colour=figures.GREEN, points=True)
+        for axes, (case, of) in zip(panels, CASES.items(), strict=True):
+            look = [(name, name, colour) for name, colour in zip(learners(case), _COLOURS, strict=False)]
+            for learner, label, colour in (*look, (ENOUGH, f"FeedExp3, {of.enough} labels", figures.GREEN)):
+                levels = [runs.level(results, case=case, learner=learner, rounds=t)[0] for t in T]
+                figures.curve(axes, T, levels, label=label, colour=colour, points=True)
             figures.log_axis(axes, y=False)
             axes.set_ylim(0, None)
-            forced = float(cast(games.Worlds, verdict(case).worlds).forced)
-            figures.guide(axes, forced, f"forced: {forced:.4f}")
-            of = CASES[case]
+            figures.guide(axes, _forced(case), f"forced: {_forced(case):.4f}")
             figures.name_axes(axes, x="rounds T", y=f"{case}, {of.n_items} items: regret per round")
         return {"impossible": figures.finish(figure)}
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
-        return (
-            results.group_by("case", "learner", "rounds", maintain_order=True)
-            .agg(pl.col("regret").mean().round(4).alias("regret per round"))
-            .pivot(on="rounds", index=["case", "learner"], values="regret per round")
-        )
-
-    def _level(self, results: pl.DataFrame, case: str, learner: str, T: int) -> tuple[float, float]:
-        chosen = (pl.col("case") == case) & (pl.col("learner") == learner) & (pl.col("rounds") == T)
-        by_seed = results.filter(chosen).group_by("seed").agg(pl.col("regret").mean())["regret"].to_numpy()
-        return float(by_seed.mean()), float(by_seed.std(ddof=1) / np.sqrt(len(by_seed)))
+        return runs.pivot(results, index=["case", "learner"])
 
 
 _COLOURS = (figures.ORANGE, figures.BLUE, figures.PURPLE, figures.GOLD, figures.MUTED, figures.SKY)
@@ -158,6 +141,10 @@ def verdict(case: str) -> games.Verdict:
     """What the analyser says, with the dearest worlds that it finds."""
     of = CASES[case]
     return games.classify(games.ranking_game(measure=of.measure, n_items=of.n_items, k=of.k), route="cells")
+
+
+def _forced(case: str) -> float:
+    return float(cast(games.Worlds, verdict(case).worlds).forced)
 
 
 @cache

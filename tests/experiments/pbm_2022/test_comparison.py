@@ -9,9 +9,11 @@ import polars as pl
 import pytest
 
 from rankloop import experiments
+from rankloop.experiments import runs
 from rankloop.experiments.harness.reproduce import reproduce
 from rankloop.experiments.pbm_2022 import comparison as rivals
-from rankloop.experiments.pbm_2022 import fig2, table1
+from rankloop.experiments.pbm_2022 import comparison_claims, fig2, table1
+from rankloop.experiments.pbm_2022.setting import STOCHASTIC
 
 
 @pytest.mark.parametrize("name", ["pbm-2022-fig1", "pbm-2022-fig2", "pbm-2022-table1"])
@@ -43,9 +45,7 @@ def test_without_the_log_its_panels_are_skipped_with_a_line(monkeypatch: pytest.
     monkeypatch.setenv("RANKLOOP_DATA", "/nowhere")
     assert rivals.why_not_fitted().startswith("real data missing: no clicks/yandex_wscd/")
     assert [panel.name for panel in fig2.wanted()] == ["a", "b", "c"]
-    from rankloop.experiments.pbm_2022 import comparison_claims as judged
-
-    line = judged.fitted_line(pl.DataFrame({"panel": ["a"]}))
+    line = comparison_claims.fitted_line(pl.DataFrame({"panel": ["a"]}))
     assert line.holds
     assert "skipped" in line.text
     assert "real data missing" in line.measured
@@ -54,7 +54,7 @@ def test_without_the_log_its_panels_are_skipped_with_a_line(monkeypatch: pytest.
 def test_jobs_that_run_at_the_same_time_do_not_share_users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rivals, "_fitted", lambda: (np.linspace(0.5, 0.1, 10), np.linspace(1.0, 0.2, 5)))
     for source in ("gap 0.03", rivals.FITTED):
-        one, other = (rivals.world(source, rivals.STOCHASTIC, phase=10) for _ in range(2))
+        one, other = (rivals.world(source, STOCHASTIC, phase=10) for _ in range(2))
         assert one.state.t is not other.state.t
 
 
@@ -80,9 +80,10 @@ def test_standard_errors_are_over_runs() -> None:
             "ideal": [4.0] * 4,
         }
     )
-    assert rivals.ends(rows, panel="a", algorithm=rivals.MW).tolist() == [1.0, 3.0]
-    assert rivals.error(rows, panel="a", algorithm=rivals.MW) == pytest.approx(1.0)
-    last = rivals.curve(rows, panel="a", algorithm=rivals.MW).row(-1, named=True)
+    found = rivals.ends(rows, "a", rivals.MW, column="reward")
+    assert found.tolist() == [1.0, 3.0]
+    assert runs.mean_and_error(found) == pytest.approx((2.0, 1.0))
+    last = rivals.curve(rows, "a", rivals.MW).row(-1, named=True)
     assert (last["low"], last["mean"], last["high"]) == pytest.approx((1.0, 2.0, 3.0))
-    with pytest.raises(ValueError, match="no rows in panel 'b'"):
-        rivals.ends(rows, panel="b", algorithm=rivals.MW)
+    with pytest.raises(ValueError, match=r"no rows with {'panel': 'b'"):
+        rivals.ends(rows, "b", rivals.MW)

@@ -31,8 +31,3 @@ def test_the_users_disagree_as_often_as_the_noise_says(noise: float, flipped: fl
 
 def test_a_shorter_run_meets_the_first_of_the_same_users() -> None:
     assert (setting.users(100, 0.25) == setting.users(200, 0.25)[:100]).all()
-
-
-def test_an_unknown_learner_is_refused() -> None:
-    with pytest.raises(ValueError, match="got 'RTop9F'"):
-        setting.make_learner("RTop9F", 100)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
 
-from rankloop.experiments.experiment import Claim, Experiment, Job, Plain
-from rankloop.experiments.pbm_2022 import bounds_claims as judged
-from rankloop.experiments.pbm_2022 import bounds_figures as drawn
-from rankloop.experiments.pbm_2022 import setting
-from rankloop.experiments.pbm_2022.bounds_runs import LEMMA, LOWER, UPPER, run
+from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
+from rankloop.experiments.pbm_2022 import bounds_claims, bounds_figures, bounds_runs, setting
+from rankloop.experiments.pbm_2022.bounds_runs import LEMMA, LOWER, UPPER
 from rankloop.experiments.pbm_2022.setting import WORLDS
 
 LOWER_SIZES = ((10, 5), (10, 2), (40, 10))
@@ -41,51 +40,34 @@ class PBMBounds(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         rounds, phase = (30_000, 3_000) if quick else (setting.HORIZON, setting.PHASE)
-        seeds = range(1, 3 if quick else 11)
         found = [
-            Job(
-                name=f"{UPPER}, {world.label}, seed {seed}",
-                seed=seed,
-                settings={
-                    "part": UPPER,
-                    "source": world.source,
-                    "kind": world.kind,
-                    "rounds": rounds,
-                    "phase": phase,
-                },
-                cost=2.0 * rounds,
+            setting.world_job(
+                f"{UPPER}, {world.label}", world, rounds=rounds, phase=phase, seed=seed, cost=2.0, part=UPPER
             )
             for world in WORLDS
-            for seed in seeds
+            for seed in range(1, 3 if quick else 11)
         ]
-        found += [
-            Job(
-                name=f"{LOWER}, {n} items, {m} positions, T={T}, seed {seed}",
-                seed=seed,
-                settings={"part": LOWER, "n": n, "m": m, "rounds": T},
-                cost=float(T) * n * m / 50,
-            )
-            for n, m in (LOWER_SIZES[:1] if quick else LOWER_SIZES)
-            for T in (_HORIZONS[:2] if quick else _HORIZONS)
-            for seed in range(1, 4 if quick else 11)
-        ]
-        sizes = [(n, m) for n in range(2, 6 if quick else 8) for m in range(1, min(n, 5) + 1)]
-        settings: list[dict[str, Plain]] = [
-            {"part": LEMMA, "n": n, "m": m, "instances": 20 if quick else 100} for n, m in sizes
-        ]
-        return found + [
-            Job(name=f"{LEMMA}, {one['n']} items, {one['m']} positions", seed=1, settings=one)
-            for one in settings
-        ]
+        for n, m in LOWER_SIZES[:1] if quick else LOWER_SIZES:
+            for T in _HORIZONS[:2] if quick else _HORIZONS:
+                name, cost = f"{LOWER}, {n} items, {m} positions, T={T}", float(T) * n * m / 50
+                seeds = range(1, 4 if quick else 11)
+                found += [
+                    seeded(name, seed=seed, cost=cost, part=LOWER, n=n, m=m, rounds=T) for seed in seeds
+                ]
+        for n in range(2, 6 if quick else 8):
+            for m in range(1, min(n, 5) + 1):
+                told = {"part": LEMMA, "n": n, "m": m, "instances": 20 if quick else 100}
+                found.append(Job(name=f"{LEMMA}, {n} items, {m} positions", seed=1, settings=told))
+        return found
 
     def run(self, job: Job) -> pl.DataFrame:
-        return run(job)
+        return bounds_runs.run(job)
 
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        return judged.claims(results)
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        return bounds_claims.claims(results)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        return drawn.figures(results)
+        return bounds_figures.draw(results)
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
-        return judged.table(results)
+        return bounds_claims.table(results)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -13,7 +11,7 @@ from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.experiments.experiment import Job
 from rankloop.experiments.pbm_2022.gaps import gaps, lemma_2
 from rankloop.experiments.pbm_2022.rankers.bound_sums import SummedFTRLPBM
-from rankloop.experiments.pbm_2022.setting import STOCHASTIC, World
+from rankloop.experiments.pbm_2022.setting import STOCHASTIC, played_in
 from rankloop.kernels.solvers.assignment import best_list
 from rankloop.rankers import FTRLPBM
 from rankloop.simulation import play
@@ -41,7 +39,7 @@ Rows = dict[str, object]
 
 def run(job: Job) -> pl.DataFrame:
     """The rows of any part; what a part has nothing to say of is null."""
-    rows = {UPPER: _upper, LOWER: _lower, LEMMA: _lemma}[cast(str, job.settings["part"])](job)
+    rows = {UPPER: _upper, LOWER: _lower, LEMMA: _lemma}[job.settings["part"]](job)
     told = pl.DataFrame({name: value for name, value in rows.items() if value is not None})
     return told.select(
         (pl.col(name) if name in told.columns else pl.lit(None)).cast(kind).alias(name)
@@ -50,9 +48,8 @@ def run(job: Job) -> pl.DataFrame:
 
 
 def _upper(job: Job) -> Rows:
-    world = World(cast(str, job.settings["source"]), cast(str, job.settings["kind"]))
-    T, phase = cast(int, job.settings["rounds"]), cast(int, job.settings["phase"])
-    people = world.environment(phase=phase)
+    world, people = played_in(job)
+    T, phase = job.settings["rounds"], job.settings["phase"]
     n, m = people.n_items, people.n_positions
     marks = np.unique(np.geomspace(1, T, 80).round().astype(np.int64))
     ranker = SummedFTRLPBM(n_items=n, n_positions=m, marks=marks)
@@ -99,7 +96,7 @@ def best_so_far(people: ClickWorlds, rounds: int, *, phase: int) -> NDArray[np.i
 
 
 def _lower(job: Job) -> Rows:
-    n, m, T = (cast(int, job.settings[key]) for key in ("n", "m", "rounds"))
+    n, m, T = (job.settings[key] for key in ("n", "m", "rounds"))
     people = environments.LowerBound(n_items=n, n_positions=m, horizon=T)
     ranker = FTRLPBM(n_items=n, n_positions=m)
     trace = play(ranker, people, rounds=T, seed=job.seed, points=1, progress=False)
@@ -115,10 +112,10 @@ def _lower(job: Job) -> Rows:
 
 
 def _lemma(job: Job) -> Rows:
-    n, m = (cast(int, job.settings[key]) for key in ("n", "m"))
+    n, m = (job.settings[key] for key in ("n", "m"))
     rng = np.random.default_rng([n, m])
     found = []
-    for _ in range(cast(int, job.settings["instances"])):
+    for _ in range(job.settings["instances"]):
         alpha, beta = np.sort(rng.random(n))[::-1], np.sort(rng.random(m))[::-1]
         found.append(lemma_2(alpha, beta))
     return {

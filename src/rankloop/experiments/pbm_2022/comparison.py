@@ -16,20 +16,17 @@ from rankloop import data, environments, rankers
 from rankloop.base import Ranker
 from rankloop.environments import Periodic, PositionBased
 from rankloop.environments.click_worlds import ClickWorlds
-from rankloop.experiments.experiment import Job
+from rankloop.experiments import runs
+from rankloop.experiments.experiment import Experiment, Job, seeded
+from rankloop.experiments.pbm_2022.setting import HORIZON, N_ITEMS, N_POSITIONS, PHASE, STOCHASTIC
 from rankloop.simulation import play
 
-PAPER = (
-    "C. Chen, C. Zhao and S. Li, Simultaneously learning stochastic and adversarial bandits under the "
-    "position-based model, AAAI 2022"
-)
-N_ITEMS, N_POSITIONS = 10, 5
-HORIZON, PHASE, RUNS = 1_000_000, 100_000, 10
+RUNS = 10
 QUICK_HORIZON, QUICK_PHASE, QUICK_RUNS = 20_000, 2_000, 2
 
 FTRL, TOP_RANK, PIE, PMED, EXP3, MW = "FTRL-PBM", "TopRank", "PBM-PIE", "PMED", "RankedExp3", "MW"
 ALGORITHMS = (FTRL, TOP_RANK, PIE, PMED, EXP3, MW)
-STOCHASTIC, EXCHANGING, REVERSING = "stochastic", "halves exchanged", "all reversed"
+EXCHANGING, REVERSING = "halves exchanged", "all reversed"
 CHANGES = (STOCHASTIC, EXCHANGING, REVERSING)
 FITTED = "our own EM"
 _LOG = "clicks/yandex_wscd/trainSample.jsonl.gz"
@@ -50,6 +47,41 @@ class Panel(NamedTuple):
     def title(self) -> str:
         """What stands above it."""
         return f"({self.name}) {self.source}, {self.change}"
+
+
+class Comparison(Experiment):
+    """What the figures and the table share: how a job is played, and the table of rewards and regrets."""
+
+    def run(self, job: Job) -> pl.DataFrame:
+        """Average reward and regret as the rounds go by, two hundred times in a run."""
+        told = job.settings
+        people = world(told["source"], told["change"], phase=told["phase"])
+        ranker = make(told["algorithm"], horizon=told["rounds"], quick=told["quick"])
+        trace = play(ranker, people, rounds=told["rounds"], seed=job.seed, points=_POINTS, progress=False)
+        columns = {
+            "round": trace.rounds,
+            "reward": trace.total / trace.rounds,
+            "regret": trace.regret,
+            "ideal": people.ideal(trace.rounds) / trace.rounds,
+        }
+        return pl.DataFrame({key: told[key] for key in ("panel", "source", "change", "algorithm")} | columns)
+
+    def summary(self, results: pl.DataFrame) -> pl.DataFrame:
+        rows = []
+        for panel in map(
+            Panel._make, results.select("panel", "source", "change").unique(maintain_order=True).rows()
+        ):
+            for algorithm in ALGORITHMS:
+                (reward, its_error), (regret, error) = (
+                    runs.mean_and_error(ends(results, panel.name, algorithm, column=column))
+                    for column in ("reward", "regret")
+                )
+                line = {"panel": panel.title, "algorithm": algorithm, "average reward": round(reward, 4)}
+                rows.append(
+                    line
+                    | {"± reward": round(its_error, 4), "regret": round(regret), "± regret": round(error)}
+                )
+        return pl.DataFrame(rows)
 
 
 def panels(sources: Sequence[str], names: str) -> tuple[Panel, ...]:
@@ -90,8 +122,7 @@ def users(source: str) -> PositionBased:
     """The users of the odd phases: "gap 0.03", "gap 0.01", "Yandex" or the fitted ones."""
     if source == FITTED:
         return fitted_users()
-    named = environments.named(source.lower().replace("gap ", "gap-"))
-    return cast(PositionBased, named)
+    return cast(PositionBased, environments.named(source.lower().replace("gap ", "gap-")))
 
 
 def world(source: str, change: str, *, phase: int) -> ClickWorlds:
@@ -116,102 +147,27 @@ def make(algorithm: str, *, horizon: int, quick: bool) -> Ranker:
     return found[algorithm]()
 
 
-def jobs(wanted: Sequence[Panel], *, quick: bool, runs: int | None = None) -> list[Job]:
+def jobs(wanted: Sequence[Panel], *, quick: bool, count: int | None = None) -> list[Job]:
     """One job for each panel, algorithm and seed."""
-    rounds = QUICK_HORIZON if quick else HORIZON
-    runs = runs or (QUICK_RUNS if quick else RUNS)
-    return [
-        Job(
-            name=f"({panel.name}) {algorithm}, seed {seed}",
-            seed=seed,
-            settings={
-                "panel": panel.name,
-                "source": panel.source,
-                "change": panel.change,
-                "algorithm": algorithm,
-                "rounds": rounds,
-                "phase": QUICK_PHASE if quick else PHASE,
-                "quick": quick,
-            },
-            cost=_COST.get(algorithm, 5.0 - 4.0 * (seed + place / len(wanted)) / (runs + 1)),
-        )
-        for place, panel in enumerate(wanted)
-        for algorithm in ALGORITHMS
-        for seed in range(1, runs + 1)
-    ]
+    rounds, phase = (QUICK_HORIZON, QUICK_PHASE) if quick else (HORIZON, PHASE)
+    count = count or (QUICK_RUNS if quick else RUNS)
+    found = []
+    for place, panel in enumerate(wanted):
+        told: dict[str, Any] = {"panel": panel.name, "source": panel.source, "change": panel.change}
+        told |= {"rounds": rounds, "phase": phase, "quick": quick}
+        for algorithm in ALGORITHMS:
+            for seed in range(1, count + 1):
+                cost = _COST.get(algorithm, 5.0 - 4.0 * (seed + place / len(wanted)) / (count + 1))
+                name = f"({panel.name}) {algorithm}"
+                found.append(seeded(name, seed=seed, cost=cost, algorithm=algorithm, **told))
+    return found
 
 
-def run(job: Job) -> pl.DataFrame:
-    """Average reward and regret as the rounds go by, two hundred times in a run."""
-    told: Any = job.settings
-    people = world(told["source"], told["change"], phase=told["phase"])
-    ranker = make(told["algorithm"], horizon=told["rounds"], quick=told["quick"])
-    trace = play(ranker, people, rounds=told["rounds"], seed=job.seed, points=_POINTS, progress=False)
-    return pl.DataFrame(
-        {
-            "panel": told["panel"],
-            "source": told["source"],
-            "change": told["change"],
-            "algorithm": told["algorithm"],
-            "round": trace.rounds,
-            "reward": trace.total / trace.rounds,
-            "regret": trace.regret,
-            "ideal": people.ideal(trace.rounds) / trace.rounds,
-        }
-    )
-
-
-def curve(results: pl.DataFrame, *, panel: str, algorithm: str) -> pl.DataFrame:
+def curve(results: pl.DataFrame, panel: str, algorithm: str) -> pl.DataFrame:
     """Average reward up to each round: the mean over the runs, and a standard error below and above it."""
-    reward = pl.col("reward")
-    error = reward.std() / pl.len().sqrt()
-    return (
-        results.filter((pl.col("panel") == panel) & (pl.col("algorithm") == algorithm))
-        .group_by("round")
-        .agg(
-            reward.mean().alias("mean"),
-            (reward.mean() - error).alias("low"),
-            (reward.mean() + error).alias("high"),
-            pl.col("ideal").first(),
-        )
-        .sort("round")
-    )
+    return runs.over_runs(runs.chosen(results, panel=panel, algorithm=algorithm), "reward", errors=1)
 
 
-def ends(results: pl.DataFrame, *, panel: str, algorithm: str, column: str = "reward") -> NDArray[np.float64]:
+def ends(results: pl.DataFrame, panel: str, algorithm: str, *, column: str = "regret") -> NDArray[np.float64]:
     """`column` at the end of every run, by seed."""
-    found = results.filter((pl.col("panel") == panel) & (pl.col("algorithm") == algorithm))
-    if found.is_empty():
-        raise ValueError(f"algorithm {algorithm!r} has no rows in panel {panel!r}")
-    last = found.filter(pl.col("round") == pl.col("round").max()).sort("seed")
-    return last[column].to_numpy()
-
-
-def mean(results: pl.DataFrame, *, panel: str, algorithm: str, column: str = "reward") -> float:
-    """Mean of `ends` over the runs."""
-    return float(ends(results, panel=panel, algorithm=algorithm, column=column).mean())
-
-
-def error(results: pl.DataFrame, *, panel: str, algorithm: str, column: str = "reward") -> float:
-    """Its standard error."""
-    found = ends(results, panel=panel, algorithm=algorithm, column=column)
-    return float(found.std(ddof=1) / np.sqrt(len(found)))
-
-
-def final_table(results: pl.DataFrame) -> pl.DataFrame:
-    """For each panel and algorithm: average reward, and regret against the best fixed list, with standard errors."""
-    names = results.select("panel", "source", "change").unique(maintain_order=True)
-    return pl.DataFrame(
-        [
-            {
-                "panel": f"({panel}) {source}, {change}",
-                "algorithm": algorithm,
-                "average reward": round(mean(results, panel=panel, algorithm=algorithm), 4),
-                "± reward": round(error(results, panel=panel, algorithm=algorithm), 4),
-                "regret": round(mean(results, panel=panel, algorithm=algorithm, column="regret")),
-                "± regret": round(error(results, panel=panel, algorithm=algorithm, column="regret")),
-            }
-            for panel, source, change in names.iter_rows()
-            for algorithm in ALGORITHMS
-        ]
-    )
+    return runs.ends(results, column, panel=panel, algorithm=algorithm)

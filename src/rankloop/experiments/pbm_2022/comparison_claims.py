@@ -2,58 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
 
 from rankloop.experiments.experiment import Claim
-from rankloop.experiments.pbm_2022 import comparison as rivals
+from rankloop.experiments.pbm_2022 import comparison
 from rankloop.experiments.pbm_2022.comparison import ALGORITHMS, EXP3, FTRL, MW, PIE, PMED, TOP_RANK
+from rankloop.experiments.runs import mean_and_error
 
 _STOCHASTIC, _EXCHANGING, _REVERSING = ("a", "d"), ("b", "e"), ("c", "f")
 _ONE_POPULATION = (TOP_RANK, PMED, PIE)
+_MADE_FOR_CHANGE = (FTRL, MW, EXP3)
 
 
-def synthetic(results: pl.DataFrame, *, quick: bool) -> list[Claim]:
+def synthetic(results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
     """Figure 1."""
+    of = _Ends(results)
     if quick:  # a fiftieth of the rounds, two runs: little else can be told
-        return [_turned_round(results, ("c",)), _exp3_last(results)]
-    return [
-        _pmed_best(results),
-        _top_rank_beside_ftrl(results),
-        _pie_varies(results),
-        _pmed_varies(results),
-        _pmed_small_gap(results),
-        _turned_round(results, _REVERSING),
-        _exchanged(results, _EXCHANGING),
-        _adversarial(results, (*_EXCHANGING, *_REVERSING)),
-        _exp3(results, _STOCHASTIC),
-        _mw(results, (*_STOCHASTIC, *_EXCHANGING, *_REVERSING)),
-    ]
+        yield _turned_round(of, ("c",))
+        yield _exp3_last(of)
+        return
+    yield from _users_stay(of)
+    yield from _pmed(of)
+    yield _turned_round(of, _REVERSING)
+    yield from _users_change(of)
+    yield _exp3_twice(of)
+    yield _mw(of)
 
 
-def real(results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-    """Figure 2, the paper's three panels."""
-    found = [_turned_round(results, ("c",))]
-    if quick:
-        return found
-    return [_top_rank_on_yandex(results), *found, _yandex_changing(results), _pie_on_yandex(results)]
+def real(results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+    """Figure 2, the paper's three panels, and whether ours were played."""
+    of = _Ends(results)
+    if not quick:
+        yield _top_rank_on_yandex(of)
+    yield _turned_round(of, ("c",))
+    if not quick:
+        yield from _yandex(of)
+    yield fitted_line(results)
 
 
 def fitted_line(results: pl.DataFrame) -> Claim:
     """Whether the panels with our own estimates were played, and if not, why; no verdict on anything."""
-    why = rivals.why_not_fitted()
     if "d" not in set(results["panel"]):
         return Claim(
             text="(d)-(f), with click probabilities of our own EM, are skipped",
             holds=True,
-            measured=why or "not played",
+            measured=comparison.why_not_fitted() or "not played",
             source="Ours",
         )
-    people = rivals.fitted_users()
-    told = ", ".join(f"{value:.3f}" for value in people.attraction)
-    looks = ", ".join(f"{value:.3f}" for value in people.examination)
+    people = comparison.fitted_users()
+    told, looks = (
+        ", ".join(f"{value:.3f}" for value in found) for found in (people.attraction, people.examination)
+    )
     return Claim(
         text="(d)-(f) are played with click probabilities that our own EM estimates from a sample of the Yandex log",
         holds=True,
@@ -62,170 +64,142 @@ def fitted_line(results: pl.DataFrame) -> Claim:
     )
 
 
-def _regret(results: pl.DataFrame, panel: str, algorithm: str) -> float:
-    return rivals.mean(results, panel=panel, algorithm=algorithm, column="regret")
+class _Ends:
+    """Mean and standard error of reward and regret at the end, by panel and algorithm."""
+
+    def __init__(self, results: pl.DataFrame) -> None:
+        self.results = results
+
+    def reward(self, panel: str, name: str) -> tuple[float, float]:
+        return mean_and_error(comparison.ends(self.results, panel, name, column="reward"))
+
+    def regret(self, panel: str, name: str) -> tuple[float, float]:
+        return mean_and_error(comparison.ends(self.results, panel, name))
+
+    def ahead(self, panel: str, one: str, *others: str) -> bool:
+        return all(self.reward(panel, one)[0] > self.reward(panel, other)[0] for other in others)
+
+    def least(self, panel: str) -> str:
+        return min(ALGORITHMS, key=lambda name: self.regret(panel, name)[0])
+
+    def regrets(self, panels: Sequence[str], names: Sequence[str] = ALGORITHMS) -> str:
+        return "; ".join(
+            f"({panel}) " + ", ".join(f"{name} {self._told(panel, name)}" for name in names)
+            for panel in panels
+        )
+
+    def _told(self, panel: str, name: str) -> str:
+        mean, error = self.regret(panel, name)
+        return f"{mean:,.0f} ± {error:,.0f}"
+
+    def rewards(self, panels: Sequence[str], names: Sequence[str] = ALGORITHMS) -> str:
+        return "average reward: " + "; ".join(
+            f"({panel}) " + ", ".join(f"{name} {self.reward(panel, name)[0]:.4f}" for name in names)
+            for panel in panels
+        )
 
 
-def _error(results: pl.DataFrame, panel: str, algorithm: str) -> float:
-    return rivals.error(results, panel=panel, algorithm=algorithm, column="regret")
-
-
-def _told(results: pl.DataFrame, panel: str, algorithms: Sequence[str] = ALGORITHMS) -> str:
-    return f"({panel}) " + ", ".join(
-        f"{name} {_regret(results, panel, name):,.0f} ± {_error(results, panel, name):,.0f}"
-        for name in algorithms
-    )
-
-
-def _pmed_best(results: pl.DataFrame) -> Claim:
-    lowest = [min(ALGORITHMS, key=lambda name: _regret(results, panel, name)) for panel in _STOCHASTIC]
-    return Claim(
+def _users_stay(of: _Ends) -> Iterator[Claim]:
+    yield Claim(
         text="The paper finds TopRank best in (a) and (d). Here PMED is, in both: its optimisation is solved to a "
         "tolerance, where the paper's stopped after fixed iterations",
-        holds=lowest == [PMED, PMED],
-        measured="regret: " + "; ".join(_told(results, panel) for panel in _STOCHASTIC),
+        holds=all(of.least(panel) == PMED for panel in _STOCHASTIC),
+        measured="regret: " + of.regrets(_STOCHASTIC),
         source="Experiments: “TopRank performs best in (a)(d)”",
     )
-
-
-def _top_rank_beside_ftrl(results: pl.DataFrame) -> Claim:
-    a, d = (_regret(results, panel, FTRL) - _regret(results, panel, TOP_RANK) for panel in _STOCHASTIC)
-    return Claim(
+    a, d = (of.regret(panel, FTRL)[0] - of.regret(panel, TOP_RANK)[0] for panel in _STOCHASTIC)
+    yield Claim(
         text="TopRank does better than FTRL-PBM where items are 0.03 apart, but worse where they are 0.01 apart, where "
         "the paper has it best",
         holds=a > 0 > d,
-        measured="; ".join(_told(results, panel, (TOP_RANK, FTRL)) for panel in _STOCHASTIC),
+        measured=of.regrets(_STOCHASTIC, (TOP_RANK, FTRL)),
         source="Experiments; erratum C15",
     )
-
-
-def _pie_varies(results: pl.DataFrame) -> Claim:
-    widest = [max(ALGORITHMS, key=lambda name: _error(results, panel, name)) for panel in _STOCHASTIC]
-    return Claim(
+    widest = [max(ALGORITHMS, key=lambda name: of.regret(panel, name)[1]) for panel in _STOCHASTIC]
+    yield Claim(
         text="With estimated examinations PBM-PIE varies more from run to run than all others in (a) and (d)",
         holds=widest == [PIE, PIE],
-        measured="; ".join(_told(results, panel, (PIE, FTRL, TOP_RANK)) for panel in _STOCHASTIC),
+        measured=of.regrets(_STOCHASTIC, (PIE, FTRL, TOP_RANK)),
         source="Experiments: “not very good and has a large variance in (a)(d)”; erratum C16",
     )
 
 
-def _pmed_varies(results: pl.DataFrame) -> Claim:
+def _pmed(of: _Ends) -> Iterator[Claim]:
     def spread(panel: str, name: str) -> float:
-        return _error(results, panel, name) / _regret(results, panel, name)
+        mean, error = of.regret(panel, name)
+        return error / mean
 
-    holds = all(
-        spread(panel, PMED) > 2 * spread(panel, name) for panel in _STOCHASTIC for name in (FTRL, TOP_RANK)
-    )
-    return Claim(
+    yield Claim(
         text="PMED's regret varies much from run to run: its relative standard error is more than twice that of "
         "FTRL-PBM and of TopRank. Not for want of convergence, as the paper has it: alternatives are held against "
         "click rates that were seen few times",
-        holds=holds,
-        measured="; ".join(_told(results, panel, (PMED, FTRL, TOP_RANK)) for panel in _STOCHASTIC),
+        holds=all(spread(at, PMED) > 2 * spread(at, name) for at in _STOCHASTIC for name in (FTRL, TOP_RANK)),
+        measured=of.regrets(_STOCHASTIC, (PMED, FTRL, TOP_RANK)),
         source="Experiments: “its performance has a large variance”",
     )
-
-
-def _pmed_small_gap(results: pl.DataFrame) -> Claim:
-    runs = np.sort(rivals.ends(results, panel="d", algorithm=PMED, column="regret"))
-    others = min(_regret(results, "d", FTRL), _regret(results, "d", TOP_RANK))
-    return Claim(
+    runs = np.sort(comparison.ends(of.results, "d", PMED))
+    others = min(of.regret("d", name)[0] for name in (FTRL, TOP_RANK))
+    yield Claim(
         text="The paper finds that PMED deteriorates a lot for the small gap, because its optimisation does not "
         "converge. Solved to a tolerance it stays ahead of TopRank and FTRL-PBM there; what is left is a bad run now "
         "and then",
         holds=bool(runs.mean() < others and np.median(runs) < 0.5 * others),
         measured=f"(d) PMED mean {runs.mean():,.0f}, median {np.median(runs):,.0f}, worst run {runs[-1]:,.0f}; "
-        + _told(results, "d", (FTRL, TOP_RANK)),
+        + of.regrets("d", (FTRL, TOP_RANK)),
         source="Experiments: “deteriorates a lot for small gap (d)”",
     )
 
 
-def _rewards(results: pl.DataFrame, panel: str, algorithms: Sequence[str]) -> str:
-    return f"({panel}) " + ", ".join(
-        f"{name} {rivals.mean(results, panel=panel, algorithm=name):.4f}" for name in algorithms
-    )
-
-
-def _ahead(results: pl.DataFrame, panel: str, one: str, other: str) -> bool:
-    return rivals.mean(results, panel=panel, algorithm=one) > rivals.mean(
-        results, panel=panel, algorithm=other
-    )
-
-
-def _turned_round(results: pl.DataFrame, panels: Sequence[str]) -> Claim:
+def _turned_round(of: _Ends, panels: Sequence[str]) -> Claim:
     return Claim(
         text="Where items and positions turn round, TopRank, PMED and PBM-PIE all earn less than FTRL-PBM",
-        holds=all(_ahead(results, panel, FTRL, name) for panel in panels for name in _ONE_POPULATION),
-        measured="average reward: "
-        + "; ".join(_rewards(results, panel, (FTRL, *_ONE_POPULATION)) for panel in panels),
+        holds=all(of.ahead(panel, FTRL, *_ONE_POPULATION) for panel in panels),
+        measured=of.rewards(panels, (FTRL, *_ONE_POPULATION)),
         source="Experiments: “strongly affected by the periodic changes”",
     )
 
 
-def _exchanged(results: pl.DataFrame, panels: Sequence[str]) -> Claim:
-    def lead(panel: str) -> float:
-        return rivals.mean(results, panel=panel, algorithm=PMED) - rivals.mean(
-            results, panel=panel, algorithm=FTRL
-        )
-
-    return Claim(
+def _users_change(of: _Ends) -> Iterator[Claim]:
+    lead = {panel: of.reward(panel, PMED)[0] - of.reward(panel, FTRL)[0] for panel in _EXCHANGING}
+    leads = ", ".join(f"({panel}) {lead[panel]:+.4f} ± {of.reward(panel, PMED)[1]:.4f}" for panel in lead)
+    yield Claim(
         text="Where only the halves of the items change places TopRank and PBM-PIE earn less than FTRL-PBM too, but "
         "PMED does not: over whole phases one fixed list is good, and regret is against the best of those",
-        holds=all(
-            _ahead(results, panel, FTRL, TOP_RANK) and _ahead(results, panel, FTRL, PIE) and lead(panel) > 0
-            for panel in panels
-        ),
-        measured="average reward: "
-        + "; ".join(_rewards(results, panel, (FTRL, *_ONE_POPULATION)) for panel in panels)
-        + "; lead of PMED "
-        + ", ".join(
-            f"({panel}) {lead(panel):+.4f} ± {rivals.error(results, panel=panel, algorithm=PMED):.4f}"
-            for panel in panels
-        ),
+        holds=all(of.ahead(panel, FTRL, TOP_RANK, PIE) and lead[panel] > 0 for panel in lead),
+        measured=of.rewards(_EXCHANGING, (FTRL, *_ONE_POPULATION)) + f"; lead of PMED {leads}",
         source="Experiments: “all of TopRank, PMED and PBM-PIE are strongly affected”",
     )
-
-
-def _adversarial(results: pl.DataFrame, panels: Sequence[str]) -> Claim:
-    made_for_it = (FTRL, MW, EXP3)
-    return Claim(
+    changing = (*_EXCHANGING, *_REVERSING)
+    yield Claim(
         text="Of the three that are made for users who change, FTRL-PBM is best where they do",
-        holds=all(_ahead(results, panel, FTRL, name) for panel in panels for name in made_for_it[1:]),
-        measured="average reward: " + "; ".join(_rewards(results, panel, made_for_it) for panel in panels),
+        holds=all(of.ahead(panel, *_MADE_FOR_CHANGE) for panel in changing),
+        measured=of.rewards(changing, _MADE_FOR_CHANGE),
         source="Experiments: “best in adversarial environments”",
     )
 
 
-def _exp3_last(results: pl.DataFrame) -> Claim:
+def _exp3_last(of: _Ends) -> Claim:
     return Claim(
         text="RankedExp3 earns least where users stay the same",
-        holds=all(_ahead(results, "a", name, EXP3) for name in ALGORITHMS if name != EXP3),
-        measured="average reward: " + _rewards(results, "a", ALGORITHMS),
+        holds=all(of.ahead("a", name, EXP3) for name in ALGORITHMS if name != EXP3),
+        measured=of.rewards("a"),
         source="Experiments: “the greedy idea in RankedExp3 is not very suitable for PBM”",
     )
 
 
-def _exp3(results: pl.DataFrame, panels: Sequence[str]) -> Claim:
-    holds = all(_regret(results, panel, EXP3) > 2 * _regret(results, panel, FTRL) for panel in panels)
+def _exp3_twice(of: _Ends) -> Claim:
     return Claim(
         text="RankedExp3, whose positions each learn for themselves, has more than twice the regret of FTRL-PBM where "
         "users stay the same",
-        holds=holds,
-        measured="; ".join(_told(results, panel, (EXP3, FTRL)) for panel in panels),
+        holds=all(of.regret(panel, EXP3)[0] > 2 * of.regret(panel, FTRL)[0] for panel in _STOCHASTIC),
+        measured=of.regrets(_STOCHASTIC, (EXP3, FTRL)),
         source="Experiments: “the greedy idea in RankedExp3 is not very suitable for PBM”",
     )
 
 
-def _mw(results: pl.DataFrame, panels: Sequence[str]) -> Claim:
-    ranks = {
-        panel: 1
-        + sum(
-            rivals.mean(results, panel=panel, algorithm=name)
-            > rivals.mean(results, panel=panel, algorithm=MW)
-            for name in ALGORITHMS
-        )
-        for panel in panels
-    }
+def _mw(of: _Ends) -> Claim:
+    panels = (*_STOCHASTIC, *_EXCHANGING, *_REVERSING)
+    ranks = {panel: 1 + sum(of.ahead(panel, name, MW) for name in ALGORITHMS) for panel in panels}
     return Claim(
         text="MW is among the first three somewhere, and first nowhere",
         holds=1 not in ranks.values() and min(ranks.values()) <= 3,
@@ -235,38 +209,28 @@ def _mw(results: pl.DataFrame, panels: Sequence[str]) -> Claim:
     )
 
 
-def _top_rank_on_yandex(results: pl.DataFrame) -> Claim:
+def _top_rank_on_yandex(of: _Ends) -> Claim:
     return Claim(
         text="TopRank has the least regret where users stay the same, and less than FTRL-PBM by far",
-        holds=min(ALGORITHMS, key=lambda name: _regret(results, "a", name)) == TOP_RANK
-        and _regret(results, "a", TOP_RANK) < 0.5 * _regret(results, "a", FTRL),
-        measured=_told(results, "a"),
+        holds=of.least("a") == TOP_RANK and of.regret("a", TOP_RANK)[0] < 0.5 * of.regret("a", FTRL)[0],
+        measured=of.regrets("a"),
         source="Appendix E: “the results are similar to those in synthetic settings”",
     )
 
 
-def _yandex_changing(results: pl.DataFrame) -> Claim:
-    best = max(ALGORITHMS, key=lambda name: rivals.mean(results, panel="c", algorithm=name))
-    (own, own_error), (other, other_error) = (
-        (rivals.mean(results, panel="b", algorithm=name), rivals.error(results, panel="b", algorithm=name))
-        for name in (MW, FTRL)
-    )
-    return Claim(
+def _yandex(of: _Ends) -> Iterator[Claim]:
+    best = max(ALGORITHMS, key=lambda name: of.reward("c", name)[0])
+    (own, own_error), (other, other_error) = of.reward("b", MW), of.reward("b", FTRL)
+    yield Claim(
         text="FTRL-PBM is best where items and positions turn round. Where only the halves of the items change places "
         "it is not: MW follows the change a little faster. Both earn more there than any fixed list",
-        holds=best == FTRL
-        and own > other
-        and max(_regret(results, "b", FTRL), _regret(results, "b", MW)) < 0,
-        measured="average reward: "
-        + "; ".join(_rewards(results, panel, ALGORITHMS) for panel in ("b", "c"))
+        holds=best == FTRL and own > other and max(of.regret("b", name)[0] for name in (FTRL, MW)) < 0,
+        measured=of.rewards(("b", "c"))
         + f"; lead of MW in (b) {own - other:+.4f} ± {np.hypot(own_error, other_error):.4f}",
         source="Experiments and Appendix E: “best in adversarial environments”",
     )
-
-
-def _pie_on_yandex(results: pl.DataFrame) -> Claim:
-    runs = rivals.ends(results, panel="a", algorithm=PIE)
-    return Claim(
+    runs = comparison.ends(of.results, "a", PIE, column="reward")
+    yield Claim(
         text="The paper reports an average reward of about 0.2 for PBM-PIE on Yandex, far below all others; none of "
         "our runs comes near that",
         holds=bool(runs.min() > 0.4),

@@ -7,22 +7,17 @@ from collections.abc import Sequence
 import polars as pl
 from matplotlib.figure import Figure
 
-from rankloop.experiments.pbm_2022 import comparison as rivals
-from rankloop.experiments.pbm_2022.comparison import EXP3, FTRL, MW, PIE, PMED, STOCHASTIC, TOP_RANK, Panel
+from rankloop.experiments.pbm_2022 import comparison
+from rankloop.experiments.pbm_2022.comparison import EXP3, FTRL, MW, PIE, PMED, TOP_RANK, Panel
+from rankloop.experiments.pbm_2022.setting import STOCHASTIC
 from rankloop.experiments.plotting import figures
 
-_COLOURS = {
-    FTRL: figures.BLUE,
-    TOP_RANK: figures.ORANGE,
-    PIE: figures.PURPLE,
-    PMED: figures.GREEN,
-    EXP3: figures.MUTED,
-    MW: figures.GOLD,
-}
+_COLOURS = {FTRL: figures.BLUE, TOP_RANK: figures.ORANGE, PIE: figures.PURPLE}
+_COLOURS |= {PMED: figures.GREEN, EXP3: figures.MUTED, MW: figures.GOLD}
 _BEGIN = 0.02  # of the horizon: before that averages are of few rounds and would stretch the axis
 
 
-def draw(results: pl.DataFrame, wanted: Sequence[Panel], *, title: str, caption: str) -> Figure:
+def draw(results: pl.DataFrame, wanted: Sequence[Panel], *, title: str, caption: str) -> dict[str, Figure]:
     """Average reward up to t in each panel, with bands of one standard error; dashed, the best list of each phase."""
     rows = (len(wanted) + 2) // 3
     figure, axes_of = figures.canvas(
@@ -36,31 +31,22 @@ def draw(results: pl.DataFrame, wanted: Sequence[Panel], *, title: str, caption:
     )
     for axes, panel in zip(axes_of, wanted, strict=True):
         lowest, highest = float("inf"), 0.0
-        for algorithm in rivals.ALGORITHMS:
-            found = rivals.curve(results, panel=panel.name, algorithm=algorithm)
-            end = int(found["round"][-1])
-            found = found.filter(pl.col("round") >= _BEGIN * end)
-            figures.curve(
-                axes,
-                found["round"].to_numpy(),
-                found["mean"].to_numpy(),
-                band=(found["low"].to_numpy(), found["high"].to_numpy()),
-                label=f"{algorithm} {found['mean'][-1]:.3f}",
-                colour=_COLOURS[algorithm],
-            )
+        for algorithm in comparison.ALGORITHMS:
+            whole = comparison.curve(results, panel.name, algorithm)
+            end = int(whole["round"][-1])
+            found = whole.filter(pl.col("round") >= _BEGIN * end)
+            label = f"{algorithm} {found['mean'][-1]:.3f}"
+            figures.mean_curve(axes, found, label=label, colour=_COLOURS[algorithm])
             lowest = min(lowest, float(found["mean"].quantile(0.02) or 0.0))
-            highest = max(highest, float(found["ideal"][-1]))
+            highest = max(highest, *whole["mean"].to_list())
         if panel.change == STOCHASTIC:
+            last = results.filter(pl.col("panel") == panel.name, pl.col("round") == end)
+            highest = float(last["ideal"][0])
             axes.axhline(highest, color=figures.MUTED, linewidth=1.1, linestyle=(0, (2, 2)), label="_best")
-        else:
-            highest = max(
-                float(rivals.curve(results, panel=panel.name, algorithm=name)["mean"].max() or 0.0)  # type: ignore[arg-type]
-                for name in rivals.ALGORITHMS
-            )
         room = max(highest - lowest, 1e-3)
         axes.set_ylim(lowest - 0.08 * room, highest + 0.08 * room)
         axes.set_xlim(0, end)
         figures.count_axis(axes)
         axes.locator_params(axis="x", nbins=3)
         figures.name_axes(axes, x="round t", y=panel.title)
-    return figures.finish(figure)
+    return {"average-reward": figures.finish(figure)}

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from rankloop.experiments.experiment import Claim, Experiment, Job
-from rankloop.experiments.pbm_2022 import estimators_figures as drawn
-from rankloop.experiments.pbm_2022 import setting
+from rankloop.experiments.pbm_2022 import estimators_figures, setting
 from rankloop.experiments.pbm_2022.estimators_figures import LOSS, MEAN, OFFERED, REDUCED, REWARD
 from rankloop.experiments.pbm_2022.rankers.reward_form import RewardFTRLPBM
-from rankloop.experiments.pbm_2022.setting import SOURCES, STOCHASTIC, WORLDS, World, ends, mean_and_error
+from rankloop.experiments.pbm_2022.setting import SOURCES, STOCHASTIC, WORLDS, World
+from rankloop.experiments.runs import ends, mean_and_error
 from rankloop.rankers import FTRLPBM
 from rankloop.simulation import play
 
 RUNS, QUICK_RUNS = 20, 3
 BEYOND = 3.0  # standard errors
+_PLAYED = [
+    (world, estimator)
+    for world in WORLDS
+    for estimator in ((*OFFERED, REWARD) if world.kind == STOCHASTIC else OFFERED)
+]
 
 
 class PBMEstimators(Experiment):
@@ -40,37 +47,24 @@ class PBMEstimators(Experiment):
     def jobs(self, *, quick: bool) -> list[Job]:
         rounds, phase = (20_000, 5_000) if quick else (setting.HORIZON, setting.PHASE)
         return [
-            Job(
-                name=f"{estimator}, {world.label}, seed {seed}",
+            setting.world_job(
+                f"{estimator}, {world.label}",
+                world,
+                rounds=rounds,
+                phase=phase,
                 seed=seed,
-                settings={
-                    "source": world.source,
-                    "kind": world.kind,
-                    "estimator": estimator,
-                    "rounds": rounds,
-                    "phase": phase,
-                },
-                cost=float(rounds),
+                estimator=estimator,
             )
-            for world in WORLDS
-            for estimator in (*OFFERED, REWARD)
-            if estimator != REWARD or world.kind == STOCHASTIC
+            for world, estimator in _PLAYED
             for seed in range(1, 1 + (QUICK_RUNS if quick else RUNS))
         ]
 
     def run(self, job: Job) -> pl.DataFrame:
-        world = World(cast(str, job.settings["source"]), cast(str, job.settings["kind"]))
-        people = world.environment(phase=cast(int, job.settings["phase"]))
-        estimator = cast(str, job.settings["estimator"])
-        n, m = people.n_items, people.n_positions
-        ranker = (
-            RewardFTRLPBM(n_items=n, n_positions=m)
-            if estimator == REWARD
-            else FTRLPBM(n_items=n, n_positions=m, estimator=estimator)
-        )
-        trace = play(
-            ranker, people, rounds=cast(int, job.settings["rounds"]), seed=job.seed, points=50, progress=False
-        )
+        world, people = setting.played_in(job)
+        estimator, rounds = job.settings["estimator"], job.settings["rounds"]
+        size: dict[str, Any] = {"n_items": people.n_items, "n_positions": people.n_positions}
+        ranker = RewardFTRLPBM(**size) if estimator == REWARD else FTRLPBM(**size, estimator=estimator)
+        trace = play(ranker, people, rounds=rounds, seed=job.seed, points=50, progress=False)
         return pl.DataFrame(
             {
                 "source": world.source,
@@ -84,46 +78,47 @@ class PBMEstimators(Experiment):
             }
         )
 
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        found = [_variances()]
-        return found if quick else [*found, _unsafe(results), *_stochastic(results), _periodic(results)]
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        yield _variances()
+        if not quick:
+            yield _unsafe(results)
+            yield from _stochastic(results)
+            yield _periodic(results)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        return drawn.figures(results)
+        return estimators_figures.draw(results)
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
         rows = []
-        for world in WORLDS:
-            for estimator in OFFERED if world.kind != STOCHASTIC else (*OFFERED, REWARD):
-                mean, error = mean_and_error(_ends(results, world, estimator, "regret"))
-                average, average_error = mean_and_error(_ends(results, world, estimator, "average"))
-                off, apart = _against_loss(results, world, estimator)
-                rows.append(
-                    {
-                        "world": world.label,
-                        "estimator": estimator,
-                        "regret": round(mean),
-                        "its error": round(error),
-                        "average reward": round(average, 4),
-                        "error of that": round(average_error, 4),
-                        "regret less the loss form's": round(off),
-                        "in standard errors": round(apart, 1),
-                    }
-                )
+        for world, estimator in _PLAYED:
+            mean, error = mean_and_error(_ends(results, world, estimator))
+            average, average_error = mean_and_error(_ends(results, world, estimator, column="average"))
+            off, apart = _against_loss(results, world, estimator)
+            rows.append(
+                {
+                    "world": world.label,
+                    "estimator": estimator,
+                    "regret": round(mean),
+                    "its error": round(error),
+                    "average reward": round(average, 4),
+                    "error of that": round(average_error, 4),
+                    "regret less the loss form's": round(off),
+                    "in standard errors": round(apart, 1),
+                }
+            )
         return pl.DataFrame(rows)
 
 
-def _ends(results: pl.DataFrame, world: World, estimator: str, column: str) -> np.ndarray:
+def _ends(results: pl.DataFrame, world: World, estimator: str, column: str = "regret") -> NDArray[np.float64]:
     return ends(results, column, source=world.source, kind=world.kind, estimator=estimator)
 
 
 def _against_loss(results: pl.DataFrame, world: World, estimator: str) -> tuple[float, float]:
     """Mean regret less that of the loss form, and the same in standard errors of the difference."""
     (own, own_error), (loss, loss_error) = (
-        mean_and_error(_ends(results, world, which, "regret")) for which in (estimator, LOSS)
+        mean_and_error(_ends(results, world, one)) for one in (estimator, LOSS)
     )
-    error = float(np.hypot(own_error, loss_error))
-    return own - loss, (own - loss) / error if estimator != LOSS else 0.0
+    return own - loss, (own - loss) / float(np.hypot(own_error, loss_error)) if estimator != LOSS else 0.0
 
 
 def variances(source: str, x: float) -> dict[str, float]:
@@ -135,7 +130,7 @@ def variances(source: str, x: float) -> dict[str, float]:
     click = World(source, STOCHASTIC).still().clicks[0]
     loss = 1 - click
 
-    def variance(baseline: np.ndarray | float) -> float:  # of B + 1{shown} (loss - B) / x
+    def variance(baseline: NDArray[np.float64] | float) -> float:  # of B + 1{shown} (loss - B) / x
         second = loss * (1 - baseline) ** 2 + click * baseline**2
         return float((second / x - (loss - baseline) ** 2).mean())
 
@@ -145,7 +140,7 @@ def variances(source: str, x: float) -> dict[str, float]:
 def _variances() -> Claim:
     found = {source: variances(source, 0.1) for source in SOURCES}
     told = [
-        f"{SOURCES[source]} " + " / ".join(f"{one[name]:.2f}" for name in (LOSS, REDUCED, MEAN, REWARD))
+        f"{SOURCES[source]} " + " / ".join(f"{value:.2f}" for value in one.values())
         for source, one in found.items()
     ]
     return Claim(
@@ -160,9 +155,8 @@ def _variances() -> Claim:
 
 def _unsafe(results: pl.DataFrame) -> Claim:
     told, worst = [], 0.0
-    for source in ("gap-0.03", "gap-0.01"):
-        world = World(source, STOCHASTIC)
-        reward, loss = (_ends(results, world, which, "regret") for which in (REWARD, LOSS))
+    for world in (World(source, STOCHASTIC) for source in ("gap-0.03", "gap-0.01")):
+        reward, loss = (_ends(results, world, which) for which in (REWARD, LOSS))
         worst = max(worst, float(reward.max() / loss.max()))
         told.append(
             f"{world.label}: mean {reward.mean():,.0f}, worst {reward.max():,.0f} "
@@ -176,38 +170,31 @@ def _unsafe(results: pl.DataFrame) -> Claim:
     )
 
 
-def _told(results: pl.DataFrame, worlds: list[World], estimator: str) -> tuple[str, list[float]]:
-    found = [(world, *_against_loss(results, world, estimator)) for world in worlds]
+def _told(results: pl.DataFrame, worlds: Sequence[World], estimator: str) -> tuple[str, list[float]]:
+    found = {world.label: _against_loss(results, world, estimator) for world in worlds}
     text = ", ".join(
-        f"{world.label} {off:+,.0f} ({apart:+.1f} s.e.{'' if abs(apart) > BEYOND else ', open'})"
-        for world, off, apart in found
+        f"{label} {off:+,.0f} ({apart:+.1f} s.e.{'' if abs(apart) > BEYOND else ', open'})"
+        for label, (off, apart) in found.items()
     )
-    return text, [apart for _, _, apart in found]
+    return text, [apart for _, apart in found.values()]
 
 
-def _stochastic(results: pl.DataFrame) -> list[Claim]:
-    worlds = [World(source, STOCHASTIC) for source in SOURCES]
-    claims = []
+def _stochastic(results: pl.DataFrame) -> Iterator[Claim]:
     for estimator in (REDUCED, MEAN):
-        text, apart = _told(results, worlds, estimator)
-        claims.append(
-            Claim(
-                text=f"Where users stay as they are, “{estimator}” has less regret than the loss form, by more than "
-                "three standard errors in every world",
-                holds=all(one < -BEYOND for one in apart),
-                measured=text,
-                source="Ours; the table of erratum C14 had four runs",
-            )
+        text, apart = _told(results, [World(source, STOCHASTIC) for source in SOURCES], estimator)
+        yield Claim(
+            text=f"Where users stay as they are, “{estimator}” has less regret than the loss form, by more than "
+            "three standard errors in every world",
+            holds=all(one < -BEYOND for one in apart),
+            measured=text,
+            source="Ours; the table of erratum C14 had four runs",
         )
-    return claims
 
 
 def _periodic(results: pl.DataFrame) -> Claim:
     worlds = [world for world in WORLDS if world.kind != STOCHASTIC]
-    text_reduced, reduced = _told(results, worlds, REDUCED)
-    text_mean, mean = _told(results, worlds, MEAN)
-    better = sum(one < -BEYOND for one in (*reduced, *mean))
-    worse = sum(one > BEYOND for one in (*reduced, *mean))
+    (text_reduced, reduced), (text_mean, mean) = (_told(results, worlds, one) for one in (REDUCED, MEAN))
+    better, worse = (sum(side * one > BEYOND for one in (*reduced, *mean)) for side in (-1, 1))
     return Claim(
         text="Where users change, of twelve comparisons some are better by as much, none is worse, and most stay open",
         holds=better >= 2 and worse == 0,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
 
-from rankloop.experiments.experiment import Claim, Experiment, Job
-from rankloop.experiments.pbm_2022 import comparison as rivals
-from rankloop.experiments.pbm_2022 import comparison_claims as judged
+from rankloop.experiments.experiment import Claim, Job
+from rankloop.experiments.pbm_2022 import comparison, comparison_claims, comparison_figures, setting
 
-PANELS = rivals.panels(("gap 0.03", "gap 0.01"), "abcdef")
+PANELS = comparison.panels(("gap 0.03", "gap 0.01"), "abcdef")
 DEPARTURES = (
     (
         "The paper does not state the horizon (its figure is lost to us), nor whether rewards are drawn or expected "
@@ -26,12 +26,12 @@ DEPARTURES = (
 )
 
 
-class PBMFigure1(Experiment):
+class PBMFigure1(comparison.Comparison):
     """Average reward of six algorithms in six worlds."""
 
     name: ClassVar[str] = "pbm-2022-fig1"
     title: ClassVar[str] = "FTRL-PBM beside five rivals, where users stay the same and where they change"
-    paper: ClassVar[str] = rivals.PAPER + ", Figure 1"
+    paper: ClassVar[str] = setting.PAPER + ", Figure 1"
     caption: ClassVar[str] = (
         "Ten items, five positions with examinations 1, 1/2, ..., 1/5, items 0.03 apart (a-c) or 0.01 (d-f). In (a) "
         "and (d) users stay the same. In (b) and (e) the halves of the items change places every phase, in (c) and (f) "
@@ -40,23 +40,15 @@ class PBMFigure1(Experiment):
     departures: ClassVar[tuple[str, ...]] = DEPARTURES
 
     def jobs(self, *, quick: bool) -> list[Job]:
-        return rivals.jobs(PANELS, quick=quick)
+        return comparison.jobs(PANELS, quick=quick)
 
-    def run(self, job: Job) -> pl.DataFrame:
-        return rivals.run(job)
-
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        return judged.synthetic(results, quick=quick)
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        return comparison_claims.synthetic(results, quick=quick)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        from rankloop.experiments.pbm_2022.comparison_figures import draw
-
         caption = (
             "Where users stay the same (a, d) the dashed line is the best list. Where they change, every phase leaves "
             "a tooth. When items and positions turn round (c, f), those made for one population fall and do not "
             "recover. When only the halves of the items change places (b, e), one fixed list is good in all phases."
         )
-        return {"average-reward": draw(results, PANELS, title=self.title, caption=caption)}
-
-    def summary(self, results: pl.DataFrame) -> pl.DataFrame:
-        return rivals.final_table(results)
+        return comparison_figures.draw(results, PANELS, title=self.title, caption=caption)

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
 
-from rankloop.experiments.experiment import Claim, Experiment, Job
-from rankloop.experiments.pbm_2022 import comparison as rivals
-from rankloop.experiments.pbm_2022 import comparison_claims as judged
+from rankloop.experiments.experiment import Claim, Job
+from rankloop.experiments.pbm_2022 import comparison, comparison_claims, comparison_figures, setting
 from rankloop.experiments.pbm_2022.comparison import FITTED, Panel
 from rankloop.experiments.pbm_2022.fig1 import DEPARTURES
 
 
 def wanted() -> tuple[Panel, ...]:
     """The paper's three panels; and three more where our own estimates from the log can be had."""
-    sources = ("Yandex",) if rivals.why_not_fitted() else ("Yandex", FITTED)
-    return rivals.panels(sources, "abcdef"[: 3 * len(sources)])
+    sources = ("Yandex",) if comparison.why_not_fitted() else ("Yandex", FITTED)
+    return comparison.panels(sources, "abcdef"[: 3 * len(sources)])
 
 
-class PBMFigure2(Experiment):
+class PBMFigure2(comparison.Comparison):
     """Average reward of six algorithms with real click probabilities."""
 
     name: ClassVar[str] = "pbm-2022-fig2"
     title: ClassVar[str] = "The same six with click probabilities of a real log"
-    paper: ClassVar[str] = rivals.PAPER + ", Figure 2 and Appendix E"
+    paper: ClassVar[str] = setting.PAPER + ", Figure 2 and Appendix E"
     caption: ClassVar[str] = (
         "As in Figure 1, with the attractions and examinations that the paper estimated from the Yandex log (a-c), and "
         "with those that our own EM estimates from a sample of that log (d-f). By the paper's estimates one item has "
@@ -37,23 +37,15 @@ class PBMFigure2(Experiment):
     )
 
     def jobs(self, *, quick: bool) -> list[Job]:
-        return rivals.jobs(wanted(), quick=quick)
+        return comparison.jobs(wanted(), quick=quick)
 
-    def run(self, job: Job) -> pl.DataFrame:
-        return rivals.run(job)
-
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        return [*judged.real(results, quick=quick), judged.fitted_line(results)]
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        return comparison_claims.real(results, quick=quick)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        from rankloop.experiments.pbm_2022.comparison_figures import draw
-
         shown = [panel for panel in wanted() if panel.name in set(results["panel"])]
         caption = (
             "With the paper's estimates (a-c) nearly everything is won or lost at the first position. Where users stay "
             "the same the dashed line is the best list; where they change, every phase leaves a tooth."
         )
-        return {"average-reward": draw(results, shown, title=self.title, caption=caption)}
-
-    def summary(self, results: pl.DataFrame) -> pl.DataFrame:
-        return rivals.final_table(results)
+        return comparison_figures.draw(results, shown, title=self.title, caption=caption)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from rankloop.experiments.experiment import Claim, Experiment, Job
-from rankloop.experiments.pbm_2022 import ftrl_figures as drawn
-from rankloop.experiments.pbm_2022 import setting
-from rankloop.experiments.pbm_2022.setting import KINDS, STOCHASTIC, WORLDS, World, ends, mean_and_error
+from rankloop.experiments.pbm_2022 import ftrl_figures, setting
+from rankloop.experiments.pbm_2022.setting import KINDS, STOCHASTIC, WORLDS, World
+from rankloop.experiments.runs import chosen, ends, mean_and_error
 from rankloop.rankers import FTRLPBM
 from rankloop.simulation import play
 
@@ -47,28 +49,19 @@ class PBMFTRL(Experiment):
     )
 
     def jobs(self, *, quick: bool) -> list[Job]:
-        rounds = setting.QUICK_HORIZON if quick else setting.HORIZON
+        rounds, phase = (
+            (setting.QUICK_HORIZON, setting.QUICK_PHASE) if quick else (setting.HORIZON, setting.PHASE)
+        )
         return [
-            Job(
-                name=f"{world.label}, seed {seed}",
-                seed=seed,
-                settings={
-                    "source": world.source,
-                    "kind": world.kind,
-                    "rounds": rounds,
-                    "phase": setting.QUICK_PHASE if quick else setting.PHASE,
-                },
-                cost=float(rounds),
-            )
+            setting.world_job(world.label, world, rounds=rounds, phase=phase, seed=seed)
             for world in WORLDS
             for seed in range(1, 3 if quick else 11)
         ]
 
     def run(self, job: Job) -> pl.DataFrame:
-        world = World(cast(str, job.settings["source"]), cast(str, job.settings["kind"]))
-        people = world.environment(phase=cast(int, job.settings["phase"]))
+        world, people = setting.played_in(job)
         ranker = FTRLPBM(n_items=people.n_items, n_positions=people.n_positions)
-        rounds = cast(int, job.settings["rounds"])
+        rounds = job.settings["rounds"]
         trace = play(ranker, people, rounds=rounds, seed=job.seed, points=10 * POINTS, progress=False)
         bounds = np.array([ranker.regret_bound(int(t)) for t in trace.rounds])
         kept = np.arange(9, len(trace.rounds), 10)  # a window of ten recorded rounds each
@@ -87,12 +80,17 @@ class PBMFTRL(Experiment):
             }
         )
 
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        always = [_learns(results), _under_the_bound(results), _recovers(results), _exact(results)]
-        return always if quick else [*_as_elsewhere(results), *always, _no_list_is_better(results)]
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        if not quick:
+            yield from _as_elsewhere(results)
+        yield from _everywhere(results)
+        yield _recovers(results)
+        yield _exact(results)
+        if not quick:
+            yield _no_list_is_better(results)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        return drawn.figures(results)
+        return ftrl_figures.draw(results)
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
         rows = []
@@ -116,62 +114,84 @@ class PBMFTRL(Experiment):
         return pl.DataFrame(rows)
 
 
-def _ends(results: pl.DataFrame, world: World, column: str) -> np.ndarray:
+def _ends(results: pl.DataFrame, world: World, column: str) -> NDArray[np.float64]:
     return ends(results, column, source=world.source, kind=world.kind)
 
 
-def _as_elsewhere(results: pl.DataFrame) -> list[Claim]:
-    rewards, off = [], []
+def _as_elsewhere(results: pl.DataFrame) -> Iterator[Claim]:
+    off, told = [], []
     for world in WORLDS:
         mean, error = mean_and_error(_ends(results, world, "average"))
         theirs = REFERENCE[world.source][KINDS.index(world.kind)]
         off.append(abs(mean / theirs - 1))
-        rewards.append(f"{world.label} {mean:.3f} ± {error:.4f} ({theirs:.3f})")
-    holds, regrets = True, []
-    half = results.filter(pl.col("round") <= HALF)
-    for source, (theirs, their_error) in REFERENCE_REGRET.items():
+        told.append(f"{world.label} {mean:.3f} ± {error:.4f} ({theirs:.3f})")
+    yield Claim(
+        text="Average rewards at a million rounds are those of an independent implementation, within one percent",
+        holds=max(off) < 0.01,
+        measured=f"furthest off by {max(off):.1%}; " + "; ".join(told),
+        source="Figures 1 and 2 print no numbers; the reference is in brackets",
+    )
+    half, holds, told = results.filter(pl.col("round") <= HALF), True, []
+    for source, (regret, its_error) in REFERENCE_REGRET.items():
         world = World(source, STOCHASTIC)
         mean, error = mean_and_error(_ends(half, world, "regret"))
-        holds &= abs(mean - theirs) <= 3 * float(np.hypot(error, their_error))
-        regrets.append(f"{world.label} {mean:,.0f} ± {error:.0f} ({theirs:,} ± {their_error})")
-    return [
-        Claim(
-            text="Average rewards at a million rounds are those of an independent implementation, within one percent",
-            holds=max(off) < 0.01,
-            measured=f"furthest off by {max(off):.1%}; " + "; ".join(rewards),
-            source="Figures 1 and 2 print no numbers; the reference is in brackets",
-        ),
-        Claim(
-            text="So is the regret at half a million rounds, within three standard errors of the difference",
-            holds=holds,
-            measured="; ".join(regrets),
-            source="The reference, of four runs, is in brackets",
-        ),
-    ]
+        holds &= abs(mean - regret) <= 3 * float(np.hypot(error, its_error))
+        told.append(f"{world.label} {mean:,.0f} ± {error:.0f} ({regret:,} ± {its_error})")
+    yield Claim(
+        text="So is the regret at half a million rounds, within three standard errors of the difference",
+        holds=holds,
+        measured="; ".join(told),
+        source="The reference, of four runs, is in brackets",
+    )
 
 
-def _learns(results: pl.DataFrame) -> Claim:
-    shares = {}
+def _everywhere(results: pl.DataFrame) -> Iterator[Claim]:
+    shares, worst = {}, {}
     for world in WORLDS:
-        levels = world.levels()
-        average = float(_ends(results, world, "average").mean())
+        levels, average = world.levels(), float(_ends(results, world, "average").mean())
         shares[world.label] = (average - levels.random) / (levels.fixed - levels.random)
-    return Claim(
+        worst[world.label] = float(_ends(results, world, "of bound").max())
+    yield Claim(
         text="Whatever the world, the average reward is nearer to that of the best fixed list than to a random one's",
         holds=min(shares.values()) > 0.5,
         measured="share of the way: " + ", ".join(f"{label} {share:.2f}" for label, share in shares.items()),
         source="“competitive in stochastic environments and is best in adversarial environments”",
     )
-
-
-def _under_the_bound(results: pl.DataFrame) -> Claim:
-    worst = {world.label: float(_ends(results, world, "of bound").max()) for world in WORLDS}
     label = max(worst, key=lambda name: worst[name])
-    return Claim(
+    yield Claim(
         text="Regret against the best fixed list stays below Theorem 1's bound throughout every run",
         holds=worst[label] < 1.0,
         measured=f"at most {worst[label]:.2f} of it ({label})",
         source="Theorem 1; erratum C8",
+    )
+
+
+def _recovers(results: pl.DataFrame) -> Claim:
+    told, holds = [], True
+    for world in (world for world in WORLDS if world.kind != STOCHASTIC):
+        found = chosen(results, source=world.source, kind=world.kind)
+        mean = found.group_by("round").agg(pl.col("value").mean()).sort("round")["value"].to_numpy()
+        phases = mean.reshape(10, -1)
+        before, dip, after = phases[:-1, -1].mean(), phases[1:, 0].mean(), phases[1:, -1].mean()
+        holds &= bool(dip < after)
+        told.append(f"{world.label} {before:.3f}, {dip:.3f}, {after:.3f}")
+    return Claim(
+        text="After every change the reward falls, and rises again before the next",
+        holds=holds,
+        measured="reward a round before a change, after it, and at the end of the phase, over all changes: "
+        + "; ".join(told),
+        source="Figures 1(b)(c)(e)(f) and 2(b)(c)",
+    )
+
+
+def _exact(results: pl.DataFrame) -> Claim:
+    by_job = results.group_by("job").agg(pl.col("fallbacks", "round").max())
+    count, rounds = by_job.select("fallbacks", "round").sum().row(0)
+    return Claim(
+        text="The minimiser was found in every round, by Newton's method alone",
+        holds=count == 0,
+        measured=f"{count} fallbacks in {rounds:,} rounds",
+        source="Ours; erratum C5",
     )
 
 
@@ -184,39 +204,4 @@ def _no_list_is_better(results: pl.DataFrame) -> Claim:
         holds=mean > fixed,
         measured=f"{world.label}: {mean:.3f} ± {error:.3f}, best fixed list {fixed:.3f}",
         source="Appendix E, Figure 2(b)",
-    )
-
-
-def _recovers(results: pl.DataFrame) -> Claim:
-    told, holds = [], True
-    for world in WORLDS:
-        if world.kind == STOCHASTIC:
-            continue
-        before, dip, after = _around_changes(results, world)
-        holds &= dip < after
-        told.append(f"{world.label} {before:.3f}, {dip:.3f}, {after:.3f}")
-    return Claim(
-        text="After every change the reward falls, and rises again before the next",
-        holds=bool(holds),
-        measured="reward a round before a change, after it, and at the end of the phase, over all changes: "
-        + "; ".join(told),
-        source="Figures 1(b)(c)(e)(f) and 2(b)(c)",
-    )
-
-
-def _around_changes(results: pl.DataFrame, world: World) -> tuple[float, float, float]:
-    found = results.filter(pl.col("source") == world.source, pl.col("kind") == world.kind)
-    mean = found.group_by("round").agg(pl.col("value").mean()).sort("round")["value"].to_numpy()
-    phases = mean.reshape(10, -1)
-    return float(phases[:-1, -1].mean()), float(phases[1:, 0].mean()), float(phases[1:, -1].mean())
-
-
-def _exact(results: pl.DataFrame) -> Claim:
-    count = int(results.group_by("job").agg(pl.col("fallbacks").max())["fallbacks"].sum())
-    rounds = int(results.group_by("job").agg(pl.col("round").max())["round"].sum())
-    return Claim(
-        text="The minimiser was found in every round, by Newton's method alone",
-        holds=count == 0,
-        measured=f"{count} fallbacks in {rounds:,} rounds",
-        source="Ours; erratum C5",
     )

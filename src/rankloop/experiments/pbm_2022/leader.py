@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -11,8 +12,7 @@ from numpy.typing import NDArray
 
 from rankloop.environments import Periodic, PositionBased
 from rankloop.experiments.experiment import Claim, Experiment, Job
-from rankloop.experiments.pbm_2022 import leader_figures as drawn
-from rankloop.experiments.pbm_2022 import setting
+from rankloop.experiments.pbm_2022 import leader_figures, setting
 from rankloop.experiments.pbm_2022.leader_figures import CHANGE, END, POINTS
 from rankloop.experiments.pbm_2022.setting import N_ITEMS, N_POSITIONS
 from rankloop.rankers import FTRLPBM
@@ -61,42 +61,40 @@ class PBMLeader(Experiment):
             }
         )
 
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        first = np.array(results.filter(pl.col("round") == 1)["x"].to_list())
+        yield Claim(
+            text="x_1 is even: every item at every position with chance 1/n",
+            holds=bool((first == 1 / N_ITEMS).all()),
+            measured=f"{first.min():g} to {first.max():g}",
+            source="Algorithm 1; erratum C3",
+        )
         mean = results.group_by("round").agg(pl.col("old", "new").mean()).sort("round")
         at = {t: (old, new) for t, old, new in mean.iter_rows()}
-        passed = [t for t, (old, new) in at.items() if t > CHANGE and new > old]
-        first = np.array(results.filter(pl.col("round") == 1)["x"].to_list())
-        off, over = (cast(float, results[column].max()) for column in ("off", "over"))
-        return [
-            Claim(
-                text="x_1 is even: every item at every position with chance 1/n",
-                holds=bool((first == 1 / N_ITEMS).all()),
-                measured=f"{first.min():g} to {first.max():g}",
-                source="Algorithm 1; erratum C3",
-            ),
-            Claim(
-                text="It sharpens: by the change the best list has most of the chances",
-                holds=at[CHANGE][0] > 0.5 > at[1000][0] > 0.1,
-                measured=", ".join(f"{at[t][0]:.2f} at round {t:,}" for t in (1, 1000, CHANGE)),
-                source="Ours",
-            ),
-            Claim(
-                text="After the change it forgets that list and finds the new one",
-                holds=at[CHANGE][1] < 0.1 and at[END][1] > 0.4,
-                measured=f"the new list's chances: {at[CHANGE][1]:.3f} at the change, above the old one's from round "
-                f"{passed[0]:,} on, {at[END][1]:.2f} at round {END:,}",
-                source="Ours",
-            ),
-            Claim(
-                text="Every x_t is a mixture of lists: positions sum to one, items to at most one",
-                holds=off <= 1e-9 and over <= 1e-9,
-                measured=f"off by at most {off:.0e}, over by at most {max(over, 0):.0e}",
-                source="Eq. (2)",
-            ),
-        ]
+        yield Claim(
+            text="It sharpens: by the change the best list has most of the chances",
+            holds=at[CHANGE][0] > 0.5 > at[1000][0] > 0.1,
+            measured=", ".join(f"{at[t][0]:.2f} at round {t:,}" for t in (1, 1000, CHANGE)),
+            source="Ours",
+        )
+        passed = min(t for t, (old, new) in at.items() if t > CHANGE and new > old)
+        yield Claim(
+            text="After the change it forgets that list and finds the new one",
+            holds=at[CHANGE][1] < 0.1 and at[END][1] > 0.4,
+            measured=f"the new list's chances: {at[CHANGE][1]:.3f} at the change, above the old one's from round "
+            f"{passed:,} on, {at[END][1]:.2f} at round {END:,}",
+            source="Ours",
+        )
+        off, over = (max(results[column].to_list()) for column in ("off", "over"))
+        yield Claim(
+            text="Every x_t is a mixture of lists: positions sum to one, items to at most one",
+            holds=off <= 1e-9 and over <= 1e-9,
+            measured=f"off by at most {off:.0e}, over by at most {max(over, 0):.0e}",
+            source="Eq. (2)",
+        )
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        return {"leader": drawn.leader(results, best=world().best_lists)}
+        return {"leader": leader_figures.leader(results, best=world().best_lists)}
 
 
 def world() -> Periodic:

@@ -7,17 +7,20 @@ items and positions turned round every phase ("periodic 2"). Rewards are expecte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import polars as pl
-from numpy.typing import NDArray
+from matplotlib.figure import Figure
 
 from rankloop import environments
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.environments.position_based import PositionBased
+from rankloop.experiments.experiment import Job, Plain, seeded
+from rankloop.experiments.plotting import figures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PAPER = (
     "C. Chen, C. Zhao and S. Li, Simultaneously learning stochastic and adversarial bandits under the "
@@ -86,20 +89,21 @@ class Levels:
 WORLDS = tuple(World(source, kind) for source in SOURCES for kind in KINDS)
 
 
-def mean_and_error(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
-    """The mean over runs and its standard error.
-
-    >>> mean_and_error([1.0, 3.0])
-    (2.0, 1.0)
-    """
-    runs = np.asarray(values, dtype=np.float64)
-    return float(runs.mean()), float(runs.std(ddof=1) / np.sqrt(len(runs)))
+def world_job(
+    name: str, world: World, *, rounds: int, phase: int, seed: int, cost: float = 1.0, **more: Plain
+) -> Job:
+    """A job in one of the nine worlds, which its settings name."""
+    where = {"source": world.source, "kind": world.kind, "rounds": rounds, "phase": phase}
+    return seeded(name, seed=seed, cost=cost * rounds, **where, **more)
 
 
-def ends(results: pl.DataFrame, column: str, **chosen: str | int | float) -> NDArray[np.float64]:
-    """`column` in the last row of every run whose settings are `chosen`, by seed."""
-    found = results.filter(*(pl.col(key) == value for key, value in chosen.items()))
-    if found.is_empty():
-        raise ValueError(f"no rows with {chosen}")
-    last = found.filter(pl.col("round") == pl.col("round").max())
-    return last.sort("seed")[column].to_numpy()
+def played_in(job: Job) -> tuple[World, ClickWorlds]:
+    """The world that a job's settings name, and fresh users of it."""
+    world = World(job.settings["source"], job.settings["kind"])
+    return world, world.environment(phase=job.settings["phase"])
+
+
+def grid(**words: str) -> tuple[Figure, dict[World, Axes]]:
+    """A figure with a panel for each of the nine worlds, three by three."""
+    figure, panels = figures.canvas(**words, rows=3, columns=3, width=16.0, height=11.5)
+    return figure, dict(zip(WORLDS, panels, strict=True))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.experiments import runs
+from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
 from rankloop.experiments.pbm_2022 import setting
 from rankloop.experiments.pbm_2022.rankers.frank_wolfe import FrankWolfeFTRLPBM, steps_from
-from rankloop.experiments.pbm_2022.setting import STOCHASTIC, World, mean_and_error
+from rankloop.experiments.pbm_2022.setting import STOCHASTIC, World
 from rankloop.experiments.plotting import figures
 from rankloop.rankers import FTRLPBM
 from rankloop.simulation import play
@@ -19,8 +21,9 @@ from rankloop.simulation import play
 EXACT = 0  # steps of the exact solver, for want of a number
 STEPS, QUICK_STEPS = (10, 30, 100, 300, 1000), (10, 30, 100)
 WORLD = World("gap-0.03", STOCHASTIC)
+_COLOURS = (figures.INK, figures.PURPLE, figures.GOLD, figures.ORANGE, figures.SKY, figures.BLUE)
 # Regret at 100,000 rounds, an implementation independent of this package.
-REFERENCE = {EXACT: (3393, 61), 10: (25_690, None), 100: (4415, 75), 1000: (3386, 164)}
+_REFERENCE_TOLD = {EXACT: " (3,393 ± 61)", 10: " (25,690)", 100: " (4,415 ± 75)", 1000: " (3,386 ± 164)"}
 
 
 class PBMSolver(Experiment):
@@ -44,103 +47,77 @@ class PBMSolver(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         rounds = 10_000 if quick else 100_000
-        runs = {K: 2 if quick else 10 if K < 300 else 5 for K in (EXACT, *(QUICK_STEPS if quick else STEPS))}
+        counts = {
+            K: 2 if quick else 10 if K < 300 else 5 for K in (EXACT, *(QUICK_STEPS if quick else STEPS))
+        }
         return [
-            Job(
-                name=f"K = {K}, seed {seed}" if K else f"exact, seed {seed}",
-                seed=seed,
-                settings={"K": K, "rounds": rounds},
-                cost=float(rounds * (5 + K)),
-            )
-            for K, count in runs.items()
+            seeded(_name(K), seed=seed, cost=rounds * (5 + K), K=K, rounds=rounds)
+            for K, count in counts.items()
             for seed in range(1, 1 + count)
         ]
 
     def run(self, job: Job) -> pl.DataFrame:
-        K, rounds = cast(int, job.settings["K"]), cast(int, job.settings["rounds"])
-        people = WORLD.environment()
+        K, people = job.settings["K"], WORLD.environment()
         n, m = people.n_items, people.n_positions
         ranker = FrankWolfeFTRLPBM(n_items=n, n_positions=m, K=K) if K else FTRLPBM(n_items=n, n_positions=m)
-        trace = play(ranker, people, rounds=rounds, seed=job.seed, points=100, progress=False)
-        return pl.DataFrame(
-            {
-                "K": K,
-                "round": trace.rounds,
-                "regret": trace.regret,
-                "excess": [None if K else _excess(ranker)] * len(trace.rounds),
-            },
-            schema_overrides={"excess": pl.List(pl.Float64)},
-        )
+        trace = play(ranker, people, rounds=job.settings["rounds"], seed=job.seed, points=100, progress=False)
+        excess = [None if K else _excess(ranker)] * len(trace.rounds)
+        columns = {"K": K, "round": trace.rounds, "regret": trace.regret, "excess": excess}
+        return pl.DataFrame(columns, schema_overrides={"excess": pl.List(pl.Float64)})
 
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        regret = {K: _regret(results, K) for K in _played(results)}
-        told = ", ".join(
-            f"{_name(K)} {mean:,.0f} ± {error:.0f}" + _reference(K, quick=quick)
-            for K, (mean, error) in regret.items()
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        regret = _regrets(results)
+        exact, its_error = regret[EXACT]
+        yield Claim(
+            text="Ten steps a round cost several times the regret of the exact minimiser",
+            holds=regret[10][0] > 2 * exact,
+            measured=", ".join(
+                f"{_name(K)} {mean:,.0f} ± {error:.0f}" + ("" if quick else _REFERENCE_TOLD.get(K, ""))
+                for K, (mean, error) in regret.items()
+            ),
+            source="Erratum C2; the reference is in brackets",
         )
-        exact, few = regret[EXACT][0], regret[10][0]
-        claims = [
-            Claim(
-                text="Ten steps a round cost several times the regret of the exact minimiser",
-                holds=few > 2 * exact,
-                measured=told,
-                source="Erratum C2; the reference is in brackets",
-            ),
-            _accuracy(results),
-        ]
+        yield _accuracy(results)
         if quick:
-            return claims
-        hundred, error = regret[100]
-        thousand, thousand_error = regret[1000]
-        return [
-            *claims,
-            Claim(
-                text="A hundred still cost more than it; of a thousand no difference is seen",
-                holds=hundred - exact > 3 * float(np.hypot(error, regret[EXACT][1]))
-                and abs(thousand - exact) < 3 * float(np.hypot(thousand_error, regret[EXACT][1])),
-                measured=f"100 steps {hundred / exact - 1:+.0%}, 1,000 steps {thousand / exact - 1:+.1%}",
-                source="Erratum C2",
-            ),
-            _growth(results),
-        ]
+            return
+        (hundred, error), (thousand, thousand_error) = regret[100], regret[1000]
+        yield Claim(
+            text="A hundred still cost more than it; of a thousand no difference is seen",
+            holds=hundred - exact > 3 * float(np.hypot(error, its_error))
+            and abs(thousand - exact) < 3 * float(np.hypot(thousand_error, its_error)),
+            measured=f"100 steps {hundred / exact - 1:+.0%}, 1,000 steps {thousand / exact - 1:+.1%}",
+            source="Erratum C2",
+        )
+        yield _growth(results)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         return {"solver": _draw(results)}
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
-        excess = _mean_excess(results)
-        rows = []
-        for K in _played(results):
-            mean, error = _regret(results, K)
+        excess, rows = _mean_excess(results), []
+        for K, (mean, error) in _regrets(results).items():
+            cold, warm = (float(f"{above:.2g}") for above in excess[K]) if K else (None, None)
+            line = {"steps": _name(K), "regret": round(mean), "its error": round(error)}
             rows.append(
-                {
-                    "steps": _name(K),
-                    "regret": round(mean),
-                    "its error": round(error),
-                    "above the minimum, from even chances": None if not K else float(f"{excess[K][0]:.2g}"),
-                    "from the minimum itself": None if not K else float(f"{excess[K][1]:.2g}"),
-                }
+                line | {"above the minimum, from even chances": cold, "from the minimum itself": warm}
             )
         return pl.DataFrame(rows)
-
-
-def _played(results: pl.DataFrame) -> list[int]:
-    return sorted(int(K) for K in results["K"].unique())
 
 
 def _name(K: int) -> str:
     return f"K = {K}" if K else "exact"
 
 
-def _reference(K: int, *, quick: bool) -> str:
-    if quick or K not in REFERENCE:
-        return ""
-    mean, error = REFERENCE[K]
-    return f" ({mean:,}" + (f" ± {error})" if error is not None else ")")
+def _curves(results: pl.DataFrame) -> dict[int, pl.DataFrame]:
+    """Regret over time by number of steps: means over the runs, two standard errors around them."""
+    played = sorted(results["K"].unique().to_list())
+    return {K: runs.over_runs(runs.chosen(results, K=K), errors=2) for K in played}
 
 
-def _regret(results: pl.DataFrame, K: int) -> tuple[float, float]:
-    return mean_and_error(setting.ends(results, "regret", K=K))
+def _regrets(results: pl.DataFrame) -> dict[int, tuple[float, float]]:
+    """Mean regret at the end and its standard error, by number of steps."""
+    played = sorted(results["K"].unique().to_list())
+    return {K: runs.mean_and_error(runs.ends(results, "regret", K=K)) for K in played}
 
 
 def _excess(ranker: FTRLPBM) -> list[float]:
@@ -157,8 +134,7 @@ def objective(t: float, L_hat: np.ndarray, x: np.ndarray) -> float:
 
 
 def _mean_excess(results: pl.DataFrame) -> dict[int, tuple[float, float]]:
-    last = results.filter(pl.col("K") == EXACT, pl.col("round") == pl.col("round").max())
-    mean = np.array(last["excess"].to_list()).mean(axis=0).reshape(2, -1)
+    mean = np.array([list(row) for row in runs.ends(results, "excess", K=EXACT)]).mean(axis=0).reshape(2, -1)
     return {K: (float(cold), float(warm)) for K, cold, warm in zip(STEPS, *mean, strict=True)}
 
 
@@ -180,10 +156,9 @@ def _accuracy(results: pl.DataFrame) -> Claim:
 
 def _growth(results: pl.DataFrame) -> Claim:
     powers = {}
-    for K in (EXACT, 10):
-        mean = results.filter(pl.col("K") == K).group_by("round").agg(pl.col("regret").mean()).sort("round")
+    for K, mean in _curves(results).items():
         late = mean.filter(pl.col("round") >= mean["round"][-1] / 10)
-        powers[K], _ = figures.power_law(late["round"].to_numpy(), late["regret"].to_numpy())
+        powers[K], _ = figures.power_law(late["round"].to_numpy(), late["mean"].to_numpy())
     return Claim(
         text="With ten steps regret also grows faster",
         holds=powers[10] > powers[EXACT] + 0.1,
@@ -202,31 +177,14 @@ def _draw(results: pl.DataFrame) -> Figure:
         width=15.0,
         height=5.4,
     )
-    colours = dict(
-        zip(
-            (EXACT, *STEPS),
-            (figures.INK, figures.PURPLE, figures.GOLD, figures.ORANGE, figures.SKY, figures.BLUE),
-            strict=True,
-        )
-    )
-    for K in _played(results):
-        found = (
-            results.filter(pl.col("K") == K)
-            .group_by("round")
-            .agg(pl.col("regret").mean().alias("mean"), (pl.col("regret").std() / pl.len().sqrt()).alias("e"))
-            .sort("round")
-        )
-        t, mean, e = (found[column].to_numpy() for column in ("round", "mean", "e"))
-        band = (mean - 2 * e, mean + 2 * e)
-        figures.curve(panels[0], t, mean, band=band, label=_name(K), colour=colours[K], dashed=K == EXACT)
+    colours = dict(zip((EXACT, *STEPS), _COLOURS, strict=True))
+    for K, found in _curves(results).items():
+        figures.mean_curve(panels[0], found, label=_name(K), colour=colours[K], dashed=K == EXACT)
     figures.log_axis(panels[0], y=True)
     figures.name_axes(panels[0], x="round t", y="regret")
-    excess = _mean_excess(results)
-    for place, (label, colour) in enumerate(
-        (("from even chances", figures.ORANGE), ("from the minimiser", figures.BLUE))
-    ):
-        y = [excess[K][place] for K in STEPS]
-        figures.curve(panels[1], STEPS, y, label=label, colour=colour, points=True)
+    cold, warm = zip(*_mean_excess(results).values(), strict=True)
+    figures.curve(panels[1], STEPS, cold, label="from even chances", colour=figures.ORANGE, points=True)
+    figures.curve(panels[1], STEPS, warm, label="from the minimiser", colour=figures.BLUE, points=True)
     figures.log_axis(panels[1], y=True)
     figures.name_axes(panels[1], x="Frank-Wolfe steps K", y="above the minimum")
     return figures.finish(figure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, ClassVar
 
@@ -11,24 +12,16 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from rankloop import rankers
-from rankloop.experiments.experiment import Claim, Experiment, Job
-from rankloop.experiments.pbm_2022 import comparison as rivals
-from rankloop.experiments.pbm_2022.comparison import (
-    EXP3,
-    FTRL,
-    MW,
-    N_ITEMS,
-    N_POSITIONS,
-    PIE,
-    PMED,
-    TOP_RANK,
-    Panel,
-)
+from rankloop.experiments.experiment import Claim, Job
+from rankloop.experiments.pbm_2022 import comparison
+from rankloop.experiments.pbm_2022.comparison import ALGORITHMS, EXP3, FTRL, MW, PIE, PMED, TOP_RANK, Panel
+from rankloop.experiments.pbm_2022.setting import N_ITEMS, N_POSITIONS, PAPER, STOCHASTIC
 from rankloop.experiments.plotting import figures
+from rankloop.experiments.runs import mean_and_error
 from rankloop.rankers import pmed_plan
 
 PANELS = tuple(
-    Panel(name, source, rivals.STOCHASTIC)
+    Panel(name, source, STOCHASTIC)
     for name, source in zip("abc", ("gap 0.03", "gap 0.01", "Yandex"), strict=True)
 )
 RUNS = 4
@@ -37,7 +30,7 @@ RUNS = 4
 @cache
 def least_constant(source: str) -> float:
     """What the regret of any algorithm that is good everywhere must be, in units of log T (Komiyama et al. 2017)."""
-    people = rivals.users(source)
+    people = comparison.users(source)
     theta, kappa = people.attraction * people.examination[0], people.examination / people.examination[0]
     N = np.full((N_POSITIONS, N_ITEMS), 1e12)
     model = pmed_plan.read_model(theta, kappa, np.outer(kappa, theta) * N, N, np.argsort(-theta))
@@ -48,7 +41,7 @@ def least_constant(source: str) -> float:
 
 def orders(source: str, T: int) -> dict[str, tuple[float | None, float | None]]:
     """The entries of the table at T rounds, constants left out: where users stay the same, and whatever they do."""
-    people = rivals.users(source)
+    people = comparison.users(source)
     alpha, beta = np.sort(people.attraction)[::-1], np.sort(people.examination)[::-1]
     n, m, log_T = N_ITEMS, N_POSITIONS, math.log(T)
     gap = float(-np.diff(alpha[: m + 1]).max())
@@ -66,7 +59,7 @@ def orders(source: str, T: int) -> dict[str, tuple[float | None, float | None]]:
 def proved(source: str, T: int) -> dict[str, float]:
     """Bounds with all their constants, where we know them."""
     size: dict[str, Any] = {"n_items": N_ITEMS, "n_positions": N_POSITIONS}
-    people = rivals.users(source)
+    people = comparison.users(source)
     return {
         FTRL: rankers.FTRLPBM(**size).regret_bound(T),
         TOP_RANK: rankers.TopRank(horizon=T, **size).regret_bound(people.attraction, T),
@@ -74,12 +67,12 @@ def proved(source: str, T: int) -> dict[str, float]:
     }
 
 
-class PBMTable1(Experiment):
+class PBMTable1(comparison.Comparison):
     """Regret bounds evaluated, and regret measured."""
 
     name: ClassVar[str] = "pbm-2022-table1"
     title: ClassVar[str] = "What the table of bounds promises for these users, and what happens"
-    paper: ClassVar[str] = rivals.PAPER + ", Table 1"
+    paper: ClassVar[str] = PAPER + ", Table 1"
     caption: ClassVar[str] = (
         "The bounds of the table without their constants, which the paper does not give, and with all constants where "
         "a proof tells them, for users that stay the same; beside them the regret of our runs after a million rounds."
@@ -94,38 +87,29 @@ class PBMTable1(Experiment):
     )
 
     def jobs(self, *, quick: bool) -> list[Job]:
-        return rivals.jobs(PANELS, quick=quick, runs=None if quick else RUNS)
+        return comparison.jobs(PANELS, quick=quick, count=None if quick else RUNS)
 
-    def run(self, job: Job) -> pl.DataFrame:
-        return rivals.run(job)
-
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        T = int(results["round"].max())  # type: ignore[arg-type]
-        found = [_below_proofs(results, T), _first_binds(T)]
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        yield from _bounds(results)
         if not quick:
-            found.append(_near_the_least(results, T))
-        return found
+            yield _near_the_least(results)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         return {"bounds-and-regret": _draw(results)}
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
-        T = int(results["round"].max())  # type: ignore[arg-type]
-        rows = []
+        T, rows = _last_round(results), []
         for panel in PANELS:
             rates, bounds = orders(panel.source, T), proved(panel.source, T)
-            for algorithm in rivals.ALGORITHMS:
+            for algorithm in ALGORITHMS:
                 stochastic, adversarial = rates[algorithm]
+                mean, error = mean_and_error(comparison.ends(results, panel.name, algorithm))
                 rows.append(
                     {
                         "users": panel.source,
                         "algorithm": algorithm,
-                        "regret": round(
-                            rivals.mean(results, panel=panel.name, algorithm=algorithm, column="regret")
-                        ),
-                        "±": round(
-                            rivals.error(results, panel=panel.name, algorithm=algorithm, column="regret")
-                        ),
+                        "regret": round(mean),
+                        "±": round(error),
                         "order, users stay": None if stochastic is None else round(stochastic),
                         "order, whatever they do": None if adversarial is None else round(adversarial),
                         "bound with constants": round(bounds[algorithm]) if algorithm in bounds else None,
@@ -134,43 +118,44 @@ class PBMTable1(Experiment):
         return pl.DataFrame(rows)
 
 
-def _below_proofs(results: pl.DataFrame, T: int) -> Claim:
-    told, holds = [], True
-    for panel in PANELS:
-        for algorithm, bound in proved(panel.source, T).items():
-            own = rivals.mean(results, panel=panel.name, algorithm=algorithm, column="regret")
-            holds &= own < bound
-            told.append(f"{panel.source} {algorithm} {own:,.0f} < {bound:,.0f}")
-    return Claim(
+def _last_round(results: pl.DataFrame) -> int:
+    return int(max(results["round"].to_list()))
+
+
+def _regret(results: pl.DataFrame, panel: Panel, algorithm: str) -> float:
+    return float(comparison.ends(results, panel.name, algorithm).mean())
+
+
+def _bounds(results: pl.DataFrame) -> Iterator[Claim]:
+    T = _last_round(results)
+    beside = [
+        (f"{panel.source} {algorithm}", _regret(results, panel, algorithm), bound)
+        for panel in PANELS
+        for algorithm, bound in proved(panel.source, T).items()
+    ]
+    yield Claim(
         text="Regret is below every bound whose constants are known",
-        holds=holds,
-        measured="; ".join(told),
+        holds=all(own < bound for _, own, bound in beside),
+        measured="; ".join(f"{who} {own:,.0f} < {bound:,.0f}" for who, own, bound in beside),
         source="Theorem 1 (erratum C8); TopRank 2018, Theorem 1; MW, our derivation",
     )
-
-
-def _first_binds(T: int) -> Claim:
-    told, holds = [], True
-    for panel in PANELS:
-        stochastic, adversarial = orders(panel.source, T)[FTRL]
-        assert stochastic is not None
-        assert adversarial is not None
-        holds &= adversarial < stochastic
-        told.append(f"{panel.source} {stochastic:,.0f} against {adversarial:,.0f}")
-    return Claim(
+    both = {panel.source: [order or math.nan for order in orders(panel.source, T)[FTRL]] for panel in PANELS}
+    yield Claim(
         text="At this horizon FTRL-PBM's bound for users that stay the same promises less than the one that holds for "
         "everybody: mn log T / (gap of examinations x gap of items) is larger than m sqrt(nT)",
-        holds=holds,
-        measured="; ".join(told),
+        holds=all(adversarial < stochastic for stochastic, adversarial in both.values()),
+        measured="; ".join(
+            f"{source} {one:,.0f} against {other:,.0f}" for source, (one, other) in both.items()
+        ),
         source="Table 1, last row; erratum C10",
     )
 
 
-def _near_the_least(results: pl.DataFrame, T: int) -> Claim:
+def _near_the_least(results: pl.DataFrame) -> Claim:
     times, told = {}, []
     for panel in PANELS:
-        least = least_constant(panel.source) * math.log(T)
-        own = rivals.mean(results, panel=panel.name, algorithm=PMED, column="regret")
+        least = least_constant(panel.source) * math.log(_last_round(results))
+        own = _regret(results, panel, PMED)
         times[panel.source] = own / least
         told.append(f"{panel.source} {own:,.0f}, {own / least:.1f} times {least:,.0f}")
     return Claim(
@@ -183,7 +168,7 @@ def _near_the_least(results: pl.DataFrame, T: int) -> Claim:
 
 
 def _draw(results: pl.DataFrame) -> Figure:
-    T = int(results["round"].max())  # type: ignore[arg-type]
+    T = _last_round(results)
     figure, axes_of = figures.canvas(
         title="Bounds are far above what happens, and not in the same order",
         subtitle=f"regret after {figures.plain_number(T)} rounds; dots: our runs, ticks: bounds",
@@ -196,8 +181,8 @@ def _draw(results: pl.DataFrame) -> Figure:
     )
     for axes, panel in zip(axes_of, PANELS, strict=True):
         rates, bounds = orders(panel.source, T), proved(panel.source, T)
-        for place, algorithm in enumerate(reversed(rivals.ALGORITHMS)):
-            own = rivals.mean(results, panel=panel.name, algorithm=algorithm, column="regret")
+        for place, algorithm in enumerate(reversed(ALGORITHMS)):
+            own = _regret(results, panel, algorithm)
             axes.plot(own, place, "o", color=figures.BLUE, markersize=10)
             marks = (
                 (rates[algorithm][0], figures.ORANGE),
@@ -207,12 +192,7 @@ def _draw(results: pl.DataFrame) -> Figure:
             for value, colour in marks:
                 if value is not None:
                     axes.plot(value, place, "|", color=colour, markersize=22, markeredgewidth=3)
-        axes.set_yticks(
-            range(len(rivals.ALGORITHMS)), list(reversed(rivals.ALGORITHMS)), size=figures.LABEL_SIZE
-        )
-        axes.set_ylim(-0.6, len(rivals.ALGORITHMS) - 0.4)
         figures.log_axis(axes)
         figures.name_axes(axes, x="regret", y=f"{panel.source}, stochastic")
-        slot = axes.get_position()  # names of algorithms are wider than numbers
-        axes.set_position((slot.x0 + 0.03, slot.y0, slot.width - 0.04, slot.height))
+        figures.row_axis(axes, ALGORITHMS, left=0.03, right=0.04)
     return figure

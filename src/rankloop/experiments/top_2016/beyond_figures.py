@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
+from rankloop.experiments import runs
 from rankloop.experiments.plotting import figures
 from rankloop.experiments.top_2016 import tables, tuning
+from rankloop.experiments.top_2016.fig1_figures import COLOURS
 from rankloop.experiments.top_2016.setting import label_of
 from rankloop.experiments.top_2016.tuning import (
     ANNEALED,
     ESTIMATORS,
     EVERY,
-    LISTNET,
     LISTNET_PAPER,
     LISTNET_PLAIN,
     SMOOTH,
 )
 
 AMBITION = 0.95
-_COLOURS = {
-    "Squared": figures.GREEN,
-    "KL": figures.BLUE,
-    "RankSVM": figures.ORANGE,
-    SMOOTH: figures.PURPLE,
-    LISTNET: figures.INK,
-}
 _ESTIMATOR_COLOURS = dict(zip(ESTIMATORS, (figures.ORANGE, figures.SKY, figures.BLUE), strict=True))
 _ROWS = (
-    LISTNET_PLAIN,
-    LISTNET_PAPER,
-    "RankSVM, paper",
-    f"RankSVM, {EVERY}",
-    *(f"Squared, {estimator}" for estimator in (*ESTIMATORS, EVERY)),
-    *(f"KL, {estimator}" for estimator in (*ESTIMATORS, EVERY)),
+    *(LISTNET_PLAIN, LISTNET_PAPER, "RankSVM, paper", f"RankSVM, {EVERY}"),
+    *(f"{surrogate}, {estimator}" for surrogate in ("Squared", "KL") for estimator in (*ESTIMATORS, EVERY)),
     *(f"{SMOOTH}, {estimator}" for estimator in ESTIMATORS),
-    ANNEALED,
-    f"{SMOOTH}, {EVERY}",
+    *(ANNEALED, f"{SMOOTH}, {EVERY}"),
 )
 
 
@@ -58,19 +46,10 @@ def shares(results: pl.DataFrame) -> Figure:
     for panel, (axes, name) in enumerate(zip(panels, sets, strict=True)):
         axes.axvline(AMBITION, color=figures.MUTED, linewidth=1.2, linestyle=(0, (2, 2)))
         for place, method in enumerate(reversed(_ROWS)):
-            colour = _COLOURS[method.split(",")[0]]
-            for column, lift, face in (("average", 0.15, colour), ("held out", -0.15, figures.PAPER)):
-                mean, error = tuning.share(results, dataset=name, method=method, column=column)
-                axes.errorbar(
-                    mean,
-                    place + lift,
-                    xerr=error,
-                    marker="o",
-                    markersize=9,
-                    color=colour,
-                    markerfacecolor=face,
-                    markeredgewidth=1.8,
-                )
+            for column, lift in (("average", 0.15), ("held out", -0.15)):
+                mean, error = tuning.share(results, name, method, column=column)
+                colour, filled = COLOURS[method.split(",")[0]], column == "average"
+                figures.dot(axes, mean, place + lift, error=error, colour=colour, filled=filled)
         axes.set_yticks(range(len(_ROWS)), reversed(_ROWS) if panel == 0 else [])
         axes.set_ylim(-0.6, len(_ROWS) - 0.4)
         figures.name_axes(axes, x="share of the gap that is closed", y=label_of(name))
@@ -94,37 +73,17 @@ def steps(results: pl.DataFrame) -> Figure:
         rows=len(sets),
         columns=3,
     )
-    tried = results.filter(
-        (pl.col("kind") == "tried") & (pl.col("exploration") == 1.0) & (pl.col("radius") == 30.0)
-    )
-    for row, name in enumerate(sets):
-        for column, surrogate in enumerate(("Squared", "KL", SMOOTH)):
-            axes = panels[3 * row + column]
-            for estimator in ESTIMATORS:
-                runs = tried.filter(
-                    (pl.col("set") == name) & (pl.col("method") == f"{surrogate}, {estimator}")
-                )
-                level = (
-                    runs.group_by("learning_rate")
-                    .agg(
-                        pl.col("average").mean().alias("mean"),
-                        (pl.col("average").std() / pl.len().sqrt()).alias("error"),
-                    )
-                    .sort("learning_rate")
-                )
-                mean, error = level["mean"].to_numpy(), np.nan_to_num(level["error"].to_numpy())
-                figures.curve(
-                    axes,
-                    level["learning_rate"].to_numpy(),
-                    mean,
-                    band=(mean - error, mean + error),
-                    label=estimator,
-                    colour=_ESTIMATOR_COLOURS[estimator],
-                    points=True,
-                )
-            figures.log_axis(axes)
-            axes.set_xticks(
-                sorted(set(tried.filter(pl.col("method") == f"{surrogate}, HT")["learning_rate"]))
+    tried = runs.chosen(results, kind="tried", exploration=1.0, radius=30.0)
+    shown = ((name, surrogate) for name in sets for surrogate in ("Squared", "KL", SMOOTH))
+    for axes, (name, surrogate) in zip(panels, shown, strict=True):
+        for estimator, colour in _ESTIMATOR_COLOURS.items():
+            rows = runs.chosen(tried, set=name, method=f"{surrogate}, {estimator}")
+            # The spread of a single run is unknown: drawn as none.
+            found = runs.over_runs(rows, "average", by="learning_rate", errors=1).with_columns(
+                pl.col("low", "high").fill_null(pl.col("mean"))
             )
-            figures.name_axes(axes, x="scale of the steps", y=f"{surrogate}, {label_of(name)}")
+            figures.mean_curve(axes, found, label=estimator, colour=colour, points=True)
+        figures.log_axis(axes)
+        axes.set_xticks(sorted(set(tried.filter(pl.col("method") == f"{surrogate}, HT")["learning_rate"])))
+        figures.name_axes(axes, x="scale of the steps", y=f"{surrogate}, {label_of(name)}")
     return figures.finish(figure)

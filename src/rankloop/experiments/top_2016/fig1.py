@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
 
 from rankloop.experiments.experiment import Claim, Experiment, Job, Plain
-from rankloop.experiments.top_2016 import fig1_claims as judged
-from rankloop.experiments.top_2016 import fig1_figures as drawn
-from rankloop.experiments.top_2016 import setting, tables
+from rankloop.experiments.top_2016 import fig1_claims, fig1_figures, setting, tables
 from rankloop.experiments.top_2016.tables import (
     EPSILONS,
     LEARNERS,
@@ -21,7 +20,6 @@ from rankloop.experiments.top_2016.tables import (
     RESCALED,
     SMOOTH,
     TENTH,
-    with_epsilon,
 )
 
 HORIZON, QUICK_HORIZON = 200_000, 20_000
@@ -91,20 +89,11 @@ class TopFigure1(Experiment):
     def jobs(self, *, quick: bool) -> list[Job]:
         everyone = [(learner, constants) for constants in (PAPERS, OURS) for learner in LEARNERS]
         everyone.remove((RANDOM, OURS))
-        everyone += [
-            (SMOOTH, with_epsilon(epsilon)) for epsilon in (EPSILONS[-1:] if quick else EPSILONS[1:])
-        ]
+        everyone += [(SMOOTH, tables.with_epsilon(one)) for one in (EPSILONS[-1:] if quick else EPSILONS[1:])]
         everyone += [(SMOOTH, RESCALED), ("RankSVM", TENTH)]
-        sets = setting.available()
+        sets, rounds = setting.available(), QUICK_HORIZON if quick else HORIZON
         return [
-            setting.job(
-                dataset=dataset,
-                learner=learner,
-                constants=constants,
-                arguments=arguments(learner, constants),
-                rounds=QUICK_HORIZON if quick else HORIZON,
-                seed=seed,
-            )
+            setting.job(dataset, learner, constants, arguments(learner, constants), rounds=rounds, seed=seed)
             for dataset in ({sets[0]: None, sets[-1]: None} if quick else sets)
             for learner, constants in everyone
             for seed in (setting.SEEDS[:2] if quick else setting.SEEDS)
@@ -113,11 +102,12 @@ class TopFigure1(Experiment):
     def run(self, job: Job) -> pl.DataFrame:
         return setting.run(job)
 
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        return [setting.told_as_claim(tables.sets(results)), *judged.claims(results, quick=quick)]
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        yield setting.told_as_claim(tables.sets(results))
+        yield from fig1_claims.claims(results, quick=quick)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        return drawn.figures(results)
+        return fig1_figures.draw(results)
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
         return tables.final_table(results)

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
 from rankloop.base import Ranker
-from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.experiments import runs
+from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
 from rankloop.experiments.plotting import figures
 from rankloop.experiments.top_2016.setting import PAPER
 from rankloop.experiments.top_2016.worlds import PAIRS
 from rankloop.rankers import CalibratedSquared, RTopKF, Uniform
 from rankloop.simulation import play
 
-_LEARNERS = ("squared", "kl", "ranksvm", "smooth_dcg")
 FULL, RANDOM = "calibrated, told everything", "random order"
+_LEARNERS = {
+    "squared": figures.ORANGE,
+    "kl": figures.BLUE,
+    "ranksvm": figures.PURPLE,
+    "smooth_dcg": figures.GOLD,
+    RANDOM: figures.MUTED,
+    FULL: figures.GREEN,
+}
 _ROUNDS = (1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -41,86 +50,59 @@ class TopImpossible(Experiment):
     )
 
     def jobs(self, *, quick: bool) -> list[Job]:
-        rounds = _ROUNDS[:3] if quick else _ROUNDS
+        def job(pair: str, learner: str, world: int, T: int, seed: int) -> Job:
+            told = {"pair": pair, "world": world, "learner": learner, "rounds": T}
+            return seeded(f"{learner}, {pair}, world {world}, T={T}", seed=seed, cost=T, **told)
+
         return [
-            Job(
-                name=f"{learner}, {pair}, world {world}, T={T}, seed {seed}",
-                seed=seed,
-                settings={"pair": pair, "world": world, "learner": learner, "rounds": T},
-                cost=float(T),
-            )
+            job(pair, learner, world, T, seed)
             for pair, made in PAIRS.items()
-            for learner in (*_LEARNERS, RANDOM, FULL)
+            for learner in _LEARNERS
             if learner != "ranksvm" or made.k >= 2
             for world in (0, 1)
-            for T in rounds
+            for T in (_ROUNDS[:3] if quick else _ROUNDS)
             for seed in range(1, 4 if quick else 6)
         ]
 
     def run(self, job: Job) -> pl.DataFrame:
-        made, world = PAIRS[cast(str, job.settings["pair"])], cast(int, job.settings["world"])
-        T = cast(int, job.settings["rounds"])
-        ranker = _make(cast(str, job.settings["learner"]), made.n_items, made.k)
+        made, world, T = PAIRS[job.settings["pair"]], job.settings["world"], job.settings["rounds"]
+        ranker = _make(job.settings["learner"], made.n_items, made.k)
         trace = play(ranker, made.stream(world), rounds=T, seed=job.seed, points=1, progress=False)
-        regret = made.ndcg(world).max() - trace.mean_value
-        return pl.DataFrame([dict(job.settings) | {"regret": float(regret)}])
+        return pl.DataFrame(
+            [dict(job.settings) | {"regret": float(made.ndcg(world).max() - trace.mean_value)}]
+        )
 
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         first, second = PAIRS["top-1"], PAIRS["top-2"]
-        shares = [first.expected_share(world).round(4).tolist() for world in (0, 1)]
-        printed = [[0.3533, 0.3920, 0.3226], [0.3339, 0.3339, 0.4000]]
         relevance = [first.expected_relevance(world).round(4).tolist() for world in (0, 1)]
-        claims = [
-            Claim(
-                text="The two worlds of the proof show the same labels: E[R] = (.45, .45, .40) in both",
-                holds=relevance == [[0.45, 0.45, 0.4]] * 2,
-                measured=f"{relevance[0]} and {relevance[1]}",
-                source="Theorem 5.2, Table 1",
-            ),
-            Claim(
-                text="Their expected gains are those of the proof, and sort the documents differently",
-                holds=shares == printed,
-                measured=f"E[G/Z] = {shares[0]} and {shares[1]}",
-                source="Theorem 5.2; erratum B15",
-            ),
-            Claim(
-                text="In our pair any two labels are distributed alike, and yet the first two documents change places",
-                holds=bool(np.allclose(second.top_moments(0), second.top_moments(1)))
-                and _gap(0) * _gap(1) < 0,
-                measured=f"E[G/Z] of the first two differ by {_gap(0):+.4f} and {_gap(1):+.4f}",
-                source="Ours; erratum B17",
-            ),
-            Claim(
-                text="The calibrated squared loss loses 0.00243 a round to the best compromise",
-                holds=round(first.forced_squared(), 5) == 0.00243,
-                measured=f"{first.forced_squared():.5f}",
-                source="Erratum B16",
-            ),
-        ]
-        return claims + [claim for pair in PAIRS for claim in self._played(results, pair)]
-
-    def _played(self, results: pl.DataFrame, pair: str) -> list[Claim]:
-        T = cast(int, results["rounds"].max())
-        forced = PAIRS[pair].forced_ndcg()
-        levels = {learner: self._level(results, pair, learner, T) for learner in self._names(results, pair)}
-        heard = {learner: level for learner, level in levels.items() if learner != FULL}
-        least = min(heard, key=lambda learner: heard[learner][0])
-        start = self._level(results, pair, FULL, _ROUNDS[0])[0]
-        return [
-            Claim(
-                text=f"{pair} feedback: every learner that hears the top loses at least what is forced, "
-                f"{forced:.4f} NDCG a round, on average over the two worlds",
-                holds=all(mean >= forced - 3 * error for mean, error in heard.values()),
-                measured=f"least after {T:,} rounds: {least}, {heard[least][0]:.4f} ± {heard[least][1]:.4f}",
-                source="Theorem 5.2" if pair == "top-1" else "Ours; erratum B17",
-            ),
-            Claim(
-                text=f"{pair} worlds: who is told everything loses ever less",
-                holds=levels[FULL][0] < min(0.5 * start, forced),
-                measured=f"{start:.4f} a round after {_ROUNDS[0]:,}, {levels[FULL][0]:.4f} after {T:,}",
-                source="Section 5",
-            ),
-        ]
+        yield Claim(
+            text="The two worlds of the proof show the same labels: E[R] = (.45, .45, .40) in both",
+            holds=relevance == [[0.45, 0.45, 0.4]] * 2,
+            measured=f"{relevance[0]} and {relevance[1]}",
+            source="Theorem 5.2, Table 1",
+        )
+        shares = [first.expected_share(world).round(4).tolist() for world in (0, 1)]
+        yield Claim(
+            text="Their expected gains are those of the proof, and sort the documents differently",
+            holds=shares == [[0.3533, 0.3920, 0.3226], [0.3339, 0.3339, 0.4000]],
+            measured=f"E[G/Z] = {shares[0]} and {shares[1]}",
+            source="Theorem 5.2; erratum B15",
+        )
+        gaps = [float(share[0] - share[1]) for share in map(second.expected_share, (0, 1))]
+        yield Claim(
+            text="In our pair any two labels are distributed alike, and yet the first two documents change places",
+            holds=bool(np.allclose(second.top_moments(0), second.top_moments(1))) and gaps[0] * gaps[1] < 0,
+            measured=f"E[G/Z] of the first two differ by {gaps[0]:+.4f} and {gaps[1]:+.4f}",
+            source="Ours; erratum B17",
+        )
+        yield Claim(
+            text="The calibrated squared loss loses 0.00243 a round to the best compromise",
+            holds=round(first.forced_squared(), 5) == 0.00243,
+            measured=f"{first.forced_squared():.5f}",
+            source="Erratum B16",
+        )
+        for pair in PAIRS:
+            yield from _played(results, pair)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         figure, panels = figures.canvas(
@@ -132,12 +114,11 @@ class TopImpossible(Experiment):
             height=8.6,
             rows=2,
         )
-        colours = dict(zip((*_LEARNERS, RANDOM, FULL), _COLOURS, strict=True))
+        T = sorted(results["rounds"].unique().to_list())
         for axes, (pair, made) in zip(panels, PAIRS.items(), strict=True):
-            T = sorted(results["rounds"].unique().to_list())
-            for learner in self._names(results, pair):
-                levels = [max(self._level(results, pair, learner, t)[0], 1e-5) for t in T]
-                figures.curve(axes, T, levels, label=learner, colour=colours[learner], points=True)
+            for learner in _names(results, pair):
+                levels = [max(runs.level(results, pair=pair, learner=learner, rounds=t)[0], 1e-5) for t in T]
+                figures.curve(axes, T, levels, label=learner, colour=_LEARNERS[learner], points=True)
             figures.log_axis(axes, y=False)
             axes.set_ylim(0, None)
             figures.guide(axes, made.forced_ndcg(), f"forced: {made.forced_ndcg():.4f}")
@@ -146,28 +127,34 @@ class TopImpossible(Experiment):
         return {"impossible": figures.finish(figure)}
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
-        return (
-            results.group_by("pair", "learner", "rounds", maintain_order=True)
-            .agg(pl.col("regret").mean().round(4).alias("NDCG regret per round"))
-            .pivot(on="rounds", index=["pair", "learner"], values="NDCG regret per round")
-        )
-
-    def _names(self, results: pl.DataFrame, pair: str) -> list[str]:
-        present = results.filter(pl.col("pair") == pair)["learner"].unique().to_list()
-        return [learner for learner in (*_LEARNERS, RANDOM, FULL) if learner in present]
-
-    def _level(self, results: pl.DataFrame, pair: str, learner: str, T: int) -> tuple[float, float]:
-        chosen = (pl.col("pair") == pair) & (pl.col("learner") == learner) & (pl.col("rounds") == T)
-        by_seed = results.filter(chosen).group_by("seed").agg(pl.col("regret").mean())["regret"].to_numpy()
-        return float(by_seed.mean()), float(by_seed.std(ddof=1) / np.sqrt(len(by_seed)))
+        return runs.pivot(results, index=["pair", "learner"])
 
 
-_COLOURS = (figures.ORANGE, figures.BLUE, figures.PURPLE, figures.GOLD, figures.MUTED, figures.GREEN)
+def _names(results: pl.DataFrame, pair: str) -> list[str]:
+    present = set(runs.chosen(results, pair=pair)["learner"])
+    return [learner for learner in _LEARNERS if learner in present]
 
 
-def _gap(world: int) -> float:
-    share = PAIRS["top-2"].expected_share(world)
-    return float(share[0] - share[1])
+def _played(results: pl.DataFrame, pair: str) -> Iterator[Claim]:
+    T, forced = max(results["rounds"].to_list()), PAIRS[pair].forced_ndcg()
+    names = _names(results, pair)
+    levels = {learner: runs.level(results, pair=pair, learner=learner, rounds=T) for learner in names}
+    full = levels.pop(FULL)[0]
+    least = min(levels, key=lambda learner: levels[learner][0])
+    yield Claim(
+        text=f"{pair} feedback: every learner that hears the top loses at least what is forced, "
+        f"{forced:.4f} NDCG a round, on average over the two worlds",
+        holds=all(mean >= forced - 3 * error for mean, error in levels.values()),
+        measured=f"least after {T:,} rounds: {least}, {levels[least][0]:.4f} ± {levels[least][1]:.4f}",
+        source="Theorem 5.2" if pair == "top-1" else "Ours; erratum B17",
+    )
+    start, _ = runs.level(results, pair=pair, learner=FULL, rounds=_ROUNDS[0])
+    yield Claim(
+        text=f"{pair} worlds: who is told everything loses ever less",
+        holds=full < min(0.5 * start, forced),
+        measured=f"{start:.4f} a round after {_ROUNDS[0]:,}, {full:.4f} after {T:,}",
+        source="Section 5",
+    )
 
 
 def _make(learner: str, n_items: int, k: int) -> Ranker:

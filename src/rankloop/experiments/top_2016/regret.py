@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from collections.abc import Iterator
+from typing import ClassVar
 
-import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.experiments import runs
+from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
 from rankloop.experiments.plotting import figures
-from rankloop.experiments.top_2016 import surrogate_regret as measured
+from rankloop.experiments.top_2016 import surrogate_regret
 from rankloop.experiments.top_2016.setting import PAPER
 
 _HORIZONS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -47,17 +48,15 @@ class TopRegret(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         return [
-            Job(
-                name=f"{surrogate}, T={T}, seed {seed}",
+            seeded(
+                f"{surrogate}, T={T}",
                 seed=seed,
-                settings={
-                    "surrogate": surrogate,
-                    "horizon": T,
-                    "scale": measured.SCALES[surrogate],
-                    "k": measured.FEEDBACK[surrogate],
-                    "radius": measured.RADIUS,
-                },
-                cost=float(T) + 100_000,
+                cost=T + 100_000,
+                surrogate=surrogate,
+                horizon=T,
+                scale=surrogate_regret.SCALES[surrogate],
+                k=surrogate_regret.FEEDBACK[surrogate],
+                radius=surrogate_regret.RADIUS,
             )
             for T in (_HORIZONS[:5] if quick else _HORIZONS)
             for surrogate in _LOOK
@@ -65,33 +64,29 @@ class TopRegret(Experiment):
         ]
 
     def run(self, job: Job) -> pl.DataFrame:
-        surrogate, T = cast(str, job.settings["surrogate"]), cast(int, job.settings["horizon"])
-        found = measured.regret(surrogate, horizon=T, seed=job.seed)
+        surrogate, T = job.settings["surrogate"], job.settings["horizon"]
+        found = surrogate_regret.regret(surrogate, horizon=T, seed=job.seed)
         return pl.DataFrame([{"surrogate": surrogate, "horizon": T, "regret": found}])
 
-    def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
-        claims = []
+    def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        per_round = {}
         for surrogate, (label, _) in _LOOK.items():
-            exponent = self._exponent(results, surrogate)
-            claims.append(
-                Claim(
-                    text=f"{label}: regret grows no faster than T^(2/3), the fitted exponent at most 2/3 + {_MARGIN}",
-                    holds=exponent <= 2 / 3 + _MARGIN,
-                    measured=f"T^({exponent:.3f})",
-                    source="Theorem 4.1",
-                )
-            )
-        T = cast(int, results["horizon"].max())
-        start, end = ({s: self._means(results, s)[t] / t for s in _LOOK} for t in (_HORIZONS[0], T))
-        claims.append(
-            Claim(
-                text=f"Regret per round falls to less than a quarter from T = 1,000 to {T:,}",
-                holds=all(end[s] < 0.25 * start[s] for s in _LOOK),
-                measured=", ".join(f"{s} {start[s]:.2f} → {end[s]:.3f}" for s in _LOOK),
+            found = _by_horizon(results, surrogate)
+            T, levels = found["horizon"].to_numpy(), found["mean"].to_numpy()
+            exponent, _ = figures.power_law(T, levels)
+            per_round[surrogate] = levels / T
+            yield Claim(
+                text=f"{label}: regret grows no faster than T^(2/3), the fitted exponent at most 2/3 + {_MARGIN}",
+                holds=exponent <= 2 / 3 + _MARGIN,
+                measured=f"T^({exponent:.3f})",
                 source="Theorem 4.1",
             )
+        yield Claim(
+            text=f"Regret per round falls to less than a quarter from T = 1,000 to {T[-1]:,}",
+            holds=all(lost[-1] < 0.25 * lost[0] for lost in per_round.values()),
+            measured=", ".join(f"{s} {lost[0]:.2f} → {lost[-1]:.3f}" for s, lost in per_round.items()),
+            source="Theorem 4.1",
         )
-        return claims
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         figure, (axes,) = figures.canvas(
@@ -101,43 +96,17 @@ class TopRegret(Experiment):
             "dot. The losses are on scales of their own, so only slopes can be compared, not heights.",
         )
         for surrogate, (label, colour) in _LOOK.items():
-            means = self._means(results, surrogate)
-            T, levels = list(means), list(means.values())
-            runs = results.filter(pl.col("surrogate") == surrogate).group_by("horizon")
-            band = runs.agg(pl.col("regret").min().alias("low"), pl.col("regret").max().alias("high")).sort(
-                "horizon"
-            )
-            theory = [levels[-1] * (t / T[-1]) ** (2 / 3) for t in T]
-            figures.curve(axes, T, theory, label="_theory", colour=colour, dashed=True)
-            figures.curve(
-                axes,
-                T,
-                levels,
-                band=(band["low"].to_numpy(), band["high"].to_numpy()),
-                label=f"{label}: $\\mathbf{{T^{{{self._exponent(results, surrogate):.2f}}}}}$",
-                colour=colour,
-                points=True,
-            )
+            T, mean, _, low, high = (column.to_list() for column in _by_horizon(results, surrogate))
+            look = {"label": label, "colour": colour}
+            figures.rate_curve(axes, T, mean, exponent=2 / 3, band=(low, high), **look)
         figures.log_axis(axes, y=True)
         figures.name_axes(axes, x="horizon T", y="surrogate regret of the scores played")
         return {"surrogate-regret": figures.finish(figure)}
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
         per_round = pl.col("regret") / pl.col("horizon")
-        return (
-            results.group_by("surrogate", "horizon", maintain_order=True)
-            .agg(per_round.mean().round(4).alias("regret per round"))
-            .sort("horizon")
-            .pivot(on="horizon", index="surrogate", values="regret per round")
-        )
+        return runs.pivot(results, index=["surrogate"], on="horizon", value=per_round)
 
-    def _means(self, results: pl.DataFrame, surrogate: str) -> dict[int, float]:
-        chosen = (
-            results.filter(pl.col("surrogate") == surrogate).group_by("horizon").agg(pl.col("regret").mean())
-        )
-        rows = chosen.sort("horizon").rows()
-        return {int(T): float(mean) for T, mean in rows}
 
-    def _exponent(self, results: pl.DataFrame, surrogate: str) -> float:
-        means = self._means(results, surrogate)
-        return figures.power_law(list(means), np.array(list(means.values())))[0]
+def _by_horizon(results: pl.DataFrame, surrogate: str) -> pl.DataFrame:
+    return runs.over_runs(runs.chosen(results, surrogate=surrogate), by="horizon")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,7 +19,7 @@ import polars as pl
 from rankloop import data
 from rankloop.data import Dataset
 from rankloop.environments import QueryStream
-from rankloop.experiments.experiment import Claim, Job, Plain
+from rankloop.experiments.experiment import Claim, Job, Plain, seeded
 from rankloop.experiments.plotting.thinning import thin
 from rankloop.rankers import ListNet, RTopKF, Uniform
 from rankloop.simulation import Trace, play
@@ -129,21 +129,18 @@ def make_ranker(arguments: Mapping[str, Plain], dataset: Dataset) -> RTopKF | Li
 
 
 def job(
-    *, dataset: str, learner: str, constants: str, arguments: Mapping[str, Plain], rounds: int, seed: int
+    dataset: str, learner: str, constants: str, arguments: Mapping[str, Plain], *, rounds: int, seed: int
 ) -> Job:
     """One run of one learner over the queries of a data set."""
-    return Job(
-        name=f"{label_of(dataset)}, {learner}, {constants}, seed {seed}",
-        seed=seed,
-        settings={
-            "set": dataset,
-            "learner": learner,
-            "constants": constants,
-            "arguments": dict(arguments),
-            "rounds": rounds,
-        },
-        cost=rounds * _WORK.get(dataset, 1.0) * (2.0 if learner == "ListNet" else 1.0),
-    )
+    told = {
+        "set": dataset,
+        "learner": learner,
+        "constants": constants,
+        "arguments": dict(arguments),
+        "rounds": rounds,
+    }
+    cost = rounds * _WORK.get(dataset, 1.0) * (2.0 if learner == "ListNet" else 1.0)
+    return seeded(f"{label_of(dataset)}, {learner}, {constants}", seed=seed, cost=cost, **told)
 
 
 _WORK = {"mslr": 5.0, "yahoo": 1.6}  # time of a round, beside MQ2008's
@@ -151,26 +148,20 @@ _WORK = {"mslr": 5.0, "yahoo": 1.6}  # time of a round, beside MQ2008's
 
 def run(job: Job) -> pl.DataFrame:
     """Play a job: average NDCG so far at about 200 rounds, and at the end the greedy order's, seen and held out."""
-    dataset = cast(str, job.settings["set"])
-    train, held_out = parts(dataset, job.seed)
-    ranker = make_ranker(cast("dict[str, Plain]", job.settings["arguments"]), train)
-    trace = play_on(ranker, train, rounds=cast(int, job.settings["rounds"]), seed=job.seed)
-    kept = sorted(
-        {*thin(len(trace.rounds), points=150), *thin(len(trace.rounds), points=60, logarithmic=False)}
-    )
+    train, held_out = parts(job.settings["set"], job.seed)
+    ranker = make_ranker(job.settings["arguments"], train)
+    trace = play_on(ranker, train, rounds=job.settings["rounds"], seed=job.seed)
+    points = len(trace.rounds)
+    kept = sorted({*thin(points, points=150), *thin(points, points=60, logarithmic=False)})
     n = len(kept)
-    return pl.DataFrame(
-        {
-            "set": [dataset] * n,
-            "learner": [job.settings["learner"]] * n,
-            "constants": [job.settings["constants"]] * n,
-            "round": trace.rounds[kept],
-            "average": (trace.total / trace.rounds)[kept],
-            "explored": trace.explored[kept],
-            "held out": [None] * (n - 1) + [greedy_value(ranker, held_out)],
-        },
-        schema_overrides={"held out": pl.Float64},
-    )
+    columns = {
+        "round": trace.rounds[kept],
+        "average": (trace.total / trace.rounds)[kept],
+        "explored": trace.explored[kept],
+        "held out": [None] * (n - 1) + [greedy_value(ranker, held_out)],
+    }
+    told = {name: [job.settings[name]] * n for name in ("set", "learner", "constants")}
+    return pl.DataFrame(told | columns, schema_overrides={"held out": pl.Float64})
 
 
 def play_on(ranker: RTopKF | ListNet | Uniform, dataset: Dataset, *, rounds: int, seed: int) -> Trace:

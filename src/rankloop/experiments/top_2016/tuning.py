@@ -10,12 +10,15 @@ average is judged, and their greedy order on the queries held out.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from rankloop.experiments import runs
 from rankloop.experiments.experiment import Job, Plain
+from rankloop.experiments.runs import mean_and_error
 from rankloop.experiments.top_2016 import setting
 from rankloop.rankers import Uniform
 
@@ -98,38 +101,27 @@ def job(*, dataset: str, method: str, part: int, size: Size) -> Job:
     """Tune and judge one learner with one part of the queries held out."""
     fixed, sweep = METHODS[method]
     if size.fewer:
-        sweep = {
-            name: values[-3:] if name == "learning_rate" else values[:1] for name, values in sweep.items()
-        }
+        sweep = {name: tried[-3:] if name == "learning_rate" else tried[:1] for name, tried in sweep.items()}
+    told = {"set": dataset, "method": method, "fixed": fixed, "sweep": sweep, "rounds": size.rounds}
     return Job(
         name=f"{setting.label_of(dataset)}, {method}, part {part} held out",
         seed=part,
-        settings={
-            "set": dataset,
-            "method": method,
-            "fixed": fixed,
-            "sweep": cast("dict[str, Plain]", sweep),
-            "rounds": size.rounds,
-            "tried_runs": size.tried_runs,
-            "judged_runs": size.judged_runs,
-        },
+        settings=told | {"tried_runs": size.tried_runs, "judged_runs": size.judged_runs},
         cost=float(sum(len(values) for values in sweep.values())),
     )
 
 
 def run(job: Job) -> pl.DataFrame:
     """A row for every run: of every setting tried, and of the chosen ones."""
-    told = job.settings
-    dataset, part, rounds = cast(str, told["set"]), job.seed, cast(int, told["rounds"])
-    train, held_out = setting.parts(dataset, part)
-    sweep = cast(Sweep, told["sweep"])
+    told, part = job.settings, job.seed
+    train, held_out = setting.parts(told["set"], part)
     rows = []
 
     def play(settings: dict[str, Plain], kind: str, seed: int) -> float:
-        ranker = setting.make_ranker(cast("dict[str, Plain]", told["fixed"]) | settings, train)
-        average = setting.play_on(ranker, train, rounds=rounds, seed=seed).mean_value
+        ranker = setting.make_ranker(told["fixed"] | settings, train)
+        average = setting.play_on(ranker, train, rounds=told["rounds"], seed=seed).mean_value
         rows.append(
-            {"set": dataset, "method": told["method"], "kind": kind, "average": average}
+            {"set": told["set"], "method": told["method"], "kind": kind, "average": average}
             | {name: _short(name, settings.get(name)) for name in _SWEPT}
             | {"held out": setting.greedy_value(ranker, held_out)}
         )
@@ -139,76 +131,72 @@ def run(job: Job) -> pl.DataFrame:
 
     def level(settings: dict[str, Plain]) -> float:
         if str(settings) not in tried:
-            seeds = range(1_000 * part, 1_000 * part + cast(int, told["tried_runs"]))
+            seeds = range(1_000 * part, 1_000 * part + told["tried_runs"])
             tried[str(settings)] = float(np.mean([play(settings, "tried", seed) for seed in seeds]))
         return tried[str(settings)]
 
-    settings = {name: values[0] for name, values in sweep.items()}
-    for name, values in sweep.items():
+    settings = {name: values[0] for name, values in told["sweep"].items()}
+    for name, values in told["sweep"].items():
         settings = max((settings | {name: value} for value in values), key=level)
-    for i in range(cast(int, told["judged_runs"])):
+    for i in range(told["judged_runs"]):
         play(settings, "judged", 1_000 * part + 500 + i)
     return pl.DataFrame(rows, schema_overrides=dict.fromkeys(_SWEPT, pl.Float64))
 
 
-def _short(name: str, value: Plain) -> float | None:
+def _short(name: str, value: Any) -> float | None:
     # Of a schedule, what the sweep varies: its scale, or for annealing its power.
-    if isinstance(value, list):
-        return cast(float, value[1 if name == "epsilon" else 0])
-    return cast("float | None", value)
+    found: float | None = value[1 if name == "epsilon" else 0] if isinstance(value, list) else value
+    return found
 
 
-def by_part(results: pl.DataFrame, *, dataset: str, method: str, column: str = "average") -> list[float]:
+def by_part(
+    results: pl.DataFrame, dataset: str, method: str, *, column: str = "average"
+) -> NDArray[np.float64]:
     """A learner's level in judged runs, by the part held out; of `RANDOM`, its expectation."""
     if method == RANDOM:
-        chosen = 0 if column == "average" else 1
-        parts = results.filter(pl.col("set") == dataset)["seed"].unique().sort().to_list()
-        return [setting.greedy_value(Uniform(), setting.parts(dataset, part)[chosen]) for part in parts]
-    levels = _judged(results, dataset, method).group_by("seed").agg(pl.col(column).mean()).sort("seed")
-    return [float(level) for level in levels[column].to_list()]
+        side = 0 if column == "average" else 1
+        held = runs.chosen(results, set=dataset)["seed"].unique().sort().to_list()
+        return np.array(
+            [setting.greedy_value(Uniform(), setting.parts(dataset, part)[side]) for part in held]
+        )
+    rows = runs.chosen(results, set=dataset, method=method, kind="judged")
+    return rows.group_by("seed").agg(pl.col(column).mean()).sort("seed")[column].to_numpy()
 
 
-def promise(results: pl.DataFrame, *, dataset: str, method: str) -> float:
+def level(results: pl.DataFrame, dataset: str, method: str, *, column: str = "average") -> float:
+    """Mean of `by_part`."""
+    return float(by_part(results, dataset, method, column=column).mean())
+
+
+def promise(results: pl.DataFrame, dataset: str, method: str) -> float:
     """The average NDCG of the best setting in the runs that were tried: what a learner is chosen by."""
-    tried = results.filter(
-        (pl.col("set") == dataset) & (pl.col("method") == method) & (pl.col("kind") == "tried")
-    )
+    tried = runs.chosen(results, set=dataset, method=method, kind="tried")
     levels = tried.group_by("seed", *_SWEPT).agg(pl.col("average").mean())
     return float(levels.group_by("seed").agg(pl.col("average").max())["average"].to_numpy().mean())
 
 
 def share(
-    results: pl.DataFrame, *, dataset: str, method: str, column: str = "average", against: str = LISTNET
+    results: pl.DataFrame, dataset: str, method: str, *, column: str = "average", against: str = LISTNET
 ) -> tuple[float, float]:
     """Share of the gap between a random order and ListNet, part by part: its mean and standard error."""
-    low, own, high = (
-        np.array(by_part(results, dataset=dataset, method=name, column=column))
-        for name in (RANDOM, method, against)
-    )
-    shares = (own - low) / (high - low)
-    return float(shares.mean()), float(shares.std(ddof=1) / len(shares) ** 0.5)
+    names = (RANDOM, method, against)
+    low, own, high = (by_part(results, dataset, name, column=column) for name in names)
+    return mean_and_error((own - low) / (high - low))
 
 
-def gain(results: pl.DataFrame, *, dataset: str, better: str, worse: str) -> tuple[float, float]:
+def gain(results: pl.DataFrame, dataset: str, better: str, worse: str) -> tuple[float, float]:
     """By how much of the gap one learner is ahead of another, part by part: mean and standard error."""
-    low, high, up, down = (
-        np.array(by_part(results, dataset=dataset, method=name)) for name in (RANDOM, LISTNET, better, worse)
-    )
-    gains = (up - down) / (high - low)
-    return float(gains.mean()), float(gains.std(ddof=1) / len(gains) ** 0.5)
+    names = (RANDOM, LISTNET, better, worse)
+    low, high, up, down = (by_part(results, dataset, name) for name in names)
+    return mean_and_error((up - down) / (high - low))
 
 
-def chosen(results: pl.DataFrame, *, dataset: str, method: str) -> str:
+def chosen(results: pl.DataFrame, dataset: str, method: str) -> str:
     """The settings that were chosen, most frequent first, each with the number of parts it was chosen for."""
-    counted = _judged(results, dataset, method).unique("seed").group_by(_SWEPT).len()
+    judged = runs.chosen(results, set=dataset, method=method, kind="judged")
+    counted = judged.unique("seed").group_by(_SWEPT).len().sort("len", *_SWEPT, descending=True)
     told = []
-    for *values, count in counted.sort("len", *_SWEPT, descending=True).iter_rows():
+    for *values, count in counted.iter_rows():
         known = [f"{value:g}" for value in values if value is not None]
         told.append(f"{' '.join(known)} ({count})")
     return ", ".join(told)
-
-
-def _judged(results: pl.DataFrame, dataset: str, method: str) -> pl.DataFrame:
-    return results.filter(
-        (pl.col("set") == dataset) & (pl.col("method") == method) & (pl.col("kind") == "judged")
-    )
