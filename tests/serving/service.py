@@ -16,6 +16,12 @@ from rankloop.serving.stores.contract import Store
 from rankloop.serving.stores.memory import MemoryStore
 
 ITEMS = ["walk", "meditate", "music", "tea", "nap"]
+# What these would take from a horizon, which a service does not have.
+INSTEAD: dict[str, dict[str, Any]] = {
+    "MW": {"eta": 0.05, "gamma": 0.1},
+    "RankedExp3": {"gamma": 0.1},
+    "TopRank": {"delta": 1e-4},
+}
 
 
 class Clock:
@@ -62,6 +68,16 @@ async def adds_up(engine: Engine, name: str = "unwind") -> None:
     verdict = await verify(engine.store, name)
     assert verdict.holds, verdict.problems
     assert verdict.state_hash == engine.rankers[name].fold.state_hash()
+
+
+async def rounds(engine: Engine, n: int, *, first: int = 0, liked: dict[str, float] | None = None) -> None:
+    """Ask for `n` lists and answer each; some items are liked."""
+    told = engine.rankers["unwind"].fold.ranker.feedback.length(len(ITEMS))
+    for i in range(first, first + n):
+        shown = await rank(engine, f"round {i}")
+        names = shown.items[: 1 if told == 1 else len(shown.items)]
+        values = [(liked or {"walk": 1.0, "tea": 1.0}).get(name, 0.0) for name in names]
+        assert (await answer(engine, f"round {i}", relevance=values)).learnt
 
 
 def play(story: Callable[[], Awaitable[None]]) -> None:

@@ -8,14 +8,7 @@ import pytest
 from rankloop.serving.adapters.registry import has_items, served
 from rankloop.serving.errors import RequestError
 from rankloop.serving.schemas import ItemsRequest
-from tests.serving.service import ITEMS, adds_up, answer, create, play, rank, running
-
-# What these would take from a horizon, which a service does not have.
-INSTEAD = {
-    "MW": {"eta": 0.05, "gamma": 0.1},
-    "RankedExp3": {"gamma": 0.1},
-    "TopRank": {"delta": 1e-4},
-}
+from tests.serving.service import INSTEAD, ITEMS, adds_up, answer, create, play, rank, running
 
 
 @pytest.mark.parametrize("algorithm", sorted(served()))
