@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
-from rankloop.serving.errors import RequestError
-from rankloop.serving.schemas import (
-    Matrix,
-)
+from rankloop.serving.errors import Conflict, RequestError
+from rankloop.serving.log.records import Entry, Row
+from rankloop.serving.schemas import Matrix
+from rankloop.serving.served_ranker import ServedRanker, check_digest
 from rankloop.serving.stores.sqlite import SQLiteStore
-from tests.serving.service import Clock, adds_up, answer, create, play, rank, rounds, running
+from tests.serving.service import ITEMS, Clock, adds_up, answer, create, play, rank, rounds, running
 
 
 def test_documents_with_features() -> None:
@@ -108,3 +109,102 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
         assert hashes[3] == hashes[4]
 
     play(story)
+
+
+@pytest.mark.parametrize(
+    ("request_", "words", "field"),
+    [
+        ({}, "needs features", "features"),
+        ({"features": []}, "rows of one length", "features"),
+        ({"features": [[1.0], [1.0, 2.0]]}, "rows of one length", "features"),
+        ({"features": [[1.0, 2.0]]}, "must have 3 columns, got 2", "features"),
+        ({"features": [[1.0, 2.0, 1e39]]}, "finite", "features"),
+        ({"features": [[1.0, 2.0, 3.0]], "items": ["a", "b"]}, "1 rows of features for 2 items", "features"),
+        ({"features": [[1.0] * 3] * 2, "items": ["a", "a"]}, "must not repeat", "items"),
+        ({"features": Matrix((2, 3), b"1234")}, "must be 2 x 3 float32, got 4 bytes", "features"),
+        ({"features": [[1.0] * 3], "context": "x" * 20_000}, "at most 16000 bytes", "context"),
+        ({"features": [[1.0] * 3] * 10_001}, "at most 10000 x 4096", "features"),
+    ],
+)
+def test_a_request_for_a_list_that_makes_no_sense_is_refused(request_: dict, words: str, field: str) -> None:
+    async def story() -> None:
+        async with running() as engine:
+            await create(engine, "search", algorithm="RTopKF", parameters={"n_features": 3})
+            with pytest.raises(RequestError, match=words) as refused:
+                await rank(engine, "d", "search", **request_)
+            assert refused.value.field == field
+            assert await engine.store.last_seq("search") == 1
+
+    play(story)
+
+
+def test_a_ranker_with_items_takes_no_others() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            await create(engine)
+            with pytest.raises(RequestError, match="takes no features"):
+                await rank(engine, "d", features=[[1.0]])
+            with pytest.raises(RequestError, match="ranks its own items"):
+                await rank(engine, "d", items=ITEMS[1:])
+            assert sorted((await rank(engine, "d", items=ITEMS[::-1])).items) == sorted(ITEMS)
+
+    play(story)
+
+
+def test_rows_that_do_not_follow_are_read_from_the_store() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            await create(engine)
+            behind = await ServedRanker.load("unwind", engine.store)
+            await rounds(engine, 3)
+            rows = await engine.store.read("unwind", after=0, limit=100)
+            outcomes = await behind.take_in(rows[-1:])  # the last one alone; those before it are missing
+            assert [(one.status, one.learns) for one in outcomes] == [("accepted", True)]
+            assert behind.fold.state_hash() == engine.rankers["unwind"].fold.state_hash()
+
+    play(story)
+
+
+def test_a_decision_is_found_in_the_store_when_it_is_no_longer_at_hand() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            await create(engine)
+            shown = await rank(engine, "d1")
+            served = engine.rankers["unwind"]
+            served.fold.recent.clear()
+            state = await served.decision_state("d1")
+            assert state is not None
+            assert served.fold.names(state.decision) == shown.items
+            assert (await answer(engine, "d1")).learnt
+            assert await served.decision_state("nobody") is None
+
+    play(story)
+
+
+def test_loading_begins_at_the_newest_snapshot_of_this_code() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            await create(engine)
+            await rounds(engine, 5)
+            seq = await engine.snapshot("unwind")
+            await rounds(engine, 5, first=5)
+            again = await ServedRanker.load("unwind", engine.store)
+            assert (again.snapshot_seq, again.fold.rounds) == (seq, 10)
+            (kept,) = await engine.store.snapshots("unwind")
+            whole = await engine.store.read_snapshot("unwind", kept.seq)
+            assert whole is not None
+            other = msgspec.structs.replace(whole, code_hash="0" * 64)
+            await engine.store.write_snapshot("unwind", other, keep=1)
+            fresh = await ServedRanker.load("unwind", engine.store)
+            assert fresh.snapshot_seq == 0  # of other code: folded anew
+            assert fresh.fold.state_hash() == again.fold.state_hash()
+
+    play(story)
+
+
+def test_the_same_id_must_say_the_same() -> None:
+    entry = Entry("r", "decision", "d", b"", b"one")
+    check_digest(entry, Row(4, 1, "decision", "d", b"", b"one"))
+    with pytest.raises(Conflict, match="row 4") as refused:
+        check_digest(entry, Row(4, 1, "decision", "d", b"", b"two"))
+    assert refused.value.field == "decision_id"

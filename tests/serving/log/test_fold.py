@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+import numpy as np
 import pytest
 
 from rankloop.serving.errors import Conflict, NotFound
+from rankloop.serving.log import records
+from rankloop.serving.log.fold import Fold, RelatedRows
+from rankloop.serving.log.records import Answer, Config, Decision, Freeze, Items, Row
+from rankloop.serving.log.saved_state import Saved
 from rankloop.serving.schemas import (
     ActivateRequest,
     FreezeRequest,
@@ -146,3 +154,93 @@ def test_a_parked_answer_that_does_not_fit_is_a_dead_letter() -> None:
             await adds_up(engine)
 
     play(story)
+
+
+def _config(**more: Any) -> Config:
+    return Config("FTPL", 1, ["a", "b"], **more)
+
+
+def _rows(*bodies: tuple[str, str, Any, str | None]) -> list[Row]:
+    """Rows in order: kind, event id, body, and the decision that it is about."""
+    rows = []
+    for i, (kind, event_id, body, decision) in enumerate(bodies):
+        data = b"" if body is None else records.encode(body)
+        rows.append(Row(i + 1, 1_000 * i, kind, event_id, data, data, decision))  # type: ignore[arg-type]
+    return rows
+
+
+def _decision(fold: Fold, *items: int, generation: int = 0) -> Decision:
+    return Decision(fold.applied, generation, np.array(items, "<i4").tobytes(), b"k" * 16, 1 << 40, False)
+
+
+def _answer(*values: float) -> Answer:
+    return Answer("relevance", np.array(values).astype("<f8").tobytes())
+
+
+def test_the_state_is_made_of_the_rows_alone() -> None:
+    """The same rows, in one go or through a snapshot after each, come to the same state."""
+    first = Fold(_config())
+    rows = _rows(
+        ("config", "r", _config(), None),
+        ("decision", "d1", _decision(first, 1, 0), None),
+        ("feedback", "d1", _answer(1.0, 0.0), "d1"),
+        ("feedback", "d2", _answer(0.0, 1.0), "d2"),
+        ("decision", "d2", _decision(first, 0, 1), None),
+        ("items", "i", Items(["c"], ["a"]), None),
+        ("freeze", "f", Freeze(True), None),
+        ("decision", "d3", _decision(first, 1, 2, generation=1), None),
+        ("feedback", "d3", _answer(1.0, 1.0), "d3"),
+    )
+    related = RelatedRows()
+    outcomes = [first.fold(row, related) for row in rows]
+    assert [one.status for one in outcomes] == [
+        "accepted",
+        "accepted",
+        "accepted",
+        "parked",
+        "accepted",
+        "accepted",
+        "accepted",
+        "accepted",
+        "accepted",
+    ]
+    assert (first.rounds, first.counts.learnt, first.frozen) == (2, 2, True)
+    assert first.items == ["b", "c"]
+    assert first.ranker.state.r_sum.tolist() == [2.0, 2.0]  # b was liked twice, c begins level with the best
+    second, related = Fold(_config()), RelatedRows()
+    for row in rows:
+        second.fold(row, related)
+        second = Fold.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(second.save()), type=Saved))
+    assert second.state_hash() == first.state_hash()
+    assert second.estimates.report() == first.estimates.report()
+
+
+def test_rows_are_folded_in_order() -> None:
+    fold = Fold(_config())
+    rows = _rows(("config", "r", _config(), None), ("freeze", "f", Freeze(True), None))
+    with pytest.raises(ValueError, match="0 was the last, got 2"):
+        fold.fold(rows[1], RelatedRows())
+    fold.fold(rows[0], RelatedRows())
+    fold.fold(rows[1], RelatedRows())
+    assert fold.frozen
+
+
+def test_a_change_that_cannot_be_made_any_more_is_a_conflict_and_changes_nothing() -> None:
+    fold = Fold(_config())
+    rows = _rows(("config", "r", _config(), None), ("items", "i", Items([], ["a", "b"]), None))
+    fold.fold(rows[0], RelatedRows())
+    before = fold.state_hash()
+    assert fold.fold(rows[1], RelatedRows()).status == "conflict"
+    assert (fold.state_hash(), fold.items) == (before, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (Config("FTPL", 1), "FTPL needs items"),
+        (Config("ListNet", 1, ["a"], {"n_features": 1}), "takes its items with each request"),
+    ],
+)
+def test_items_are_given_to_those_who_have_items(config: Config, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Fold(config)

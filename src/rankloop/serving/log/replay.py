@@ -1,9 +1,10 @@
-"""How would another ranker have done on this log? Replay: it is asked for every list, and paid where it agrees.
+"""How another ranker would have done on a log, estimated from the rounds on which the two agree.
 
-A logged answer counts where the other ranker shows the same item at the same position, divided by the probability with
-which the log's own ranker showed it there. The other ranker learns from the rounds in which all that was told is also
-about its own list. That is unbiased for what it would have earned with as much feedback (Li et al. 2011), and says
-little where the two rarely agree: the number of matches tells how much.
+Feedback in the log counts where the other ranker shows the same item at the same position, divided by the probability
+with which the log's own ranker showed it there. The other ranker learns from the rounds in which all that was observed
+is also about its own list. On a log of random lists that is unbiased for what it would have earned with as much
+feedback (Li et al. 2011). Where the log prefers some lists, the other ranker learns more about those than it would by
+itself, and one that counts missing feedback as none is then misled: read the estimate with the number of matches.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from rankloop.serving.stores.contract import Store
 
 
 class Replay(msgspec.Struct):
-    """What the log earned for each answered list, and what the other would have, with 95% intervals."""
+    """Mean value of the logged lists, and of those of the other ranker, with a 95% confidence interval."""
 
     ranker: str
     other: str
@@ -43,7 +44,7 @@ async def replay(
     first = await first_fold(store, ranker)
     own_items = has_items(other)
     if own_items != first.has_items:
-        raise ValueError(f"{other} and {first.config.algorithm} are not asked in the same way")
+        raise ValueError(f"{other} and {first.config.algorithm} do not take the same requests")
     names = list(first.config.items or [])
     given = parameters or {}
     if not own_items:
