@@ -22,8 +22,8 @@ class ClickWorlds(CompiledEnvironment):
     world 0.
 
     The value of a list is its expected clicks. `best()` is the best fixed list over the whole schedule, `hindsight()`
-    value of the best fixed list over the rounds played, `ideal(rounds)` the value of showing the best list of each
-    round's own world.
+    the value of the best fixed list over the rounds played, `ideal(rounds)` the value of showing the best list of
+    each round's own world.
     """
 
     reveals: ClassVar[str] = "clicks"

@@ -1,4 +1,4 @@
-"""Papers replayed: each experiment is one file with jobs, claims and figures, run by ``rankloop reproduce``."""
+"""The papers reproduced: each experiment is one file with jobs, claims and figures, run by ``rankloop reproduce``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_installed", "get", "names"]
 
-# name -> "module:class"; the module is imported when somebody asks for the experiment.
+# name -> "module:class"; the module is imported when the experiment is requested.
 _KNOWN = {
     "top1-2015-fig1": "rankloop.experiments.top1_2015.fig1:Top1Figure1",
     "top1-2015-fig2": "rankloop.experiments.top1_2015.fig2:Top1Figure2",

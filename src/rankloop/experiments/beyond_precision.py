@@ -1,4 +1,4 @@
-"""Beyond the 2015 paper: Precision@n from the top item at the rate of a bandit, and what that is worth."""
+"""Beyond the 2015 paper: Precision@n from the top item with regret of order sqrt(T)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLEAR, NARROW, SWITCHING = "clear", "narrow", "switching"
 WORLDS = (CLEAR, NARROW, SWITCHING)
 _ROUNDS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 _GAP = 0.3
-_NARROW = 10.0  # times 1 / sqrt(T): as hard to see as can be
+_NARROW = 10.0  # times 1 / sqrt(T): the hardest gap to detect
 
 
 class BeyondPrecision(Experiment):
@@ -34,16 +34,16 @@ class BeyondPrecision(Experiment):
 
     name: ClassVar[str] = "beyond-precision"
     title: ClassVar[str] = (
-        "The best three items from the top one: bandit rates where the paper left a question"
+        "The best three items from the top one: regret of order sqrt(T), an open question of the paper"
     )
     paper: ClassVar[str] = (
         "Beyond Chaudhuri and Tewari 2015, Result 2 and section 11: Precision@k remains an open issue"
     )
     caption: ClassVar[str] = (
-        "Ten items, Precision@3, the relevance of the top item seen. RTop-1F explores in blocks and its regret grows "
-        "as T^(2/3). PrecisionFTRL shows the set in random order and learns from every round. Worlds: a clear gap of "
-        "0.3 between good and bad items; a gap that shrinks as 10/sqrt(T), the hardest one; a gap of 0.8 that moves to "
-        "other items ten times."
+        "Ten items, Precision@3, the relevance of the top item revealed. RTop-1F explores in blocks and its regret "
+        "grows as T^(2/3). PrecisionFTRL shows the set in random order and learns from every round. Worlds: a "
+        "clear gap of 0.3 between good and bad items; a gap that shrinks as 10/sqrt(T), the hardest one; a gap of "
+        "0.8 that moves to other items ten times."
     )
     departures: ClassVar[tuple[str, ...]] = (
         (
@@ -122,10 +122,10 @@ class BeyondPrecision(Experiment):
         figure, panels = figures.canvas(
             title="The best three of ten items, from the top one",
             subtitle="Precision@3 regret at T, mean of all runs",
-            caption="Top: a gap of 0.3 between good and bad items, on logarithmic axes. Middle: a gap of 10/sqrt(T); a "
-            "flat line is a regret of order sqrt(T), and a random order loses 21 sqrt(T) whatever it does. Bottom: a "
-            "gap of 0.8 that moves to other items ten times, so that whoever follows it beats every fixed order and "
-            "has a regret below zero.",
+            caption="Top: a gap of 0.3 between good and bad items, on logarithmic axes. Middle: a gap of "
+            "10/sqrt(T); a flat line is a regret of order sqrt(T), and a random order loses 21 sqrt(T) "
+            "whatever it does. Bottom: a gap of 0.8 that moves to other items ten times, so that a learner "
+            "that follows it beats every fixed order and has negative regret.",
             height=12.4,
             rows=3,
         )
@@ -133,7 +133,7 @@ class BeyondPrecision(Experiment):
         shown = {
             CLEAR: ("clear gap: regret", np.ones(len(T))),
             NARROW: ("gap 10/√T: regret / √T", np.sqrt(T)),
-            SWITCHING: ("ten changes of mind: regret / T", T),
+            SWITCHING: ("ten changes: regret / T", T),
         }
         regret = _Levels(results)
         for axes, (world, (title, unit)) in zip(panels, shown.items(), strict=True):

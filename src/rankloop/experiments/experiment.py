@@ -1,8 +1,8 @@
-"""What an experiment is: jobs that make rows, and claims and figures made from the rows.
+"""The contract of an experiment: jobs that make rows, and claims and figures made from the rows.
 
-An experiment is data with a verdict. `jobs` lists independent pieces of work, each with its seed and plain
-settings; `run` turns one of them into rows; `claims` holds the rows against what the paper says. How jobs are
-scheduled, kept and resumed is no business of an experiment: see `rankloop.experiments.harness.job_runner`.
+An experiment is data with tested claims. `jobs` lists independent pieces of work, each with its seed and plain
+settings; `run` turns one of them into rows; `claims` compares the rows with what the paper says. How jobs are
+scheduled, kept and resumed is not the experiment's concern: see `rankloop.experiments.harness.job_runner`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One independent piece of work: a name for people, a seed, and settings that JSON can hold.
+    """One independent piece of work: a name to display, a seed, and settings that JSON can hold.
 
-    `cost` is a guess of the work in any unit (rounds to play will do): dear jobs start first, and the time left
-    is told from it. It changes no result and so is no part of the identity.
+    `cost` is a guess of the work in any unit (rounds to play will do): costly jobs start first, and the time left
+    is estimated from it. It changes no result and so is not part of the identity.
 
     >>> job = Job(name="RTop1F, seed 3", seed=3, settings={"ranker": "RTop1F", "rounds": 1000})
     >>> job.identity(experiment="toy", version=1) == job.identity(experiment="toy", version=2)
@@ -98,7 +98,7 @@ class Experiment(abc.ABC):
     version: ClassVar[int] = 1
 
     def missing(self) -> str | None:
-        """What this machine lacks to run the experiment, in words, or None. A lack is no failure: it skips."""
+        """What this machine lacks to run the experiment, as a sentence, or None. The experiment is then skipped."""
         return None
 
     @abc.abstractmethod
@@ -111,7 +111,7 @@ class Experiment(abc.ABC):
 
     @abc.abstractmethod
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterable[Claim]:
-        """What should hold of the results, judged."""
+        """The claims, tested on the results."""
 
     @abc.abstractmethod
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
@@ -123,7 +123,7 @@ class Experiment(abc.ABC):
 
 
 def shared_settings(jobs: Sequence[Job]) -> dict[str, Plain]:
-    """What the settings of many jobs are, by name: one value where all agree, and the list of values where not.
+    """The settings of many jobs, by name: one value where all agree, otherwise the list of values.
 
     >>> shared_settings([Job(name=str(k), seed=k, settings={"rounds": 9, "k": k}) for k in (1, 2)])
     {'k': [1, 2], 'rounds': 9}

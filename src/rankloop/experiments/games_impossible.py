@@ -38,11 +38,11 @@ CASES = {
 }
 ENOUGH = "FeedExp3, enough labels"
 _ROUNDS = (1_000, 10_000, 100_000, 1_000_000)
-_AIMS = ("dcg", "precision@2")  # what a ranker that refuses the measure itself may aim for
+_AIMS = ("dcg", "precision@2")  # the objective of a ranker that refuses the measure itself
 
 
 class GamesImpossible(Experiment):
-    """What a hopeless verdict means: nobody's regret per round falls below what the two worlds force."""
+    """Hopeless verdicts: no ranker's regret per round falls below what the two worlds force."""
 
     name: ClassVar[str] = "games-impossible"
     title: ClassVar[str] = "Hopeless games, played by every ranker that accepts the feedback"
@@ -50,9 +50,10 @@ class GamesImpossible(Experiment):
         "Chaudhuri and Tewari 2015, Lemma 11 and Theorem 12; ERR and top-2 feedback are ours"
     )
     caption: ClassVar[str] = (
-        "For each measure the analyser finds two worlds that no feedback tells apart, and the regret per round that "
-        "every learner must suffer on average over the two. All rankers of the package that learn from the top, or "
-        "from nothing, meet both worlds. One more sees as many labels as the verdict asks for, in the same worlds."
+        "For each measure the analyser finds two worlds that no feedback tells apart, and the regret per round "
+        "that every learner must suffer on average over the two. All rankers of the package that learn from the "
+        "top, or from nothing, play in both worlds. One more sees as many labels as the verdict requires, in the "
+        "same worlds."
     )
     departures: ClassVar[tuple[str, ...]] = (
         (
@@ -99,7 +100,7 @@ class GamesImpossible(Experiment):
                 runs.level(results, case=case, learner=ENOUGH, rounds=t)[0] for t in (_ROUNDS[1], T)
             )
             yield Claim(
-                text=f"{case}: who sees {of.enough} labels instead of {of.k} loses ever less"
+                text=f"{case}: with {of.enough} labels instead of {of.k} regret per round keeps falling"
                 + ("" if quick else ", and in the end less than that"),
                 holds=enough < 0.95 * earlier and (quick or enough < forced),
                 measured=f"{earlier:.4f} a round after {_ROUNDS[1]:,}, {enough:.4f} after {T:,}",
@@ -110,9 +111,9 @@ class GamesImpossible(Experiment):
         figure, panels = figures.canvas(
             title="Hopeless means hopeless",
             subtitle="regret per round at T, averaged over the two worlds and all runs",
-            caption="Dotted: what the two worlds force on everybody, for ever. Rankers that hear of the top item (of "
-            "the top two in the last panel) stay at or above it, up to chance. Green: FeedExp3 with as many labels as "
-            "the analyser asks for, in the same worlds.",
+            caption="Dotted: the regret that the two worlds force on every learner. Rankers that observe the top "
+            "item (the top two in the last panel) stay at or above it, up to chance. Green: FeedExp3 with "
+            "as many labels as the analyser requires, in the same worlds.",
             width=9.4,
             height=3.4 * len(CASES) + 0.8,
             rows=len(CASES),
@@ -138,7 +139,7 @@ _COLOURS = (figures.ORANGE, figures.BLUE, figures.PURPLE, figures.GOLD, figures.
 
 @cache
 def verdict(case: str) -> games.Verdict:
-    """What the analyser says, with the dearest worlds that it finds."""
+    """The analyser's verdict, with the costliest worlds that it finds."""
     of = CASES[case]
     return games.classify(games.ranking_game(measure=of.measure, n_items=of.n_items, k=of.k), route="cells")
 

@@ -139,8 +139,8 @@ class FeedExp3(CompiledRanker):
             if np.abs(K @ H - target).max() < 1e-9:
                 return np.ascontiguousarray(K), scale
         raise ValueError(
-            f"measure {self.measure.name!r} cannot be learnt from the top {k} of {m} items: nothing seen adds up to "
-            f"its differences"
+            f"measure {self.measure.name!r} cannot be learnt from the top {k} of {m} items: its differences are not "
+            "observable"
         )
 
     def scratch(self, n: int) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ def inline(text: str, *, prefix: str, description: str, caption_share: float) ->
     prefix : str
         Put before every id, since several pictures share the page.
     description : str
-        What the picture shows, for those who cannot see it.
+        A description of the picture for screen readers.
     caption_share : float
         The share of the height taken by the caption at the bottom, which is left out of view; the page sets it
         as text.

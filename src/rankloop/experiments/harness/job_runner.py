@@ -23,7 +23,7 @@ from rankloop.experiments.harness.progress import job_bar
 from rankloop.experiments.harness.provenance import code_fingerprint
 from rankloop.experiments.harness.results_folder import ResultFolder, write_whole
 
-_GLANCE = 0.2  # seconds between looks at the clock while waiting for a job
+_GLANCE = 0.2  # seconds between updates while waiting for a job
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _run(
     experiment: Experiment, todo: list[Job], paths: dict[str, Path], *, workers: int, console: Console
 ) -> None:
     waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
-    # The dearest first, so that no core is left alone with a long job at the end.
+    # The costliest first, so that no core is left alone with a long job at the end.
     for job in sorted(todo, key=lambda job: -job.cost):
         waiting.put(job)
     done: queue.SimpleQueue[_Done] = queue.SimpleQueue()
@@ -139,7 +139,7 @@ def _run(
                 rows = error
             done.put(_Done(job, rows, time.perf_counter() - start))
 
-    # Daemons: after Ctrl-C nobody waits for a compiled loop to end, and nothing of it will be written.
+    # Daemons: after Ctrl-C nothing waits for a compiled loop to end, and nothing of it is written.
     for _ in range(min(workers, len(todo))):
         threading.Thread(target=work, daemon=True).start()
     try:
@@ -158,7 +158,7 @@ def _run(
 def _next(done: queue.SimpleQueue[_Done]) -> _Done:
     while True:
         try:
-            # A wait without end cannot be interrupted by Ctrl-C on every system.
+            # A wait without a timeout cannot be interrupted by Ctrl-C on every system.
             return done.get(timeout=_GLANCE)
         except queue.Empty:
             continue

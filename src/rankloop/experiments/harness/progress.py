@@ -1,4 +1,4 @@
-"""The bar shown while jobs run: how many are done, how fast, how long still. Nothing when nobody is looking."""
+"""The bar shown while jobs run: jobs done, speed and time left. Nothing where there is no terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankloop.experiments.experiment import Job
 
 
 def duration(seconds: float) -> str:
-    """A length of time as a person would say it.
+    """A length of time in words.
 
     >>> duration(0.04), duration(75), duration(7260)
     ('0.0 s', '1 min 15 s', '2 h 1 min')
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
 
 
 def rate(done: int, seconds: float) -> str:
-    """Jobs a second, or seconds a job where that reads better.
+    """Jobs per second, or seconds per job where that reads better.
 
     >>> rate(20, 2.0), rate(2, 20.0)
     ('10.0 jobs/s', '10.0 s/job')
@@ -45,7 +45,7 @@ def rate(done: int, seconds: float) -> str:
 def job_bar(name: str, jobs: Sequence[Job], *, console: Console) -> Iterator[Callable[[Job], None]]:
     """Yield a function to call with each finished job; draws on `console` if that is a terminal.
 
-    The time left is told from the jobs' costs, since dear jobs come first and say little about the rest.
+    The time left is estimated from the jobs' costs, since costly jobs come first and say little about the rest.
     """
     if not console.is_terminal:
         yield lambda job: None

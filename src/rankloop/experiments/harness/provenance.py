@@ -38,7 +38,7 @@ def code_fingerprint() -> str:
     """A hash over the source of everything that computes.
 
     Stored with each job's rows: rows made by other code are made again instead of being resumed, so that a
-    changed ranker is never judged by the results of the old one.
+    changed ranker is never evaluated on the results of the old one.
     """
     digest = hashlib.sha256()
     for source in sorted(_PACKAGE.rglob("*.py")):

@@ -1,4 +1,4 @@
-"""One HTML page over all experiments found in a folder. It needs nothing but itself: no network, no other file."""
+"""One HTML page over all experiments found in a folder. It is self-contained: no network, no other file."""
 
 from __future__ import annotations
 

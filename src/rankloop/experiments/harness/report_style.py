@@ -1,4 +1,4 @@
-"""How the report looks: on paper, on a phone, by day and by night."""
+"""The style of the report: print, phone, light and dark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One experiment from jobs to verdict: run, gather, judge, draw, write it all down."""
+"""One experiment from jobs to verdict: run, gather, test the claims, draw, and write the results."""
 
 from __future__ import annotations
 

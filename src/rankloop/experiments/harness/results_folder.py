@@ -1,4 +1,4 @@
-"""Where the results of one experiment lie, and how a file gets there: whole or not at all."""
+"""The results folder of an experiment; a file is written entirely or not at all."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ResultFolder:
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, then put it in place in one step.
 
-    Whoever looks at `path` sees the old file or the new one, and never a part of it.
+    A reader of `path` sees the old file or the new one, and never a part of it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # The process id keeps two runs over the same folder from writing into one temporary file.

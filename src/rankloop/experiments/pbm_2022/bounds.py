@@ -18,10 +18,10 @@ _HORIZONS = (10_000, 100_000, 1_000_000)
 
 
 class PBMBounds(Experiment):
-    """What is proved of FTRL-PBM, beside what happens."""
+    """The bounds proved for FTRL-PBM, and the measured regret."""
 
     name: ClassVar[str] = "pbm-2022-bounds"
-    title: ClassVar[str] = "What is proved of FTRL-PBM, and what happens"
+    title: ClassVar[str] = "Bounds proved for FTRL-PBM, and measured regret"
     paper: ClassVar[str] = setting.PAPER + ", Theorems 1 to 3, Lemmas 1 and 2"
     caption: ClassVar[str] = (
         "Regret at every round against both forms of Theorem 1, in all nine worlds; regret in the world that Theorem 3 "

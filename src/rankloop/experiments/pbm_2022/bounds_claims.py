@@ -1,4 +1,4 @@
-"""What `pbm-2022-bounds` finds of each theorem and lemma."""
+"""The claims of `pbm-2022-bounds` on each theorem and lemma."""
 
 from __future__ import annotations
 

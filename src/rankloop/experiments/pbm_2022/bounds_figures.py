@@ -22,8 +22,8 @@ def _theorem_1(results: pl.DataFrame) -> Figure:
     figure, panels = setting.grid(
         title="Regret stays below Theorem 1, in its closed form and as a sum over x",
         subtitle="regret against the best fixed list so far, mean over the runs; where a line stops it is negative",
-        caption="Orange: the closed form. Green: the sum in the theorem, taken over x_t as it was. Where users stay as "
-        "they are x_t sharpens, and the sum bends away from the closed form.",
+        caption="Orange: the closed form. Green: the sum in the theorem, taken over x_t as it was. Where users do "
+        "not change, x_t concentrates, and the sum bends away from the closed form.",
     )
     for world, axes in panels.items():
         mean = along(results, world).filter(pl.col("round") >= 10)
@@ -48,10 +48,11 @@ def _theorem_3(results: pl.DataFrame) -> Figure:
     found = lower(results)
     sizes = found.select("n", "m").unique(maintain_order=True).rows()
     figure, panels = figures.canvas(
-        title="Where one list is better by too little to see, nobody does much better",
+        title="Where one list is better by too little to detect, no learner does much better",
         subtitle="regret at T in the world of Theorem 3, a run for each T; mean over the runs",
-        caption="Each T has a world of its own, whose best list is better by sqrt((n-m+1)/T)/8 a position. Regret lies "
-        "between the lower bound (green) and Theorem 1 (orange) and grows as fast as both: sqrt(T).",
+        caption="Each T has a world of its own, whose best list is better by sqrt((n-m+1)/T)/8 per position. "
+        "Regret lies between the lower bound (green) and Theorem 1 (orange) and grows as fast as both: "
+        "sqrt(T).",
         columns=len(sizes),
         width=5.4 * len(sizes),
         height=4.9,
@@ -72,10 +73,10 @@ def _theorem_3(results: pl.DataFrame) -> Figure:
 
 def _lemma_1(results: pl.DataFrame) -> Figure:
     figure, panels = figures.canvas(
-        title="Regret bounds how often wrong places are tried: the constraint behind O(log T)",
+        title="Regret bounds how often wrong positions are explored: the constraint behind O(log T)",
         subtitle="stochastic worlds, mean over the runs",
         caption="Green: half the sum of the gaps of Definition 1 times x_t, which Lemma 1 says is no more than the "
-        "regret. Both grow alike: who tries wrong places often has regret to show for it.",
+        "regret. Both grow alike: exploring wrong positions often costs regret.",
         columns=3,
         width=16.0,
         height=4.9,

@@ -38,7 +38,7 @@ Rows = dict[str, object]
 
 
 def run(job: Job) -> pl.DataFrame:
-    """The rows of any part; what a part has nothing to say of is null."""
+    """The rows of any part; columns that do not apply are null."""
     rows = {UPPER: _upper, LOWER: _lower, LEMMA: _lemma}[job.settings["part"]](job)
     told = pl.DataFrame({name: value for name, value in rows.items() if value is not None})
     return told.select(

@@ -1,4 +1,4 @@
-"""The comparisons of Chen, Zhao and Li (2022): six algorithms, in worlds of clicks that stay or take turns."""
+"""The comparisons of Chen, Zhao and Li (2022): six algorithms, in worlds of clicks that stay the same or alternate."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHANGES = (STOCHASTIC, EXCHANGING, REVERSING)
 FITTED = "our own EM"
 _LOG = "clicks/yandex_wscd/trainSample.jsonl.gz"
 _POINTS = 200
-# Seconds of a million rounds, roughly: dear jobs start first. PMED's optimisation holds the interpreter, so its jobs
+# Seconds of a million rounds, roughly: costly jobs start first. PMED's optimisation holds the interpreter, so its jobs
 # are spread over the whole time, each beside one that is compiled.
 _COST = {FTRL: 4.0, TOP_RANK: 0.6, PIE: 5.0, EXP3: 0.6, MW: 1.5}
 
@@ -126,7 +126,7 @@ def users(source: str) -> PositionBased:
 
 
 def world(source: str, change: str, *, phase: int) -> ClickWorlds:
-    """Users that stay, or take turns."""
+    """Users that stay the same, or alternate."""
     still = users(source)
     if change == STOCHASTIC:
         return still
@@ -134,7 +134,7 @@ def world(source: str, change: str, *, phase: int) -> ClickWorlds:
 
 
 def make(algorithm: str, *, horizon: int, quick: bool) -> Ranker:
-    """The algorithm with its own paper's constants; PMED's plan is made anew when rounds have grown by half."""
+    """The algorithm with its own paper's constants; PMED's plan is renewed when rounds have grown by half."""
     size: dict[str, Any] = {"n_items": N_ITEMS, "n_positions": N_POSITIONS}
     found: dict[str, Callable[[], Ranker]] = {
         FTRL: lambda: rankers.FTRLPBM(**size),

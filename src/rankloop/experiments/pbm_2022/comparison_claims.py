@@ -1,4 +1,4 @@
-"""What the 2022 paper says of its figures 1 and 2, held against our runs; and what they show instead."""
+"""What the 2022 paper says of its figures 1 and 2, compared with our runs; and what they show instead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MADE_FOR_CHANGE = (FTRL, MW, EXP3)
 def synthetic(results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
     """Figure 1."""
     of = _Ends(results)
-    if quick:  # a fiftieth of the rounds, two runs: little else can be told
+    if quick:  # a fiftieth of the rounds, two runs: little else can be decided
         yield _turned_round(of, ("c",))
         yield _exp3_last(of)
         return
@@ -131,8 +131,8 @@ def _pmed(of: _Ends) -> Iterator[Claim]:
 
     yield Claim(
         text="PMED's regret varies much from run to run: its relative standard error is more than twice that of "
-        "FTRL-PBM and of TopRank. Not for want of convergence, as the paper has it: alternatives are held against "
-        "click rates that were seen few times",
+        "FTRL-PBM and of TopRank. Not for lack of convergence, as the paper says: alternatives are compared with click "
+        "rates that were observed few times",
         holds=all(spread(at, PMED) > 2 * spread(at, name) for at in _STOCHASTIC for name in (FTRL, TOP_RANK)),
         measured=of.regrets(_STOCHASTIC, (PMED, FTRL, TOP_RANK)),
         source="Experiments: “its performance has a large variance”",
@@ -141,8 +141,7 @@ def _pmed(of: _Ends) -> Iterator[Claim]:
     others = min(of.regret("d", name)[0] for name in (FTRL, TOP_RANK))
     yield Claim(
         text="The paper finds that PMED deteriorates a lot for the small gap, because its optimisation does not "
-        "converge. Solved to a tolerance it stays ahead of TopRank and FTRL-PBM there; what is left is a bad run now "
-        "and then",
+        "converge. Solved to a tolerance it stays ahead of TopRank and FTRL-PBM there; some runs are still bad",
         holds=bool(runs.mean() < others and np.median(runs) < 0.5 * others),
         measured=f"(d) PMED mean {runs.mean():,.0f}, median {np.median(runs):,.0f}, worst run {runs[-1]:,.0f}; "
         + of.regrets("d", (FTRL, TOP_RANK)),
@@ -152,7 +151,7 @@ def _pmed(of: _Ends) -> Iterator[Claim]:
 
 def _turned_round(of: _Ends, panels: Sequence[str]) -> Claim:
     return Claim(
-        text="Where items and positions turn round, TopRank, PMED and PBM-PIE all earn less than FTRL-PBM",
+        text="Where items and positions are reversed, TopRank, PMED and PBM-PIE all have less reward than FTRL-PBM",
         holds=all(of.ahead(panel, FTRL, *_ONE_POPULATION) for panel in panels),
         measured=of.rewards(panels, (FTRL, *_ONE_POPULATION)),
         source="Experiments: “strongly affected by the periodic changes”",
@@ -163,15 +162,16 @@ def _users_change(of: _Ends) -> Iterator[Claim]:
     lead = {panel: of.reward(panel, PMED)[0] - of.reward(panel, FTRL)[0] for panel in _EXCHANGING}
     leads = ", ".join(f"({panel}) {lead[panel]:+.4f} ± {of.reward(panel, PMED)[1]:.4f}" for panel in lead)
     yield Claim(
-        text="Where only the halves of the items change places TopRank and PBM-PIE earn less than FTRL-PBM too, but "
-        "PMED does not: over whole phases one fixed list is good, and regret is against the best of those",
+        text="Where only the halves of the items are exchanged, TopRank and PBM-PIE also have less reward than "
+        "FTRL-PBM, but PMED does not: over whole phases one fixed list is good, and regret is against the "
+        "best of those",
         holds=all(of.ahead(panel, FTRL, TOP_RANK, PIE) and lead[panel] > 0 for panel in lead),
         measured=of.rewards(_EXCHANGING, (FTRL, *_ONE_POPULATION)) + f"; lead of PMED {leads}",
         source="Experiments: “all of TopRank, PMED and PBM-PIE are strongly affected”",
     )
     changing = (*_EXCHANGING, *_REVERSING)
     yield Claim(
-        text="Of the three that are made for users who change, FTRL-PBM is best where they do",
+        text="Of the three designed for changing users, FTRL-PBM is best where users change",
         holds=all(of.ahead(panel, *_MADE_FOR_CHANGE) for panel in changing),
         measured=of.rewards(changing, _MADE_FOR_CHANGE),
         source="Experiments: “best in adversarial environments”",
@@ -180,7 +180,7 @@ def _users_change(of: _Ends) -> Iterator[Claim]:
 
 def _exp3_last(of: _Ends) -> Claim:
     return Claim(
-        text="RankedExp3 earns least where users stay the same",
+        text="RankedExp3 has the least reward where users stay the same",
         holds=all(of.ahead("a", name, EXP3) for name in ALGORITHMS if name != EXP3),
         measured=of.rewards("a"),
         source="Experiments: “the greedy idea in RankedExp3 is not very suitable for PBM”",
@@ -222,8 +222,9 @@ def _yandex(of: _Ends) -> Iterator[Claim]:
     best = max(ALGORITHMS, key=lambda name: of.reward("c", name)[0])
     (own, own_error), (other, other_error) = of.reward("b", MW), of.reward("b", FTRL)
     yield Claim(
-        text="FTRL-PBM is best where items and positions turn round. Where only the halves of the items change places "
-        "it is not: MW follows the change a little faster. Both earn more there than any fixed list",
+        text="FTRL-PBM is best where items and positions are reversed. Where only the halves of the items are "
+        "exchanged it is not: MW follows the change a little faster. Both have more reward there than any "
+        "fixed list",
         holds=best == FTRL and own > other and max(of.regret("b", name)[0] for name in (FTRL, MW)) < 0,
         measured=of.rewards(("b", "c"))
         + f"; lead of MW in (b) {own - other:+.4f} ± {np.hypot(own_error, other_error):.4f}",

@@ -1,4 +1,4 @@
-"""The loss estimators of FTRL-PBM against each other: the paper's, two with less variance, and one that is unsafe."""
+"""The loss estimators of FTRL-PBM against each other: the paper's, two with less variance, and one that can fail."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ _PLAYED = [
 
 
 class PBMEstimators(Experiment):
-    """Regret with each estimator, in all nine worlds, with enough runs to tell."""
+    """Regret with each estimator, in all nine worlds, with enough runs to separate them."""
 
     name: ClassVar[str] = "pbm-2022-estimators"
-    title: ClassVar[str] = "A baseline under the losses: less variance, and less regret where users stay"
+    title: ClassVar[str] = (
+        "A baseline for the losses: less variance, and less regret where users stay the same"
+    )
     paper: ClassVar[str] = setting.PAPER + ", Algorithm 1, line 6"
     caption: ClassVar[str] = (
         "FTRL-PBM in the nine worlds with the paper's estimator of the losses, loss / x, and with two that take a "
@@ -163,7 +165,7 @@ def _unsafe(results: pl.DataFrame) -> Claim:
             f"(loss form {loss.mean():,.0f}, {loss.max():,.0f})"
         )
     return Claim(
-        text="The bare reward form is not safe: it locks on to what was clicked early, and some runs do not come back",
+        text="The plain reward form is not safe: it locks on to what was clicked early, and some runs do not recover",
         holds=worst > 2.0,
         measured="regret at the end: " + "; ".join(told),
         source="Erratum C14",
@@ -183,7 +185,7 @@ def _stochastic(results: pl.DataFrame) -> Iterator[Claim]:
     for estimator in (REDUCED, MEAN):
         text, apart = _told(results, [World(source, STOCHASTIC) for source in SOURCES], estimator)
         yield Claim(
-            text=f"Where users stay as they are, “{estimator}” has less regret than the loss form, by more than "
+            text=f"Where users stay the same, “{estimator}” has less regret than the loss form, by more than "
             "three standard errors in every world",
             holds=all(one < -BEYOND for one in apart),
             measured=text,

@@ -29,10 +29,11 @@ def draw(results: pl.DataFrame) -> dict[str, Figure]:
 
 def _curves(results: pl.DataFrame) -> Figure:
     figure, panels = setting.grid(
-        title="A baseline saves regret where users stay, and where they change it seldom does harm",
+        title="A baseline saves regret where users stay the same, and seldom costs any where they change",
         subtitle="regret against the best fixed list so far; bands: two standard errors over the runs",
         caption="Blue: the paper's loss / x. Orange: one half is taken off first. Green: the mean so far is. Left: "
-        "users stay as they are. Middle and right: they change every phase. The scales differ from panel to panel.",
+        "users stay the same. Middle and right: they change every phase. The scales differ from panel to "
+        "panel.",
     )
     for world, axes in panels.items():
         for estimator in OFFERED:
@@ -46,10 +47,10 @@ def _curves(results: pl.DataFrame) -> Figure:
 
 def _all_runs(results: pl.DataFrame) -> Figure:
     figure, panels = figures.canvas(
-        title="The bare reward form is good on average on Yandex, and ruinous elsewhere",
+        title="The plain reward form is good on average on Yandex, and fails elsewhere",
         subtitle="regret at the end of every run, stochastic worlds",
         caption="A dot is a run, a line its mean. With -click / x a lucky click of an unlikely item is a large "
-        "negative loss that nothing takes back: the item is shown, clicked now and then, and stays.",
+        "negative loss that is never corrected: the item is shown, clicked occasionally, and stays.",
         columns=3,
         width=16.0,
         height=4.9,

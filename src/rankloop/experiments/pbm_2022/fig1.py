@@ -1,4 +1,4 @@
-"""Figure 1 of the 2022 paper: FTRL-PBM and its five rivals on synthetic clicks, in worlds that stay and that change."""
+"""Figure 1 of the 2022 paper: FTRL-PBM and five other algorithms on synthetic clicks, constant and changing."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from rankloop.experiments.pbm_2022 import comparison, comparison_claims, compari
 PANELS = comparison.panels(("gap 0.03", "gap 0.01"), "abcdef")
 DEPARTURES = (
     (
-        "The paper does not state the horizon (its figure is lost to us), nor whether rewards are drawn or expected "
-        "(erratum C13): a million rounds, ten phases of 100,000, and expected clicks of what was shown."
+        "The paper does not state the horizon (its figure is not available to us), nor whether rewards are drawn "
+        "or expected (erratum C13): a million rounds, ten phases of 100,000, and expected clicks of what was "
+        "shown."
     ),
     (
         "PMED's optimisation is solved to within 5% of its optimum whenever the rounds have grown by half, about "
         "thirty times in a run; the paper speaks of fixed iterations."
     ),
     "PBM-PIE re-estimates examinations every 20 rounds, with epsilon = 0.01; neither is in the paper.",
-    "Where an algorithm needs the horizon it is told the true one.",
+    "Where an algorithm needs the horizon, it is given the true one.",
 )
 
 
@@ -30,12 +31,14 @@ class PBMFigure1(comparison.Comparison):
     """Average reward of six algorithms in six worlds."""
 
     name: ClassVar[str] = "pbm-2022-fig1"
-    title: ClassVar[str] = "FTRL-PBM beside five rivals, where users stay the same and where they change"
+    title: ClassVar[str] = (
+        "FTRL-PBM and five other algorithms, where users stay the same and where they change"
+    )
     paper: ClassVar[str] = setting.PAPER + ", Figure 1"
     caption: ClassVar[str] = (
-        "Ten items, five positions with examinations 1, 1/2, ..., 1/5, items 0.03 apart (a-c) or 0.01 (d-f). In (a) "
-        "and (d) users stay the same. In (b) and (e) the halves of the items change places every phase, in (c) and (f) "
-        "items and positions turn round. Drawn is the average reward up to round t, ten runs."
+        "Ten items, five positions with examinations 1, 1/2, ..., 1/5, items 0.03 apart (a-c) or 0.01 (d-f). In "
+        "(a) and (d) users stay the same. In (b) and (e) the halves of the items are exchanged every phase, in (c) "
+        "and (f) items and positions are reversed. Shown is the average reward up to round t, ten runs."
     )
     departures: ClassVar[tuple[str, ...]] = DEPARTURES
 
@@ -48,7 +51,8 @@ class PBMFigure1(comparison.Comparison):
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         caption = (
             "Where users stay the same (a, d) the dashed line is the best list. Where they change, every phase leaves "
-            "a tooth. When items and positions turn round (c, f), those made for one population fall and do not "
-            "recover. When only the halves of the items change places (b, e), one fixed list is good in all phases."
+            "a tooth. When items and positions are reversed (c, f), algorithms for one population fall and do not "
+            "recover. When only the halves of the items are exchanged (b, e), one fixed list is good in all "
+            "phases."
         )
         return comparison_figures.draw(results, PANELS, title=self.title, caption=caption)

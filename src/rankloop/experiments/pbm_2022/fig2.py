@@ -15,7 +15,7 @@ from rankloop.experiments.pbm_2022.fig1 import DEPARTURES
 
 
 def wanted() -> tuple[Panel, ...]:
-    """The paper's three panels; and three more where our own estimates from the log can be had."""
+    """The paper's three panels; and three more where our own estimates from the log are available."""
     sources = ("Yandex",) if comparison.why_not_fitted() else ("Yandex", FITTED)
     return comparison.panels(sources, "abcdef"[: 3 * len(sources)])
 
@@ -45,7 +45,7 @@ class PBMFigure2(comparison.Comparison):
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         shown = [panel for panel in wanted() if panel.name in set(results["panel"])]
         caption = (
-            "With the paper's estimates (a-c) nearly everything is won or lost at the first position. Where users stay "
-            "the same the dashed line is the best list; where they change, every phase leaves a tooth."
+            "With the paper's estimates (a-c) nearly all of the reward is decided at the first position. Where "
+            "users stay the same the dashed line is the best list; where they change, every phase leaves a tooth."
         )
         return comparison_figures.draw(results, shown, title=self.title, caption=caption)

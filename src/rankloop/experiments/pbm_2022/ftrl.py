@@ -32,12 +32,12 @@ class PBMFTRL(Experiment):
     """Average reward of FTRL-PBM in stochastic and periodic worlds."""
 
     name: ClassVar[str] = "pbm-2022-ftrl"
-    title: ClassVar[str] = "One learner for users who stay and for users who change"
+    title: ClassVar[str] = "One learner for users who stay the same and users who change"
     paper: ClassVar[str] = setting.PAPER + ", Figures 1 and 2"
     caption: ClassVar[str] = (
-        "Ten items, five positions, a click or none at each. Three sets of click probabilities, each played as it is "
-        "and with two kinds of change every 100,000 rounds. FTRL-PBM is not told which world it is in, nor for how "
-        "long. Drawn is the reward averaged over the rounds so far, mean of ten runs."
+        "Ten items, five positions, a click or none at each. Three sets of click probabilities, each played as it "
+        "is and with two kinds of change every 100,000 rounds. FTRL-PBM knows neither the world nor the horizon. "
+        "Shown is the reward averaged over the rounds so far, mean of ten runs."
     )
     departures: ClassVar[tuple[str, ...]] = (
         (
@@ -178,7 +178,7 @@ def _recovers(results: pl.DataFrame) -> Claim:
     return Claim(
         text="After every change the reward falls, and rises again before the next",
         holds=holds,
-        measured="reward a round before a change, after it, and at the end of the phase, over all changes: "
+        measured="reward per round before a change, after it, and at the end of the phase, over all changes: "
         + "; ".join(told),
         source="Figures 1(b)(c)(e)(f) and 2(b)(c)",
     )

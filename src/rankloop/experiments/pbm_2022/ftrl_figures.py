@@ -18,11 +18,12 @@ def draw(results: pl.DataFrame) -> dict[str, Figure]:
 
 def _averages(results: pl.DataFrame) -> Figure:
     figure, panels = setting.grid(
-        title="FTRL-PBM learns whether users stay as they are or change",
+        title="FTRL-PBM learns whether users stay the same or change",
         subtitle="average reward up to round t; bands: two standard errors over the runs",
-        caption="Left: users stay as they are, and the average climbs to that of the best list. Middle: the halves of "
-        "the items change places every phase. Right: items and positions turn round every phase. Dashed: a random "
-        "list, the best list that never changes, and (where it differs) the best list of each phase.",
+        caption="Left: users stay the same, and the average climbs to that of the best list. Middle: the halves of "
+        "the items are exchanged every phase. Right: items and positions are reversed every phase. Dashed: "
+        "a random list, the best list that never changes, and (where it differs) the best list of each "
+        "phase.",
     )
     for world, axes in panels.items():
         rows = runs.chosen(results, source=world.source, kind=world.kind)
@@ -41,9 +42,10 @@ def _averages(results: pl.DataFrame) -> Figure:
 def _by_time(results: pl.DataFrame) -> Figure:
     figure, panels = setting.grid(
         title="After a change rewards fall, and rise again while the learner finds the new list",
-        subtitle="reward a round at round t; bands: two standard errors over the runs",
-        caption="The same runs, not averaged over time. A change costs most where the old list is worth little in the "
-        "new world. The later it comes, the longer the way back: the losses summed so far have to be outweighed.",
+        subtitle="reward per round at round t; bands: two standard errors over the runs",
+        caption="The same runs, not averaged over time. A change costs most where the old list has little value in "
+        "the new world. The later it comes, the longer the recovery: the losses summed so far have to be "
+        "outweighed.",
     )
     for world, axes in panels.items():
         rows = runs.chosen(results, source=world.source, kind=world.kind)

@@ -1,4 +1,4 @@
-"""A look at x_t itself: it sharpens from even chances to a list, and finds another one after a change."""
+"""The distribution x_t: it concentrates from uniform to one list, and finds another one after a change."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class PBMLeader(Experiment):
     """The chances x_t along runs with one change in the middle."""
 
     name: ClassVar[str] = "pbm-2022-leader"
-    title: ClassVar[str] = "From even chances to a list, and to another one after a change"
+    title: ClassVar[str] = "From uniform to one list, and to another one after a change"
     paper: ClassVar[str] = setting.PAPER + ", Algorithm 1, line 3"
     caption: ClassVar[str] = (
-        "Ten items that are clearly apart (0.95 down to 0.05), five positions looked at with 1, 0.8, ..., 0.2. After "
-        "50,000 rounds the halves of the items change places, for good. Drawn is x_t, the chance of every item at "
-        "every position."
+        "Ten items that are clearly apart (0.95 down to 0.05), five positions examined with probability 1, 0.8, "
+        "..., 0.2. After 50,000 rounds the halves of the items are exchanged permanently. Shown is x_t, the "
+        "probability of every item at every position."
     )
     departures: ClassVar[tuple[str, ...]] = ("The paper has no such figure.",)
 
@@ -64,7 +64,7 @@ class PBMLeader(Experiment):
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         first = np.array(results.filter(pl.col("round") == 1)["x"].to_list())
         yield Claim(
-            text="x_1 is even: every item at every position with chance 1/n",
+            text="x_1 is uniform: every item at every position with probability 1/n",
             holds=bool((first == 1 / N_ITEMS).all()),
             measured=f"{first.min():g} to {first.max():g}",
             source="Algorithm 1; erratum C3",
@@ -72,7 +72,7 @@ class PBMLeader(Experiment):
         mean = results.group_by("round").agg(pl.col("old", "new").mean()).sort("round")
         at = {t: (old, new) for t, old, new in mean.iter_rows()}
         yield Claim(
-            text="It sharpens: by the change the best list has most of the chances",
+            text="It concentrates: by the change the best list has most of the probability",
             holds=at[CHANGE][0] > 0.5 > at[1000][0] > 0.1,
             measured=", ".join(f"{at[t][0]:.2f} at round {t:,}" for t in (1, 1000, CHANGE)),
             source="Ours",

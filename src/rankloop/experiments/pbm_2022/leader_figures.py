@@ -21,8 +21,8 @@ _SHADES = LinearSegmentedColormap.from_list("chances", [figures.PAPER, figures.S
 def leader(results: pl.DataFrame, *, best: NDArray[np.int64]) -> Figure:
     """Seven maps of x_t from the first run, and the chances of both lists, mean over the runs."""
     figure, (top, bottom) = figures.canvas(
-        title="x_t sharpens from even chances to a list, and to another one after a change",
-        subtitle="the chance of every item (down) at every position (across); rings: the best list",
+        title="x_t concentrates from uniform to one list, and to another one after a change",
+        subtitle="the probability of every item (down) at every position (across); rings: the best list",
         caption="Each map is what one round's list is drawn from: dark means likely (shades follow the root of the "
         f"chance), and every column sums to one. At round {CHANGE:,} the halves of the items change places. Below: the "
         "chance of finding an item of the list in its place, mean over the positions and the runs.",

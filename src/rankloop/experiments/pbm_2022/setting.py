@@ -1,4 +1,4 @@
-"""The setting of Chen, Zhao and Li (2022), Experiments and Appendix E, shared by the experiments that replay it.
+"""The setting of Chen, Zhao and Li (2022), Experiments and Appendix E, shared by the experiments that reproduce it.
 
 Ten items, five positions, three sets of click probabilities: items 0.03 apart, items 0.01 apart, and those of the
 Yandex log. Each is played as it is, with the halves of the items changing places every phase ("periodic 1"), and with
@@ -47,7 +47,7 @@ class World:
 
     @property
     def label(self) -> str:
-        """How people call it."""
+        """Its name."""
         return f"{SOURCES[self.source]}, {self.kind}"
 
     def still(self) -> PositionBased:
@@ -63,7 +63,7 @@ class World:
         return self.still()
 
     def levels(self) -> Levels:
-        """What a round is worth to those who do not learn, over whole phases."""
+        """The value of a round without learning, over whole phases."""
         people = self.environment()
         clicks = people.clicks
         mean = clicks.mean(axis=0)

@@ -1,4 +1,4 @@
-"""Regret against the number of Frank-Wolfe steps: few of them are quick, and mislead."""
+"""Regret against the number of Frank-Wolfe steps: few of them are fast, and wrong."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class PBMSolver(Experiment):
     """FTRL-PBM with the exact minimiser and with K Frank-Wolfe steps a round."""
 
     name: ClassVar[str] = "pbm-2022-solver"
-    title: ClassVar[str] = "Few Frank-Wolfe steps mislead"
+    title: ClassVar[str] = "Few Frank-Wolfe steps are not enough"
     paper: ClassVar[str] = setting.PAPER + ", Algorithm 2"
     caption: ClassVar[str] = (
         "The paper minimises by Frank-Wolfe steps and does not say how many. Regret with K steps a round and with the "
-        "exact minimiser, items 0.03 apart, users stay as they are; and how far K steps are from the minimum."
+        "exact minimiser, items 0.03 apart, users stay the same; and how far K steps are from the minimum."
     )
     departures: ClassVar[tuple[str, ...]] = (
         "The paper has no such experiment.",
@@ -82,7 +82,7 @@ class PBMSolver(Experiment):
             return
         (hundred, error), (thousand, thousand_error) = regret[100], regret[1000]
         yield Claim(
-            text="A hundred still cost more than it; of a thousand no difference is seen",
+            text="A hundred still cost more than it; with a thousand there is no visible difference",
             holds=hundred - exact > 3 * float(np.hypot(error, its_error))
             and abs(thousand - exact) < 3 * float(np.hypot(thousand_error, its_error)),
             measured=f"100 steps {hundred / exact - 1:+.0%}, 1,000 steps {thousand / exact - 1:+.1%}",
@@ -142,8 +142,8 @@ def _accuracy(results: pl.DataFrame) -> Claim:
     excess = _mean_excess(results)
     first, last = excess[STEPS[0]], excess[STEPS[-1]]
     return Claim(
-        text="A hundred times the steps come closer to the minimum some hundred times, and to begin at the minimum "
-        "itself is no help: the first steps, 2/3, 2/4, ... of the way to a vertex, throw it away",
+        text="A hundred times the steps come closer to the minimum some hundred times, and starting at the minimum "
+        "itself does not help: the first steps, 2/3, 2/4, ... of the way to a vertex, leave it",
         holds=all(few > 50 * many > 0 for few, many in zip(first, last, strict=True))
         and last[0] < 10 * last[1],
         measured="above it after the last round: "
@@ -169,8 +169,8 @@ def _growth(results: pl.DataFrame) -> Claim:
 
 def _draw(results: pl.DataFrame) -> Figure:
     figure, panels = figures.canvas(
-        title="Few Frank-Wolfe steps mislead: only with a thousand is the regret that of the minimiser",
-        subtitle="items 0.03 apart, users stay as they are; bands: two standard errors over the runs",
+        title="Few Frank-Wolfe steps are not enough: only with a thousand is the regret that of the minimiser",
+        subtitle="items 0.03 apart, users stay the same; bands: two standard errors over the runs",
         caption="Left: regret over time with K steps a round. Right: how far above the minimum of eq. (2) K steps "
         "end, at the end of the exact runs. Starting at the minimiser does not help.",
         columns=2,

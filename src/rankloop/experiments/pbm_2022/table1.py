@@ -29,7 +29,7 @@ RUNS = 4
 
 @cache
 def least_constant(source: str) -> float:
-    """What the regret of any algorithm that is good everywhere must be, in units of log T (Komiyama et al. 2017)."""
+    """Least regret of any consistent algorithm, in units of log T (Komiyama et al. 2017)."""
     people = comparison.users(source)
     theta, kappa = people.attraction * people.examination[0], people.examination / people.examination[0]
     N = np.full((N_POSITIONS, N_ITEMS), 1e12)
@@ -71,15 +71,16 @@ class PBMTable1(comparison.Comparison):
     """Regret bounds evaluated, and regret measured."""
 
     name: ClassVar[str] = "pbm-2022-table1"
-    title: ClassVar[str] = "What the table of bounds promises for these users, and what happens"
+    title: ClassVar[str] = "The bounds of Table 1 for these users, and measured regret"
     paper: ClassVar[str] = PAPER + ", Table 1"
     caption: ClassVar[str] = (
-        "The bounds of the table without their constants, which the paper does not give, and with all constants where "
-        "a proof tells them, for users that stay the same; beside them the regret of our runs after a million rounds."
+        "The bounds of the table without their constants, which the paper does not give, and with all constants "
+        "where a proof gives them, for users that stay the same; beside them the regret of our runs after a "
+        "million rounds."
     )
     departures: ClassVar[tuple[str, ...]] = (
         (
-            "PMED is not in the paper's table. Its entry here is what any algorithm must pay that is good everywhere: "
+            "PMED is not in the paper's table. Its entry here is the least regret of any consistent algorithm: "
             "the value of its optimisation at the true probabilities, times log T."
         ),
         "PBM-PIE's entry is for known examinations; played is the version that estimates them, as in the figures.",
@@ -141,8 +142,8 @@ def _bounds(results: pl.DataFrame) -> Iterator[Claim]:
     )
     both = {panel.source: [order or math.nan for order in orders(panel.source, T)[FTRL]] for panel in PANELS}
     yield Claim(
-        text="At this horizon FTRL-PBM's bound for users that stay the same promises less than the one that holds for "
-        "everybody: mn log T / (gap of examinations x gap of items) is larger than m sqrt(nT)",
+        text="At this horizon FTRL-PBM's bound for users that stay the same is weaker than the one that holds for "
+        "all users: mn log T / (gap of examinations x gap of items) is larger than m sqrt(nT)",
         holds=all(adversarial < stochastic for stochastic, adversarial in both.values()),
         measured="; ".join(
             f"{source} {one:,.0f} against {other:,.0f}" for source, (one, other) in both.items()
@@ -170,7 +171,7 @@ def _near_the_least(results: pl.DataFrame) -> Claim:
 def _draw(results: pl.DataFrame) -> Figure:
     T = _last_round(results)
     figure, axes_of = figures.canvas(
-        title="Bounds are far above what happens, and not in the same order",
+        title="Bounds are far above measured regret, and not in the same order",
         subtitle=f"regret after {figures.plain_number(T)} rounds; dots: our runs, ticks: bounds",
         caption="Blue dots: mean regret of our runs, users that stay the same. Orange: the order of the table's bound "
         "for such users; purple: of its bound whatever users do; both without constants. Grey: bounds with all their "

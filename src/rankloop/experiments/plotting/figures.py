@@ -1,4 +1,4 @@
-"""The look of our figures: large type, little scaffolding, names at the lines, a caption that says what to see.
+"""The look of our figures: large type, few lines, names at the curves, a caption that says what to see.
 
 Figures are plain `Figure` objects, never pyplot's: nothing global is touched.
 """
@@ -95,7 +95,7 @@ def _dress(axes: Axes) -> Axes:
 
 
 def name_axes(axes: Axes, *, x: str, y: str, title: str = "") -> None:
-    """Label the axes; `y` is written flat above its axis, where it can be read without turning the head."""
+    """Label the axes; `y` is written flat above its axis, where it is easy to read."""
     axes.set_xlabel(x, size=LABEL_SIZE, color=INK, labelpad=6)
     head = f"{title}\n{y}" if title else y
     axes.set_title(head, loc="left", size=LABEL_SIZE, color=INK, pad=8)
@@ -186,7 +186,7 @@ def guide(axes: Axes, y: float, text: str) -> None:
 
 
 def log_axis(axes: Axes, *, x: bool = True, y: bool = False) -> None:
-    """Logarithmic axes whose ticks are written as people write them: 1,000 and not 10^3."""
+    """Logarithmic axes whose ticks are plain numbers: 1,000 and not 10^3."""
     for wanted, axis, scale in ((x, axes.xaxis, axes.set_xscale), (y, axes.yaxis, axes.set_yscale)):
         if wanted:
             scale("log")
@@ -234,7 +234,7 @@ def dot(
 
 
 def plain_number(value: float) -> str:
-    """A number as people write it.
+    """A number in plain notation.
 
     >>> plain_number(10_000), plain_number(1e6), plain_number(0.05)
     ('10,000', '1 million', '0.05')

@@ -1,4 +1,4 @@
-"""Figure 1 of the 2015 paper: average DCG regret when only the top item's relevance is seen."""
+"""Figure 1 of the 2015 paper: average DCG regret when only the top item's relevance is revealed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Top1Figure1(setting.Simulation):
     """Regret of RTop-1F, divided by t, against t."""
 
     name: ClassVar[str] = "top1-2015-fig1"
-    title: ClassVar[str] = "Ranking improves although only the top item is ever heard of"
+    title: ClassVar[str] = "Rankings improve although only the top item is revealed"
     paper: ClassVar[str] = setting.PAPER + ", Figure 1"
     caption: ClassVar[str] = (
-        "Ten items, half of them relevant to most people. Ten runs over the same 10,000 users; each round only the "
-        "relevance of the item on top is revealed. Drawn is the DCG regret against the best fixed ranking in "
+        "Ten items, half of them relevant to most users. Ten runs over the same 10,000 users; each round only the "
+        "relevance of the item on top is revealed. Shown is the DCG regret against the best fixed ranking in "
         "hindsight, divided by the rounds so far."
     )
     departures: ClassVar[tuple[str, ...]] = (
@@ -39,12 +39,12 @@ class Top1Figure1(setting.Simulation):
             "and show a standard deviation of 0.25; 0.5 and 1 are in the table."
         ),
         (
-            "The paper explores with “any permutation” that has the item on top. A random one is the dearest reading; "
-            "keeping the rest in the learnt order is as correct and costs much less."
+            "The paper explores with “any permutation” that has the item on top. A random one is the costliest "
+            "reading; keeping the rest in the learnt order is as correct and costs much less."
         ),
         (
-            "The paper reads the curve as going to 0. At a fixed horizon it cannot: every block explores, so the curve "
-            "settles near the price of exploring. It is the level at T that falls as T^(-1/3)."
+            "The paper reads the curve as going to 0. At a fixed horizon it cannot: every block explores, so the "
+            "curve settles near the cost of exploration. It is the level at T that falls as T^(-1/3)."
         ),
     )
 
@@ -84,8 +84,8 @@ class Top1Figure1(setting.Simulation):
         price, share, cost = _price_of_exploring(results)
         late = (random[-1] * HORIZON - random[2] * 1_000) / (HORIZON - 1_000)
         yield Claim(
-            text="At a fixed horizon regret does not vanish: after round 1,000 each round still costs the price of "
-            "exploring, and less than a quarter more",
+            text="At a fixed horizon regret does not vanish: after round 1,000 each round still costs the "
+            "exploration, and less than a quarter more",
             holds=price <= late < 1.25 * price,
             measured=f"{late:.4f} a round; {share:.1%} of rounds explore, each costs {cost:.3f}: {price:.4f}",
             source="Algorithm 1; erratum A23",
@@ -114,10 +114,10 @@ class Top1Figure1(setting.Simulation):
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         price, share, _ = _price_of_exploring(results)
         figure, (axes,) = figures.canvas(
-            title="Hearing of the top item alone is enough to learn the order",
+            title="The relevance of the top item is enough to learn the order",
             subtitle="RTop-1F, 10 items, 10 runs over the same 10,000 users; band: all ten runs",
-            caption="Both learners fall steeply while they find out which items please, then flatten: one round in "
-            f"five ({share:.1%}) goes on exploring, and within one horizon that price is never saved. Exploring with "
+            caption="Both learners fall steeply while they learn which items are relevant, then flatten: one round in "
+            f"five ({share:.1%}) goes on exploring, and within one horizon that cost never vanishes. Exploring with "
             "the learnt order behind the item on top (blue) costs much less than with a random order (orange).",
         )
         for learner, label, colour in (
@@ -131,7 +131,7 @@ class Top1Figure1(setting.Simulation):
         axes.set_xlim(0, HORIZON)
         axes.set_ylim(0, 0.8)
         figures.count_axis(axes)
-        figures.guide(axes, price, f"price of exploring at random: {price:.3f}")
+        figures.guide(axes, price, f"cost of random exploration: {price:.3f}")
         figures.name_axes(axes, x="round t", y="DCG regret up to t, divided by t")
         return {"average-regret": figures.finish(figure)}
 

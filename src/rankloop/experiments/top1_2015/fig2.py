@@ -1,4 +1,4 @@
-"""Figure 2 of the 2015 paper: top-1 feedback against being told everything."""
+"""Figure 2 of the 2015 paper: top-1 feedback against full information."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HORIZONS = (1_000, 3_000, 10_000, 30_000, 100_000)
 _LOOK = {
     RANDOM: ("RTop-1F, rest\nat random", figures.ORANGE),
     KEEP_REST: ("RTop-1F, rest\nas learnt", figures.BLUE),
-    FULL: ("FTPL, told\neverything", figures.GREEN),
+    FULL: ("FTPL, full\ninformation", figures.GREEN),
 }
 
 
@@ -26,10 +26,10 @@ class Top1Figure2(setting.Simulation):
     """Regret of RTop-1F and of full-information FTPL, divided by t, from round 1,000 on."""
 
     name: ClassVar[str] = "top1-2015-fig2"
-    title: ClassVar[str] = "What it costs to hear of the top item only"
+    title: ClassVar[str] = "The cost of top-1 feedback"
     paper: ClassVar[str] = setting.PAPER + ", Figure 2"
     caption: ClassVar[str] = (
-        "The users of Figure 1 again. RTop-1F hears the relevance of the item on top, follow-the-perturbed-leader "
+        "The users of Figure 1 again. RTop-1F observes the relevance of the top item, follow-the-perturbed-leader "
         "that of all ten. Shown from round 1,000 on, as in the paper, and then at T for horizons from 1,000 to "
         "100,000, where the two rates can be read off."
     )
@@ -101,11 +101,11 @@ def _by_horizon(results: pl.DataFrame, learner: str) -> tuple[list[int], list[fl
 def _from_start(results: pl.DataFrame) -> Figure:
     end = {name: setting.final(results, learner=name, horizon=HORIZON) for name in _LOOK}
     figure, (axes,) = figures.canvas(
-        title="Being told everything is better by far, and falls faster",
+        title="Full information has far less regret, and it falls faster",
         subtitle="10 items, 10 runs over the same 10,000 users; band: all ten runs",
-        caption=f"At the end hearing of the top item costs {end[KEEP_REST] / end[FULL]:.0f} times (blue) or "
-        f"{end[RANDOM] / end[FULL]:.0f} times (orange) what full information (green) does. Most of the difference "
-        "is the price of exploring, which the green learner never pays.",
+        caption=f"At the end top-1 feedback costs {end[KEEP_REST] / end[FULL]:.0f} times (blue) or "
+        f"{end[RANDOM] / end[FULL]:.0f} times (orange) what full information (green) does. Most of the "
+        "difference is the cost of exploration, which full information does not need.",
     )
     for name, (label, colour) in _LOOK.items():
         found = setting.average_regret(results, learner=name, horizon=HORIZON).filter(
@@ -125,7 +125,7 @@ def _horizons(results: pl.DataFrame) -> Figure:
         subtitle="average regret at the end of runs of different length, 10 runs each",
         caption="Each dot is the mean of ten runs of that length; a power of T is a straight line here. Top-1 "
         "feedback falls about as T^(-1/3) (dashed, orange and blue), full information about as T^(-1/2) (dashed, "
-        "green): the longer people come, the wider the gap.",
+        "green): the more rounds, the wider the gap.",
     )
     for name, (label, colour) in _LOOK.items():
         rate = -1 / 2 if name == FULL else -1 / 3

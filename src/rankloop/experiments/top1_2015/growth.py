@@ -1,4 +1,4 @@
-"""How regret at T grows with T: played for each measure, learner and horizon, and the exponents that come out.
+"""How regret at T grows with T: played for each measure, learner and horizon, and the fitted exponents.
 
 Every horizon is a run of its own, because a learner is tuned to its horizon. Measures that can be learnt from the
 top item are played with the users of section 10, the others in their hard worlds.
@@ -31,7 +31,7 @@ SETTLED = 10_000
 
 def jobs(*, horizons: Sequence[int], learnable_runs: int, hopeless_runs: int) -> list[Job]:
     """One job for each measure, learner and seed, which plays all horizons."""
-    # The price of a random order is the same in every round: the longest horizon tells it best.
+    # The cost of a random order is the same in every round: the longest horizon estimates it best.
     easy = [*((learner, horizons) for learner in LEARNERS), (UNIFORM, horizons[-1:])]
     played = [(measure, learner, some, learnable_runs) for measure in LEARNABLE for learner, some in easy]
     for measure in HOPELESS:
@@ -101,7 +101,7 @@ def price_of_random(results: pl.DataFrame, measure: str) -> float:
 
 
 def nearest(results: pl.DataFrame, *, measure: str, learner: str) -> float:
-    """How many times the dearest run of all horizons fits under its bound."""
+    """How many times the costliest run of all horizons fits under its bound."""
     curve = growth(results, measure=measure, learner=learner)
     return float((curve["bound"] / curve["high"]).to_numpy().min())
 

@@ -1,7 +1,7 @@
 """The hard worlds of the 2015 paper, section 9: NDCG, MAP and AUC cannot be learnt from the top item alone.
 
-Each measure has two worlds (`rankloop.environments.adversary`). In both every item is relevant to every second
-person; the worlds differ in which items are relevant together, which nobody sees who hears of one item a round.
+Each measure has two worlds (`rankloop.environments.adversary`). In both every item is relevant to half of the
+users; the worlds differ in which items are relevant together, which one label per round does not reveal.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from rankloop.simulation import play
 HOPELESS = {"ndcg": "NDCG", "average_precision": "MAP", "auc": "AUC"}
 OWN_TERMS = "FTPL, own terms"
 
-# From top-1 feedback, from none, and told the relevance of every item: none of them can win.
+# From top-1 feedback, from none, and with full information: none of them can win.
 LEARNERS = (KEEP_REST, UNIFORM, FULL)
-# MAP is no sum over the items, so there are no terms of its own that FTPL could add up.
+# MAP is not a sum over the items, so there are no terms of its own that FTPL could add up.
 SEPARABLE = ("ndcg", "auc")
 
 
@@ -41,10 +41,10 @@ def regret(*, measure: str, world: int, learner: str, horizon: int, seed: int) -
 def own_terms(
     measure: str, relevance: NDArray[np.int8] | NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], str]:
-    """The same users retold, so that DCG (for NDCG) or SumLoss (for AUC) of what they say has the measure's regret.
+    """The same users rescaled, so that DCG (for NDCG) or SumLoss (for AUC) has the measure's regret.
 
     NDCG is DCG divided by the user's ideal DCG, and AUC is SumLoss divided by the user's number of pairs, up to
-    what no ranking can change. A learner that hears everything can do these divisions itself.
+    what no ranking can change. A learner with full information can do these divisions itself.
 
     >>> own_terms("auc", np.array([[1, 0, 0, 0], [1, 1, 0, 0]], dtype=np.int8))[0]
     array([[0.33333333, 0.        , 0.        , 0.        ],
@@ -53,7 +53,7 @@ def own_terms(
     m, s = relevance.shape[1], relevance.sum(axis=1, dtype=np.int64)
     if measure == "ndcg":
         ideal = np.concatenate([[0.0], np.cumsum(measures.get("dcg").discount(m))])[s]
-        # DCG takes 2^r - 1 of what it is told.
+        # DCG takes 2^r - 1 of its input.
         return np.log2(1 + _divided(relevance, ideal)), "dcg"
     if measure == "auc":
         return _divided(relevance, (s * (m - s)).astype(np.float64)), "sum_loss"
@@ -63,5 +63,5 @@ def own_terms(
 def _divided(
     relevance: NDArray[np.int8] | NDArray[np.float64], by: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    # Where there is nothing to divide by, all rankings are worth the same.
+    # Where there is nothing to divide by, all rankings have the same value.
     return np.where(by[:, None] > 0, relevance / np.maximum(by, 1e-9)[:, None], 0.0)

@@ -1,4 +1,4 @@
-"""The learners of the 2015 paper on real people: ten jokes that everybody rated, and five films."""
+"""The learners of the 2015 paper on real users: ten jokes that every user rated, and five films."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ _LATE = 100_000
 
 
 class Top1Jester(Experiment):
-    """DCG regret where the users are people who rated jokes and films."""
+    """DCG regret where the users are real raters of jokes and films."""
 
     name: ClassVar[str] = "top1-2015-jester"
-    title: ClassVar[str] = "The same learners on real people"
+    title: ClassVar[str] = "The same learners on real users"
     paper: ClassVar[str] = (
         setting.PAPER + "; ratings: Jester (Goldberg and others 2001), MovieLens (GroupLens)"
     )
     caption: ClassVar[str] = (
-        "The ten jokes that most people of Jester rated; each of the 2,499 who rated all ten is one round, in an order "
-        "shuffled for each run. A joke is relevant to whom it pleased, that is, above the middle of the scale; or the "
-        "scale is cut into five grades, with the gain 2^r - 1. Then the same people again and again, as if many more "
-        "of their kind came, and the five films that most people of MovieLens rated, with the 88 who rated all five."
+        "The ten jokes that most users of Jester rated; each of the 2,499 who rated all ten is one round, in an "
+        "order shuffled for each run. A joke is relevant to users who rated it above the middle of the scale; or "
+        "the scale is cut into five grades, with the gain 2^r - 1. Then users are drawn with replacement, as if "
+        "there were many more of them, and the five films that most users of MovieLens rated, with the 88 who "
+        "rated all five."
     )
     departures: ClassVar[tuple[str, ...]] = (
-        "The paper has no experiment on real people; the claims are ours.",
+        "The paper has no experiment on real users; the claims are ours.",
         (
-            "Only people who rated every chosen item take part, so that each relevance is one that somebody gave: the "
-            "keen ones, and items that many know."
+            "Only users who rated every chosen item take part, so that each relevance is a real rating: active "
+            "users, and well-known items."
         ),
     )
 
@@ -87,11 +88,11 @@ def _told(lost: dict[str, NDArray[np.float64]], *learners: str) -> str:
 def _once(results: pl.DataFrame, crowd: str) -> Claim:
     lost = _lost(results, crowd, "once")
     return Claim(
-        text=f"{CROWDS[crowd].title}, everybody once: FTPL loses less than RTop-1F keep-rest, and that less than a "
+        text=f"{CROWDS[crowd].title}, each user once: FTPL loses less than RTop-1F keep-rest, and that less than a "
         "random order, each by more than three standard errors",
         holds=smaller(lost[FULL], lost[KEEP_REST]) and smaller(lost[KEEP_REST], lost[UNIFORM]),
         measured=_told(lost, FULL, KEEP_REST, RANDOM, UNIFORM),
-        source="Section 10, on real people",
+        source="Section 10, on real users",
     )
 
 
@@ -104,7 +105,7 @@ def _hardly(results: pl.DataFrame, crowd: str) -> Claim:
     share = (rows["explored"] / rows["round"]).to_numpy().mean()
     theory = (CROWDS[crowd].n_items ** 2 / int(rows["horizon"][0])) ** (1 / 3)
     return Claim(
-        text=f"{CROWDS[crowd].title}, everybody once: that is too few people for RTop-1F; exploring takes "
+        text=f"{CROWDS[crowd].title}, each user once: that is too few users for RTop-1F; exploration takes "
         f"(m²/T)^(1/3) = {theory:.0%} of the rounds, and less than two fifths of a random order’s regret are saved",
         holds=bool(0 < saved < 0.4 and abs(share - theory) < 0.01),
         measured=f"{saved:.0%} saved, {share:.1%} of the rounds explore",
@@ -116,7 +117,7 @@ def _noise(results: pl.DataFrame, crowd: str) -> Claim:
     lost = _lost(results, crowd, "once")
     kept, bare = lost[KEEP_REST].mean(), lost[UNPERTURBED].mean()
     return Claim(
-        text=f"{CROWDS[crowd].title}, everybody once: the perturbation is more than a fifth of RTop-1F’s regret",
+        text=f"{CROWDS[crowd].title}, each user once: the perturbation is more than a fifth of RTop-1F’s regret",
         holds=bool(bare < 0.8 * kept) and smaller(lost[UNPERTURBED], lost[KEEP_REST]),
         measured=f"{bare:.3f} instead of {kept:.3f} without it, {1 - bare / kept:.0%} less",
         source="Algorithm 1, line 18; ours",
@@ -130,7 +131,7 @@ def _later(results: pl.DataFrame, crowd: str) -> Claim:
         "before a random order",
         holds=all(smaller(lost[left], lost[right]) for left, right in itertools.pairwise(ladder)),
         measured=_told(lost, *ladder),
-        source="Section 10, on real people",
+        source="Section 10, on real users",
     )
 
 
@@ -139,7 +140,7 @@ def _falls(results: pl.DataFrame, crowd: str) -> Claim:
         _lost(results, crowd, "again", horizon=T)[KEEP_REST].mean() for T in (1_000, 10_000, _LATE)
     )
     return Claim(
-        text=f"{CROWDS[crowd].title}: the longer RTop-1F goes on, the less it loses a round; at T = {_LATE:,} less "
+        text=f"{CROWDS[crowd].title}: the longer RTop-1F runs, the less it loses per round; at T = {_LATE:,} less "
         "than two thirds of what it lost at 1,000",
         holds=bool(first > second > last and last < 2 / 3 * first),
         measured=f"{first:.4f} → {second:.4f} → {last:.4f}",
@@ -151,7 +152,7 @@ def _anytime(results: pl.DataFrame, crowd: str) -> Claim:
     lost = _lost(results, crowd, "again")
     known, unknown = lost[KEEP_REST].mean(), lost[ANYTIME].mean()
     return Claim(
-        text=f"{CROWDS[crowd].title}, T = {_LATE:,}: not to know T costs nothing; doubling loses less than three "
+        text=f"{CROWDS[crowd].title}, T = {_LATE:,}: not knowing T costs nothing; doubling loses less than three "
         "quarters of what the known horizon does",
         holds=bool(unknown < 0.75 * known),
         measured=f"{unknown:.4f} against {known:.4f}",

@@ -1,4 +1,4 @@
-"""Pictures of learning from real people: everybody once, and what many more of them would bring."""
+"""Figures of learning from real users: each once, and with many more of them."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _LOOK = {
     KEEP_REST: ("rest as learnt", figures.BLUE),
     ANYTIME: ("T not known", figures.PURPLE),
     UNPERTURBED: ("… unperturbed", figures.SKY),
-    FULL: ("FTPL, told all", figures.GREEN),
+    FULL: ("FTPL, full information", figures.GREEN),
     BEST: ("best for all", figures.INK),
 }
-_BANDED = (KEEP_REST, ANYTIME, FULL)  # one above the other, more could not be told apart
+_BANDED = (KEEP_REST, ANYTIME, FULL)  # one above the other, more could not be distinguished
 
 
 def everybody_once(results: pl.DataFrame) -> Figure:
-    """Cumulative regret while all complete raters of ten jokes come once."""
+    """Cumulative regret while all complete raters of ten jokes arrive once."""
     once = results.filter(pl.col("way") == "once")
     T = int(once["horizon"][0])
     share = once.filter(pl.col("learner") == KEEP_REST, pl.col("round") == T)
     explored = share.select((pl.col("explored") / pl.col("round")).mean()).item()
     figure, panels = figures.canvas(
-        title=f"With {T:,} people RTop-1F has hardly begun",
+        title=f"With {T:,} users RTop-1F has hardly begun",
         subtitle=f"real ratings of ten jokes, {once['seed'].n_unique()} shuffles; band: all of them (blue, green)",
-        caption="RTop-1F, exploring with the rest of the order at random (orange) or as learnt (blue), stays close to "
-        f"a random order: {explored:.0%} of its rounds explore, and its perturbation, there to guard against an "
-        "adversary, is as large as anything it can learn from so few. Without it (light blue) these people would have "
-        "lost less. Told everything (green), one soon knows what people like.",
+        caption="RTop-1F, exploring with the rest of the order at random (orange) or as learnt (blue), stays close "
+        f"to a random order: {explored:.0%} of its rounds explore, and its perturbation, there to guard "
+        "against an adversary, is as large as anything it can learn from so few. Without it (light blue) "
+        "regret would be smaller. Full information (green) soon learns what users like.",
         height=9.2,
         rows=len(people.ONCE),
     )
@@ -48,18 +48,18 @@ def everybody_once(results: pl.DataFrame) -> Figure:
         axes.set_ylim(0, None)
         figures.count_axis(axes)
         axes.yaxis.set_major_formatter(lambda value, _: figures.plain_number(value))
-        figures.name_axes(axes, x="people so far", y=f"{CROWDS[crowd].title}: DCG regret so far")
+        figures.name_axes(axes, x="users so far", y=f"{CROWDS[crowd].title}: DCG regret so far")
     return figures.finish(figure)
 
 
 def if_more_came(results: pl.DataFrame) -> Figure:
-    """Regret per round at T as a share of what a random order loses, for people drawn again and again."""
+    """Regret per round at T as a share of what a random order loses, for users drawn with replacement."""
     again = results.filter(pl.col("way") == "again")
     figure, panels = figures.canvas(
-        title="If more of the same people came, it would pay",
-        subtitle=f"drawn again and again, {again['seed'].n_unique()} runs for each horizon; band: all (not orange)",
-        caption="Regret per round at T, as a share of what a random order loses. People’s tastes differ far more than "
-        "those of the simulated users of Figure 1, so RTop-1F needs many of them; but it gets there, with jokes and "
+        title="With more users of the same kind it pays off",
+        subtitle=f"drawn with replacement, {again['seed'].n_unique()} runs for each horizon; band: all (not orange)",
+        caption="Regret per round at T, as a share of what a random order loses. Real users differ far more than the "
+        "simulated users of Figure 1, so RTop-1F needs many of them; but it gets there, with jokes and "
         "with films. RTop-1F without a horizon (purple) is better here: it perturbs by what it has seen so far, not by "
         "what may yet come.",
         height=12.0,

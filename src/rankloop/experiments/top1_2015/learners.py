@@ -1,4 +1,4 @@
-"""Who plays in the experiments on the 2015 paper, by the names that jobs and tables use."""
+"""The learners of the experiments on the 2015 paper, by the names that jobs and tables use."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ def make_learner(
 
 
 def bound_of(ranker: Ranker) -> float | None:
-    """What theory allows the ranker to lose in expectation, where it says anything."""
+    """The bound on the ranker's expected regret, where there is one."""
     return ranker.regret_bound() if isinstance(ranker, RTop1F | FTPL) and ranker.horizon else None

@@ -1,4 +1,4 @@
-"""The rates of the 2015 paper: two thirds from the top item, one half told everything, one where nothing helps."""
+"""The rates of the 2015 paper: two thirds from the top item, one half with full information, one where hopeless."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Top1Rates(Experiment):
     title: ClassVar[str] = "Two thirds, one half, one: how regret grows with T"
     paper: ClassVar[str] = setting.PAPER + ", Theorems 7, 9, 10 and 12"
     caption: ClassVar[str] = (
-        "SumLoss, DCG and Precision@3 with ten items and the users of Figure 1, horizons from 1,000 to a million, ten "
-        "runs of each; above them the bounds that the theorems give. NDCG, MAP and AUC with three or four items, in "
-        "two worlds that nobody can tell apart who hears of one item a round."
+        "SumLoss, DCG and Precision@3 with ten items and the users of Figure 1, horizons from 1,000 to a million, "
+        "ten runs of each; above them the bounds that the theorems give. NDCG, MAP and AUC with three or four "
+        "items, in two worlds that no learner can tell apart from one label per round."
     )
     departures: ClassVar[tuple[str, ...]] = (
         "The paper proves these rates and measures none of them; the experiment is ours.",
         (
-            "The users are drawn anew for each run, not once for all: at each horizon the runs then tell how much "
-            "the users matter too."
+            "The users are drawn for each run, not once for all: the spread of the runs then includes that of the "
+            "users."
         ),
         (
             "The paper proves that for NDCG, MAP and AUC some adversary forces linear regret. We play one that does: "
-            "two worlds with the same relevance of single items, of which one is chosen by the toss of a coin."
+            "two worlds with the same relevance of single items, of which one is chosen at random."
         ),
     )
 
@@ -80,7 +80,7 @@ def _learnable(results: pl.DataFrame) -> Iterator[Claim]:
         yield Claim(
             text=f"{LEARNABLE[measure]}: no run at any horizon passes its bound",
             holds=min(room.values()) > 1,
-            measured="bound / dearest run at least "
+            measured="bound / costliest run at least "
             + ", ".join(f"{times:.1f} ({_SPOKEN[learner]})" for learner, times in room.items()),
             source=f"{THEOREM[measure]}: RmK + 2(T/K)√(DRAK); FTPL: 2√(DRAT)",
         )
@@ -101,8 +101,8 @@ def _hopeless(results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         found, error = growth.slope(results, measure=measure, learner=learner)
         # 5 % covers the luck of the best ranking in hindsight, which the forced regret in expectation leaves out.
         yield Claim(
-            text=f"{HOPELESS[measure]}, {_SPOKEN[learner]}: loses the forced {forced[measure]:.4f} a round, within 5 % "
-            "or three standard errors",
+            text=f"{HOPELESS[measure]}, {_SPOKEN[learner]}: loses the forced {forced[measure]:.4f} per round, "
+            "within 5 % or three standard errors",
             holds=abs(found - forced[measure]) <= max(0.05 * forced[measure], 3 * error),
             measured=f"{found:.4f} ± {error:.4f}, {found / forced[measure]:.1%} of it",
             source="Theorem 12, Lemma 11",
@@ -111,7 +111,7 @@ def _hopeless(results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         found, error = growth.slope(results, measure=measure, learner=FULL)
         # No theorem: which items come together does shape how their sums wander, only not towards the better order.
         yield Claim(
-            text=f"{name}: FTPL, told all but adding up relevance item by item, saves less than a "
+            text=f"{name}: FTPL, with full information but adding up relevance item by item, saves less than a "
             "tenth of it or three standard errors",
             holds=found >= min(0.9 * forced[measure], forced[measure] - 3 * error),
             measured=f"{found:.4f} ± {error:.4f}, {found / forced[measure]:.1%} of it",
@@ -121,9 +121,9 @@ def _hopeless(results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         found, _ = growth.slope(results, measure=measure, learner=OWN_TERMS)
         power = growth.exponent(results, measure=measure, learner=OWN_TERMS)
         yield Claim(
-            text=f"{HOPELESS[measure]} in the same worlds, told everything and in its own terms: regret falls below a "
-            "third of the forced, growing slower than T to the 2/3",
+            text=f"{HOPELESS[measure]} in the same worlds, with full information and in its own terms: regret falls "
+            "below a third of the forced, growing slower than T to the 2/3",
             holds=found < forced[measure] / 3 and power < 2 / 3,
             measured=f"T^{power:.3f}, {found / forced[measure]:.1%} of the forced regret at the longest horizon",
-            source="Section 9: it is the feedback that is too little",
+            source="Section 9: the feedback is not enough",
         )

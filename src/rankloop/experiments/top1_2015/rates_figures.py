@@ -29,15 +29,16 @@ def _three_rates(results: pl.DataFrame) -> Figure:
     figure, (axes,) = figures.canvas(
         title="Two thirds, one half, one",
         subtitle="regret at T, counted in rounds of showing a random order; three measures a group",
-        caption="Both axes count rounds, so the slope is the power of T. NDCG, MAP and AUC (purple) lose as if nothing "
-        "had been learnt, however long people come: slope one. The other three can be learnt from the top item (blue), "
-        "with slope two thirds, and far more quickly when everything is told (green), with slope one half.",
+        caption="Both axes count rounds, so the slope is the power of T. NDCG, MAP and AUC (purple) lose as if "
+        "nothing had been learnt, however many rounds are played: slope one. The other three can be learnt "
+        "from the top item (blue), with slope two thirds, and far faster with full information (green), "
+        "with slope one half.",
         height=5.6,
     )
     for measures, learner, name, colour in (
         (HOPELESS, KEEP_REST, "NDCG, MAP, AUC\nfrom the top item", figures.PURPLE),
         (LEARNABLE, KEEP_REST, "SumLoss, DCG, Prec@3\nfrom the top item", figures.BLUE),
-        (LEARNABLE, FULL, "SumLoss, DCG, Prec@3\ntold everything", figures.GREEN),
+        (LEARNABLE, FULL, "SumLoss, DCG, Prec@3\nfull information", figures.GREEN),
     ):
         powers, lines = [], []
         for measure in measures:
@@ -61,7 +62,7 @@ def _below_the_bounds(results: pl.DataFrame, runs: int) -> Figure:
     pairs = [(measure, learner) for measure in LEARNABLE for learner in growth.LEARNERS]
     rooms = [growth.nearest(results, measure=measure, learner=learner) for measure, learner in pairs]
     figure, panels = figures.canvas(
-        title="What the theorems promise holds with room to spare",
+        title="Regret is well below the bounds of the theorems",
         subtitle=f"10 items, {runs} runs for each horizon; band: all runs (often thinner than the line)",
         caption="RTop-1F explores with the rest of the order at random (orange) or as learnt (blue). Dashed: the "
         "bounds of Theorems 7, 9 and 10 (orange, for both) and that of FTPL (green). They lie above every single run, "
@@ -74,7 +75,7 @@ def _below_the_bounds(results: pl.DataFrame, runs: int) -> Figure:
         for learner, label, bound, colour in (
             (RANDOM, "rest at random", "bound, RTop-1F", figures.ORANGE),
             (KEEP_REST, "rest as learnt", "", figures.BLUE),
-            (FULL, "FTPL, told all", "bound, FTPL", figures.GREEN),
+            (FULL, "FTPL, full information", "bound, FTPL", figures.GREEN),
         ):
             found = growth.growth(results, measure=measure, learner=learner)
             if bound:
@@ -92,13 +93,13 @@ def _below_the_bounds(results: pl.DataFrame, runs: int) -> Figure:
 def _hard_worlds(results: pl.DataFrame, runs: int) -> Figure:
     """Regret per round in the worlds that force it, a panel for each measure that cannot be learnt."""
     figure, panels = figures.canvas(
-        title="Where the top item tells nothing, patience does not help",
+        title="Where top-1 feedback is not enough, more rounds do not help",
         subtitle=f"mean over both worlds, {runs} runs a horizon; band: all runs (blue, green)",
-        caption="Regret divided by T, where 100 % is what theory forces upon everybody who hears of one item a round. "
-        "RTop-1F (blue) loses it, and so does a learner that is told the relevance of all items but adds it up item by "
-        "item (orange): the worlds differ only in which items are relevant together. Who is told everything and adds "
-        "up the measure’s own terms (green) escapes; MAP is no sum over items and has no such terms. At short horizons "
-        "the luck of the best ranking in hindsight comes on top.",
+        caption="Regret divided by T, where 100 % is what theory forces on every learner with one label per round. "
+        "RTop-1F (blue) loses it, and so does a learner with full information that adds up relevance item "
+        "by item (orange): the worlds differ only in which items are relevant together. Full information "
+        "with the measure’s own terms (green) escapes; MAP is not a sum over items and has no such terms. "
+        "At short horizons the luck of the best ranking in hindsight comes on top.",
         height=12.0,
         rows=len(HOPELESS),
     )
@@ -106,9 +107,9 @@ def _hard_worlds(results: pl.DataFrame, runs: int) -> Figure:
         forced = environments.forced_regret(measure)
         for learner, label, colour in (
             (UNIFORM, "a random order", figures.MUTED),
-            (FULL, "FTPL, told all,\nadds up relevance", figures.ORANGE),
+            (FULL, "FTPL, full information,\nadds up relevance", figures.ORANGE),
             (KEEP_REST, "RTop-1F", figures.BLUE),
-            (OWN_TERMS, f"FTPL, told all,\nadds up {name}", figures.GREEN),
+            (OWN_TERMS, f"FTPL, full information,\nadds up {name}", figures.GREEN),
         ):
             if learner == OWN_TERMS and measure not in SEPARABLE:
                 continue

@@ -1,7 +1,7 @@
-"""Real people as users: who they are, how they are played, and what came of it.
+"""Real users: who they are, how they are played, and the results.
 
-Everybody who rated all the chosen items is one user. They come once each, in an order shuffled for each run, or they
-are drawn again and again, which is as if many more of the same kind came.
+Each rater of all the chosen items is one user. They arrive once each, in an order shuffled for each run, or they
+are drawn with replacement, as if there were many more of them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CROWDS = {
     "jokes graded": Crowd(_JESTER, 10, 4, "Ten jokes, in five grades"),
     "films graded": Crowd(_MOVIELENS, 5, 4, "Five films, in five grades"),
 }
-ONCE = ("jokes", "jokes graded")  # 88 people saw all five films: too few to come once
+ONCE = ("jokes", "jokes graded")  # 88 users rated all five films: too few to play once
 
 
 def missing() -> str | None:
@@ -62,12 +62,12 @@ def missing() -> str | None:
 
 @lru_cache(maxsize=8)
 def ratings(crowd: str) -> data.Ratings:
-    """The most-rated items of a crowd, with the people who rated all of them."""
+    """The most-rated items of a data set, with the users who rated all of them."""
     return data.read_ratings(data.find(CROWDS[crowd].file)).most_rated(CROWDS[crowd].n_items)
 
 
 def jobs(*, horizons: Sequence[int], once_runs: int, again_runs: int) -> list[Job]:
-    """Everybody once, by learner and seed; and drawn again and again, all horizons in one job."""
+    """Each user once, by learner and seed; and drawn with replacement, all horizons in one job."""
     once = product(["once"], ONCE, ONCE_LEARNERS, range(1, once_runs + 1))
     again = product(["again"], CROWDS, AGAIN_LEARNERS, range(1, again_runs + 1))
     found = []
@@ -80,7 +80,7 @@ def jobs(*, horizons: Sequence[int], once_runs: int, again_runs: int) -> list[Jo
 
 
 def run(job: Job) -> pl.DataFrame:
-    """DCG regret along the way where everybody comes once, at the end of each horizon where they come again."""
+    """DCG regret along the run where each user arrives once, at the end of each horizon where they are drawn."""
     crowd, grades = job.settings["crowd"], CROWDS[job.settings["crowd"]].max_grade
     if job.settings["way"] == "once":
         relevance = ratings(crowd).relevance(grades=grades, shuffle_seed=job.seed)
@@ -106,7 +106,7 @@ def _played(job: Job, people: FixedItems, *, rounds: int, points: int) -> pl.Dat
 
 
 def curve(results: pl.DataFrame, *, crowd: str, way: str, learner: str) -> pl.DataFrame:
-    """By round: mean, lowest and highest run. Regret where people come once, per round where they come again."""
+    """By round: mean, lowest and highest run. Regret where users arrive once, per round where they are drawn."""
     rows = runs.chosen(results, crowd=crowd, way=way, learner=learner)
     return runs.over_runs(rows, runs.PER_ROUND if way == "again" else "regret")
 

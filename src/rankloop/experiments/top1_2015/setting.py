@@ -1,7 +1,7 @@
 """The simulation of Chaudhuri and Tewari (2015), section 10, shared by the experiments that replay its figures.
 
 Ten items, half of them relevant. A user's relevance is the truth plus a small Gaussian, cut at 1/2 to 0 or 1 (the
-paper leaves the cut and the size of the noise open: erratum A23). All learners and all runs meet the same users.
+paper leaves the cut and the size of the noise open: erratum A23). All learners and all runs have the same users.
 """
 
 from __future__ import annotations

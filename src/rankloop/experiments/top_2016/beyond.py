@@ -1,4 +1,4 @@
-"""Beyond the 2016 paper: using every label that is seen, guessing the others, and tuning all learners by one rule."""
+"""Beyond the 2016 paper: using every revealed label, predicting the others, and tuning all learners by one rule."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class TopBeyond(Experiment):
     """What better estimates, tuning and an annealed SmoothDCG make of two labels a round."""
 
     name: ClassVar[str] = "top-2016-beyond"
-    title: ClassVar[str] = "What two labels a round can buy, if all of both is used"
+    title: ClassVar[str] = "What two labels per round are enough for, if both are used fully"
     paper: ClassVar[str] = setting.PAPER + ", sections 4 and 6, and beyond them"
     caption: ClassVar[str] = (
-        "Learners hear the labels of the top two documents. The paper's estimators use one of them (RankSVM's "
+        "Learners observe the labels of the top two documents. The paper's estimators use one of them (RankSVM's "
         "both); Horvitz-Thompson's use both, and a control variate takes a guess at the labels out of the noise. "
-        "ListNet, and the same surrogates told every label, are there to compare with. Steps, exploration and radius "
-        "are chosen for each learner, ListNet included, in runs on training queries; what is shown comes from fresh "
-        "runs and from queries held out."
+        "ListNet, and the same surrogates with full information, are there for comparison. Steps, exploration and "
+        "radius are chosen for each learner, ListNet included, in runs on training queries; what is shown comes "
+        "from fresh runs and from queries held out."
     )
     departures: ClassVar[tuple[str, ...]] = (
-        "The paper tunes nothing that it tells of, and judges on the queries that it learns from.",
+        "The paper reports no tuning, and evaluates on the queries that it learns from.",
         (
             "SmoothDCG has epsilon 0.1 where it is fixed, and steps that fall as t^(-1/3). Annealed, epsilon is "
             "t^(-0.3) or t^(-0.4), which the sweep decides: the paper leaves open how to anneal online."
@@ -158,8 +158,8 @@ def _of_every_label(results: pl.DataFrame, name: str, *, quick: bool) -> Claim:
         ratios.append(two / every)
         told.append(f"{surrogate} {two:.2f} of {every:.2f}")
     return Claim(
-        text=f"{label_of(name)}: of what a surrogate closes of the gap when told every label, its best learner "
-        f"with two labels a round closes at least {floor:.0%}",
+        text=f"{label_of(name)}: of what a surrogate closes of the gap with full information, its best learner with "
+        "two labels per round closes at least {floor:.0%}",
         holds=min(ratios) >= floor,
         measured="shares of the gap: " + ", ".join(told),
         source="Ours",

@@ -33,11 +33,11 @@ def shares(results: pl.DataFrame) -> Figure:
     """What part of the gap every learner closes, over the run and on new queries."""
     sets = tables.sets(results)
     figure, panels = figures.canvas(
-        title="Two labels a round, well used, and what they buy of full information",
-        subtitle="0: random order, 1: ListNet, told everything; bars: one standard error over the parts held out",
+        title="Two labels per round, well used, compared with full information",
+        subtitle="0: random order, 1: ListNet, full information; bars: one standard error over the parts held out",
         caption="Filled: NDCG@10 averaged over the run, on the queries it learns from. Open: the greedy order at the "
         "end, on held-out queries. Every learner, the ListNet that is 1 too, has settings chosen by the same rule, and "
-        "hears two labels a round where it does not say more. HT, for Horvitz-Thompson, uses both of them; dotted is "
+        "observes two labels per round unless stated otherwise. HT, for Horvitz-Thompson, uses both of them; dotted is "
         "95 %.",
         width=13.0,
         height=9.0,
@@ -63,7 +63,7 @@ def steps(results: pl.DataFrame) -> Figure:
     """Average NDCG of the runs that were tried, against the size of the steps, by estimator."""
     sets = tables.sets(results)
     figure, panels = figures.canvas(
-        title="Better estimates bear larger steps",
+        title="Better estimates allow larger steps",
         subtitle="runs that were tried to choose the steps; exploration t^(-1/3), radius 30; bands: one standard error",
         caption="Steps fall as t^(-2/3), for SmoothDCG as t^(-1/3). The paper's estimators use one of the two labels "
         "that are seen. Horvitz-Thompson (HT) uses both; a guess at the labels, the document's score for Squared and "

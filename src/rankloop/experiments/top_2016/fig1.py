@@ -1,4 +1,4 @@
-"""Figure 1 of the 2016 paper: average NDCG@10 against time for learners that hear of the top one or two documents."""
+"""Figure 1 of the 2016 paper: average NDCG@10 against time for learners that observe the top one or two documents."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ def arguments(learner: str, constants: str) -> dict[str, Plain]:
 
 
 class TopFigure1(Experiment):
-    """Average NDCG@10 of RTop-kF with four surrogates, between a random order and being told everything."""
+    """Average NDCG@10 of RTop-kF with four surrogates, between a random order and full information."""
 
     name: ClassVar[str] = "top-2016-fig1"
-    title: ClassVar[str] = "One or two labels a page teach nearly as much as all of them"
+    title: ClassVar[str] = "One or two labels per list teach nearly as much as all of them"
     paper: ClassVar[str] = setting.PAPER + ", Figure 1"
     caption: ClassVar[str] = (
-        "Each round a query comes and its documents are ranked by a linear score. KL, Squared and SmoothDCG then hear "
-        "the label of the top document, RankSVM of the top two, ListNet of all; Random of none. Drawn is the average "
-        "NDCG@10 of the rankings shown so far. Five runs; each holds out another fifth of the queries."
+        "Each round a query comes and its documents are ranked by a linear score. KL, Squared and SmoothDCG then "
+        "observe the label of the top document, RankSVM of the top two, ListNet of all; Random of none. Shown is "
+        "the average NDCG@10 of the rankings shown so far. Five runs; each holds out another fifth of the queries."
     )
     departures: ClassVar[tuple[str, ...]] = (
         (

@@ -1,4 +1,4 @@
-"""What section 6 of the 2016 paper says of its figure 1, held against our runs; and what they show instead."""
+"""What section 6 of the 2016 paper says of its figure 1, compared with our runs; and what they show instead."""
 
 from __future__ import annotations
 
@@ -188,9 +188,9 @@ def _carries_over(results: pl.DataFrame, sets: list[str], *, quick: bool) -> Cla
         for name in sets
     }
     return Claim(
-        text="What one label a round has taught holds for new queries: on held-out ones the greedy order of KL and of "
-        f"the squared loss closes at least {enough:.0%} of the gap, with our constants on both sides",
+        text="What was learnt from one label per round holds for new queries: on held-out ones the greedy order of "
+        f"KL and of the squared loss closes at least {enough:.0%} of the gap, with our constants on both sides",
         holds=all(min(found.values()) >= enough for found in shares.values()),
         measured=f"share of the held-out gap: {_each({name: _told(found) for name, found in shares.items()})}",
-        source="Ours; the paper judges on the queries it learns from",
+        source="Ours; the paper evaluates on the queries it learns from",
     )

@@ -40,18 +40,19 @@ def draw(results: pl.DataFrame) -> dict[str, Figure]:
             PAPERS,
             title="The label of one document, or two, teaches most of what all labels teach",
             subtitle="the paper's constants; bands: one standard error over the runs",
-            caption="ListNet (black) hears the label of every document, KL, Squared and SmoothDCG of the one on top, "
-            "RankSVM of the top two, Random of none. The three convex surrogates end far above Random. SmoothDCG at "
-            "the paper's epsilon = 0.01 is a matter of luck, as its wide band shows.",
+            caption="ListNet (black) observes the label of every document, KL, Squared and SmoothDCG of the one on "
+            "top, RankSVM of the top two, Random of none. The three convex surrogates end far above "
+            "Random. SmoothDCG at the paper's epsilon = 0.01 varies strongly between runs, as its wide "
+            "band shows.",
         ),
         "average-ndcg-ours": _curves(
             results,
             OURS,
-            title="Larger steps and more exploring: nearly all learn more, and SmoothDCG joins them",
+            title="Larger steps and more exploration: nearly all learn more, SmoothDCG too",
             subtitle="steps 0.1 t^(-2/3), exploration t^(-1/3), epsilon 1, ListNet's steps t^(-1/2)",
-            caption="The same with our constants, which are the same for all data sets. Bands are narrow: less depends "
-            "on luck. Who leads among the surrogates changes with the constants, so the paper's order of them is one "
-            "of step sizes. For RankSVM these steps are too large on long lists (MSLR).",
+            caption="The same with our constants, which are the same for all data sets. Bands are narrow: runs "
+            "differ less. Who leads among the surrogates changes with the constants, so the paper's order "
+            "of them is one of step sizes. For RankSVM these steps are too large on long lists (MSLR).",
         ),
         "epsilon": _epsilon(results),
         "held-out": _held_out(results),
@@ -86,12 +87,12 @@ def _curves(results: pl.DataFrame, constants: str, **words: str) -> Figure:
 def _epsilon(results: pl.DataFrame) -> Figure:
     figure, panels = _panels(
         results,
-        title="SmoothDCG fails because of its epsilon, not for want of convexity",
+        title="SmoothDCG fails because of its epsilon, not for lack of convexity",
         subtitle="steps and exploration as in the paper, only epsilon changes; bands: all runs",
-        caption="At the paper's epsilon of 0.01 (left end) luck decides. Thirty times smoother, SmoothDCG does what "
-        "the convex KL does (dashed, blue) with the same steps and the same single label a round. Its order depends on "
-        "w / epsilon alone, which moves by eta / epsilon^2: at the left end steps are ten thousand times those at the "
-        "right end.",
+        caption="At the paper's epsilon of 0.01 (left end) runs differ widely. Thirty times smoother, SmoothDCG "
+        "does what the convex KL does (dashed, blue) with the same steps and the same single label a "
+        "round. Its order depends on w / epsilon alone, which moves by eta / epsilon^2: at the left end "
+        "steps are ten thousand times those at the right end.",
     )
     for name, axes in panels.items():
         constants = set(results.filter(pl.col("set") == name)["constants"])
@@ -114,7 +115,7 @@ def _held_out(results: pl.DataFrame) -> Figure:
         title="What was learnt from the top of the list holds for new queries",
         subtitle="NDCG@10 of the greedy order on held-out queries at the end; bars: two standard errors to each side",
         caption="Each run holds out another fifth of the queries. Filled dots: our constants. Open dots: the paper's. "
-        "With ours, one label a round (KL, Squared, SmoothDCG) buys most of what all labels buy (ListNet).",
+        "With ours, one label per round (KL, Squared, SmoothDCG) gives most of what all labels give (ListNet).",
     )
     for name, axes in panels.items():
         for place, learner in enumerate(reversed(LEARNERS)):

@@ -1,4 +1,4 @@
-"""Theorem 5.2 of the 2016 paper: what is calibrated for NDCG cannot be learnt from the top."""
+"""Theorem 5.2 of the 2016 paper: surrogates calibrated for NDCG cannot be learnt from the top."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rankloop.experiments.top_2016.worlds import PAIRS
 from rankloop.rankers import CalibratedSquared, RTopKF, Uniform
 from rankloop.simulation import play
 
-FULL, RANDOM = "calibrated, told everything", "random order"
+FULL, RANDOM = "calibrated, full information", "random order"
 _LEARNERS = {
     "squared": figures.ORANGE,
     "kl": figures.BLUE,
@@ -31,15 +31,15 @@ _ROUNDS = (1_000, 10_000, 100_000, 1_000_000)
 
 
 class TopImpossible(Experiment):
-    """Two pairs of worlds, every learner of the package that hears the top, and one that hears everything."""
+    """Two pairs of worlds, every learner of the package that observes the top, and one with full information."""
 
     name: ClassVar[str] = "top-2016-impossible"
-    title: ClassVar[str] = "NDCG cannot be learnt from the top, whoever tries"
+    title: ClassVar[str] = "NDCG cannot be learnt from the top by any algorithm"
     paper: ClassVar[str] = PAPER + ", Theorem 5.2 and Table 1"
     caption: ClassVar[str] = (
-        "Two worlds whose top labels are distributed alike, but whose best orders differ. A learner that hears the top "
-        "behaves alike in both and loses in at least one of them, round after round. The first pair is the paper's "
-        "(three documents, the top label); the second is ours (four documents, the top two labels)."
+        "Two worlds whose top labels are distributed alike, but whose best orders differ. A learner that observes "
+        "the top behaves alike in both and loses in at least one of them in every round. The first pair is the "
+        "paper's (three documents, the top label); the second is ours (four documents, the top two labels)."
     )
     departures: ClassVar[tuple[str, ...]] = (
         (
@@ -106,11 +106,11 @@ class TopImpossible(Experiment):
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         figure, panels = figures.canvas(
-            title="Whoever hears the top goes on losing",
+            title="Learners that observe the top go on losing",
             subtitle="NDCG regret per round at T, averaged over the two worlds and all runs",
-            caption="Dotted: what the best compromise between the two worlds loses, however long it learns. No learner "
-            "that hears only the top stays below it (a thousand rounds may be lucky). The same linear ranker with "
-            "every label revealed (green) does: it sees which world it is in.",
+            caption="Dotted: what the best compromise between the two worlds loses, however long it learns. No "
+            "learner that observes only the top stays below it (up to chance at a thousand rounds). The "
+            "same linear ranker with every label revealed (green) does: it sees which world it is in.",
             height=8.6,
             rows=2,
         )
@@ -142,7 +142,7 @@ def _played(results: pl.DataFrame, pair: str) -> Iterator[Claim]:
     full = levels.pop(FULL)[0]
     least = min(levels, key=lambda learner: levels[learner][0])
     yield Claim(
-        text=f"{pair} feedback: every learner that hears the top loses at least what is forced, "
+        text=f"{pair} feedback: every learner that observes the top loses at least what is forced, "
         f"{forced:.4f} NDCG a round, on average over the two worlds",
         holds=all(mean >= forced - 3 * error for mean, error in levels.values()),
         measured=f"least after {T:,} rounds: {least}, {levels[least][0]:.4f} ± {levels[least][1]:.4f}",
@@ -150,7 +150,7 @@ def _played(results: pl.DataFrame, pair: str) -> Iterator[Claim]:
     )
     start, _ = runs.level(results, pair=pair, learner=FULL, rounds=_ROUNDS[0])
     yield Claim(
-        text=f"{pair} worlds: who is told everything loses ever less",
+        text=f"{pair} worlds: with full information the loss keeps falling",
         holds=full < min(0.5 * start, forced),
         measured=f"{start:.4f} a round after {_ROUNDS[0]:,}, {full:.4f} after {T:,}",
         source="Section 5",

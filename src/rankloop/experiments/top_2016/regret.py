@@ -30,9 +30,10 @@ class TopRegret(Experiment):
     title: ClassVar[str] = "Surrogate regret from the top: T to the two thirds"
     paper: ClassVar[str] = PAPER + ", Theorem 4.1"
     caption: ClassVar[str] = (
-        "A linear ranker that hears the top label (RankSVM: the top two) descends estimated gradients. Drawn is what "
-        "its scores lose on the surrogate, exploring rounds included, against the best weights in the ball. Each "
-        "horizon is a run of its own, with step size and exploration made from it: eta ~ T^(-2/3), gamma = T^(-1/3)."
+        "A linear ranker that observes the top label (RankSVM: the top two) descends estimated gradients. Shown is "
+        "what its scores lose on the surrogate, exploring rounds included, against the best weights in the ball. "
+        "Each horizon is a run of its own, with step size and exploration made from it: eta ~ T^(-2/3), gamma = "
+        "T^(-1/3)."
     )
     departures: ClassVar[tuple[str, ...]] = (
         (
@@ -40,9 +41,9 @@ class TopRegret(Experiment):
             "weights is known exactly; the best weights are those for all queries, not for the ones that came."
         ),
         (
-            "The scale of eta, which the theorem leaves open, was chosen for each surrogate among 0.03, 0.1, 0.3, 1 "
-            "and 3 (KL: half-way between two that did equally well). A step that is too small needs more rounds than "
-            "there are to get anywhere, and regret then grows faster for as long as one looks."
+            "The scale of eta, which the theorem leaves open, was chosen for each surrogate among 0.03, 0.1, 0.3, "
+            "1 and 3 (KL: half-way between two that did equally well). A step that is too small needs more rounds "
+            "than there are to make progress, and regret then grows faster for as long as one looks."
         ),
     )
 

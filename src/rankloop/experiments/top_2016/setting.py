@@ -1,9 +1,9 @@
-"""The setting of Chaudhuri and Tewari (2016), section 6, shared by the experiments that replay it.
+"""The setting of Chaudhuri and Tewari (2016), section 6, shared by the experiments that reproduce it.
 
-Queries come one by one with documents described by features; a linear ranker orders them, and hears the labels of the
-top. Features go from 0 to 1 within each query and no row is longer than 1, which the paper leaves open (erratum B11).
-The queries are cut into five parts. Run s learns on four of them, and what it has learnt is judged on part s, so that
-over five runs every query is held out once.
+Queries come one by one with documents described by features; a linear ranker orders them, and observes the labels of
+the top. Features go from 0 to 1 within each query and no row is longer than 1, which the paper leaves open (erratum
+B11). The queries are cut into five parts. Run s learns on four of them, and what it has learnt is evaluated on part
+s, so that over five runs every query is held out once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SYNTHETIC = "synthetic"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a data set lies and how people call it."""
+    """Where a data set is and its name."""
 
     label: str
     folder: str
@@ -50,7 +50,7 @@ SOURCES = {
 
 
 def label_of(name: str) -> str:
-    """How people call a data set.
+    """The name of a data set.
 
     >>> label_of("mq2008"), label_of("synthetic")
     ('MQ2008', 'Synthetic')
@@ -81,7 +81,7 @@ def told_as_claim(played: list[str], *, wanted: Iterable[str] = tuple(SOURCES)) 
     return Claim(
         text=f"Played on {', '.join(map(label_of, played))}",
         holds=bool(played),
-        measured="; ".join(lacks) or "nothing skipped for want of data",
+        measured="; ".join(lacks) or "nothing skipped for lack of data",
         source="Section 6: Yahoo's challenge and Yandex, of which only a sample of the first is free to share",
     )
 
@@ -178,7 +178,7 @@ def greedy_value(ranker: RTopKF | ListNet | Uniform, dataset: Dataset) -> float:
 
 
 def random_values(stream: QueryStream) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """What a random order of each query's documents is worth in expectation.
+    """The expected value of a random order of each query's documents.
 
     At every position stands each document equally often, so a query's discounts meet its mean gain.
     """

@@ -1,10 +1,10 @@
-"""Learners beyond the 2016 paper, each tuned by the same rule: settings chosen on training queries, judged afresh.
+"""Learners beyond the 2016 paper, each tuned by the same rule: settings chosen on training queries.
 
-All learners but the references hear the labels of the top two documents. The references are ListNet, and each surrogate
-told every label, which is how far the surrogate goes at all. For each part of the queries that is held out, settings
-are tried in runs over the other queries: (annealing,) sizes of the steps, then exploration, then the radius, each time
-keeping the value with the highest average NDCG@10. The settings that are left play again with fresh seeds: their
-average is judged, and their greedy order on the queries held out.
+All learners but the references observe the labels of the top two documents. The references are ListNet, and each
+surrogate with full information, which is the limit of the surrogate. For each part of the queries that is held out,
+settings are tried in runs over the other queries: (annealing,) sizes of the steps, then exploration, then the radius,
+each time keeping the value with the highest average NDCG@10. The settings that are left play again with fresh seeds:
+their average is judged, and their greedy order on the queries held out.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Pair:
         )
 
     def top_moments(self, world: int) -> Floats:
-        """E of the product of every set of up to k labels: all that top-k feedback could ever show of binary labels."""
+        """E of the product of every set of up to k labels: all that top-k feedback can reveal of binary labels."""
         sets = [c for size in range(1, self.k + 1) for c in combinations(range(self.n_items), size)]
         return np.array([self.chances(world) @ self.labels[:, list(c)].prod(axis=1) for c in sets])
 
@@ -61,12 +61,12 @@ class Pair:
         return np.asarray(measures.ndcg(orders[:, None, :], self.labels[None, :, :]) @ self.chances(world))
 
     def forced_ndcg(self) -> float:
-        """NDCG that the best single mix of orders loses a round, averaged over both worlds."""
+        """NDCG that the best single mix of orders loses per round, averaged over both worlds."""
         values = [self.ndcg(world) for world in (0, 1)]
         return float(np.mean([v.max() for v in values]) - np.mean(values, axis=0).max())
 
     def forced_squared(self) -> float:
-        """Calibrated squared loss that the best single score vector loses a round, averaged over both worlds (B16)."""
+        """Calibrated squared loss per round of the best single score vector, averaged over both worlds (B16)."""
         apart = self.expected_share(0) - self.expected_share(1)
         return float(apart @ apart / 4)
 
