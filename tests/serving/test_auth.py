@@ -70,7 +70,7 @@ def test_a_deleted_key_is_refused_after_the_next_refresh() -> None:
 
     access.check(f"Bearer {key}", "reader")
     asyncio.run(forget())
-    with pytest.raises(Unauthorized, match="not known"):
+    with pytest.raises(Unauthorized, match="unknown key"):
         access.check(f"Bearer {key}", "reader")
 
 

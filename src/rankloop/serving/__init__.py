@@ -1,4 +1,4 @@
-"""A live ranking service: an append-only log, a state that is a fold of it, and an HTTP skin.
+"""A live ranking service: an append-only log, a state that is a fold of it, and an HTTP layer.
 
 `rankloop serve` starts it, `rankloop.Client` talks to it. Needs the extra: pip install "rankloop[serve]". Nothing of it
 is imported until it is used.

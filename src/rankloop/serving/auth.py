@@ -1,6 +1,6 @@
 """Who may call: API keys, kept hashed and compared in constant time, with the roles reader, writer and admin.
 
-Without any key the service answers everybody who reaches it, and only under the address of this machine.
+Without any key the service answers every caller, but only under the address of this machine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _digest(secret: str) -> bytes:
 
 
 class Access:
-    """Who may do what. Without any key everybody may do everything, and the service listens on this machine only."""
+    """Permissions. Without any key every caller may do everything, and the service listens on this machine only."""
 
     def __init__(self) -> None:
         self._keys: dict[str, StoredKey] = {}
@@ -59,7 +59,7 @@ class Access:
         # Compare in any case, so that time does not tell which ids exist.
         same = hmac.compare_digest(_digest(secret), stored.digest if stored else b"\0" * 32)
         if prefix != "rl" or stored is None or not same:
-            raise Unauthorized("this key is not known")
+            raise Unauthorized("unknown key")
         if ROLES.index(stored.role) < ROLES.index(role):
             raise Forbidden(f"this needs the role {role}, the key has {stored.role}")
 

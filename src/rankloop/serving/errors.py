@@ -1,10 +1,10 @@
-"""What can be wrong with a request, and what each is called over HTTP."""
+"""Errors of requests, and their HTTP status and code."""
 
 from __future__ import annotations
 
 
 class RequestError(Exception):
-    """A request that is not carried out: an HTTP status, a code for programs, a sentence, and the field to blame."""
+    """A refused request: an HTTP status, a code for programs, a sentence, and the field that is wrong."""
 
     status = 422
     code = "invalid"
@@ -22,25 +22,25 @@ class Malformed(RequestError):
 
 
 class Unauthorized(RequestError):
-    """No key, or one that nobody knows."""
+    """No key, or an unknown one."""
 
     status, code = 401, "unauthorized"
 
 
 class Forbidden(RequestError):
-    """A key whose role does not reach that far."""
+    """A key whose role does not allow the request."""
 
     status, code = 403, "forbidden"
 
 
 class NotFound(RequestError):
-    """There is no such thing."""
+    """Not found."""
 
     status, code = 404, "not_found"
 
 
 class Conflict(RequestError):
-    """The id is taken by something else."""
+    """The ID is used for something else."""
 
     status, code = 409, "conflict"
 
@@ -52,7 +52,7 @@ class TooLarge(RequestError):
 
 
 class Unsupported(RequestError):
-    """A content type that is not spoken here."""
+    """An unsupported content type."""
 
     status, code = 415, "unsupported_media_type"
 

@@ -1,4 +1,4 @@
-"""What goes over the wire: requests and answers, as the types that check them and that the description is made of."""
+"""Requests and answers of the HTTP API, as the types that check and describe them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CreateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A ranker to be made. The same again is a duplicate; the same name with anything else is a conflict."""
+    """A ranker to create. The same again is a duplicate; the same name with anything else is a conflict."""
 
     name: RankerName
     algorithm: str
@@ -41,7 +41,7 @@ class CreateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A list is wanted. `items` and `features` for rankers that take candidates with each request."""
+    """A request for a list. `items` and `features` for rankers that take candidates with each request."""
 
     decision_id: EventId | None = None
     items: list[ItemName] | None = None
@@ -60,7 +60,7 @@ class RankAnswer(msgspec.Struct, frozen=True, gc=False):
 
 
 class FeedbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """What came back about one list: the relevance of its first k items, or a click (1) or none (0) a position."""
+    """Feedback on one list: the relevance of its first k items, or a click (1) or none (0) per position."""
 
     decision_id: EventId
     event_id: EventId | None = None
@@ -69,7 +69,7 @@ class FeedbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, g
 
 
 class EventAnswer(msgspec.Struct, frozen=True, gc=False):
-    """What an event came to, and where in the log it is."""
+    """The outcome of an event, and its row in the log."""
 
     status: Status
     seq: int
@@ -78,14 +78,14 @@ class EventAnswer(msgspec.Struct, frozen=True, gc=False):
 
 
 class ActivateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The list was really shown."""
+    """The list was shown."""
 
     decision_id: EventId
     event_id: EventId | None = None
 
 
 class ItemsRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Items that come, and items that go."""
+    """Items to add, and items to retire."""
 
     add: list[ItemName] = []
     retire: list[ItemName] = []
@@ -93,21 +93,21 @@ class ItemsRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FreezeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Stop learning, or go on."""
+    """Freeze or resume learning."""
 
     frozen: bool = True
     event_id: EventId | None = None
 
 
 class RollbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Back to what a snapshot knew."""
+    """Roll back to a snapshot."""
 
     to_seq: Annotated[int, Meta(ge=1, le=(1 << 40) - 1)]
     event_id: EventId | None = None
 
 
 class ResetRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Forget what was learnt, and go on with these parameters and items, or with the present ones. The log stays."""
+    """Forget what was learnt, and start again with these parameters and items, or the present ones. The log stays."""
 
     parameters: dict[str, Any] | None = None
     items: list[ItemName] | None = None
@@ -115,7 +115,7 @@ class ResetRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RankerAnswer(msgspec.Struct, frozen=True):
-    """One ranker as it stands."""
+    """The present state of one ranker."""
 
     name: str
     algorithm: str
@@ -165,7 +165,7 @@ class SnapshotsAnswer(msgspec.Struct, frozen=True):
 
 
 class StoryRow(msgspec.Struct, frozen=True):
-    """One thing that happened to a decision."""
+    """One event in the history of a decision."""
 
     seq: int
     at: int
@@ -176,7 +176,7 @@ class StoryRow(msgspec.Struct, frozen=True):
 
 
 class DecisionAnswer(msgspec.Struct, frozen=True):
-    """The whole story of one list: what it was drawn from, and what became of it."""
+    """The history of one decision: what it was drawn from, and what became of it."""
 
     decision_id: str
     items: list[str]
@@ -221,7 +221,7 @@ class SparksAnswer(msgspec.Struct, frozen=True):
 
 
 class SeriesAnswer(msgspec.Struct, frozen=True):
-    """Roll-ups of one ranker: a bounded number of points, whatever the log's length."""
+    """Statistics of one ranker over time: a bounded number of points, whatever the log's length."""
 
     name: str
     width: int
@@ -230,14 +230,14 @@ class SeriesAnswer(msgspec.Struct, frozen=True):
 
 
 class DeadLettersAnswer(msgspec.Struct, frozen=True):
-    """Feedback that came to nothing: how many ever, and the newest."""
+    """Dead letters: their total number, and the newest."""
 
     total: int
     newest: list[DeadLetter]
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
-    """What went wrong, for programs and for people, and in which field of the request."""
+    """What went wrong: a code, a sentence, and the field of the request."""
 
     code: str
     message: str
@@ -245,6 +245,6 @@ class ErrorBody(msgspec.Struct, frozen=True):
 
 
 class ErrorAnswer(msgspec.Struct, frozen=True):
-    """The one shape of all errors."""
+    """The form of all errors."""
 
     error: ErrorBody

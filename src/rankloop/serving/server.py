@@ -1,4 +1,4 @@
-"""Start the service and keep it running until it is told to stop."""
+"""Start the service and run it until it is stopped."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def _run(
         await engine.close()
         listening.close()
         raise ValueError(
-            f"{host} can be reached from elsewhere, and there are no API keys: make one first with "
+            f"{host} can be reached from other machines, and there are no API keys: create one first with "
             "`rankloop keys add --role admin`"
         )
     config = uvicorn.Config(

@@ -1,4 +1,4 @@
-"""What two rankers that never learn would have earned with the same people, from the same exploration rounds.
+"""The value of two baselines that do not learn, for the same users, from the same exploration rounds.
 
 random: every order equally likely. frozen: always the order in which the items were given. Both are sums of gain
 times a discount that is known beforehand, so what exploring revealed counts for them as it does for the ranker itself.

@@ -49,12 +49,12 @@ class Interval(msgspec.Struct, frozen=True):
 
 @functools.lru_cache(maxsize=64)
 def discounts(n: int, k: int) -> Floats:
-    """What a gain counts for at each position: DCG's discount in the first row, Precision@k's 1/k in the second."""
+    """The weight of a gain at each position: DCG's discount in the first row, Precision@k's 1/k in the second."""
     return np.stack([measures.get("dcg").discount(n), (np.arange(n) < k) / k])
 
 
 def gains(relevance: Floats) -> Floats:
-    """What a relevance counts for: 2^r - 1 for DCG, and for Precision whether there is any."""
+    """The gain of a relevance: 2^r - 1 for DCG, and for Precision whether there is any."""
     return np.stack([np.exp2(relevance) - 1.0, (relevance > 0).astype(np.float64)])
 
 
@@ -88,7 +88,7 @@ class Estimates:
     """Running sums over units: all that `report` needs, however long the log.
 
     sums: 5 x measures. by_item: halves x measures x 7 x items, empty where no items are fixed. The order that regret is
-    measured from is chosen on one half of the units and judged on the other, so that luck is not counted twice.
+    measured from is chosen on one half of the units and evaluated on the other, so that luck is not counted twice.
     block: of the open block, two rows of summed discounts and one of relevance; length: its rounds, -1 where it is
     not whole.
     """
@@ -143,7 +143,7 @@ class Estimates:
 
     @classmethod
     def restore(cls, saved: SavedEstimates) -> Estimates:
-        """What `save` told."""
+        """What `save` wrote."""
         fresh = cls(saved.form, k=saved.k, n_items=saved.n_items)
         fresh.units, fresh.length = saved.units, saved.length
         fresh.sums, fresh.by_item, fresh.block = map(unpack, (saved.sums, saved.by_item, saved.block))
@@ -252,7 +252,7 @@ class Estimates:
         return Interval(float(mean), float(mean - reach), float(mean + reach), int(length), self.units)
 
     def regret(self, which: int) -> Interval | None:
-        """What the best fixed order would have been worth more, for each list; None where that cannot be told."""
+        """Regret per list against the best fixed order; None where it cannot be estimated."""
         if not self.by_item.size or self.units < 4:
             return None
         halves = self.by_item[:, which]
@@ -273,7 +273,7 @@ class Estimates:
         return self._interval(total / length, variance * n / (n - 1) / length**2, length)
 
     def fixed(self, which: int, order: NDArray[np.int64] | None) -> Interval | None:
-        """What always showing `order` would have been worth, for each list; None for a random order each time."""
+        """The value per list of always showing `order`; None for a random order each time."""
         if not self.by_item.size or self.units < 2:
             return None
         discount = discounts(self.n_items, self.k)[which]

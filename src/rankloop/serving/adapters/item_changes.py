@@ -1,4 +1,4 @@
-"""Items that come and go while a ranker runs: which may, and how a ranker with the new items takes over the old one.
+"""Items that change while a ranker runs: which changes are allowed, and how a ranker with the new items takes over.
 
 How what was learnt is carried into other items is up to the ranker: `Ranker.carry` and `Ranker.translate`.
 """
@@ -53,7 +53,7 @@ def check_change(names: list[str], *, add: list[str], retire: list[str]) -> None
             raise ValueError(f"item {name!r} is there already")
     for name in retire:
         if name not in known:
-            raise ValueError(f"item {name!r} is not there")
+            raise ValueError(f"item {name!r} is not an item")
     if not changed(names, add=add, retire=retire):
         raise ValueError("the last item cannot be retired")
 

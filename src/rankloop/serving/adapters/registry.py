@@ -102,7 +102,7 @@ def build(config: Config, *, n_items: int) -> Ranker:
             raise ValueError(f"{config.algorithm} has no parameter {name!r} to set; it has {offered}")
     if given.get("horizon") is not None:
         raise ValueError(
-            f"a service has no horizon: nobody knows how many will come, got {given['horizon']!r}"
+            f"a service has no horizon, because the number of requests is unknown, got {given['horizon']!r}"
         )
     if has_items(config.algorithm):
         given["n_items"] = n_items

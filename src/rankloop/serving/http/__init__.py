@@ -1,4 +1,4 @@
-"""The HTTP skin: routes, error shape, description, metrics, stream."""
+"""The HTTP layer: routes, errors, OpenAPI description, metrics, event stream."""
 
 from rankloop.extras import require
 

@@ -1,4 +1,4 @@
-"""One endpoint as an ASGI application: reads JSON or msgpack, checks key and limits, answers in the same tongue."""
+"""One endpoint as an ASGI application: reads JSON or msgpack, checks key and limits, answers in the same format."""
 
 from __future__ import annotations
 
@@ -84,7 +84,9 @@ class EndpointApp:
             return
         except Exception:
             _log.exception("%s %s failed", scope["method"], self._endpoint.path)
-            await send_error(send, _Internal("something went wrong here; it is in the log"), packed=packed)
+            await send_error(
+                send, _Internal("internal error; the service's log has the details"), packed=packed
+            )
             return
         if packed:
             await send_bytes(send, status, _msgpack(answer), b"application/msgpack")
@@ -133,7 +135,7 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, most: int) ->
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Malformed("the caller went away")
+            raise Malformed("the caller closed the connection")
         body += message.get("body", b"")
         if len(body) > most:
             raise TooLarge(f"a body may have {most} bytes, this one has more")
@@ -156,7 +158,7 @@ async def send_bytes(
 
 
 async def send_error(send: Send, error: RequestError, *, packed: bool = False) -> None:
-    """Send an error in the one shape that all have."""
+    """Send an error in the common form."""
     answer = ErrorAnswer(ErrorBody(error.code, error.message, error.field))
     more: list[tuple[bytes, bytes]] = []
     if isinstance(error, Busy | Unavailable):

@@ -1,4 +1,4 @@
-"""The table of the HTTP API: what is served, who may ask, and the types that check it and describe it."""
+"""The table of the HTTP API: what is served, required roles, and the types that check it and describe it."""
 
 from __future__ import annotations
 
@@ -115,15 +115,15 @@ async def _sparks(engine: Engine, params: dict[str, str], body: None) -> m.Spark
 _RANKER = "/v1/rankers/{name}"
 
 ENDPOINTS = (
-    Endpoint("POST", "/v1/rankers", "admin", "Make a ranker", _create, m.RankerAnswer, m.CreateRequest),
+    Endpoint("POST", "/v1/rankers", "admin", "Create a ranker", _create, m.RankerAnswer, m.CreateRequest),
     Endpoint("GET", "/v1/rankers", "reader", "All rankers", _rankers, m.RankersAnswer),
-    Endpoint("GET", _RANKER, "reader", "One ranker as it stands", _ranker, m.RankerAnswer),
+    Endpoint("GET", _RANKER, "reader", "The present state of one ranker", _ranker, m.RankerAnswer),
     Endpoint("POST", f"{_RANKER}/rank", "writer", "A list to show", _rank, m.RankAnswer, m.RankRequest),
     Endpoint(
         "POST",
         f"{_RANKER}/activate",
         "writer",
-        "The list was really shown",
+        "Report that the list was shown",
         _activate,
         m.EventAnswer,
         m.ActivateRequest,
@@ -132,17 +132,19 @@ ENDPOINTS = (
         "POST",
         f"{_RANKER}/feedback",
         "writer",
-        "What came back, about one list or many",
+        "Report feedback on one list or many",
         _feedback,
         m.EventAnswer | list[m.EventAnswer],
         m.FeedbackRequest | list[m.FeedbackRequest],
     ),
-    Endpoint("POST", f"{_RANKER}/items", "admin", "Items come and go", _items, m.EventAnswer, m.ItemsRequest),
+    Endpoint(
+        "POST", f"{_RANKER}/items", "admin", "Add or retire items", _items, m.EventAnswer, m.ItemsRequest
+    ),
     Endpoint(
         "POST",
         f"{_RANKER}/freeze",
         "admin",
-        "Stop learning, or go on",
+        "Freeze or resume learning",
         _freeze,
         m.EventAnswer,
         m.FreezeRequest,
@@ -151,7 +153,7 @@ ENDPOINTS = (
         "POST",
         f"{_RANKER}/rollback",
         "admin",
-        "Back to the state of a snapshot",
+        "Roll back to a snapshot",
         _rollback,
         m.EventAnswer,
         m.RollbackRequest,
@@ -161,7 +163,7 @@ ENDPOINTS = (
         "GET",
         f"{_RANKER}/decisions/{{decision_id}}",
         "reader",
-        "The whole story of one list",
+        "The history of one decision",
         _decision,
         m.DecisionAnswer,
     ),
@@ -173,15 +175,15 @@ ENDPOINTS = (
         _decisions,
         m.DecisionsAnswer,
     ),
-    Endpoint("GET", "/v1/sparks", "reader", "A short line a ranker", _sparks, m.SparksAnswer),
+    Endpoint("GET", "/v1/sparks", "reader", "A sparkline for each ranker", _sparks, m.SparksAnswer),
     Endpoint("GET", f"{_RANKER}/snapshots", "reader", "All snapshots", _snapshots, m.SnapshotsAnswer),
     Endpoint("POST", f"{_RANKER}/snapshots", "admin", "Take a snapshot now", _snapshot, m.SnapshotsAnswer),
-    Endpoint("GET", f"{_RANKER}/series", "reader", "Roll-ups over time", _series, m.SeriesAnswer),
+    Endpoint("GET", f"{_RANKER}/series", "reader", "Statistics over time", _series, m.SeriesAnswer),
     Endpoint(
         "GET",
         f"{_RANKER}/dead-letters",
         "reader",
-        "Feedback that came to nothing",
+        "Dead letters: feedback that could not be used",
         _dead_letters,
         m.DeadLettersAnswer,
     ),

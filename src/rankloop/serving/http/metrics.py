@@ -1,4 +1,4 @@
-"""Numbers for Prometheus, gathered when somebody asks: serving keeps plain integers and pays nothing for them."""
+"""Metrics for Prometheus, gathered on request: serving keeps plain integers at no further cost."""
 
 from __future__ import annotations
 

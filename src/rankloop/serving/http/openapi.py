@@ -14,18 +14,18 @@ from rankloop.serving.schemas import ErrorAnswer
 _ERRORS = {
     400: "The body cannot be read",
     401: "A key is needed",
-    403: "The key's role does not reach that far",
-    404: "There is no such thing",
+    403: "The key's role does not allow this",
+    404: "Not found",
     405: "Not with this method",
-    409: "The id is taken by something else",
+    409: "The ID is used for something else",
     413: "Too large",
-    415: "Neither JSON nor msgpack",
-    422: "It can be read, and makes no sense",
+    415: "Not JSON and not msgpack",
+    422: "The request is well-formed but not valid",
     429: "Too busy: try again after Retry-After seconds",
-    503: "Nothing can be written now",
+    503: "The store cannot write now",
 }
 _PLAIN = {
-    "/livez": "The process is there",
+    "/livez": "The process is running",
     "/readyz": "It can rank and write",
     "/metrics": "Numbers for Prometheus",
 }
@@ -61,7 +61,7 @@ def describe() -> dict[str, Any]:
         "info": {
             "title": "rankloop",
             "version": __version__,
-            "description": "Ask for a list, show it, send back what came; the next list is better.",
+            "description": "Request a list, show it, and report the feedback; the ranker learns from it.",
         },
         "paths": paths,
         "components": {

@@ -1,6 +1,6 @@
-"""Server-sent events: how each ranker stands, whenever it has changed, and whether all is well.
+"""Server-sent events: the state of each ranker whenever it has changed, and the health of the service.
 
-At most four times a second; who reads slowly gets the newest only: a listener holds one message a ranker.
+At most four times a second; a slow reader gets the newest only: a listener holds one message per ranker.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The log as a table: a row for each position that something is known about, with the chance that it was so shown.
+"""The log as a table: a row for each position with feedback, with the probability that it was so shown.
 
-`data.read_logged_lists` reads the Parquet file, and `logs.evaluate` then tells what another policy would have earned.
+`data.read_logged_lists` reads the Parquet file, and `logs.evaluate` then estimates the value of another policy.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Feedback in the log counts where the other ranker shows the same item at the same position, divided by the probability
 with which the log's own ranker showed it there. The other ranker learns from the rounds in which all that was observed
-is also about its own list. On a log of random lists that is unbiased for what it would have earned with as much
+is also about its own list. On a log of random lists that is unbiased for its value with as much
 feedback (Li et al. 2011). Where the log prefers some lists, the other ranker learns more about those than it would by
 itself, and one that counts missing feedback as none is then misled: read the estimate with the number of matches.
 """

@@ -1,4 +1,4 @@
-"""Does the log add up? Replay from the first row and from every snapshot, draw every decision again, compare."""
+"""Checks that the log is consistent: replays it from the first row and every snapshot, and draws all decisions again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOLD = 20  # problems that are spelled out
 
 
 class Verdict(msgspec.Struct):
-    """What was looked at, and what did not add up."""
+    """What was compared, and what differs."""
 
     ranker: str
     rows: int = 0
@@ -34,11 +34,11 @@ class Verdict(msgspec.Struct):
 
     @property
     def holds(self) -> bool:
-        """Whether everything added up."""
+        """Whether everything agrees."""
         return self.n_problems == 0
 
     def complain(self, problem: str) -> None:
-        """Something does not add up."""
+        """Record a difference."""
         self.n_problems += 1
         if len(self.problems) < _TOLD:
             self.problems.append(problem)

@@ -29,7 +29,7 @@ class Full(StoreError):
 
 
 class Broken(StoreError):
-    """The disk said that it could not write. What is on it is no longer known for sure: read-only until restarted."""
+    """The disk reported a failed write. Its content is uncertain: read-only until restarted."""
 
 
 class Fenced(StoreError):
@@ -41,7 +41,7 @@ class Owned(StoreError):
 
 
 class Missing(StoreError):
-    """There is no ranker of this name."""
+    """No ranker has this name."""
 
 
 class Appended(NamedTuple):
@@ -74,7 +74,7 @@ class StoredKey(msgspec.Struct, frozen=True):
 
 
 class Store(abc.ABC):
-    """Where a service keeps everything. All calls come from one event loop."""
+    """The storage of a service. All calls come from one event loop."""
 
     shared = False  # whether other processes append to the same logs
 
