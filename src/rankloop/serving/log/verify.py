@@ -1,4 +1,4 @@
-"""Checks that the log is consistent: replays it from the first row and every snapshot, and draws all decisions again."""
+"""Checks that a log is consistent: replays it from the first row and every snapshot, and draws all decisions again."""
 
 from __future__ import annotations
 
