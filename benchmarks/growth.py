@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 
-from benchmarks.speed import BARE, RANKERS, bare_sort, of_rankloop, relevance_for
+from benchmarks.speed import BARE, RANKERS, bare_sort, made_for, of_rankloop, relevance_for
 from benchmarks.timing import Effort, race
 from rankloop import environments
 
@@ -48,7 +48,10 @@ def measure(effort: Effort, tell: Callable[[str], None], *, sizes: tuple[int, ..
         tell(f"growth: {m:,} items")
         relevance = relevance_for(m)
         people = environments.FixedItems(relevance, measure="dcg")
-        racers = {name: of_rankloop(kind, people, fused=True) for name, kind in RANKERS.items()}
+        racers = {
+            name: of_rankloop(made_for(kind, people.n_items), people, fused=True)
+            for name, kind in RANKERS.items()
+        }
         racers[BARE] = bare_sort(m)
         for name, spent in race(racers, effort=effort, most_rounds=len(relevance)).items():
             seconds[name][m] = spent

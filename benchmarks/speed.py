@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -81,9 +82,10 @@ def contenders(name: str, relevance: np.ndarray) -> dict[str, Contender]:
     m = relevance.shape[1]
     people = environments.FixedItems(relevance, measure="dcg")
     gains = relevance.astype(np.float64)
+    make = made_for(RANKERS[name], m)
     return {
-        FUSED: of_rankloop(RANKERS[name], people, fused=True),
-        STEPWISE: of_rankloop(RANKERS[name], people, fused=False),
+        FUSED: of_rankloop(make, people, fused=True),
+        STEPWISE: of_rankloop(make, people, fused=False),
         **{contender: of_numpy(kind, gains) for contender, kind in _PLAIN[name].items()},
         BARE: bare_sort(m),
         BARE_ARGSORT: bare_argsort(m),
@@ -100,15 +102,19 @@ _PLAIN: dict[str, dict[str, Any]] = {
 }
 
 
-def of_rankloop(kind: Any, people: environments.FixedItems, *, fused: bool) -> Contender:
-    """A ranker of ours, new for every slice, against `people` from the first one on."""
+def made_for(kind: Any, m: int) -> Callable[[], Any]:
+    """Makes rankers of a kind for `m` items."""
+    return partial(kind, n_items=m, horizon=horizon_for(m), measure="dcg")
+
+
+def of_rankloop(make: Callable[[], Any], users: Any, *, fused: bool) -> Contender:
+    """A ranker of ours, new for every slice, against `users` from the first one on."""
 
     def ready(rounds: int) -> Callable[[], object]:
-        people.restart()
-        ranker = kind(n_items=people.n_items, horizon=horizon_for(people.n_items), measure="dcg")
-        points = len(points_for(rounds))
+        users.restart()
+        ranker, points = make(), len(points_for(rounds))
         return lambda: simulation.play(
-            ranker, people, rounds=rounds, seed=1, points=points, fused=fused, progress=False
+            ranker, users, rounds=rounds, seed=1, points=points, fused=fused, progress=False
         )
 
     return ready

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from benchmarks import bare_topk, numpy_rtopkf
-from benchmarks.speed import points_for
+from benchmarks.speed import of_rankloop, points_for
 from benchmarks.timing import Contender, Effort, race
 from rankloop import data, environments, rankers, simulation
 from rankloop.kernels import sorting
@@ -113,24 +114,10 @@ def contenders(
     """Everybody who plays `name` on the queries of `stream`, in the order of the table."""
     learner = LEARNERS[name]
     return {
-        FUSED: of_rankloop(learner, stream),
+        FUSED: of_rankloop(partial(learner.ours, stream.n_features), stream, fused=True),
         NUMPY: of_numpy(learner, apart),
         BARE: score_and_sort(learner, stream),
     }
-
-
-def of_rankloop(learner: Learner, stream: environments.QueryStream) -> Contender:
-    """A ranker of ours, new for every slice."""
-
-    def ready(rounds: int) -> Callable[[], object]:
-        stream.restart()
-        ranker = learner.ours(stream.n_features)
-        points = len(points_for(rounds))
-        return lambda: simulation.play(
-            ranker, stream, rounds=rounds, seed=1, points=points, fused=True, progress=False
-        )
-
-    return ready
 
 
 def of_numpy(learner: Learner, queries: numpy_rtopkf.Queries) -> Contender:

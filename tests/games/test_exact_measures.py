@@ -11,21 +11,7 @@ import pytest
 from rankloop import measures
 from rankloop.games.exact_measures import discounts, exact_value
 from rankloop.games.swaps import Swaps
-
-NAMES = [
-    "sum_loss",
-    "pairwise_loss",
-    "dcg",
-    "dcg@2",
-    "precision@3",
-    "ndcg",
-    "ndcg@2",
-    "average_precision",
-    "average_precision@2",
-    "auc",
-    "err",
-    "err@2",
-]
+from tests.measures.cases import NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -85,3 +85,13 @@ def test_what_was_in_the_scratch_does_not_matter(n: int) -> None:
         items[...] = -7
         sorting.by_falling_score(scores, len(scores), items, room)
         np.testing.assert_array_equal(items, reference(scores))
+
+
+@given(st.integers(1, 300), st.integers(1, 4), st.integers(0, 2**32 - 1))
+def test_ties_may_begin_with_any_index(n: int, n_values: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores, first = rng.integers(0, n_values, n).astype(np.float64), int(rng.integers(n))
+    items, turned = np.full(n, -1, np.int64), np.empty(n)
+    sorting.by_falling_score_from(first, scores, n, turned, items, sorting.scratch(n))
+    expected = sorted(range(n), key=lambda i: (-scores[i], (i - first) % n))
+    assert items.tolist() == expected

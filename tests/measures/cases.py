@@ -33,6 +33,21 @@ ALL = [
     measures.err.graded(4),
     measures.err.graded(4).at(3),
 ]
+# Every family by name, whole and cut off.
+NAMES = [
+    "sum_loss",
+    "pairwise_loss",
+    "dcg",
+    "dcg@2",
+    "precision@2",
+    "ndcg",
+    "ndcg@2",
+    "average_precision",
+    "average_precision@2",
+    "auc",
+    "err",
+    "err@2",
+]
 SEPARABLE = [measure for measure in ALL if measure.separable]
 
 

@@ -12,6 +12,7 @@ import pytest
 from rankloop.base import Ranking
 from rankloop.rankers import FTRLPBM
 from tests.kernels.leader import check_chances
+from tests.rankers.tampering import wrong_items
 from tests.rankers.test_ftrl_pbm import ESTIMATORS, check_leader
 
 
@@ -80,17 +81,10 @@ def _chances(*values: float) -> Callable[[Ranking], Ranking]:
     return lambda ticket: dataclasses.replace(ticket, propensities=np.array(values))
 
 
-def _items(*items: int) -> Callable[[Ranking], Ranking]:
-    return lambda ticket: dataclasses.replace(ticket, items=np.array(items))
-
-
 @pytest.mark.parametrize(
     "tamper",
     [
-        pytest.param(_items(0, 1), id="fewer items"),
-        pytest.param(_items(0, 1, 1), id="repeated item"),
-        pytest.param(_items(0, 1, 5), id="item out of range"),
-        pytest.param(_items(0, 1, -1), id="negative item"),
+        *wrong_items(5),
         pytest.param(lambda t: dataclasses.replace(t, items=t.items.astype(np.int32)), id="int32"),
         pytest.param(lambda t: dataclasses.replace(t, propensities=None), id="no chances"),
         pytest.param(_chances(0.5, 0.5), id="fewer chances"),

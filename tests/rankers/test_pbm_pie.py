@@ -1,4 +1,4 @@
-"""PBM-PIE: the fit, the bounds, the exploration set over items, and the last position, by hand."""
+"""PBM-PIE: the bounds, the exploration set over items, and the last position, by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 
 from rankloop import environments, rankers, simulation
-from rankloop.kernels.solvers import pbm_likelihood
 
 
 def kl(p: float, q: float) -> float:
@@ -130,40 +129,6 @@ def test_equal_estimates_take_turns() -> None:
         ranker.state.t[0] = t
         firsts.append(int(ranker.current()[0]))
     assert firsts == [0, 1, 2]
-
-
-def test_the_fit_maximises_the_likelihood() -> None:
-    rng = np.random.default_rng(5)
-    theta, kappa = rng.random(6) * 0.9, np.array([1.0, 0.6, 0.3, 0.1])
-    N = rng.integers(500, 3000, (4, 6)).astype(float)
-    S = rng.binomial(N.astype(int), np.outer(kappa, theta)).astype(float)
-    theta_hat, kappa_hat = np.full(6, 0.5), np.ones(4)
-    assert pbm_likelihood.fit(S, N, theta_hat, kappa_hat, 500) < 500
-
-    def likelihood(t: np.ndarray, k: np.ndarray) -> float:
-        p = np.outer(k, t)
-        return float((S * np.log(p) + (N - S) * np.log1p(-p)).sum())
-
-    best = likelihood(theta_hat, kappa_hat)
-    assert best >= likelihood(theta, kappa)
-    for _ in range(200):
-        other = np.clip(theta_hat + 0.01 * rng.standard_normal(6), 1e-6, 1 - 1e-6)
-        looks = np.append(1.0, np.clip(kappa_hat[1:] + 0.01 * rng.standard_normal(3), 1e-6, 1 - 1e-6))
-        assert likelihood(other, looks) <= best + 1e-9
-    np.testing.assert_allclose(theta_hat, theta, atol=0.05)
-    np.testing.assert_allclose(kappa_hat, kappa, atol=0.05)
-
-
-def test_fitted_examinations_do_not_rise() -> None:
-    N = np.full((4, 3), 100.0)
-    S = np.array(
-        [[60.0, 40, 20], [10, 8, 4], [40, 25, 12], [20, 15, 7]]
-    )  # positions 1 and 2 the wrong way round
-    theta, kappa = np.full(3, 0.5), np.ones(4)
-    pbm_likelihood.fit(S, N, theta, kappa, 500)
-    assert kappa[0] == 1.0
-    assert (np.diff(kappa) <= 0).all()
-    assert kappa[1] == kappa[2], "pooled"
 
 
 def test_with_known_examinations_it_beats_estimating_them() -> None:

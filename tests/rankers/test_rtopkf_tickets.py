@@ -15,6 +15,7 @@ import pytest
 from rankloop.base import Ranking
 from rankloop.rankers import RTopKF
 from tests.rankers.one_step import FORMS, Learner, a_list, keyed
+from tests.rankers.tampering import wrong_items
 
 
 def test_an_open_ranking_keeps_what_it_was_shown_with() -> None:
@@ -93,16 +94,10 @@ def _memo(change: Callable[[Any], Any], part: int = 0) -> Callable[[Ranking], Ra
     return tampered
 
 
-def _items(*items: int) -> Callable[[Ranking], Ranking]:
-    return lambda ticket: dataclasses.replace(ticket, items=np.array(items))
-
-
 @pytest.mark.parametrize(
     "tamper",
     [
-        pytest.param(_items(0, 1), id="fewer items"),
-        pytest.param(_items(0, 1, 1), id="repeated item"),
-        pytest.param(_items(0, 1, 3), id="item out of range"),
+        *wrong_items(3),
         pytest.param(lambda t: dataclasses.replace(t, memo=()), id="no memo"),
         pytest.param(lambda t: dataclasses.replace(t, memo=t.memo[:3]), id="memo too short"),
         pytest.param(lambda t: dataclasses.replace(t, memo=(*t.memo, t.memo[0])), id="memo too long"),

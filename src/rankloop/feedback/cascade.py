@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.feedback import examination_chain
-from rankloop.feedback.click_model import Chances, ClickModel, chances
+from rankloop.feedback.click_model import Chances, chances
+from rankloop.feedback.examination_chain import ChainModel
 
 
 @dataclass(frozen=True, eq=False)
-class CascadeModel(ClickModel):
+class CascadeModel(ChainModel):
     """Users read down the list until they find an item that they like, click on it and leave: at most one click.
 
     Parameters
@@ -38,12 +38,3 @@ class CascadeModel(ClickModel):
 
     def _chain(self, items: NDArray[np.int64]) -> tuple[Chances, Chances, Chances]:
         return self.attraction[items], np.zeros(items.shape), np.ones(items.shape)
-
-    def _draw(self, items: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
-        return examination_chain.draw(*self._chain(items), rng)
-
-    def _marginals(self, items: NDArray[np.int64]) -> Chances:
-        return examination_chain.marginals(*self._chain(items))
-
-    def _likelihood(self, items: NDArray[np.int64], clicks: NDArray[np.bool_]) -> Chances:
-        return examination_chain.likelihood(*self._chain(items), clicks)

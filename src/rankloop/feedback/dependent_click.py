@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.feedback import examination_chain
-from rankloop.feedback.click_model import Chances, ClickModel, chances
+from rankloop.feedback.click_model import Chances, chances
+from rankloop.feedback.examination_chain import ChainModel
 
 
 @dataclass(frozen=True, eq=False)
-class DependentClickModel(ClickModel):
+class DependentClickModel(ChainModel):
     """A cascade with several clicks: after a click the user reads on with a chance that depends on the position.
 
     Without a click they always read on. With `continuation` 0 everywhere it is the cascade model.
@@ -50,12 +50,3 @@ class DependentClickModel(ClickModel):
     def _chain(self, items: NDArray[np.int64]) -> tuple[Chances, Chances, Chances]:
         after_click = np.broadcast_to(self.continuation[: items.shape[-1]], items.shape)
         return self.attraction[items], after_click, np.ones(items.shape)
-
-    def _draw(self, items: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
-        return examination_chain.draw(*self._chain(items), rng)
-
-    def _marginals(self, items: NDArray[np.int64]) -> Chances:
-        return examination_chain.marginals(*self._chain(items))
-
-    def _likelihood(self, items: NDArray[np.int64], clicks: NDArray[np.bool_]) -> Chances:
-        return examination_chain.likelihood(*self._chain(items), clicks)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.feedback import examination_chain
-from rankloop.feedback.click_model import Chances, ClickModel, chances
+from rankloop.feedback.click_model import Chances, chances
+from rankloop.feedback.examination_chain import ChainModel
 
 
 @dataclass(frozen=True, eq=False)
-class DynamicBayesianModel(ClickModel):
+class DynamicBayesianModel(ChainModel):
     """Users read down the list until an item that they clicked on satisfies them, or until they lose patience.
 
     Parameters
@@ -56,12 +56,3 @@ class DynamicBayesianModel(ClickModel):
     def _chain(self, items: NDArray[np.int64]) -> tuple[Chances, Chances, Chances]:
         after_click = (1.0 - self.satisfaction[items]) * self.continuation
         return self.attraction[items], after_click, np.full(items.shape, self.continuation)
-
-    def _draw(self, items: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
-        return examination_chain.draw(*self._chain(items), rng)
-
-    def _marginals(self, items: NDArray[np.int64]) -> Chances:
-        return examination_chain.marginals(*self._chain(items))
-
-    def _likelihood(self, items: NDArray[np.int64], clicks: NDArray[np.bool_]) -> Chances:
-        return examination_chain.likelihood(*self._chain(items), clicks)

@@ -7,10 +7,12 @@ the position as their last axis.
 
 from __future__ import annotations
 
+import abc
+
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.feedback.click_model import Chances
+from rankloop.feedback.click_model import Chances, ClickModel
 
 
 def draw(
@@ -45,3 +47,20 @@ def likelihood(
         stopped = np.where(clicked, 0.0, stopped) + seen * (1.0 - goes_on)
         reading = seen * goes_on
     return reading + stopped
+
+
+class ChainModel(ClickModel):
+    """A click model of this kind: subclasses say which chances each list has."""
+
+    @abc.abstractmethod
+    def _chain(self, items: NDArray[np.int64]) -> tuple[Chances, Chances, Chances]:
+        """The chances `likes`, `after_click` and `after_none` at each position of lists that were checked."""
+
+    def _draw(self, items: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
+        return draw(*self._chain(items), rng)
+
+    def _marginals(self, items: NDArray[np.int64]) -> Chances:
+        return marginals(*self._chain(items))
+
+    def _likelihood(self, items: NDArray[np.int64], clicks: NDArray[np.bool_]) -> Chances:
+        return likelihood(*self._chain(items), clicks)

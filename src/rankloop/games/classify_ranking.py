@@ -18,6 +18,7 @@ so a term can be seen if and only if some order shows all of its items among the
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 from rankloop.games.ranking_game import RankingGame
 from rankloop.games.swaps import Swaps, SwapWitness, Terms, Undecided
@@ -94,45 +95,28 @@ def _witness(game: RankingGame, swaps: Swaps, class_: str) -> SwapWitness:
     additive = family in ADDITIVE
     if class_ == "trivial":
         return SwapWitness(swaps.blocks, (), Terms(), reason="all orders have the same value")
+    by_swaps = partial(SwapWitness, swaps.blocks, swaps.boundaries)
     if game.k == game.n_items:
-        return SwapWitness(swaps.blocks, swaps.boundaries, Terms(), reason="every label is seen")
+        return by_swaps(Terms(), reason="every label is seen")
     if binary or additive or family == "err":
         if class_ == "hopeless":
             unseen = _too_large(game, swaps)
-            return SwapWitness(
-                swaps.blocks,
-                swaps.boundaries,
-                swaps.terms,
-                unseen,
-                twin_worlds(game, unseen),
-                f"a swap has a term of {1 + unseen[1] + unseen[2]} labels, and no order shows more than {game.k}",
-            )
+            size = 1 + unseen[1] + unseen[2]
+            reason = f"a swap has a term of {size} labels, and no order shows more than {game.k}"
+            return by_swaps(swaps.terms, unseen, twin_worlds(game, unseen), reason)
         if class_ == "hard":
             unseen = _out_of_sight(game, swaps)
-            return SwapWitness(
-                swaps.blocks,
-                swaps.boundaries,
-                swaps.terms,
-                unseen,
-                reason=f"the swap of ranks {unseen[0]} and {unseen[0] + 1} has a term that neither order shows",
-            )
+            reason = f"the swap of ranks {unseen[0]} and {unseen[0] + 1} has a term that neither order shows"
+            return by_swaps(swaps.terms, unseen, reason=reason)
         reason = "every term of every swap is among the first k of an order between the two"
-        return SwapWitness(swaps.blocks, swaps.boundaries, swaps.terms, reason=reason)
+        return by_swaps(swaps.terms, reason=reason)
     if class_ == "hopeless":
-        worlds = graded_twin_worlds(game)
-        return SwapWitness(
-            swaps.blocks, swaps.boundaries, Terms(), None, worlds, f"a swap mixes {game.k + 1} labels or more"
-        )
+        reason = f"a swap mixes {game.k + 1} labels or more"
+        return by_swaps(Terms(), None, graded_twin_worlds(game), reason)
     # Only pairwise_loss with grades comes here: two labels at a time, but the last two are not both seen.
     last = game.n_items - 1
     sign = Terms(by_total={0: Fraction(1)})
-    return SwapWitness(
-        swaps.blocks,
-        swaps.boundaries,
-        sign,
-        (last, 0, 0),
-        reason="the two labels of a swap must be seen together",
-    )
+    return by_swaps(sign, (last, 0, 0), reason="the two labels of a swap must be seen together")
 
 
 def _too_large(game: RankingGame, swaps: Swaps) -> tuple[int, int, int]:

@@ -17,14 +17,6 @@ def _err(measure: Measure, rows: Rows) -> NDArray[np.float64]:
     return kernels.err_rows(*rows, cutoff, measure.max_grade or 1)
 
 
-err = Measure(
-    family="err",
-    is_loss=False,
-    linear=False,
-    separable=False,
-    cutoffs="optional",
-    score=_err,
-    max_grade=1,
-)
+err = Measure(family="err", is_loss=False, linear=False, cutoffs="optional", score=_err, max_grade=1)
 """Expected reciprocal rank: the mean of 1/rank of the item a reader stops at, or 0 for one who never stops. The
 chance to stop at an item is (2^relevance - 1) / 2^max_grade; `err.graded(4)` is for grades 0 to 4."""

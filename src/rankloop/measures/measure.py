@@ -43,9 +43,6 @@ class Measure:
     linear : bool
         Equals f(order) . g(relevance) with g applied to each item's relevance on its own. These are the
         measures whose value can be estimated from one item's relevance at a time.
-    separable : bool
-        Equals f(order) . g(relevance) + offset(relevance), where g may look at the whole vector.
-        `pairwise_loss` is so for binary relevance only.
     kind : int, optional
         Which g the kernels use, from `rankloop.kernels.gain_kinds`; -1 when not separable.
     binary : bool, optional
@@ -73,7 +70,6 @@ class Measure:
     family: str
     is_loss: bool
     linear: bool
-    separable: bool
     kind: int = gain_kinds.NOT_SEPARABLE
     binary: bool = False
     cutoffs: Literal["none", "optional", "required"] = "none"
@@ -86,6 +82,14 @@ class Measure:
     def name(self) -> str:
         """As `measures.get` takes it: "dcg", "dcg@5"."""
         return self.family if self.cutoff is None else f"{self.family}@{self.cutoff}"
+
+    @property
+    def separable(self) -> bool:
+        """Whether it equals f(order) . g(relevance) + offset(relevance), where g may look at the whole vector.
+
+        `pairwise_loss` does so for binary relevance only.
+        """
+        return self.kind != gain_kinds.NOT_SEPARABLE
 
     def __repr__(self) -> str:
         return f"<measure {self.name}>"

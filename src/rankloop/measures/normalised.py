@@ -19,13 +19,7 @@ def _average_precision(measure: Measure, rows: Rows) -> NDArray[np.float64]:
 
 
 ndcg = Measure(
-    family="ndcg",
-    is_loss=False,
-    linear=False,
-    separable=True,
-    kind=gain_kinds.NDCG,
-    cutoffs="optional",
-    weights=by_logarithm,
+    family="ndcg", is_loss=False, linear=False, kind=gain_kinds.NDCG, cutoffs="optional", weights=by_logarithm
 )
 """dcg divided by its largest value over all orders, at the same cut-off; 1 when nothing is relevant."""
 
@@ -33,7 +27,6 @@ average_precision = Measure(
     family="average_precision",
     is_loss=False,
     linear=False,
-    separable=False,
     binary=True,
     cutoffs="optional",
     score=_average_precision,

@@ -21,7 +21,6 @@ pairwise_loss = Measure(
     family="pairwise_loss",
     is_loss=True,
     linear=False,
-    separable=True,
     kind=gain_kinds.PAIRS,
     weights=by_rank,
     score=_pairwise_loss,
@@ -30,13 +29,6 @@ pairwise_loss = Measure(
 
 # Erratum A17: a loss, one minus what is usually called AUC.
 auc = Measure(
-    family="auc",
-    is_loss=True,
-    linear=False,
-    separable=True,
-    kind=gain_kinds.AUC,
-    binary=True,
-    weights=by_rank,
-    max_grade=1,
+    family="auc", is_loss=True, linear=False, kind=gain_kinds.AUC, binary=True, weights=by_rank, max_grade=1
 )
 """pairwise_loss divided by the number of pairs of unequal relevance; 0 when there is none."""

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rankloop.kernels.solvers.tsallis_column import evaluate_column
-from rankloop.kernels.vector_sums import sum_stretch
+from tests.kernels.lanes import in_lanes
 
 Floats = NDArray[np.float64]
 
@@ -18,25 +18,6 @@ Floats = NDArray[np.float64]
 @numba.njit
 def _column(L: Any, j: int, u: Any, v: float, t: float, free: Any, x: Any, rows: Any) -> Any:
     return evaluate_column(L, j, u, v, t, free, x, rows)
-
-
-@numba.njit
-def _stretch(x: Any, j: int, start: int, stop: int) -> Any:
-    return sum_stretch(x, j, start, stop)
-
-
-def in_lanes(values: Floats) -> float:
-    """Eight sums side by side, halves added to halves, then the rest one by one."""
-    whole = len(values) // 8 * 8
-    lanes = np.zeros(8)
-    for eight in values[:whole].reshape(-1, 8):
-        lanes = lanes + eight
-    while len(lanes) > 1:
-        lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
-    total = lanes[0]
-    for value in values[whole:]:
-        total = total + value
-    return float(total)
 
 
 @pytest.mark.parametrize("n", range(1, 41))
@@ -59,20 +40,8 @@ def test_a_column(n: int) -> None:
         np.testing.assert_allclose([total, ground], [chances.sum(), (chances * inverse * free).sum()])
 
 
-@pytest.mark.parametrize("n", range(1, 41))
-def test_a_stretch(n: int) -> None:
-    x = np.random.default_rng(n).random((3, n))
-    for start in range(0, n, 3):
-        for stop in range(start, n + 1):
-            found = _stretch(x, 1, start, stop)
-            assert found == in_lanes(x[1, start:stop])
-            np.testing.assert_allclose(found, x[1, start:stop].sum())
-
-
 def test_a_slice_of_a_matrix_is_refused() -> None:
     whole = np.ones((3, 20))
-    with pytest.raises(numba.TypingError):
-        _stretch(whole[:, ::2], 0, 0, 5)
     n = 10
     room = np.ones(n)
     with pytest.raises(numba.TypingError):

@@ -26,13 +26,13 @@ class ClickParams(NamedTuple):
 
 
 class ClickState(NamedTuple):
-    """How many came, since when is counted, the key of the schedule, the world that is here, rounds in each world."""
+    """The world that is here, and what it takes to tell the past again."""
 
-    t: NDArray[np.int64]
-    start: NDArray[np.int64]
-    key: NDArray[np.uint64]
-    world: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    t: NDArray[np.int64]  # users so far
+    start: NDArray[np.int64]  # since when regret is counted
+    key: NDArray[np.uint64]  # of the schedule of worlds
+    world: NDArray[np.int64]  # which one is here
+    counts: NDArray[np.int64]  # rounds in each world
 
 
 @inlined

@@ -44,12 +44,12 @@ class SeparableParams(NamedTuple):
 class SeparableState(NamedTuple):
     """The user who is here, and the sums over all who came."""
 
-    t: NDArray[np.int64]
-    relevance: NDArray[np.float64]
-    gain: NDArray[np.float64]
-    offset: NDArray[np.float64]
-    total_gain: NDArray[np.float64]
-    total_offset: NDArray[np.float64]
+    t: NDArray[np.int64]  # users so far
+    relevance: NDArray[np.float64]  # of each item to this user
+    gain: NDArray[np.float64]  # of each item to this user
+    offset: NDArray[np.float64]  # of this user
+    total_gain: NDArray[np.float64]  # of each item, over all users
+    total_offset: NDArray[np.float64]  # over all users
 
 
 class TabledParams(NamedTuple):
@@ -64,11 +64,11 @@ class TabledParams(NamedTuple):
 
 
 class TabledState(NamedTuple):
-    """The user who is here, and the total of every ranking over all who came."""
+    """The user who is here, and the sums over all who came."""
 
-    t: NDArray[np.int64]
-    relevance: NDArray[np.float64]
-    totals: NDArray[np.float64]
+    t: NDArray[np.int64]  # users so far
+    relevance: NDArray[np.float64]  # of each item to this user
+    totals: NDArray[np.float64]  # by ranking: its value, over all users
 
 
 @inlined

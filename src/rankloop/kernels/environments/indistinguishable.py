@@ -29,7 +29,7 @@ class TwoWorldsSeparableState(NamedTuple):
     offset: NDArray[np.float64]
     total_gain: NDArray[np.float64]
     total_offset: NDArray[np.float64]
-    world: NDArray[np.int64]
+    world: NDArray[np.int64]  # decided when the first user comes
 
 
 class TwoWorldsTabledState(NamedTuple):
@@ -38,7 +38,7 @@ class TwoWorldsTabledState(NamedTuple):
     t: NDArray[np.int64]
     relevance: NDArray[np.float64]
     totals: NDArray[np.float64]
-    world: NDArray[np.int64]
+    world: NDArray[np.int64]  # decided when the first user comes
 
 
 @inlined

@@ -36,12 +36,12 @@ class QueryStreamParams(NamedTuple):
 
 
 class QueryStreamState(NamedTuple):
-    """How many came, who is here, in which sequence this pass goes, and what the best rankings were worth."""
+    """The query that is here, and what the best rankings were worth."""
 
-    t: NDArray[np.int64]
-    query: NDArray[np.int64]
-    sequence: NDArray[np.int64]
-    total_best: NDArray[np.float64]
+    t: NDArray[np.int64]  # queries so far
+    query: NDArray[np.int64]  # which one is here
+    sequence: NDArray[np.int64]  # of the queries in this pass
+    total_best: NDArray[np.float64]  # summed values of the best rankings
 
 
 @kernel

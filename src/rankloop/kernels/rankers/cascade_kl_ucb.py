@@ -21,11 +21,11 @@ class CascadeParams(NamedTuple):
 
 
 class CascadeState(NamedTuple):
-    """Rounds that came back; how often each item was looked at, and how often it was then clicked."""
+    """How often each item was looked at, and how often it was then clicked."""
 
-    t: NDArray[np.int64]
-    N: NDArray[np.float64]
-    W: NDArray[np.float64]
+    t: NDArray[np.int64]  # rounds that came back
+    N: NDArray[np.float64]  # by item: looks
+    W: NDArray[np.float64]  # by item: clicks
 
 
 @hot

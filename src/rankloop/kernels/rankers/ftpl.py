@@ -14,18 +14,18 @@ from rankloop.kernels.sorting import by_falling_score
 
 
 class FTPLParams(NamedTuple):
-    """1/epsilon is reach * sqrt(rounds); rounds is the horizon, or the rounds so far where there is none (0)."""
+    """The measure's gain, and how far the perturbations reach: 1/epsilon = reach * sqrt(rounds)."""
 
-    reach: float
-    horizon: int
-    exponential: bool
+    reach: float  # in units of the square root of the rounds
+    horizon: int  # the rounds, or 0 for those so far
+    exponential: bool  # whether a gain is 2^r - 1
 
 
 class FTPLState(NamedTuple):
-    """Rounds learnt and the summed (transformed) relevance of each item."""
+    """What users wanted so far."""
 
-    t: NDArray[np.int64]
-    r_sum: NDArray[np.float64]
+    t: NDArray[np.int64]  # rounds learnt
+    r_sum: NDArray[np.float64]  # by item: its summed (transformed) relevance
 
 
 @hot

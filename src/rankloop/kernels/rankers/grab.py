@@ -28,11 +28,11 @@ class GRABParams(NamedTuple):
 class GRABState(NamedTuple):
     """Clicks and displays; and how often each leader has led, in a table of limited size."""
 
-    t: NDArray[np.int64]
-    S: NDArray[np.float64]
-    N: NDArray[np.float64]
+    t: NDArray[np.int64]  # rounds that came back
+    S: NDArray[np.float64]  # by position and item: clicks
+    N: NDArray[np.float64]  # by position and item: displays
     leaders: NDArray[np.uint64]  # keys of lists, 0 where there is none
-    led: NDArray[np.int64]
+    led: NDArray[np.int64]  # how often each of them has led
 
 
 @hot

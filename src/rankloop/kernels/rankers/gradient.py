@@ -18,19 +18,19 @@ _log_divisor = inlined(log_divisor)
 
 
 class FullInformationParams(NamedTuple):
-    """Which surrogate, the schedule eta * t**-power, and the ball."""
+    """What is descended, and how fast."""
 
-    surrogate: int
-    radius: float
-    eta: float
+    surrogate: int  # LISTNET or CALIBRATED_SQUARED
+    radius: float  # of the ball that the weights stay in
+    eta: float  # the step, times t**-eta_power
     eta_power: float
 
 
 class FullInformationState(NamedTuple):
-    """The weights and the rounds learnt."""
+    """The linear ranker."""
 
-    w: NDArray[np.float64]
-    t: NDArray[np.int64]
+    w: NDArray[np.float64]  # weights, by feature
+    t: NDArray[np.int64]  # rounds learnt
 
 
 @hot

@@ -19,17 +19,17 @@ _LEAST = 1e-280  # a weight that small is drawn by exploring only; zero could ne
 
 
 class MWParams(NamedTuple):
-    """The step, and the share of rounds that explore."""
+    """How fast weights move, and how much is explored."""
 
-    eta: float
-    gamma: float
+    eta: float  # the step
+    gamma: float  # the share of rounds that explore
 
 
 class MWState(NamedTuple):
     """Weights, the chances that follow from them, and how the last projections went."""
 
-    t: NDArray[np.int64]
-    W: NDArray[np.float64]
+    t: NDArray[np.int64]  # rounds that came back
+    W: NDArray[np.float64]  # by position and item: weights, which sum to 1 over the items
     x: NDArray[np.float64]  # X' = (1 - gamma) W + gamma / n
     rows: NDArray[np.float64]  # its sum over positions
     steps: NDArray[np.int64]  # of all projections; and how many projections ended before they were exact

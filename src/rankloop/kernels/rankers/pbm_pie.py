@@ -21,20 +21,20 @@ _SWEEPS = 10
 
 
 class PBMPIEParams(NamedTuple):
-    """(1 + epsilon) log T; and every how many rounds examinations are estimated, 0 where they are known."""
+    """How sure it must be, and how examinations are known."""
 
-    delta: float
-    refresh: int
+    delta: float  # (1 + epsilon) log T
+    refresh: int  # every how many rounds examinations are estimated; 0 where they are known
 
 
 class PBMPIEState(NamedTuple):
-    """Clicks and displays, and the examinations in use; with estimated ones, the attractions that belong to them."""
+    """Clicks and displays, and the examinations in use."""
 
-    t: NDArray[np.int64]
-    S: NDArray[np.float64]
-    N: NDArray[np.float64]
-    kappa: NDArray[np.float64]
-    theta: NDArray[np.float64]
+    t: NDArray[np.int64]  # rounds that came back
+    S: NDArray[np.float64]  # by position and item: clicks
+    N: NDArray[np.float64]  # by position and item: displays
+    kappa: NDArray[np.float64]  # by position: examinations, given or estimated
+    theta: NDArray[np.float64]  # by item: attractions, where examinations are estimated
 
 
 class PBMPIEScratch(NamedTuple):

@@ -23,20 +23,20 @@ _WIDTH = (
 
 
 class PBMTSParams(NamedTuple):
-    """How many turns over all coordinates a round; and whether examinations are drawn too."""
+    """How the model is drawn."""
 
-    sweeps: int
-    draws_kappa: bool
+    sweeps: int  # turns over all coordinates in a round
+    draws_kappa: bool  # whether examinations are drawn too
 
 
 class PBMTSState(NamedTuple):
-    """Clicks and displays, and the last draw."""
+    """Clicks and displays, and the draw that came back last."""
 
-    t: NDArray[np.int64]
-    S: NDArray[np.float64]
-    N: NDArray[np.float64]
-    theta: NDArray[np.float64]
-    kappa: NDArray[np.float64]
+    t: NDArray[np.int64]  # rounds that came back
+    S: NDArray[np.float64]  # by position and item: clicks
+    N: NDArray[np.float64]  # by position and item: displays
+    theta: NDArray[np.float64]  # by item: drawn attractions
+    kappa: NDArray[np.float64]  # by position: drawn examinations
 
 
 @hot

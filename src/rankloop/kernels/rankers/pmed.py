@@ -25,20 +25,20 @@ _HIGHEST = 1.0 - 1e-9
 
 
 class PMEDParams(NamedTuple):
-    """How often every list must have been shown, in units of sqrt(log t); every how many rounds the model is fitted."""
+    """How often lists are tried out, and how often the model is fitted."""
 
-    alpha: float
-    refit: int
+    alpha: float  # displays that every list must have had, in units of sqrt(log t)
+    refit: int  # every how many rounds the model is fitted
 
 
 class PMEDState(NamedTuple):
     """Clicks and displays, the fitted model, the queue, the plan, and where its optimisation stands."""
 
-    t: NDArray[np.int64]
-    S: NDArray[np.float64]
-    N: NDArray[np.float64]
-    theta: NDArray[np.float64]
-    kappa: NDArray[np.float64]
+    t: NDArray[np.int64]  # rounds that came back
+    S: NDArray[np.float64]  # by position and item: clicks
+    N: NDArray[np.float64]  # by position and item: displays
+    theta: NDArray[np.float64]  # by item: fitted attractions
+    kappa: NDArray[np.float64]  # by position: fitted examinations
     best: NDArray[np.int64]  # the best list when the queue was filled
     queue: NDArray[np.int64]  # lists to be shown, L_C; the first n_queue of them
     n_queue: NDArray[np.int64]

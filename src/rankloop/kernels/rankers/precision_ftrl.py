@@ -19,20 +19,20 @@ _CLOSE = 1e-13
 
 
 class PrecisionParams(NamedTuple):
-    """How many items the measure counts, how many of them are seen, and the highest grade."""
+    """The measure and what is seen of it."""
 
-    n: int
-    k: int
-    max_grade: float
+    n: int  # items that the measure counts
+    k: int  # of them, how many are seen
+    max_grade: float  # the highest grade
 
 
 class PrecisionState(NamedTuple):
-    """Summed loss estimates, the chances of being in the set that follow, their multiplier, and the rounds."""
+    """The regularised leader."""
 
-    L_hat: NDArray[np.float64]
-    x: NDArray[np.float64]
-    level: NDArray[np.float64]
-    t: NDArray[np.int64]
+    L_hat: NDArray[np.float64]  # by item: summed estimates of its loss
+    x: NDArray[np.float64]  # by item: the chance of being in the set
+    level: NDArray[np.float64]  # the multiplier of the sum of x
+    t: NDArray[np.int64]  # rounds learnt
 
 
 @inlined

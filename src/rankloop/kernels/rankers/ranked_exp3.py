@@ -18,16 +18,16 @@ _LEAST = 1e-280  # a weight that small is drawn by exploring only; zero could ne
 
 
 class RankedExp3Params(NamedTuple):
-    """The share of even chances, which is the step too."""
+    """How much is explored."""
 
-    gamma: float
+    gamma: float  # the share of even chances, which is the step too
 
 
 class RankedExp3State(NamedTuple):
-    """The weights of each position's learner, scaled to sum to one, and how many rounds came back."""
+    """The learner of each position."""
 
-    t: NDArray[np.int64]
-    w: NDArray[np.float64]
+    t: NDArray[np.int64]  # rounds that came back
+    w: NDArray[np.float64]  # by position and item: weights, scaled to sum to one over the items
 
 
 @hot

@@ -42,11 +42,11 @@ class TopKParams(NamedTuple):
 
 
 class TopKState(NamedTuple):
-    """The weights, the rounds learnt, and the sum and number of labels seen."""
+    """The linear ranker, and what labels are usual."""
 
-    w: NDArray[np.float64]
-    t: NDArray[np.int64]
-    labels: NDArray[np.float64]
+    w: NDArray[np.float64]  # weights, by feature
+    t: NDArray[np.int64]  # rounds learnt
+    labels: NDArray[np.float64]  # the sum and the number of labels seen
 
 
 @inlined

@@ -18,12 +18,12 @@ from rankloop.kernels.jit import hot, kernel
 class Room(NamedTuple):
     """Room to work in; what is in it means nothing between calls."""
 
-    position_price: NDArray[np.float64]
-    item_price: NDArray[np.float64]
-    distance: NDArray[np.float64]
-    came_from: NDArray[np.int64]
-    shown_at: NDArray[np.int64]
-    queue: NDArray[np.int64]
+    position_price: NDArray[np.float64]  # dual variables of the positions
+    item_price: NDArray[np.float64]  # dual variables of the items
+    distance: NDArray[np.float64]  # to each item in this search
+    came_from: NDArray[np.int64]  # the position before each item on the way
+    shown_at: NDArray[np.int64]  # the position of each item, or -1
+    queue: NDArray[np.int64]  # items in the order in which they are looked at
 
 
 @kernel

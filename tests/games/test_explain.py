@@ -1,0 +1,61 @@
+"""What is said about a verdict: the class, why, what would help, and what to use."""
+
+from __future__ import annotations
+
+import pytest
+
+from rankloop import games
+from rankloop.games.explain import headline, learner
+
+
+@pytest.mark.parametrize(
+    ("measure", "items", "top", "used"),
+    [
+        ("dcg", 10, 10, "FTPL"),
+        ("dcg", 10, 9, "T^(2/3) only"),
+        ("precision@3", 10, 5, "PrecisionFTRL(n_items=10, measure='precision@3', k=3)"),
+        ("ndcg", 4, 3, "FeedExp3(n_items=4, measure='ndcg', k=3)"),
+        ("ndcg", 40, 39, "no ranker of the package"),
+        ("ndcg", 4, 1, "Optimise dcg instead"),
+    ],
+)
+def test_what_to_use(measure: str, items: int, top: int, used: str) -> None:
+    verdict = games.classify(games.ranking_game(measure=measure, n_items=items, k=top))
+    assert used in learner(verdict)
+
+
+@pytest.mark.parametrize(
+    ("measure", "k", "class_", "easier"),
+    [
+        (
+            "ndcg",
+            1,
+            "hopeless",
+            "Feedback on two would help: then it is learnable, slowly; with three it is quickly",
+        ),
+        ("sum_loss", 1, "hard", "Feedback on two would help: then it is quickly learnable."),
+        ("precision@2", 1, "easy", None),
+    ],
+)
+def test_every_class_says_why_and_what_would_help(
+    measure: str, k: int, class_: str, easier: str | None
+) -> None:
+    verdict = games.classify(games.ranking_game(measure=measure, n_items=3, k=k))
+    lines = games.explain(verdict)
+    assert verdict.class_ == class_
+    assert lines[1].startswith("Why: ")
+    assert lines[-1].startswith("Use: ")
+    assert len(lines) == (3 if easier is None else 4)
+    assert easier is None or lines[2].startswith(easier)
+    assert headline(verdict)
+
+
+def test_a_game_of_matrices_is_explained_by_its_cells() -> None:
+    lines = games.explain(games.classify(games.zoo.blind_pennies()))
+    assert len(lines) == 2
+    assert lines[1].endswith("compete, and nobody sees which is better.")
+
+
+def test_nothing_to_learn() -> None:
+    verdict = games.classify(games.ranking_game(measure="precision@3", n_items=3, k=1))
+    assert headline(verdict).startswith("nothing to learn")

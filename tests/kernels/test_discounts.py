@@ -1,0 +1,28 @@
+"""Discounts by rank, by hand."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+
+from rankloop.kernels import discounts
+
+
+def test_dcg_divides_by_the_logarithm_of_one_more_than_the_rank() -> None:
+    expected = [1 / math.log2(1 + rank) for rank in range(1, 8)]
+    np.testing.assert_allclose(discounts.by_logarithm(7), expected, rtol=1e-15)
+    assert discounts.by_logarithm(3)[2] == 0.5
+    assert discounts.log_divisor(7) == 3.0
+
+
+def test_the_others() -> None:
+    assert discounts.by_rank(3).tolist() == [1.0, 2.0, 3.0]
+    assert discounts.evenly(2).tolist() == [1.0, 1.0]
+
+
+def test_naming_one_compiles_nothing() -> None:
+    code = "import sys, rankloop.kernels.discounts; print('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
