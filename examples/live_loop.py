@@ -52,7 +52,7 @@ with tempfile.TemporaryDirectory() as temporary:
     for day in range(1, 6):
         ranker = open_ranker(folder)  # each day another process
         liked, answered = one_day(ranker, 2_000, seed=day)
-        np.savez(folder / "ranker.npz", **ranker.save())
+        np.savez(folder / "ranker.npz", allow_pickle=False, **ranker.save())
         print(f"day {day}: {answered:,} users answered, {liked / answered:.0%} liked the headline on top")
 
     print("\nlearnt order:")

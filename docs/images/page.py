@@ -11,11 +11,11 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 HERE = Path(__file__).parent
-LEARN = 60  # seconds before the first picture
+LEARN = 300  # seconds before the first picture: the intervals are narrow by then
 
 
 def visit(browser: Browser, address: str, **settings: object) -> Page:
-    """An open page that has had time to fill."""
+    """An open page, filled."""
     page = browser.new_context(**settings).new_page()
     page.goto(address)
     page.wait_for_selector(".order li:visible, #try-begin:visible")
@@ -24,14 +24,14 @@ def visit(browser: Browser, address: str, **settings: object) -> Page:
 
 
 def keep(page: Page, name: str, *, height: int | None = None) -> None:
-    """The picture in a hundred-odd colours, at a third of the size."""
+    """Keep the picture in 256 colours, at a third of the size."""
     clip = (
         None if height is None else {"x": 0, "y": 0, "width": page.viewport_size["width"], "height": height}
     )
     page.screenshot(path=HERE / name, full_page=clip is not None, clip=clip)
     with Image.open(HERE / name) as picture:
         picture.convert("RGB").quantize(
-            128, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+            256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
         ).save(HERE / name, optimize=True)
     print(f"{name}: {(HERE / name).stat().st_size / 1000:.0f} kB")
 
@@ -42,7 +42,9 @@ with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
     address = service.stdout.readline().split()[-1]
     time.sleep(LEARN)
     browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-    keep(visit(browser, address, viewport={"width": 1280, "height": 860}), "page.png", height=1740)
+    desk = visit(browser, f"{address}/#ranker/unwind", viewport={"width": 1280, "height": 860})
+    health = desk.locator(".card", has=desk.locator("[data-part=health]")).bounding_box()
+    keep(desk, "page.png", height=int(health["y"] + health["height"]) + 20)
     phone = {"viewport": {"width": 400, "height": 800}, "color_scheme": "dark", "device_scale_factor": 1.5}
     keep(visit(browser, f"{address}/#ranker/unwind", **phone), "page-phone.png", height=1660)
     trying = visit(browser, f"{address}/#try", viewport={"width": 1100, "height": 720})

@@ -1,4 +1,4 @@
-// Charts as SVG: colours come from the style sheet, a cursor from pointer or arrow keys, a description for screen readers.
+// Charts as SVG: colours from the style sheet, a cursor for pointer and arrow keys, a description for screen readers.
 import { h, s } from "./format.js";
 import {
   areaPath,
@@ -19,7 +19,7 @@ const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFracti
 
 /**
  * A line chart. `describe` is its name for screen readers, `format` writes a value, `ticks` a value on the axis.
- * `draw` takes `xs`, `lines` ({kind, label, values, low, high}), `name(i)` of a point, and perhaps `least`, a
+ * `draw` takes `xs`, `lines` ({kind, label, values, low, high, rough}), `name(i)` of a point, and perhaps `least`, a
  * value that the axis must reach.
  */
 export function lineChart({ height = 220, describe, format, ticks }) {
@@ -47,7 +47,7 @@ export function lineChart({ height = 220, describe, format, ticks }) {
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.setAttribute("aria-label", inWords());
     const right = width - MARGIN.right;
-    const span = extent(data.xs);
+    const span = [0, extent([0, ...data.xs])[1]];
     const heights = heightsOf(data);
     const step = stepFor(heights, TICKS_UP);
     const range = widened(heights, step);
@@ -63,7 +63,7 @@ export function lineChart({ height = 220, describe, format, ticks }) {
         areaPath(at.map((x, i) => [x, maybe(one.low[i], clamp), maybe(one.high[i], clamp)])),
     );
     join(parts.lines, data.lines, "line", (one) =>
-      linePath(at.map((x, i) => [x, maybe(one.values[i], scale.up)])),
+      linePath(at.map((x, i) => [x, maybe(one.values[i], clamp)])),
     );
     point();
   }
@@ -80,16 +80,15 @@ export function lineChart({ height = 220, describe, format, ticks }) {
         ),
       ),
     );
-    const most = Math.max(2, Math.floor((right - MARGIN.left) / 90));
-    // What is counted on this axis are lists, and there are no half ones.
-    const along = Math.max(1, stepFor(span, most));
+    // This axis counts lists: no fractions.
+    const along = Math.max(1, stepFor(span, Math.max(4, Math.floor((right - MARGIN.left) / 110))));
     parts.x.replaceChildren(
       s("line", { class: "base", x1: MARGIN.left, x2: right, y1: bottom, y2: bottom }),
       ...ticksOf(span, along).map((value) =>
         s(
           "text",
-          { x: scale.across(value), y: bottom + 8, dy: "0.71em", "text-anchor": "middle" },
-          compact.format(value),
+          { x: scale.across(value), y: bottom + 8, dy: "0.71em", "text-anchor": value ? "middle" : "start" },
+          value ? compact.format(value) : "0 lists",
         ),
       ),
     );
@@ -191,13 +190,13 @@ function lastIndex(values) {
   return i;
 }
 
-/** The range of the vertical axis. Early bands are very wide: they may leave the picture, the lines may not. */
+/** The range of the vertical axis. Estimates from a few lists jump and have wide bands: early points may leave it. */
 function heightsOf(data) {
   const found = [];
   for (const one of data.lines) {
-    found.push(...one.values.filter(isNumber));
-    for (const edge of [one.low, one.high])
-      if (edge) found.push(...edge.slice(Math.floor(edge.length / 3)).filter(isNumber));
+    const late = (values, share) => values.slice(Math.floor(values.length * share)).filter(isNumber);
+    found.push(...late(one.values, one.low || one.rough ? 1 / 20 : 0));
+    for (const edge of [one.low, one.high]) if (edge) found.push(...late(edge, 1 / 3));
   }
   if (data.least !== undefined) found.push(data.least);
   return extent(found);

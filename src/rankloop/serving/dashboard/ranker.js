@@ -101,7 +101,9 @@ export function rankerView(element, name, choose) {
         [
           main ? nameOf(main[0]) : "Quality",
           main?.[1] ? decimal(main[1].mean) : "–",
-          main?.[1] ? `95% confidence interval ${decimal(main[1].low)} to ${decimal(main[1].high)}` : "not enough feedback yet",
+          main?.[1]
+            ? `95% confidence interval ${decimal(main[1].low)} to ${decimal(main[1].high)}`
+            : "not enough feedback yet",
         ],
       ],
       ([term, value, more]) =>
@@ -132,7 +134,7 @@ export function rankerView(element, name, choose) {
         ["Parked feedback", count(ranker.parked)],
         ["Dead letters", count(counts.dead)],
         ["Conflicts", count(counts.conflicts)],
-        ["State hash", ranker.state_hash.slice(0, 16)],
+        ["State hash", ranker.state_hash.slice(0, 12)],
       ],
       ([term, value]) => h("div", { class: "facts-row" }, h("dt", {}, term), h("dd", {}, value)),
     );
@@ -160,8 +162,8 @@ export function rankerView(element, name, choose) {
     const lines = [{ kind: "own", label: name, values: of(""), low: of(".low"), high: of(".high") }];
     if (of(".frozen").some((value) => value !== null)) {
       lines.push(
-        { kind: "frozen", label: "initial order", values: of(".frozen") },
-        { kind: "random", label: "random order", values: of(".random") },
+        { kind: "frozen", label: "initial order", values: of(".frozen"), rough: true },
+        { kind: "random", label: "random order", values: of(".random"), rough: true },
       );
     }
     worth.draw({ ...axis(), lines });
@@ -188,7 +190,8 @@ export function rankerView(element, name, choose) {
   function stretches(label, values, weights) {
     const { xs, name: when } = axis();
     const size = Math.max(1, Math.ceil(xs.length / POINTS));
-    const ends = xs.map((_, i) => i).filter((i) => i % size === size - 1 || i === xs.length - 1);
+    // Counted from the end, so that the newest stretch is a whole one.
+    const ends = xs.map((_, i) => i).filter((i) => (xs.length - 1 - i) % size === 0);
     const means = ends.map((end, i) => {
       let [sum, weight] = [0, 0];
       for (let j = i ? ends[i - 1] + 1 : 0; j <= end; j += 1) {
