@@ -15,14 +15,35 @@ logs and tables, ``[cli]`` the command ``rankloop``, ``[serve]`` the live servic
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankloop.extras import installed, require
 
+if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers and editors
+    from rankloop import arguments as arguments
+    from rankloop import base as base
+    from rankloop import checks as checks
+    from rankloop import data as data
+    from rankloop import environments as environments
+    from rankloop import experiments as experiments
+    from rankloop import feedback as feedback
+    from rankloop import games as games
+    from rankloop import kernels as kernels
+    from rankloop import logs as logs
+    from rankloop import measures as measures
+    from rankloop import rankers as rankers
+    from rankloop import serving as serving
+    from rankloop import simulation as simulation
+    from rankloop import surrogates as surrogates
+    from rankloop.rankers.load import load as load
+    from rankloop.serving.client import AsyncClient as AsyncClient
+    from rankloop.serving.client import Client as Client
+
 __version__ = "0.2.0"
 
-_ROOMS = frozenset(
+_MODULES = frozenset(
     {
+        "arguments",
         "base",
         "checks",
         "data",
@@ -42,23 +63,28 @@ _ROOMS = frozenset(
 
 _CLIENTS = frozenset({"AsyncClient", "Client"})  # of the ranking service
 _FOR_CLIENTS = ("httpx",)
+_FUNCTIONS = {"load": "rankloop.rankers.load"}
 
 __all__ = ["__version__"]
 
 
-def __getattr__(name: str) -> Any:
-    # Packages are imported on first use, so that `import rankloop` stays quick and pulls in no compiler.
-    if name in _ROOMS:
-        return importlib.import_module(f"rankloop.{name}")
-    if name in _CLIENTS:
-        require(*_FOR_CLIENTS, extra="client", for_=f"rankloop.{name}")
-        return getattr(importlib.import_module("rankloop.serving.client"), name)
-    raise AttributeError(f"module 'rankloop' has no attribute {name!r}")
+if not TYPE_CHECKING:  # a checker would take every name for known, and of any type
+
+    def __getattr__(name: str) -> Any:
+        # Packages are imported on first use, so that `import rankloop` stays quick and pulls in no compiler.
+        if name in _MODULES:
+            return importlib.import_module(f"rankloop.{name}")
+        if name in _FUNCTIONS:
+            return getattr(importlib.import_module(_FUNCTIONS[name]), name)
+        if name in _CLIENTS:
+            require(*_FOR_CLIENTS, extra="client", for_=f"rankloop.{name}")
+            return getattr(importlib.import_module("rankloop.serving.client"), name)
+        raise AttributeError(f"module 'rankloop' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     # `help` and tab completion look at every name: only those that open without a missing extra.
-    names = {*globals(), *_ROOMS, *_CLIENTS}
+    names = {*globals(), *_MODULES, *_CLIENTS, *_FUNCTIONS}
     if not installed("msgspec"):
         names -= {"serving"}
     if not all(installed(module) for module in _FOR_CLIENTS):

@@ -12,13 +12,15 @@
 from __future__ import annotations
 
 import abc
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop import state_file
 from rankloop.arguments import numbers, one_of, whole
 from rankloop.constructor import Constructed
 from rankloop.servable import Servable
@@ -136,14 +138,60 @@ class Ranker(Constructed, Servable, abc.ABC):
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The order that it estimates to be best now, without exploration or perturbation."""
 
-    def save(self) -> dict[str, Array]:
-        """Every mutable thing, as named arrays, ready for `np.savez`."""
+    def state_arrays(self) -> dict[str, Array]:
+        """A copy of every mutable thing, as named arrays.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            An array for each field of `state`.
+        """
         return {name: np.array(value) for name, value in self.state._asdict().items()}
 
-    def load(self, saved: Mapping[str, Array]) -> None:
-        """Take over the state that a ranker built with the same arguments saved."""
+    @overload
+    def save(self) -> dict[str, Array]: ...
+
+    @overload
+    def save(self, path: str | os.PathLike[str]) -> None: ...
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> dict[str, Array] | None:
+        """Save state, class and arguments: to a file, or as named arrays that are ready for `np.savez`.
+
+        Parameters
+        ----------
+        path : str or os.PathLike, optional
+            The file, in NumPy's npz format. It is written whole or not at all; `rankloop.load(path)` reads it.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray or None
+            The arrays where no path is given.
+        """
+        saved = self.state_arrays() | {state_file.ORIGIN: state_file.origin(self)}
+        if path is None:
+            return saved
+        state_file.write(path, saved)
+        return None
+
+    def load(self, saved: Mapping[str, Array] | str | os.PathLike[str]) -> None:
+        """Take over the state that a ranker built with the same arguments saved.
+
+        Parameters
+        ----------
+        saved : mapping of str to numpy.ndarray, str or os.PathLike
+            What `save` or `state_arrays` returned, or the file that `save` wrote.
+
+        Raises
+        ------
+        ValueError
+            Where it was saved by another class or with other arguments, or holds no state of this ranker. Nothing
+            changes then.
+        """
+        if isinstance(saved, str | os.PathLike):
+            saved = state_file.read(saved)
+        state_file.check_origin(saved, self)
         fields = self.state._asdict()
-        if set(saved) != set(fields):
+        if set(saved) - {state_file.ORIGIN} != set(fields):
             raise ValueError(f"saved state has {sorted(saved)}, {type(self).__name__} needs {sorted(fields)}")
         for name, value in fields.items():
             if np.shape(saved[name]) != value.shape or np.asarray(saved[name]).dtype != value.dtype:

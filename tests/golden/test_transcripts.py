@@ -61,7 +61,7 @@ def transcript(examples: Iterator[Ranker]) -> str:
             chances = "" if shown.propensities is None else f" chances {numbers(shown.propensities)}"
             mark = "*" if shown.explored else " "
             lines.append(f"{t:3}{mark} {numbers(shown.items)} | {numbers(feedback)}{chances}{memo}".rstrip())
-        lines += [f"{name}: {numbers(value)}" for name, value in ranker.save().items()]
+        lines += [f"{name}: {numbers(value)}" for name, value in ranker.state_arrays().items()]
         lines.append(f"current: {numbers(ranker.current(request))}")
     return "\n".join(lines) + "\n"
 

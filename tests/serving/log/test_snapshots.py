@@ -31,7 +31,11 @@ def _file_of(module: str) -> Path | None:
 def _imports(file: Path) -> set[str]:
     """The modules of the package that a file imports, anywhere in it, and the packages above them."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    tree = ast.parse(file.read_text())
+    for node in list(ast.walk(tree)):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []  # for type checkers: nothing of it runs
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -289,7 +289,7 @@ class Fold:
 
     def learnt(self) -> Learnt:
         """What a rollback to here would bring back."""
-        arrays = {name: records.pack(value) for name, value in sorted(self.ranker.save().items())}
+        arrays = {name: records.pack(value) for name, value in sorted(self.ranker.state_arrays().items())}
         return Learnt(arrays, self.items, self.rounds)
 
     def state_hash(self) -> str:
