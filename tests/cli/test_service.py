@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ import rankloop
 from rankloop import data, logs
 from rankloop.cli import app
 from rankloop.serving.log import records
+from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.process import Service
 
 LIKED = {"walk": 0.9, "tea": 0.6, "nap": 0.3, "argue": 0.05}
@@ -122,4 +125,57 @@ def test_serving_needs_a_store_that_is_there(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["rankers", "--data", str(tmp_path / "nowhere")])
     assert (done.exit_code, "there is no store" in done.output) == (2, True)
     done = CliRunner().invoke(app, ["rankers", "--database", "postgresql://nobody@127.0.0.1:1/none"])
-    assert (done.exit_code, "cannot use the database" in done.output) == (2, True)
+    assert (done.exit_code, "cannot connect to postgresql:" in done.output) == (2, True)
+
+
+def test_a_folder_that_is_served_already_is_named(tmp_path: Path) -> None:
+    async def hold() -> str:
+        store = SQLiteStore(tmp_path)
+        await store.open()
+        try:
+            done = await asyncio.to_thread(
+                CliRunner().invoke, app, ["serve", "--data", str(tmp_path), "--port", "0"]
+            )
+            assert done.exit_code == 2
+            return done.output
+        finally:
+            await store.close()
+
+    told = asyncio.run(hold())
+    assert told.startswith(
+        f"error: {tmp_path} is served by another process already (process ID {os.getpid()})"
+    )
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["serve", "--database", "foo", "--port", "0"], "a URL looks like postgresql://user@host:5432/name"),
+        (["serve", "--database", "postgresql://host:port/x", "--port", "0"], "cannot use the database"),
+        (["serve", "--database", "postgresql://me:secret@127.0.0.1:1/x", "--port", "0"], "cannot connect to"),
+        (["serve", "--data", "/proc/none", "--port", "0"], "cannot write to the folder /proc/none"),
+        (["serve", "--memory", "--ranker", "nowhere.at:All"], "'nowhere.at:All' cannot be imported"),
+        (["serve", "--memory", "--ranker", "os:system"], "must be a subclass of rankloop.base.Ranker"),
+        (["keys", "delete"], "keys delete needs the ID of a key"),
+        (["keys", "delete", "abc"], "there is no key 'abc'"),
+        (["keys", "change"], "action must be one of"),
+        (["keys", "add", "--role", "owner"], "role must be one of"),
+    ],
+)
+def test_what_goes_wrong_is_one_sentence(arguments: list[str], words: str, tmp_path: Path) -> None:
+    more = ["--data", str(tmp_path)] if arguments[0] == "keys" else []
+    done = CliRunner().invoke(app, [*arguments, *more])
+    assert done.exit_code == 2
+    assert done.output.startswith("error: ")
+    assert words in done.output
+    assert "secret" not in done.output
+    assert done.output.count("\n") == 1
+
+
+def test_an_export_to_a_folder_that_is_not_there_is_one_sentence(folder: Path) -> None:
+    done = CliRunner().invoke(
+        app, ["export", "unwind", "--parquet", str(folder / "none" / "x.parquet"), "--data", str(folder)]
+    )
+    assert (done.exit_code, done.output.count("\n")) == (2, 1)
+    assert "there is no folder" in done.output

@@ -320,4 +320,4 @@ def test_an_owned_folder_is_refused(tmp_path: Path) -> None:
     with Service("--data", str(tmp_path)) as first, Service("--data", str(tmp_path)) as second:
         assert first.url
         assert second.url == ""
-        assert "belongs to another rankloop process" in second.process.stderr.read()
+        assert "is served by another process already" in second.process.stderr.read()

@@ -113,7 +113,7 @@ def test_a_second_process_is_refused_and_told_why(tmp_path: Path) -> None:
 
     refused = asyncio.run(hold(second))
     assert refused.returncode != 0
-    assert "belongs to another rankloop process" in refused.stderr
+    assert "is served by another process already" in refused.stderr
     assert second().returncode == 0  # once the first has let go
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -73,8 +74,13 @@ class PostgresStore(Store):
                 reset=_nothing,
                 server_settings={"search_path": self.schema, "application_name": "rankloop"},
             )
-        except (*_LOST, asyncpg.PostgresError, ValueError) as error:
-            raise StoreError(f"cannot use the database: {error}") from error
+        except (asyncpg.PostgresError, OSError) as error:
+            raise StoreError(f"cannot connect to {_without_password(self.url)}: {error}") from error
+        except (*_LOST, ValueError) as error:
+            raise StoreError(
+                f"cannot use the database {_without_password(self.url)}: {error}; a URL looks like "
+                "postgresql://user@host:5432/name"
+            ) from error
         await self._listen()
 
     async def _prepare(self) -> None:
@@ -90,7 +96,7 @@ class PostgresStore(Store):
                 if version is None:
                     await connection.execute("INSERT INTO format VALUES ($1)", VERSION)
                 elif version != VERSION:
-                    raise ValueError(f"it is in format {version}, this version reads {VERSION}")
+                    raise StoreError(f"the database is in format {version}, this version reads {VERSION}")
         finally:
             await connection.close()
 
@@ -249,6 +255,15 @@ class PostgresStore(Store):
         time = None if self._database_clock else now
         epoch: int | None = await self._do(lambda one: one.fetchval(sql, holder, seconds, time))
         return epoch
+
+
+def _without_password(url: str) -> str:
+    """The URL as it may be shown.
+
+    >>> _without_password("postgresql://me:secret@host/name")
+    'postgresql://me@host/name'
+    """
+    return re.sub(r"://([^:/@]*):.*@", r"://\1@", url)
 
 
 async def _nothing(connection: Any) -> None:

@@ -29,6 +29,7 @@ from rankloop.serving.stores.contract import (
     Snapshot,
     Store,
     StoredKey,
+    StoreError,
 )
 from rankloop.serving.stores.sqlite_checkpoint import Checkpoints
 
@@ -90,9 +91,12 @@ class SQLiteStore(Store):
             if not self.path.exists():
                 raise Missing(f"there is no store in {self.folder}")
         else:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if self._wants_own:
-                self._own()
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                if self._wants_own:
+                    self._own()
+            except OSError as error:
+                raise StoreError(f"cannot write to the folder {self.folder}: {error.strerror}") from None
         try:
             self._connect()
         except BaseException:
@@ -142,8 +146,8 @@ class SQLiteStore(Store):
             os.close(self._lock_file)
             self._lock_file = -1
             raise Owned(
-                f"{self.folder} belongs to another rankloop process (number {owner or 'unknown'}): one process owns a "
-                "folder; stop that one, choose another folder, or share a PostgreSQL database"
+                f"{self.folder} is served by another process already (process ID {owner or 'unknown'}): "
+                "stop it, choose another folder, or share a PostgreSQL database"
             ) from None
         os.ftruncate(self._lock_file, 0)
         os.pwrite(self._lock_file, str(os.getpid()).encode(), 0)
