@@ -30,9 +30,9 @@ def keep(page: Page, name: str, *, height: int | None = None) -> None:
     )
     page.screenshot(path=HERE / name, full_page=clip is not None, clip=clip)
     with Image.open(HERE / name) as picture:
-        picture.convert("RGB").quantize(
-            256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
-        ).save(HERE / name, optimize=True)
+        picture.convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(
+            HERE / name, optimize=True
+        )
     print(f"{name}: {(HERE / name).stat().st_size / 1000:.0f} kB")
 
 
