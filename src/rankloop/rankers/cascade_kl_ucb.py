@@ -8,15 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.arguments import whole
 from rankloop.base import Array
-from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
-from rankloop.feedback import Clicks
+from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import cascade_kl_ucb
+from rankloop.rankers.click_ranker import ClickRanker
 
 
-class CascadeKLUCB(CompiledRanker):
+class CascadeKLUCB(ClickRanker):
     """Shows the items with the largest upper confidence bounds on how attractive they are.
 
     For users who read from the top, click the first item that attracts them and leave: everything above a click was
@@ -56,15 +55,11 @@ class CascadeKLUCB(CompiledRanker):
     array([1., 1., 0., 0., 0.])
     """
 
-    n_items: int
-    n_positions: int
     summary = "Observes clicks of users who read down to the first good item, and keeps confidence bounds."
     kernels = RankerKernels(cascade_kl_ucb.rank, cascade_kl_ucb.learn)
 
     def __init__(self, *, n_items: int, n_positions: int | None = None) -> None:
-        n = whole("n_items", n_items, at_least=1)
-        self.n_items, self.n_positions = n, read_positions(n_positions, n) or n
-        self.feedback = Clicks()
+        n, _ = self.read_size(n_items, n_positions)
         self.params = cascade_kl_ucb.CascadeParams(n)
         self.state = cascade_kl_ucb.CascadeState(np.zeros(1, np.int64), np.zeros(n), np.zeros(n))
 
@@ -83,10 +78,8 @@ class CascadeKLUCB(CompiledRanker):
         return np.argsort(-means, kind="stable")[: self.n_positions].astype(np.int64)
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
-        return 40 * n_items + sorting.scratch_bytes(n_items)
+    def bytes_of(cls, n: int, m: int) -> int:
+        return 40 * n + sorting.scratch_bytes(n)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 
 from rankloop.arguments import whole
 from rankloop.base import Array, Memo, Ranking
-from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
-from rankloop.feedback import Clicks
+from rankloop.compiled import RankerKernels
 from rankloop.kernels.rankers import grab
 from rankloop.kernels.solvers import assignment
-from rankloop.rankers.pbm_pie import check_counts
+from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
 _TABLE = 4096  # leaders that are remembered; a run has a few hundred
 
 
-class GRAB(CompiledRanker):
+class GRAB(ClickRanker):
     """Moves from the best list so far to the neighbour that could be better, one step at a time.
 
     Every item at every position has a mean and an upper bound. The best list by the means leads. Shown is the leader
@@ -60,17 +59,12 @@ class GRAB(CompiledRanker):
     3
     """
 
-    n_items: int
-    n_positions: int
     summary = "Observes clicks, and explores the neighbours of the best list so far."
     kernels = RankerKernels(grab.rank, grab.learn)
 
     def __init__(self, *, n_items: int, n_positions: int | None = None, gamma: int | None = None) -> None:
-        n = whole("n_items", n_items, at_least=1)
-        m = read_positions(n_positions, n) or n
-        self.n_items, self.n_positions = n, m
+        n, m = self.read_size(n_items, n_positions)
         self.gamma = n if gamma is None else whole("gamma", gamma, at_least=1)
-        self.feedback = Clicks()
         self.params = grab.GRABParams(self.gamma)
         self.state = grab.GRABState(
             t=np.zeros(1, np.int64),
@@ -105,11 +99,8 @@ class GRAB(CompiledRanker):
         return leader
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
-        m = n_positions or n_items
-        return 24 * m * n_items + 40 * n_items + 16 * (m + _TABLE)
+    def bytes_of(cls, n: int, m: int) -> int:
+        return 24 * m * n + 40 * n + 16 * (m + _TABLE)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

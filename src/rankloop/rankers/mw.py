@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from rankloop.arguments import number, share, whole
 from rankloop.base import Array, Ranking
-from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
-from rankloop.feedback import Clicks
+from rankloop.compiled import RankerKernels
 from rankloop.kernels.rankers import mw
 from rankloop.kernels.solvers import entropy_projection, list_sampling
+from rankloop.rankers.click_ranker import ClickRanker
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
 
 
-class MW(CompiledRanker):
+class MW(ClickRanker):
     """Exponential weights over items at positions, kept a mixture of lists by projection.
 
     Each round draws a list whose chances of having item i at position j are a mixture of the weights W_ij and of
@@ -61,8 +61,6 @@ class MW(CompiledRanker):
     True
     """
 
-    n_items: int
-    n_positions: int
     summary = "Observes clicks, and keeps a weight for each item at each position."
     kernels = RankerKernels(mw.rank, mw.learn)
 
@@ -75,20 +73,12 @@ class MW(CompiledRanker):
         eta: float | None = None,
         gamma: float | None = None,
     ) -> None:
-        n = whole("n_items", n_items, at_least=1)
-        m = read_positions(n_positions, n) or n
-        self.n_items, self.n_positions = n, m
-        self.horizon = None if horizon is None else whole("horizon", horizon, at_least=1)
-        if self.horizon is None and (eta is None or gamma is None):
-            raise ValueError(
-                "horizon must be a whole number of at least 1 where eta or gamma is None, got None"
-            )
-        T = self.horizon or 1
+        n, m = self.read_size(n_items, n_positions)
+        T = self.read_horizon(horizon, eta=eta, gamma=gamma) or 1
         self.gamma = min(0.5, math.sqrt(n * math.log(n) / T)) if gamma is None else share("gamma", gamma)
         if eta is None:
             eta = math.sqrt((1 - self.gamma) * math.log(n) / (n * T))
         self.eta = number("eta", eta, at_least=0, at_most=1e6)
-        self.feedback = Clicks()
         self.params = mw.MWParams(self.eta, self.gamma)
         self.state = mw.MWState(
             t=np.zeros(1, np.int64),
@@ -153,10 +143,7 @@ class MW(CompiledRanker):
         return m * (2 * root / math.sqrt(1 - self.gamma) + root) if self.gamma < 1 else math.inf
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
-        n, m = n_items, n_positions or n_items
+    def bytes_of(cls, n: int, m: int) -> int:
         most = min(n, 2 * m)
         return 16 * m * n + 24 * n + 8 * most * (most + 3) + list_sampling.room_bytes(m)
 

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import number, shares, whole
 from rankloop.base import Array
-from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
-from rankloop.feedback import Clicks
+from rankloop.compiled import RankerKernels
 from rankloop.kernels import click_counts, sorting
 from rankloop.kernels.rankers import pbm_pie
+from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
 
-class PBMPIE(CompiledRanker):
+class PBMPIE(ClickRanker):
     """Shows the items that look best, and explores others only at the last position, half of the time.
 
     Which others: those whose upper confidence bound reaches the estimate of the item they would replace. Nearly the
@@ -66,8 +66,6 @@ class PBMPIE(CompiledRanker):
     array([0.        , 0.        , 1.33333333, 0.        ])
     """
 
-    n_items: int
-    n_positions: int
     summary = "Observes clicks, and explores one item at the last position."
     unservable = "it needs to know beforehand how many rounds there will be"
     kernels = RankerKernels(pbm_pie.rank, pbm_pie.learn)
@@ -82,14 +80,11 @@ class PBMPIE(CompiledRanker):
         epsilon: float = 0.01,
         refresh: int = 20,
     ) -> None:
-        n = whole("n_items", n_items, at_least=1)
-        m = read_positions(n_positions, n) or n
-        self.n_items, self.n_positions = n, m
+        n, m = self.read_size(n_items, n_positions)
         self.horizon = whole("horizon", horizon, at_least=1)
         self.epsilon = number("epsilon", epsilon, above=0, below=1e6)
         refresh = whole("refresh", refresh, at_least=1)
         kappa = np.ones(m) if examination is None else falling_examination(examination, m)
-        self.feedback = Clicks()
         self.params = pbm_pie.PBMPIEParams(
             (1 + self.epsilon) * math.log(self.horizon), refresh if examination is None else 0
         )
@@ -164,11 +159,8 @@ class PBMPIE(CompiledRanker):
         return order
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
-        m = n_positions or n_items
-        return 16 * m * n_items + 40 * n_items + 8 * m + sorting.scratch_bytes(n_items)
+    def bytes_of(cls, n: int, m: int) -> int:
+        return 16 * m * n + 40 * n + 8 * m + sorting.scratch_bytes(n)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -184,9 +176,3 @@ def falling_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.
     if (np.diff(kappa) > 0).any():
         raise ValueError(f"examination must not rise from position to position, got {examination!r}")
     return kappa
-
-
-def check_counts(S: Array, N: Array) -> None:
-    """ValueError unless clicks lie between 0 and displays."""
-    if (np.asarray(S) < 0).any() or (np.asarray(S) > np.asarray(N)).any():
-        raise ValueError("saved state 'S' must be click counts, from 0 to the displays in 'N'")

@@ -10,14 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import shares, whole
 from rankloop.base import Array, Memo, Ranking
-from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
-from rankloop.feedback import Clicks
+from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import pbm_ts
-from rankloop.rankers.pbm_pie import check_counts
+from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
 
-class PBMTS(CompiledRanker):
+class PBMTS(ClickRanker):
     """Draws attractions and examinations that fit all clicks so far, and shows the best list for them.
 
     What is uncertain varies from draw to draw and is thereby explored. No constants to set, no horizon,
@@ -60,8 +59,6 @@ class PBMTS(CompiledRanker):
     True
     """
 
-    n_items: int
-    n_positions: int
     summary = "Observes clicks, and ranks by attractions drawn from their posterior."
     kernels = RankerKernels(pbm_ts.rank, pbm_ts.learn)
 
@@ -73,13 +70,10 @@ class PBMTS(CompiledRanker):
         examination: ArrayLike | None = None,
         sweeps: int = 1,
     ) -> None:
-        n = whole("n_items", n_items, at_least=1)
-        m = read_positions(n_positions, n) or n
-        self.n_items, self.n_positions = n, m
+        n, m = self.read_size(n_items, n_positions)
         kappa = np.full(m, 0.5)
         if examination is not None:
             kappa = shares("examination", examination, length=m, positive=True)
-        self.feedback = Clicks()
         self.params = pbm_ts.PBMTSParams(whole("sweeps", sweeps, at_least=1), examination is None)
         self.state = pbm_ts.PBMTSState(
             t=np.zeros(1, np.int64),
@@ -116,11 +110,8 @@ class PBMTS(CompiledRanker):
         return items
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
-        m = n_positions or n_items
-        return 16 * m * n_items + 24 * n_items + 16 * m + sorting.scratch_bytes(n_items)
+    def bytes_of(cls, n: int, m: int) -> int:
+        return 16 * m * n + 24 * n + 16 * m + sorting.scratch_bytes(n)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

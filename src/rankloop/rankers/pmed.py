@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from rankloop.arguments import number, one_of, share, whole
 from rankloop.base import Array
-from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
-from rankloop.feedback import Clicks
+from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import pmed
-from rankloop.rankers.pbm_pie import check_counts
+from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
 
-class PMED(CompiledRanker):
+class PMED(ClickRanker):
     """Fits the position-based model, and shows lists until no model with another best list is likely enough.
 
     How often which item must stand where is the solution of a linear program with infinitely many constraints, one for
@@ -71,8 +70,6 @@ class PMED(CompiledRanker):
     1
     """
 
-    n_items: int
-    n_positions: int
     summary = "Observes clicks, and plans how often each list must be shown to rule out the others."
     kernels = RankerKernels(pmed.rank, pmed.learn)
 
@@ -88,15 +85,12 @@ class PMED(CompiledRanker):
         refit: int = 20,
         rates: str = "seen",
     ) -> None:
-        n = whole("n_items", n_items, at_least=1)
-        m = read_positions(n_positions, n) or n
-        self.n_items, self.n_positions = n, m
+        n, m = self.read_size(n_items, n_positions)
         self.alpha = number("alpha", alpha, at_least=0, below=1e6)
         self.growth = number("growth", growth, at_least=1, below=1e6)
         self.every = whole("every", every, at_least=1)
         self.tolerance = share("tolerance", tolerance)
         self.rates = one_of("rates", rates, ("seen", "fitted"))
-        self.feedback = Clicks()
         self.params = pmed.PMEDParams(self.alpha, whole("refit", refit, at_least=1))
         circular = (np.arange(n)[:, None] + np.arange(m)[None, :]) % n
         self.state = pmed.PMEDState(
@@ -177,10 +171,7 @@ class PMED(CompiledRanker):
         return order[: self.n_positions]
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
-        n, m = n_items, n_positions or n_items
+    def bytes_of(cls, n: int, m: int) -> int:
         lists = 2 * n * n + n + 1
         return 8 * (lists * m + n * n + 4 * n * m + 3 * n + 2 * m) + sorting.scratch_bytes(n)
 

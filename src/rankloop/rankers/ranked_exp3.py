@@ -9,16 +9,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.arguments import share, whole
+from rankloop.arguments import share
 from rankloop.base import Array, Memo, Ranking
-from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
-from rankloop.feedback import Clicks
+from rankloop.compiled import RankerKernels
 from rankloop.kernels.rankers import ranked_exp3
+from rankloop.rankers.click_ranker import ClickRanker
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
 
 
-class RankedExp3(CompiledRanker):
+class RankedExp3(ClickRanker):
     """An Exp3 learner for each position, which chooses among all items and is rewarded by clicks on its own.
 
     Positions choose from the top. Where one wants an item that is shown above already, a random unused one takes its
@@ -61,8 +61,6 @@ class RankedExp3(CompiledRanker):
     True
     """
 
-    n_items: int
-    n_positions: int
     summary = "Observes clicks, and runs one learner at each position."
     kernels = RankerKernels(ranked_exp3.rank, ranked_exp3.learn)
 
@@ -74,17 +72,12 @@ class RankedExp3(CompiledRanker):
         horizon: int | None = None,
         gamma: float | None = None,
     ) -> None:
-        n = whole("n_items", n_items, at_least=1)
-        m = read_positions(n_positions, n) or n
-        self.n_items, self.n_positions = n, m
-        self.horizon = None if horizon is None else whole("horizon", horizon, at_least=1)
+        n, m = self.read_size(n_items, n_positions)
+        T = self.read_horizon(horizon, gamma=gamma) or 1
         if gamma is None:
-            if self.horizon is None:
-                raise ValueError("horizon must be a whole number of at least 1 where gamma is None, got None")
             # Exp3's own choice; with one item there is nothing to explore, and any share will do
-            gamma = min(1.0, math.sqrt(max(n * math.log(n), 1e-12) / ((math.e - 1) * self.horizon)))
+            gamma = min(1.0, math.sqrt(max(n * math.log(n), 1e-12) / ((math.e - 1) * T)))
         self.gamma = share("gamma", gamma)
-        self.feedback = Clicks()
         self.params = ranked_exp3.RankedExp3Params(self.gamma)
         self.state = ranked_exp3.RankedExp3State(t=np.zeros(1, np.int64), w=np.full((m, n), 1 / n))
 
@@ -113,10 +106,8 @@ class RankedExp3(CompiledRanker):
         return np.array(shown, np.int64)
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
-        return 8 * n_items * (n_positions or n_items)
+    def bytes_of(cls, n: int, m: int) -> int:
+        return 8 * n * m
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

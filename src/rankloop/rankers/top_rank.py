@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from rankloop.arguments import share, whole
 from rankloop.base import Array, Memo, Ranking
-from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
-from rankloop.feedback import Clicks
+from rankloop.compiled import RankerKernels
 from rankloop.kernels.rankers import top_rank
+from rankloop.rankers.click_ranker import ClickRanker
 
 C = 4 * math.sqrt(2 / math.pi) / math.erf(math.sqrt(2))  # 3.344; 3.43 in print
 
 
-class TopRank(CompiledRanker):
+class TopRank(ClickRanker):
     """Shuffles items that clicks cannot tell apart yet, and never again shows a worse one above a better one.
 
     Items stand in blocks. Each round every block is shuffled and the blocks are shown one below the other. When one
@@ -61,8 +61,6 @@ class TopRank(CompiledRanker):
     [array([3]), array([0, 1, 2])]
     """
 
-    n_items: int
-    n_positions: int
     summary = "Observes clicks, and sorts items into blocks that clicks tell apart."
     kernels = RankerKernels(top_rank.rank, top_rank.learn)
 
@@ -74,15 +72,9 @@ class TopRank(CompiledRanker):
         horizon: int | None = None,
         delta: float | None = None,
     ) -> None:
-        n = whole("n_items", n_items, at_least=1)
-        self.n_items, self.n_positions = n, read_positions(n_positions, n) or n
-        self.horizon = None if horizon is None else whole("horizon", horizon, at_least=1)
-        if delta is None:
-            if self.horizon is None:
-                raise ValueError("horizon must be a whole number of at least 1 where delta is None, got None")
-            delta = 1 / self.horizon
-        self.delta = share("delta", delta)
-        self.feedback = Clicks()
+        n, _ = self.read_size(n_items, n_positions)
+        T = self.read_horizon(horizon, delta=delta) or 1
+        self.delta = share("delta", 1 / T if delta is None else delta)
         self.params = top_rank.TopRankParams(math.log(C / self.delta))
         self.state = top_rank.TopRankState(
             t=np.zeros(1, np.int64),
@@ -153,10 +145,8 @@ class TopRank(CompiledRanker):
         return float(total)
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
-        return 24 * n_items**2 + 32 * n_items
+    def bytes_of(cls, n: int, m: int) -> int:
+        return 24 * n**2 + 32 * n
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
