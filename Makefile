@@ -17,16 +17,16 @@ DEMO_SECONDS ?= 60
 help: ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
 
-demo: $(READY) ## watch a ranker learn in the terminal, read the report it writes, then see a service live for a minute
+demo: $(READY) ## watch a ranker learn in the terminal, write a report, then run a live service for a minute
 	@$(BIN)/rankloop demo
 	@rm -rf results/live-demo
 	@echo
-	@echo "And live, for $(DEMO_SECONDS) seconds: a service that simulated people use. Open its address in a browser."
-	@$(BIN)/rankloop serve --people --seconds $(DEMO_SECONDS) --data results/live-demo
+	@echo "And live, for $(DEMO_SECONDS) seconds: a service with simulated users. Open its address in a browser."
+	@$(BIN)/rankloop serve --simulated-users --seconds $(DEMO_SECONDS) --data results/live-demo
 	@echo "\`make serve\` starts one and keeps it running."
 
-serve: $(READY) ## keep a service running that simulated people use; the page is at the address it says, Ctrl-C stops it
-	@$(BIN)/rankloop serve --people --data results/live
+serve: $(READY) ## keep a service with simulated users running; it prints the address of its dashboard, Ctrl-C stops it
+	@$(BIN)/rankloop serve --simulated-users --data results/live
 
 test: $(READY) ## run every test, every docstring example and every example in the docs
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -40,11 +40,11 @@ lint: $(READY) ## ruff, mypy --strict and the direction of imports
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-format: $(READY) ## let ruff put the source in shape
+format: $(READY) ## format the source with ruff
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 
-bench: $(READY) ## rounds per second beside plain NumPy and beside the bare cost of a sort
+bench: $(READY) ## rounds per second, compared with plain NumPy and with the cost of a sort
 	@$(BIN)/python -m benchmarks
 
 load: $(READY) ## load on the service from a second process: ranks per CPU-second, latencies, fsyncs
