@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
@@ -94,6 +94,10 @@ def reproduce(
         int | None, typer.Option(help="Jobs to run at once.", show_default="one for each core")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run finished jobs again, too.")] = False,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RANKER", help="A further ranker for a comparison, such as mypkg.rankers:Mine."),
+    ] = None,
 ) -> None:
     """Reproduce experiments of the papers and test their claims.
 
@@ -107,6 +111,8 @@ def reproduce(
       rankloop reproduce top1-2015-fig1 --quick
 
       rankloop reproduce all --out results
+
+      rankloop reproduce pbm-2022-fig1 --quick --also mypkg.rankers:Mine
     """
     from rankloop import experiments
 
@@ -114,12 +120,14 @@ def reproduce(
     if unknown:
         raise ValueError(f"no experiment {unknown[0]!r}; there are {', '.join(experiments.names())}, and all")
     chosen = experiments.names() if "all" in names else list(dict.fromkeys(names))
-    verdicts = _reproduce(chosen, quick=quick, out=out, jobs=jobs, fresh=fresh)
+    verdicts = _reproduce(chosen, quick=quick, out=out, jobs=jobs, fresh=fresh, also=also or ())
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)
 
 
-def _reproduce(names: list[str], *, quick: bool, out: Path, jobs: int | None, fresh: bool) -> list[Verdict]:
+def _reproduce(
+    names: list[str], *, quick: bool, out: Path, jobs: int | None, fresh: bool, also: Sequence[str] = ()
+) -> list[Verdict]:
     from rich.console import Console
 
     from rankloop import experiments
@@ -132,7 +140,7 @@ def _reproduce(names: list[str], *, quick: bool, out: Path, jobs: int | None, fr
     console = Console(highlight=False)
     verdicts = []
     for name in names:
-        experiment = experiments.get(name)
+        experiment = experiments.get(name, also=also)
         lack = experiment.missing()
         if lack is not None:
             console.print(f"{name}: skipped, {lack}", soft_wrap=True, markup=False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rankloop.extras import require
@@ -45,9 +47,29 @@ def names() -> list[str]:
     return list(_KNOWN)
 
 
-def get(name: str) -> Experiment:
+def get(name: str, *, also: Sequence[str] = ()) -> Experiment:
     """The experiment called `name`.
 
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    also : sequence of str, optional
+        Further rankers to play in a comparison (pbm-2022-fig1, pbm-2022-fig2, pbm-2022-table1), by any name that
+        `rankloop.rankers.registry.find` knows, such as "mypackage.rankers:Mine".
+
+    Returns
+    -------
+    Experiment
+        A new one.
+
+    Raises
+    ------
+    ValueError
+        Where the name is unknown, or the experiment compares no further rankers.
+
+    Examples
+    --------
     >>> get("top1-1995")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
@@ -57,5 +79,8 @@ def get(name: str) -> Experiment:
         raise ValueError(f"name must be one of {', '.join(_KNOWN)}, got {name!r}")
     check_installed()
     module, _, attribute = _KNOWN[name].partition(":")
-    experiment: Experiment = getattr(importlib.import_module(module), attribute)()
+    kind = getattr(importlib.import_module(module), attribute)
+    if also and "also" not in inspect.signature(kind).parameters:
+        raise ValueError(f"experiment {name!r} compares no further rankers, got also={list(also)}")
+    experiment: Experiment = kind(also=also) if also else kind()
     return experiment

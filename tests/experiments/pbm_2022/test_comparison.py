@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +12,10 @@ import pytest
 
 from rankloop import experiments
 from rankloop.experiments import runs
+from rankloop.experiments.experiment import Job
 from rankloop.experiments.harness.reproduce import reproduce
 from rankloop.experiments.pbm_2022 import comparison as rivals
-from rankloop.experiments.pbm_2022 import comparison_claims, fig2, table1
+from rankloop.experiments.pbm_2022 import comparison_claims, comparison_figures, fig1, fig2, table1
 from rankloop.experiments.pbm_2022.setting import STOCHASTIC
 
 
@@ -67,6 +70,59 @@ def test_bounds_are_those_of_the_table() -> None:
     assert rates[rivals.MW][1] == pytest.approx(5 * np.sqrt(1e7 * np.log(10)))
     # gap 0.03: (1/5 - 0) is not the smallest gap of the examinations, 1/4 - 1/5 is
     assert 90 < table1.least_constant("gap 0.03") < 115
+
+
+@pytest.fixture
+def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package of somebody else's, with a ranker that needs no horizon."""
+    source = tmp_path / "somebodys" / "rankers.py"
+    source.parent.mkdir()
+    (source.parent / "__init__.py").touch()
+    source.write_text("from rankloop.rankers import FTRLPBM\n\n\nclass Mine(FTRLPBM):\n    pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield source
+    for name in ("somebodys", "somebodys.rankers"):
+        sys.modules.pop(name, None)
+
+
+def test_a_ranker_of_another_package_plays_beside_the_six(foreign: Path) -> None:
+    name = "somebodys.rankers:Mine"
+    experiment = experiments.get("pbm-2022-fig1", also=[name])
+    ours = experiments.get("pbm-2022-fig1").jobs(quick=True)
+    assert [job for job in experiment.jobs(quick=True) if job.settings["algorithm"] != name] == ours
+    rows = []
+    for job in experiment.jobs(quick=True):
+        if job.settings["panel"] == "a":
+            short = dict(job.settings) | {"rounds": 400, "phase": 100}
+            found = experiment.run(Job(name=job.name, seed=job.seed, settings=short))
+            rows.append(found.select(pl.lit(job.seed).alias("seed"), pl.all()))
+    results = pl.concat(rows)
+    table = experiment.summary(results)
+    assert table is not None
+    theirs, own = (
+        table.filter(pl.col("algorithm") == each).drop("algorithm") for each in (name, rivals.FTRL)
+    )
+    assert theirs.equals(own)
+    panels = [fig1.PANELS[0]] * 3  # a row of them
+    (figure,) = comparison_figures.draw(results, panels, title="t", caption="c", also=[name]).values()
+    assert any(text.get_text().startswith("Mine ") for text in figure.texts)
+
+
+def test_its_rows_are_made_again_when_its_code_changes(foreign: Path) -> None:
+    def identities() -> set[str]:
+        made = rivals.jobs(fig1.PANELS[:1], quick=True, also=["somebodys.rankers:Mine"])
+        return {job.identity(experiment="pbm-2022-fig1", version=1) for job in made}
+
+    before = identities()
+    foreign.write_text(foreign.read_text() + "# changed\n")
+    assert len(before - identities()) == rivals.QUICK_RUNS
+
+
+def test_who_cannot_play_is_refused_before_anything_runs() -> None:
+    with pytest.raises(ValueError, match=r"ranker 'nobody\.rankers:Mine' cannot be imported"):
+        experiments.get("pbm-2022-fig1", also=["nobody.rankers:Mine"])
+    with pytest.raises(ValueError, match="'top1-2015-fig1' compares no further rankers"):
+        experiments.get("top1-2015-fig1", also=["Uniform"])
 
 
 def test_standard_errors_are_over_runs() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
+import inspect
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -19,6 +22,7 @@ from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Experiment, Job, seeded
 from rankloop.experiments.pbm_2022.setting import HORIZON, N_ITEMS, N_POSITIONS, PHASE, STOCHASTIC
+from rankloop.rankers import registry
 from rankloop.simulation import play
 
 RUNS = 10
@@ -50,7 +54,21 @@ class Panel(NamedTuple):
 
 
 class Comparison(Experiment):
-    """What the figures and the table share: how a job is played, and the table of rewards and regrets."""
+    """What the figures and the table share: who plays, how a job is played, and the table of rewards and regrets.
+
+    Parameters
+    ----------
+    also : sequence of str, optional
+        Rankers to play, draw and list beside the six, by any name that `rankloop.rankers.registry.find` knows, such
+        as "mypackage.rankers:Mine". Claims are about the six alone.
+    """
+
+    def __init__(self, *, also: Sequence[str] = ()) -> None:
+        for name in also:
+            make(
+                name, horizon=QUICK_HORIZON, quick=True
+            )  # whoever cannot play is refused before anything runs
+        self.also = tuple(also)
 
     def run(self, job: Job) -> pl.DataFrame:
         """Average reward and regret as the rounds go by, two hundred times in a run."""
@@ -71,7 +89,7 @@ class Comparison(Experiment):
         for panel in map(
             Panel._make, results.select("panel", "source", "change").unique(maintain_order=True).rows()
         ):
-            for algorithm in ALGORITHMS:
+            for algorithm in (*ALGORITHMS, *self.also):
                 (reward, its_error), (regret, error) = (
                     runs.mean_and_error(ends(results, panel.name, algorithm, column=column))
                     for column in ("reward", "regret")
@@ -144,10 +162,24 @@ def make(algorithm: str, *, horizon: int, quick: bool) -> Ranker:
         EXP3: lambda: rankers.RankedExp3(horizon=horizon, **size),
         MW: lambda: rankers.MW(horizon=horizon, **size),
     }
-    return found[algorithm]()
+    if algorithm in found:
+        return found[algorithm]()
+    kind = registry.find(algorithm)
+    taken, offered = inspect.signature(kind).parameters, size | {"horizon": horizon}
+    return kind(**{name: value for name, value in offered.items() if name in taken})
 
 
-def jobs(wanted: Sequence[Panel], *, quick: bool, count: int | None = None) -> list[Job]:
+def _code(algorithm: str) -> dict[str, str]:
+    """A setting for rankers of other packages: a hash of their file, so that rows of older code are made again."""
+    if algorithm in ALGORITHMS:
+        return {}
+    source = Path(inspect.getfile(registry.find(algorithm)))
+    return {"code": hashlib.sha256(source.read_bytes()).hexdigest()[:16]}
+
+
+def jobs(
+    wanted: Sequence[Panel], *, quick: bool, also: Sequence[str] = (), count: int | None = None
+) -> list[Job]:
     """One job for each panel, algorithm and seed."""
     rounds, phase = (QUICK_HORIZON, QUICK_PHASE) if quick else (HORIZON, PHASE)
     count = count or (QUICK_RUNS if quick else RUNS)
@@ -155,11 +187,12 @@ def jobs(wanted: Sequence[Panel], *, quick: bool, count: int | None = None) -> l
     for place, panel in enumerate(wanted):
         told: dict[str, Any] = {"panel": panel.name, "source": panel.source, "change": panel.change}
         told |= {"rounds": rounds, "phase": phase, "quick": quick}
-        for algorithm in ALGORITHMS:
+        for algorithm in (*ALGORITHMS, *also):
+            own = _code(algorithm)
             for seed in range(1, count + 1):
                 cost = _COST.get(algorithm, 5.0 - 4.0 * (seed + place / len(wanted)) / (count + 1))
                 name = f"({panel.name}) {algorithm}"
-                found.append(seeded(name, seed=seed, cost=cost, algorithm=algorithm, **told))
+                found.append(seeded(name, seed=seed, cost=cost, algorithm=algorithm, **told, **own))
     return found
 
 

@@ -17,7 +17,9 @@ _COLOURS |= {PMED: figures.GREEN, EXP3: figures.MUTED, MW: figures.GOLD}
 _BEGIN = 0.02  # of the horizon: before that averages are of few rounds and would stretch the axis
 
 
-def draw(results: pl.DataFrame, wanted: Sequence[Panel], *, title: str, caption: str) -> dict[str, Figure]:
+def draw(
+    results: pl.DataFrame, wanted: Sequence[Panel], *, title: str, caption: str, also: Sequence[str] = ()
+) -> dict[str, Figure]:
     """Average reward up to t in each panel, with bands of one standard error; dashed, the best list of each phase."""
     rows = (len(wanted) + 2) // 3
     figure, axes_of = figures.canvas(
@@ -31,12 +33,12 @@ def draw(results: pl.DataFrame, wanted: Sequence[Panel], *, title: str, caption:
     )
     for axes, panel in zip(axes_of, wanted, strict=True):
         lowest, highest = float("inf"), 0.0
-        for algorithm in comparison.ALGORITHMS:
+        for algorithm in (*comparison.ALGORITHMS, *also):
             whole = comparison.curve(results, panel.name, algorithm)
             end = int(whole["round"][-1])
             found = whole.filter(pl.col("round") >= _BEGIN * end)
-            label = f"{algorithm} {found['mean'][-1]:.3f}"
-            figures.mean_curve(axes, found, label=label, colour=_COLOURS[algorithm])
+            label = f"{algorithm.rpartition(':')[2]} {found['mean'][-1]:.3f}"
+            figures.mean_curve(axes, found, label=label, colour=_COLOURS.get(algorithm, figures.INK))
             lowest = min(lowest, float(found["mean"].quantile(0.02) or 0.0))
             highest = max(highest, *whole["mean"].to_list())
         if panel.change == STOCHASTIC:

@@ -43,7 +43,7 @@ class PBMFigure1(comparison.Comparison):
     departures: ClassVar[tuple[str, ...]] = DEPARTURES
 
     def jobs(self, *, quick: bool) -> list[Job]:
-        return comparison.jobs(PANELS, quick=quick)
+        return comparison.jobs(PANELS, quick=quick, also=self.also)
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         return comparison_claims.synthetic(results, quick=quick)
@@ -55,4 +55,4 @@ class PBMFigure1(comparison.Comparison):
             "recover. When only the halves of the items are exchanged (b, e), one fixed list is good in all "
             "phases."
         )
-        return comparison_figures.draw(results, PANELS, title=self.title, caption=caption)
+        return comparison_figures.draw(results, PANELS, title=self.title, caption=caption, also=self.also)

@@ -37,7 +37,7 @@ class PBMFigure2(comparison.Comparison):
     )
 
     def jobs(self, *, quick: bool) -> list[Job]:
-        return comparison.jobs(wanted(), quick=quick)
+        return comparison.jobs(wanted(), quick=quick, also=self.also)
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         return comparison_claims.real(results, quick=quick)
@@ -48,4 +48,4 @@ class PBMFigure2(comparison.Comparison):
             "With the paper's estimates (a-c) nearly all of the reward is decided at the first position. Where "
             "users stay the same the dashed line is the best list; where they change, every phase leaves a tooth."
         )
-        return comparison_figures.draw(results, shown, title=self.title, caption=caption)
+        return comparison_figures.draw(results, shown, title=self.title, caption=caption, also=self.also)

@@ -88,7 +88,7 @@ class PBMTable1(comparison.Comparison):
     )
 
     def jobs(self, *, quick: bool) -> list[Job]:
-        return comparison.jobs(PANELS, quick=quick, count=None if quick else RUNS)
+        return comparison.jobs(PANELS, quick=quick, also=self.also, count=None if quick else RUNS)
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         yield from _bounds(results)
@@ -102,8 +102,8 @@ class PBMTable1(comparison.Comparison):
         T, rows = _last_round(results), []
         for panel in PANELS:
             rates, bounds = orders(panel.source, T), proved(panel.source, T)
-            for algorithm in ALGORITHMS:
-                stochastic, adversarial = rates[algorithm]
+            for algorithm in (*ALGORITHMS, *self.also):
+                stochastic, adversarial = rates.get(algorithm, (None, None))
                 mean, error = mean_and_error(comparison.ends(results, panel.name, algorithm))
                 rows.append(
                     {

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, which people with any kind of colour blindness can tell apart, darkened for thin lines.
 BLUE, ORANGE, GREEN, PURPLE, GOLD, SKY = "#0068a8", "#c84e00", "#00805c", "#a8458a", "#a87400", "#3f93c4"
-PALETTE = (BLUE, ORANGE, GREEN, PURPLE, GOLD, SKY)
 INK, MUTED, GRID, PAPER = "#1d2530", "#5b6673", "#dfe3e8", "#ffffff"
 
 TITLE_SIZE, LABEL_SIZE, TICK_SIZE, CAPTION_SIZE = 16.0, 13.0, 12.0, 12.0
