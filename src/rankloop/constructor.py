@@ -50,7 +50,7 @@ class Constructed:
         return params
 
     def clone(self) -> Self:
-        """A fresh one with the same arguments, which has learnt nothing and seen nobody.
+        """A fresh one with the same arguments, in its initial state.
 
         Returns
         -------

@@ -1,7 +1,7 @@
 """Users who read down the list and may stop after each item: what cascade, dependent click and dynamic Bayesian share.
 
 The user looks at the first item for certain. Having looked at an item, they click with the chance `likes`; then they
-look at the next one with the chance `after_click` or `after_none`. Whoever stops never looks again. All arrays have
+look at the next one with the chance `after_click` or `after_none`. A user who stops never looks again. All arrays have
 the position as their last axis.
 """
 

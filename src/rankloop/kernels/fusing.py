@@ -49,7 +49,7 @@ def _fused(*kernels: Any) -> Callable[..., Any]:
     try:
         module = _write_and_import(text, _digest(text, kernels))
     except OSError:
-        return functools.partial(play_rounds, *kernels)  # nowhere to write: compile anew in every process
+        return functools.partial(play_rounds, *kernels)  # nowhere to write: compile in every process
     loop: Callable[..., Any] = module.play_rounds
     return loop
 

@@ -44,7 +44,7 @@ def _compile(function: Function, options: dict[str, Any]) -> Function:
         CACHE.mkdir(parents=True, exist_ok=True)
         _CONFIG.CACHE_DIR = str(CACHE)
     except OSError:
-        pass  # an installation that nobody may write to: numba then finds a folder of the user's
+        pass  # a read-only installation: numba then finds a folder of the user's
     try:
         return cast(Function, numba.njit(**options)(function))
     finally:

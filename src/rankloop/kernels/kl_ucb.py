@@ -1,4 +1,4 @@
-"""The index of KL-UCB: the largest mean that what was seen of a coin does not contradict."""
+"""The index of KL-UCB: the largest mean that the observations of a coin do not contradict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CLOSE = 1e-13
 
 @hot
 def upper_bound(mean: float, n: float, level: float) -> Any:
-    """The largest q with n d(mean, q) <= level, d the relative entropy of two coins; 1 where nothing was seen.
+    """The largest q with n d(mean, q) <= level, d the relative entropy of two coins; 1 where nothing was observed.
 
     Newton's method from above: d is convex in q, and d >= 2 (q - mean)^2 and d >= (1 - mean) log(1 / (1 - q)) - log 2
     bound where to begin.

@@ -70,7 +70,7 @@ def ideal(relevance: Floats, discount: Floats) -> float:
     z = 0.0
     position = 0
     above = np.inf
-    # Two passes per grade, from the highest down: for the few grades that people use this beats sorting, and it
+    # Two passes per grade, from the highest down: for a few grades this is faster than sorting, and it
     # needs no memory; with every relevance different it is quadratic in the length of the list.
     while True:
         grade = 0.0

@@ -67,7 +67,7 @@ def load(path: str | os.PathLike[str]) -> Ranker:
 def _built(told: dict[str, Any]) -> Ranker:
     kind = registry.find(told["class"])
     known = inspect.signature(kind).parameters
-    # Defaults are left out, so that `repr` shows what somebody chose.
+    # Defaults are left out, so that `repr` shows what was chosen.
     given = {
         name: value
         for name, value in told["parameters"].items()

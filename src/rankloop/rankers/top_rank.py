@@ -56,7 +56,7 @@ class TopRank(ClickRanker):
     >>> rng = np.random.default_rng(1)
     >>> for _ in range(30):
     ...     shown = ranker.rank(rng=rng)
-    ...     ranker.learn(shown, shown.items == 3)  # people click item 3 wherever it stands
+    ...     ranker.learn(shown, shown.items == 3)  # users click item 3 at any position
     >>> ranker.blocks
     [array([3]), array([0, 1, 2])]
     """

@@ -120,7 +120,7 @@ class Engine:
             except Full as error:
                 raise Unavailable(f"{error}; nothing was written") from error
             except Broken as error:
-                # After a failed fsync nobody knows what is on the disk: trying again could seem to succeed.
+                # After a failed fsync the content of the disk is unknown: trying again could seem to succeed.
                 self.broken = str(error)
                 raise Unavailable(f"read-only from now on: {error}") from error
             except Fenced:

@@ -1,6 +1,6 @@
 """Group commit: whatever came while the disk was busy goes to it together, and is answered once it is there.
 
-The window is adaptive. Somebody who comes alone is written at once. Where the last batches were larger, the next waits
+The window is adaptive. A single event is written at once. Where the last batches were larger, the next waits
 a little, at most a third of what a commit takes, for as many to come again: one fsync for all of them.
 """
 

@@ -68,7 +68,7 @@ class Series(msgspec.Struct):
         return bucket
 
     def answered(self, bucket: Bucket, *, reward: float, delay: float | None) -> None:
-        """Something was learnt, `delay` seconds after it was shown; None where nobody said anything."""
+        """Something was learnt, `delay` seconds after it was shown; None where there was no feedback."""
         bucket.learnt += 1
         bucket.reward += reward
         if delay is None:

@@ -247,7 +247,7 @@ def check_digest(entry: Entry, row: Row) -> None:
 
 
 def warm_up(config: Config) -> None:
-    """Have the ranker's code compiled, or found on disk, before somebody waits for a list."""
+    """Have the ranker's code compiled, or found on disk, before a request waits for a list."""
     fold = Fold(config)
     ranker = fold.ranker
     rng = np.random.default_rng(1)

@@ -156,7 +156,7 @@ async def _accompany(
     people: bool,
     seconds: float | None,
 ) -> None:
-    """Wait until it stops; meanwhile let people come, and tell it when its time is up."""
+    """Wait until it stops; meanwhile simulate users, and stop it when its time is up."""
     if not server.started:
         await serving
         return

@@ -1,7 +1,7 @@
-"""Simulated people who use a running service, so that there is something to watch. They know what they like.
+"""Simulated users of a running service, with known preferences, so that there is something to watch.
 
 Three applications: one asks about its first suggestion only, one counts clicks, one ranks what each request brings.
-People take their time to answer, and some never do.
+Feedback takes a while, and some never comes.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _reads(shown: RankAnswer, brought: dict[str, float], rng: np.random.Generato
 
 
 async def come_and_go(engine: Engine, *, seed: int = 1) -> None:
-    """People come until this is cancelled."""
+    """Simulate users until cancelled."""
     async with asyncio.TaskGroup() as group:
         for number, application in enumerate(applications()):
             await engine.create(application.ranker)

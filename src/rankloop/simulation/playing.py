@@ -36,7 +36,7 @@ def play(
     rounds : int
         How many.
     seed : int
-        The same seed tells the same story, on any machine.
+        The same seed gives the same run, on any machine.
     points : int, optional
         At most so many rounds are recorded.
     fused : bool, optional

@@ -15,7 +15,7 @@ class Trace:
     Parameters
     ----------
     measure : str
-        The measure that rankings were judged by.
+        The measure of the rankings.
     is_loss : bool
         Whether a smaller value is better.
     seed : int

@@ -75,7 +75,7 @@ class Top1Jester(Experiment):
 def _lost(
     results: pl.DataFrame, crowd: str, way: str, *, horizon: int = _LATE
 ) -> dict[str, NDArray[np.float64]]:
-    """Regret per round of each run, by learner; where people come once, when all of them have come."""
+    """Regret per round of each run, by learner; where each user arrives once, at the end."""
     T = int(runs.chosen(results, way=way, crowd=crowd)["horizon"][0]) if way == "once" else horizon
     names = people.ONCE_LEARNERS if way == "once" else people.AGAIN_LEARNERS
     return {name: people.per_round(results, crowd=crowd, way=way, learner=name, horizon=T) for name in names}

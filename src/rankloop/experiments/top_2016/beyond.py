@@ -94,7 +94,7 @@ class TopBeyond(Experiment):
 
 
 def _most_promising(results: pl.DataFrame, name: str) -> str:
-    # Chosen before anything is judged, as the settings are: the best of many judged ones would be lucky.
+    # Chosen before the evaluation, as the settings are: the best of many evaluated ones would be lucky.
     return max(_TOP_TWO, key=lambda method: tuning.promise(results, name, method))
 
 

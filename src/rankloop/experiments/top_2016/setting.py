@@ -102,7 +102,7 @@ def queries(name: str) -> Dataset:
 
 @lru_cache(maxsize=(len(SOURCES) + 1) * PARTS)
 def parts(name: str, seed: int) -> tuple[Dataset, Dataset]:
-    """What run `seed` learns on, and the fifth of the queries that it is judged by."""
+    """What run `seed` learns on, and the fifth of the queries that it is evaluated on."""
     whole = queries(name)
     shuffled = np.random.default_rng(PARTS_SEED).permutation(whole.n_queries)
     held_out = np.zeros(whole.n_queries, dtype=bool)

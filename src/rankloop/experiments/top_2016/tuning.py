@@ -4,7 +4,7 @@ All learners but the references observe the labels of the top two documents. The
 surrogate with full information, which is the limit of the surrogate. For each part of the queries that is held out,
 settings are tried in runs over the other queries: (annealing,) sizes of the steps, then exploration, then the radius,
 each time keeping the value with the highest average NDCG@10. The settings that are left play again with fresh seeds:
-their average is judged, and their greedy order on the queries held out.
+their average is evaluated, and their greedy order on the queries held out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SWEPT = ("learning_rate", "exploration", "radius", "epsilon")
 
 @dataclass(frozen=True)
 class Size:
-    """How many rounds and runs it takes to try a setting and to judge the chosen one."""
+    """How many rounds and runs are used to try a setting and to evaluate the chosen one."""
 
     rounds: int
     tried_runs: int
@@ -98,7 +98,7 @@ METHODS = _methods()
 
 
 def job(*, dataset: str, method: str, part: int, size: Size) -> Job:
-    """Tune and judge one learner with one part of the queries held out."""
+    """Tune and evaluate one learner with one part of the queries held out."""
     fixed, sweep = METHODS[method]
     if size.fewer:
         sweep = {name: tried[-3:] if name == "learning_rate" else tried[:1] for name, tried in sweep.items()}
@@ -152,7 +152,7 @@ def _short(name: str, value: Any) -> float | None:
 def by_part(
     results: pl.DataFrame, dataset: str, method: str, *, column: str = "average"
 ) -> NDArray[np.float64]:
-    """A learner's level in judged runs, by the part held out; of `RANDOM`, its expectation."""
+    """A learner's level in evaluation runs, by the part held out; of `RANDOM`, its expectation."""
     if method == RANDOM:
         side = 0 if column == "average" else 1
         held = runs.chosen(results, set=dataset)["seed"].unique().sort().to_list()

@@ -1,7 +1,7 @@
 """Users who click each position independently, with a probability that depends on item, position and world.
 
 One world is there in each round: the only one, the next one every so many rounds, or one of two at random. Which one
-is a function of the round and of a key drawn at the first, so the past can be told again without being kept.
+is a function of the round and of a key drawn at the first, so the past can be recomputed without being stored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rankloop.kernels.solvers.assignment import best_list
 
 
 class ClickParams(NamedTuple):
-    """clicks[world, position, item] is the chance of a click; best[world] what the best list there is worth."""
+    """clicks[world, position, item] is the chance of a click; best[world] the value of the best list there."""
 
     clicks: NDArray[np.float64]
     best: NDArray[np.float64]
@@ -26,7 +26,7 @@ class ClickParams(NamedTuple):
 
 
 class ClickState(NamedTuple):
-    """The world that is here, and what it takes to tell the past again."""
+    """The present world, and what is needed to recompute the past."""
 
     t: NDArray[np.int64]  # users so far
     start: NDArray[np.int64]  # since when regret is counted
@@ -78,7 +78,7 @@ def value(params: Any, state: Any, items: Any) -> float:
 
 @kernel
 def hindsight(params: Any, state: Any) -> Any:
-    """What the best fixed list was worth over all worlds that were there."""
+    """The value of the best fixed list over all worlds so far."""
     n_worlds, m, n = params.clicks.shape
     if n_worlds == 1:
         return state.counts[0] * params.best[0]
@@ -103,6 +103,6 @@ def count_worlds(params: Any, state: Any, rounds: Any, counts: Any) -> None:
 
 @kernel
 def best_lists(clicks: Any, lists: Any, best: Any) -> None:
-    """The best list of each world and what it is worth."""
+    """The best list of each world and its value."""
     for world in range(len(clicks)):
         best[world] = best_list(clicks[world], lists[world])

@@ -103,7 +103,7 @@ def note_separable(params: Any, state: Any) -> None:
 
 @inlined
 def note_tabled(params: Any, state: Any) -> None:
-    """Add what every ranking is worth to the user who is here."""
+    """Add the value of every ranking to the present user."""
     state.t[0] += 1
     if len(state.totals) == 0:
         return

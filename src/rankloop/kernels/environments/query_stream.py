@@ -1,6 +1,6 @@
 """Queries that come one by one, each with documents of its own.
 
-What a ranking of a query is worth depends on labels that never change, so gains, offsets and the best value of every
+The value of a ranking of a query depends on labels that never change, so gains, offsets and the best value of every
 query are computed once. Only average precision, ERR and the pairwise loss of grades are evaluated as they are shown.
 """
 
@@ -36,7 +36,7 @@ class QueryStreamParams(NamedTuple):
 
 
 class QueryStreamState(NamedTuple):
-    """The query that is here, and what the best rankings were worth."""
+    """The present query, and the total value of the best rankings."""
 
     t: NDArray[np.int64]  # queries so far
     query: NDArray[np.int64]  # which one is here

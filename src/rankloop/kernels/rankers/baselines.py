@@ -24,7 +24,7 @@ class FixedParams(NamedTuple):
 
 
 class RoundsState(NamedTuple):
-    """How many rounds came back."""
+    """The number of rounds with feedback."""
 
     t: NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""CascadeKL-UCB (2015, Algorithms 1 and 2): the items with the largest indices; the first click ends what is seen."""
+"""CascadeKL-UCB (2015, Algorithms 1 and 2): the items with the largest indices, observed up to the first click."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class CascadeParams(NamedTuple):
 
 
 class CascadeState(NamedTuple):
-    """How often each item was looked at, and how often it was then clicked."""
+    """How often each item was examined, and how often it was then clicked."""
 
-    t: NDArray[np.int64]  # rounds that came back
+    t: NDArray[np.int64]  # rounds with feedback
     N: NDArray[np.float64]  # by item: looks
     W: NDArray[np.float64]  # by item: clicks
 
@@ -63,7 +63,7 @@ def learn(
     memo: Any,
     feedback: Any,
 ) -> None:
-    """Alg. 1, lines 9-13: all down to the first click were looked at, and nothing is known of the rest."""
+    """Alg. 1, lines 9-13: all down to the first click were examined, and nothing is known of the rest."""
     for j in range(len(items)):
         state.N[items[j]] += 1.0
         if feedback[j] > 0.0:

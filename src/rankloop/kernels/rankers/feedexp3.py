@@ -1,6 +1,6 @@
 """FeedExp3 (Cesa-Bianchi, Lugosi and Stoltz 2006, Figure 1): exponential weights, whatever the actions let one see.
 
-With L = K H, where H holds what each action may show of each outcome, what comes back on action I, divided by the
+With L = K H, where H holds what each action may reveal of each outcome, the feedback on action I, divided by the
 chance of playing it, is an unbiased estimate of every action's loss.
 """
 

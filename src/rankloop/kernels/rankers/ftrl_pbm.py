@@ -1,4 +1,4 @@
-"""FTRL-PBM (2022, Algorithm 1): lists drawn from a regularised leader, losses weighted by how likely they were seen.
+"""FTRL-PBM (2022, Algorithm 1): lists drawn from a regularised leader, losses weighted by inverse propensity.
 
 The leader of the next round is found when feedback comes, because `rank` may not change anything: it only draws.
 Arrays are position-major: L_hat[j, i] belongs to item i at position j.

@@ -28,7 +28,7 @@ class GRABParams(NamedTuple):
 class GRABState(NamedTuple):
     """Clicks and displays; and how often each leader has led, in a table of limited size."""
 
-    t: NDArray[np.int64]  # rounds that came back
+    t: NDArray[np.int64]  # rounds with feedback
     S: NDArray[np.float64]  # by position and item: clicks
     N: NDArray[np.float64]  # by position and item: displays
     leaders: NDArray[np.uint64]  # keys of lists, 0 where there is none
@@ -74,7 +74,7 @@ def find_leader(state: Any, scratch: Any, leader: Any) -> None:
 
 @hot
 def to_best_neighbour(state: Any, level: float, by_mean: Any, items: Any) -> bool:
-    """Change `items` to its neighbour with the largest sum of indices, if that is larger; tells whether it did.
+    """Change `items` to its neighbour with the largest sum of indices, if that is larger; returns whether it did.
 
     Neighbours swap the items of two positions that follow each other in the order of the leader's means, or replace
     the item of the last of them.

@@ -28,7 +28,7 @@ class MWParams(NamedTuple):
 class MWState(NamedTuple):
     """Weights, the chances that follow from them, and how the last projections went."""
 
-    t: NDArray[np.int64]  # rounds that came back
+    t: NDArray[np.int64]  # rounds with feedback
     W: NDArray[np.float64]  # by position and item: weights, which sum to 1 over the items
     x: NDArray[np.float64]  # X' = (1 - gamma) W + gamma / n
     rows: NDArray[np.float64]  # its sum over positions

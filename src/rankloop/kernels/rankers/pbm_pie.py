@@ -30,7 +30,7 @@ class PBMPIEParams(NamedTuple):
 class PBMPIEState(NamedTuple):
     """Clicks and displays, and the examinations in use."""
 
-    t: NDArray[np.int64]  # rounds that came back
+    t: NDArray[np.int64]  # rounds with feedback
     S: NDArray[np.float64]  # by position and item: clicks
     N: NDArray[np.float64]  # by position and item: displays
     kappa: NDArray[np.float64]  # by position: examinations, given or estimated

@@ -1,7 +1,7 @@
 """Thompson sampling for position-based clicks: a model drawn given all clicks so far, and the best list of it.
 
 Attractions and examinations are drawn by Metropolis-Hastings, one coordinate after the other, going on from the last
-draw that came back. The draw travels in the ticket, because `rank` may not write it down.
+draw with feedback. The draw travels in the ticket, because `rank` may not store it.
 Arrays are position-major: S[j, i] are the clicks on item i at position j, N[j, i] how often it stood there.
 """
 
@@ -30,9 +30,9 @@ class PBMTSParams(NamedTuple):
 
 
 class PBMTSState(NamedTuple):
-    """Clicks and displays, and the draw that came back last."""
+    """Clicks and displays, and the last draw with feedback."""
 
-    t: NDArray[np.int64]  # rounds that came back
+    t: NDArray[np.int64]  # rounds with feedback
     S: NDArray[np.float64]  # by position and item: clicks
     N: NDArray[np.float64]  # by position and item: displays
     theta: NDArray[np.float64]  # by item: drawn attractions

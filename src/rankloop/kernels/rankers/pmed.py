@@ -1,9 +1,9 @@
 """PMED (2017, Algorithms 1 and 2), all but its optimisation: which lists are to be shown next.
 
 The optimisation gives a plan: lists and how often each is required, in units of log t. In between, lists wait in a
-queue, and whoever comes is shown one of them. When all have come back the queue is filled anew: with lists that were
-shown too seldom to tell anything, with lists that the plan requires more often than they were shown, and with the best.
-Arrays are position-major, as everywhere.
+queue, and each user is shown one of them. When all have feedback the queue is filled again: with lists that were
+shown too seldom to be informative, with lists that the plan requires more often than they were shown, and with the
+best. Arrays are position-major, as everywhere.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PMEDParams(NamedTuple):
 class PMEDState(NamedTuple):
     """Clicks and displays, the fitted model, the queue, the plan, and where its optimisation stands."""
 
-    t: NDArray[np.int64]  # rounds that came back
+    t: NDArray[np.int64]  # rounds with feedback
     S: NDArray[np.float64]  # by position and item: clicks
     N: NDArray[np.float64]  # by position and item: displays
     theta: NDArray[np.float64]  # by item: fitted attractions
@@ -45,7 +45,7 @@ class PMEDState(NamedTuple):
     plan: NDArray[np.int64]  # lists; the first n_plan of them
     required: NDArray[np.float64]  # how often each must have been shown, in units of log t
     n_plan: NDArray[np.int64]
-    due: NDArray[np.int64]  # the round after which the plan is made anew
+    due: NDArray[np.int64]  # the round after which the plan is renewed
     starts: NDArray[
         np.float64
     ]  # of each alternative: log attractions that were hardest to tell apart last time
@@ -84,7 +84,7 @@ def learn(
     memo: Any,
     feedback: Any,
 ) -> None:
-    """Count, take the list off the queue, and fill that anew when it is empty."""
+    """Count, take the list off the queue, and fill the queue again when it is empty."""
     m = len(items)
     count(state.S, state.N, items, feedback)
     state.t[0] += 1

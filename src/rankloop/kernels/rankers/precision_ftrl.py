@@ -1,7 +1,7 @@
-"""Follow the regularised leader over sets of n items, when the relevance of a random few of the set comes back.
+"""Follow the regularised leader over sets of n items, when the relevance of a random few of the set is revealed.
 
-The value ignores the order within the set, so the set is shown in random order: whoever stands first is then a fair
-draw from it, and the relevance of the first k is an unbiased glimpse of everybody in it.
+The value ignores the order within the set, so the set is shown in random order: the first item is then a uniform
+draw from it, and the relevance of the first k is an unbiased sample of the set.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _CLOSE = 1e-13
 
 
 class PrecisionParams(NamedTuple):
-    """The measure and what is seen of it."""
+    """The measure and what is revealed of it."""
 
     n: int  # items that the measure counts
-    k: int  # of them, how many are seen
+    k: int  # of them, how many are revealed
     max_grade: float  # the highest grade
 
 
@@ -66,8 +66,8 @@ def solve(L_hat: Any, n: int, eta: float, level: float, x: Any) -> float:
     least, most = L_hat[0], L_hat[0]
     for i in range(1, m):
         least, most = min(least, L_hat[i]), max(most, L_hat[i])
-    low = edge - most  # here everybody is in the set
-    high = edge * np.sqrt(m / n) - least  # here nobody's chance exceeds n / m
+    low = edge - most  # here every item is in the set
+    high = edge * np.sqrt(m / n) - least  # here no probability exceeds n / m
     level = min(max(level, low), high)
     for _ in range(_ITERATIONS):
         total, slope = _sum_at(L_hat, edge, level, x)

@@ -1,7 +1,7 @@
 """Ranked bandits (2008, Algorithm 2) over Exp3: one learner for each position, each choosing among all items.
 
 Where a position's learner wants an item that stands above already, a random one of those not yet shown takes its place,
-and the learner hears nothing good of it. What each wanted, and with which chance, travels in the ticket.
+and the learner counts that as no click. What each wanted, and with which probability, travels in the ticket.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RankedExp3Params(NamedTuple):
 class RankedExp3State(NamedTuple):
     """The learner of each position."""
 
-    t: NDArray[np.int64]  # rounds that came back
+    t: NDArray[np.int64]  # rounds with feedback
     w: NDArray[np.float64]  # by position and item: weights, scaled to sum to one over the items
 
 

@@ -34,7 +34,7 @@ class Top1Params(NamedTuple):
 
 
 class Top1State(NamedTuple):
-    """Where in which block, what the block has seen (r_hat), and what all blocks before it sum to (s_hat)."""
+    """The position in the block, the block's estimate (r_hat), and the sum of all earlier blocks' estimates (s_hat)."""
 
     epoch: NDArray[np.int64]
     block: NDArray[np.int64]

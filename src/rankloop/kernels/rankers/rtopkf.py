@@ -46,7 +46,7 @@ class TopKState(NamedTuple):
 
     w: NDArray[np.float64]  # weights, by feature
     t: NDArray[np.int64]  # rounds learnt
-    labels: NDArray[np.float64]  # the sum and the number of labels seen
+    labels: NDArray[np.float64]  # the sum and the number of revealed labels
 
 
 @inlined

@@ -22,7 +22,7 @@ class TopRankParams(NamedTuple):
 
 
 class TopRankState(NamedTuple):
-    """What clicks said of each pair of items, what follows from it, and how many rounds came back."""
+    """Click statistics of each pair of items, what follows from them, and the number of rounds with feedback."""
 
     t: NDArray[np.int64]
     S: NDArray[np.float64]  # [i, j]: clicks on i and not on j, less those on j and not on i

@@ -23,7 +23,7 @@ class Room(NamedTuple):
     distance: NDArray[np.float64]  # to each item in this search
     came_from: NDArray[np.int64]  # the position before each item on the way
     shown_at: NDArray[np.int64]  # the position of each item, or -1
-    queue: NDArray[np.int64]  # items in the order in which they are looked at
+    queue: NDArray[np.int64]  # items in the order in which they are visited
 
 
 @kernel
@@ -92,7 +92,7 @@ def assign(gains: Any, items: Any, room: Any) -> None:
 
 @kernel
 def best_list(gains: Any, items: Any) -> float:
-    """`assign` with room of its own; returns what the list is worth."""
+    """`assign` with its own scratch space; returns the value of the list."""
     assign(gains, items, room(*gains.shape))
     total = 0.0
     for j in range(len(items)):

@@ -197,7 +197,7 @@ def _begin(n_bins: int, room: Any) -> float:
 
 @hot
 def _take_free(c: int, level: float, n_bins: int, room: Any) -> bool:
-    # Whoever lost a bin tries the one after it: where all lose theirs at once, all move on by one.
+    # An item that lost a bin tries the one after it: where all lose theirs at once, all move on by one.
     m = len(room.mass)
     b = room.turn[c]
     for _ in range(n_bins):

@@ -1,8 +1,8 @@
 """The likeliest attractions and examinations behind clicks counted by position and item.
 
 S[j, i] clicks in N[j, i] displays of item i at position j, each with probability theta_i kappa_j. Given kappa, the
-likelihood is concave in each theta_i by itself, and the other way round, so the two take turns (Komiyama, Honda and
-Takeda 2017). Only products are seen: kappa_0 is 1, and kappa does not rise from position to position.
+likelihood is concave in each theta_i by itself, and vice versa, so the two alternate (Komiyama, Honda and
+Takeda 2017). Only products are observed: kappa_0 is 1, and kappa does not rise from position to position.
 """
 
 from __future__ import annotations

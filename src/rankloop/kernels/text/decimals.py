@@ -19,7 +19,7 @@ _SPLITTER = float((1 << 27) + 1)
 
 @hot
 def _quotient(mantissa: np.uint64, power: float) -> tuple[int, float]:
-    """The correctly rounded `mantissa` / `power`, or left to someone else when that takes more than 106 bits to tell.
+    """The correctly rounded `mantissa` / `power`, or left to the caller when that takes more than 106 bits to decide.
 
     The mantissa is high + low exactly, quotient * power is product + error exactly (Dekker, 1971), so what
     `quotient` lacks is known with a relative error below 2**-100 of the quotient.
@@ -41,7 +41,7 @@ def _quotient(mantissa: np.uint64, power: float) -> tuple[int, float]:
 
 @hot
 def number(text: Any, at: int) -> tuple[int, float, int]:
-    """The decimal number at `at`: whether it is one, its value if that could be told here, and where it ends.
+    """The decimal number at `at`: whether it is one, its value if that could be decided here, and where it ends.
 
     Exact products and quotients of what float64 holds exactly are rounded once (Clinger, 1990).
     """

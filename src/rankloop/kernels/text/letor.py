@@ -71,7 +71,7 @@ def parse(
     seen : array of int64
         -1 for each column.
     left : array of int64
-        For each number that could not be told here: its row, its column (-1: the grade), begin, end, token.
+        For each number that could not be decided here: its row, its column (-1: the grade), begin, end, token.
 
     Returns
     -------

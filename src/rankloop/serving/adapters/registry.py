@@ -22,7 +22,7 @@ _allowed: dict[str, type[Ranker]] = {}
 
 
 def allow(names: Iterable[str]) -> None:
-    """Let requests and logs name these rankers; for whoever starts the process, never for a request.
+    """Let requests and logs name these rankers; for the operator of the process, never for a request.
 
     Parameters
     ----------
@@ -70,8 +70,7 @@ def find(algorithm: str) -> type[Ranker]:
         return kind
     if ":" in algorithm:
         raise ValueError(
-            f"algorithm {algorithm!r} is not allowed here: whoever starts the service allows it with "
-            f"--ranker {algorithm}"
+            f"algorithm {algorithm!r} is not allowed here: the operator allows it with --ranker {algorithm}"
         )
     if algorithm in registry.names():
         _servable(algorithm, registry.find(algorithm))  # says why not

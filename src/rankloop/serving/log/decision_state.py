@@ -117,7 +117,7 @@ def replay_decision(
 
 
 class RecentDecisions:
-    """The newest decisions, at hand; older ones are read from the store again when somebody answers them."""
+    """The newest decisions, at hand; older ones are read from the store again when feedback on them arrives."""
 
     def __init__(self, *, most_bytes: int = 32_000_000) -> None:
         self._kept: OrderedDict[str, DecisionState] = OrderedDict()

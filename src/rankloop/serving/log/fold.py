@@ -1,4 +1,4 @@
-"""The state of a served ranker: a fold of its log, row by row. Whoever folds the same rows has the same state."""
+"""The state of a served ranker: a fold of its log, row by row. The same rows give the same state."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Randomness of the service: counter-based, and keyed by the ranker's seed and the decision's id.
 
-Whoever draws the same decision from the same state, on any replica and in any order, draws the same list.
+The same decision from the same state gives the same list, on any replica and in any order.
 """
 
 from __future__ import annotations

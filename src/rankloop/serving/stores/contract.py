@@ -6,7 +6,7 @@ What a store promises, and `rankloop.serving.stores.checks.check_store` tests:
 2. `seq` of a ranker counts from 1 without gaps, in the order in which rows become visible.
 3. A kind and an event id are there once. Appending them again gives the row that is there, and changes nothing.
 4. A snapshot is there whole or not at all.
-5. Whoever holds a lease has an epoch; what is written with an older epoch is refused.
+5. The holder of a lease has an epoch; what is written with an older epoch is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The store in PostgreSQL, shared by replicas.
 
 `seq` is taken under a lock on the ranker's own row, held until the commit: a sequence of the database would number rows
-in another order than that in which they become visible, and whoever follows the log would miss some. What must
+in another order than that in which they become visible, and a follower of the log would miss some. What must
 happen together happens in one function inside the database, so that a batch is one message and one fsync.
 """
 

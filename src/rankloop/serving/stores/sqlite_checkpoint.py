@@ -47,7 +47,7 @@ class Checkpoints:
             writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def _move(self) -> None:
-        # Passive: copies what it can without making anybody wait.
+        # Passive: copies what it can without blocking anyone.
         with self._noticing():
             connection = apsw.Connection(str(self._path), vfs=self._vfs)
             connection.execute("SELECT count(*) FROM lease")  # only then does it know that there is a log
