@@ -44,7 +44,7 @@ with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
     browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
     desk = visit(browser, f"{address}/#ranker/unwind", viewport={"width": 1280, "height": 860})
     health = desk.locator(".card", has=desk.locator("[data-part=health]")).bounding_box()
-    keep(desk, "page.png", height=int(health["y"] + health["height"]) + 20)
+    keep(desk, "page.png", height=int(health["y"] + health["height"]) + 8)
     phone = {"viewport": {"width": 400, "height": 800}, "color_scheme": "dark", "device_scale_factor": 1.5}
     keep(visit(browser, f"{address}/#ranker/unwind", **phone), "page-phone.png", height=1660)
     trying = visit(browser, f"{address}/#try", viewport={"width": 1100, "height": 720})

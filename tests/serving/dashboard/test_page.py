@@ -69,6 +69,10 @@ def test_it_loads_and_tells_what_the_service_knows(visit: Opened, service: Servi
         current = client.ranker("unwind").current
     expect(page.locator("#status")).to_have_text("Live")
     expect(page.locator("#rankers a", has_text="unwind").locator(".spark path")).to_have_count(1)
+    with service.client() as client:
+        summary = client.ranker("unwind").summary
+    assert summary
+    expect(page.locator(".badge").first).to_have_text(f"RTop1F: {summary}")
     expect(page.locator("ol.order li > span:first-child")).to_have_text(current)
     for kind in ("own", "frozen", "random"):
         expect(page.locator(f".lines path.line.{kind}").first).to_have_attribute("d", re.compile(r"M.*L"))
