@@ -42,7 +42,7 @@ def test_items_come_and_go(algorithm: str) -> None:
             assert "tea" not in (await rank(engine)).items
             with pytest.raises(RequestError, match="there already"):
                 await engine.change_items("unwind", ItemsRequest(add=["swim"]))
-            with pytest.raises(RequestError, match="is not there"):
+            with pytest.raises(RequestError, match="is not an item"):
                 await engine.change_items("unwind", ItemsRequest(retire=["tea"]))
             with pytest.raises(RequestError, match="last item"):
                 await engine.change_items("unwind", ItemsRequest(retire=engine.rankers["unwind"].fold.items))
@@ -138,7 +138,7 @@ def test_items_that_stay_keep_their_order_and_new_ones_follow() -> None:
     assert changed(["a", "b", "c"], add=["e", "d"], retire=["b"]) == ["a", "c", "e", "d"]
     for add, retire, words in [
         (["a"], [], "there already"),
-        ([], ["x"], "is not there"),
+        ([], ["x"], "is not an item"),
         ([], ["a"], "last item"),
     ]:
         with pytest.raises(ValueError, match=words):

@@ -53,7 +53,7 @@ def check_change(names: list[str], *, add: list[str], retire: list[str]) -> None
             raise ValueError(f"item {name!r} is there already")
     for name in retire:
         if name not in known:
-            raise ValueError(f"item {name!r} is not an item")
+            raise ValueError(f"{name!r} is not an item of this ranker")
     if not changed(names, add=add, retire=retire):
         raise ValueError("the last item cannot be retired")
 

@@ -69,7 +69,7 @@ class EndpointApp:
             self._guard.check(headers, self._endpoint.role)
             body = None
             if self._endpoint.request is not None:
-                raw = await read_body(headers, receive, self._engine.limits.body_bytes)
+                raw = await receive_body(headers, receive, self._engine.limits.body_bytes)
                 body = self._decode(sent, raw)
             reach("after-decode")
             answer = await self._endpoint.handle(self._engine, params, body)
@@ -126,7 +126,7 @@ def _wants_msgpack(accept: bytes, sent: bytes) -> bool:
     return b"json" not in accept and sent in _MSGPACK
 
 
-async def read_body(headers: dict[bytes, bytes], receive: Receive, most: int) -> bytes:
+async def receive_body(headers: dict[bytes, bytes], receive: Receive, most: int) -> bytes:
     """The body, as long as it is not too long."""
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > most:
