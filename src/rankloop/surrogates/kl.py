@@ -18,10 +18,13 @@ class KL(Surrogate):
 
     Parameters
     ----------
-    max_exponent : no exponential is taken of more than this, of a score or of a label (erratum B12: a step of
-        size m / gamma can carry a score anywhere). Labels above it count as equal to it. Above it e^s goes on as
-        its tangent, so the value stays convex and the gradient, then constant, stays its gradient.
+    max_exponent : float, optional
+        No exponential is taken of more than this, of a score or of a label (erratum B12: a step of size m / gamma can
+        carry a score anywhere). Labels above it count as equal to it. Above it e^s goes on as its tangent, so the
+        value stays convex and the gradient, then constant, stays its gradient.
 
+    Examples
+    --------
     >>> KL().value([1.0, 0.0], [1, 0]), KL().gradient([0.0, 0.0], [0, 1])
     (0.0, array([ 0. , -1.71828183]))
     >>> bool(np.isfinite(KL().gradient([1e5, 0.0], [4, 0])).all())

@@ -19,10 +19,13 @@ class SmoothDCG(Surrogate):
 
     Parameters
     ----------
-    epsilon : how soft the choice is. As it falls to 0 the value becomes the DCG@1 of the scores, and the gradient
-        vanishes wherever one score leads by a few epsilon. The paper fixes 0.01, which saturates at once for scores
-        of ordinary size; the default here is 1 (erratum B4).
+    epsilon : float, optional
+        How soft the choice is. As it falls to 0 the value becomes the DCG@1 of the scores, and the gradient vanishes
+        wherever one score leads by a few epsilon. The paper fixes 0.01, which saturates at once for scores of ordinary
+        size; the default here is 1 (erratum B4).
 
+    Examples
+    --------
     >>> SmoothDCG().value([0.0, 0.0], [1, 0]), SmoothDCG().gradient([0.0, 0.0], [1, 0])
     (0.5, array([ 0.25, -0.25]))
     >>> SmoothDCG(epsilon=1e-5).value([1.0, 0.0], [1, 0])
