@@ -52,6 +52,7 @@ default_role = "literal"
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 80  # beyond, each parameter has a line of its own
 autosummary_generate = False  # `api_pages` writes them, from `__all__`
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

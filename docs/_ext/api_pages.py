@@ -12,7 +12,13 @@ from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 
-KINDS = {"class": "Classes", "function": "Functions", "data": "Values", "exception": "Errors and warnings"}
+KINDS = {
+    "class": "Classes",
+    "function": "Functions",
+    "data": "Values",
+    "exception": "Errors and warnings",
+    "alias": "Types",
+}
 # What only those need who write a compiled ranker stands on the pages of its contract, not of every ranker.
 _HOOKS = {"blank_memo", "check_state", "check_ticket", "examples", "kernels", "params", "scratch", "state"}
 
@@ -21,7 +27,9 @@ def _heading(text: str, line: str) -> list[str]:
     return [text, line * len(text), ""]
 
 
-def _entry(name: str, kind: str) -> list[str]:
+def _entry(name: str, kind: str, value: Any) -> list[str]:
+    if kind == "alias":
+        return [f".. py:data:: {name}", "", f"   Stands for ``{value}``.", ""]
     members = kind in {"class", "exception"}
     options = ["   :members:", "   :inherited-members: Exception, Warning, tuple, Struct"] if members else []
     if kind == "data":
@@ -39,16 +47,22 @@ def _module_page(title: str, module: ModuleType, own_pages: bool) -> dict[str, s
         chosen = [name for name in names if kinds[name] == kind]
         if not chosen:
             continue
-        lines += [*_heading(heading, "-"), ".. autosummary::", ""]
-        lines += [*(f"   {name}" for name in chosen), ""]
+        lines += _heading(heading, "-")
+        if kind != "alias":
+            lines += [".. autosummary::", "", *(f"   {name}" for name in chosen), ""]
         if own_pages:
             lines += [".. toctree::", "   :hidden:", "", *(f"   {path}.{name}" for name in chosen), ""]
             for name in chosen:
-                text = [*_heading(name, "="), f".. currentmodule:: {path}", "", *_entry(name, kind)]
+                text = [
+                    *_heading(name, "="),
+                    f".. currentmodule:: {path}",
+                    "",
+                    *_entry(name, kind, getattr(module, name)),
+                ]
                 pages[f"{path}.{name}"] = "\n".join(text)
         else:
             for name in chosen:
-                lines += _entry(name, kind)
+                lines += _entry(name, kind, getattr(module, name))
     return {path: "\n".join(lines)} | pages
 
 
@@ -71,7 +85,7 @@ def _public_names() -> dict[str, str]:
     return {
         f"{value.__module__}.{value.__qualname__}": f"{path}.{name}"
         for path, name, kind, value in public_api.everything()
-        if kind != "data"
+        if kind not in {"alias", "data"}
     }
 
 

@@ -1,7 +1,8 @@
 """Sections of our own in docstrings, and citations in them.
 
-`Notation` and `Departures` are not among numpydoc's sections. They are shown as parts of its `Notes`. In `References`,
-a title that stands in references.bib becomes a citation, so that a docstring stays plain text for `help`.
+`Notation` and `Departures` are not among numpydoc's sections: they are taken out before it reads a docstring and put
+back afterwards. In `References`, a title that stands in references.bib becomes a citation, so that a docstring stays
+plain text for `help`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pybtex.database import parse_file
 from sphinx.application import Sphinx
 
 OWN = ("Notation", "Departures")
-ORDER = ("Notes", "References", "Examples")  # what follows our own sections
+AFTER = (".. rubric:: References", ".. rubric:: Examples")
 NumpyDocString.sections |= {name: [] for name in OWN}  # known, so that numpydoc does not warn of them
 
 
@@ -42,6 +43,7 @@ class Docstrings:
 
     def __init__(self, bibliography: Path) -> None:
         entries = parse_file(str(bibliography)).entries
+        self.own: dict[str, list[str]] = {}
         self.keys = {_plain(entry.fields["title"]): key for key, entry in entries.items()}
 
     def cited(self, body: list[str]) -> list[str]:
@@ -50,33 +52,34 @@ class Docstrings:
         found = [key for title, key in self.keys.items() if f" {title} " in f" {known} "]
         return [*body, "See " + ", ".join(f":cite:t:`{key}`" for key in found) + ".", ""] if found else body
 
-    def rewrite(self, lines: list[str]) -> list[str]:
-        """The docstring in sections that numpydoc knows."""
-        parts = list(sections(lines))
-        own = [(heading, body) for heading, body in parts if heading in OWN]
-        others = [(heading, body) for heading, body in parts if heading not in OWN]
-        if own:
-            notes = [body for heading, body in others if heading == "Notes"]
-            text = [line for body in notes for line in body]
-            for heading, body in own:
-                text += ["", f".. rubric:: {heading}", "", *body]
-            others = [(heading, body) for heading, body in others if heading != "Notes"]
-            place = next((i for i, (heading, _) in enumerate(others) if heading in ORDER), len(others))
-            others.insert(place, ("Notes", text))
-        written = []
-        for heading, body in others:
-            if heading == "References":
-                body = self.cited(body)
-            written += [*([heading, "-" * len(heading)] if heading else []), *body, ""]
+    def take_out(self, name: str, lines: list[str]) -> list[str]:
+        """The docstring without our own sections, and with citations."""
+        written: list[str] = []
+        self.own[name] = []
+        for heading, body in sections(lines):
+            if heading in OWN:
+                self.own[name] += [f".. rubric:: {heading}", "", *body, ""]
+                continue
+            text = self.cited(body) if heading == "References" else body
+            written += [*([heading, "-" * len(heading)] if heading else []), *text, ""]
         return written
+
+    def put_back(self, name: str, lines: list[str]) -> list[str]:
+        """What numpydoc made, with our own sections before the references and examples."""
+        place = next((i for i, line in enumerate(lines) if line in AFTER), len(lines))
+        return [*lines[:place], "", *self.own.pop(name, []), *lines[place:]]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Rewrite before numpydoc does: its listener has priority 500."""
+    """Run before and after numpydoc, whose listener has priority 500."""
     docstrings = Docstrings(Path(app.srcdir) / "references.bib")
 
-    def rewrite(_app: Any, _what: str, _name: str, _of: Any, _options: Any, lines: list[str]) -> None:
-        lines[:] = docstrings.rewrite(lines)
+    def before(_app: Any, _what: str, name: str, _of: Any, _options: Any, lines: list[str]) -> None:
+        lines[:] = docstrings.take_out(name, lines)
 
-    app.connect("autodoc-process-docstring", rewrite, priority=400)
+    def after(_app: Any, _what: str, name: str, _of: Any, _options: Any, lines: list[str]) -> None:
+        lines[:] = docstrings.put_back(name, lines)
+
+    app.connect("autodoc-process-docstring", before, priority=400)
+    app.connect("autodoc-process-docstring", after, priority=600)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

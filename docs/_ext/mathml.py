@@ -18,6 +18,9 @@ def _write(translator: Any, node: nodes.Element, *, display: str) -> None:
         ) from problem
     if "\\" in formula:  # a command that the converter does not know is passed on as it stands
         raise ValueError(f"{node.source}:{node.line}: unknown command in {node.astext()!r}")
+    formula = formula.replace(
+        "<mo>&#x0002F;</mo>", '<mo lspace="0" rspace="0">/</mo>'
+    )  # a slash, not an operator
     translator.body.append(f'<div class="math">{formula}</div>' if display == "block" else formula)
     raise nodes.SkipNode
 

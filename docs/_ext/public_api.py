@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import typing
 from types import ModuleType
 from typing import Any
 
@@ -24,6 +25,7 @@ MODULES = [
     ("Logs", "rankloop.logs", True),
     ("Experiments", "rankloop.experiments", False),
     ("Contracts", "rankloop.base", False),
+    ("Reading arguments", "rankloop.arguments", False),
     ("Compiled rankers and environments", "rankloop.compiled", False),
     ("Checks", "rankloop.checks", False),
     ("Compiling a kernel", "rankloop.kernels.jit", False),
@@ -44,16 +46,18 @@ def names(module: ModuleType) -> list[str]:
         name
         for name, value in vars(module).items()
         if not name.startswith("_")
-        and callable(value)
+        and (inspect.isclass(value) or inspect.isroutine(value) or hasattr(value, "py_func"))
         and getattr(value, "__module__", "") == module.__name__
     ]
 
 
 def kind(value: Any) -> str:
-    """The kind of a public thing: class, exception, function or data."""
+    """The kind of a public thing: class, exception, function, alias (of a type) or data."""
+    if typing.get_origin(value) is not None:
+        return "alias"
     if inspect.isclass(value):
         return "exception" if issubclass(value, BaseException) else "class"
-    return "function" if callable(value) and hasattr(value, "__qualname__") else "data"
+    return "function" if inspect.isroutine(value) or hasattr(value, "py_func") else "data"
 
 
 def everything() -> list[tuple[str, str, str, Any]]:

@@ -70,7 +70,13 @@ def number(
         The argument's name, for the error.
     value : float
         What was given.
-    above, at_least, below, at_most : float, optional
+    above : float, optional
+        Bounds, the first and the third excluded.
+    at_least : float, optional
+        Bounds, the first and the third excluded.
+    below : float, optional
+        Bounds, the first and the third excluded.
+    at_most : float, optional
         Bounds, the first and the third excluded.
 
     Returns

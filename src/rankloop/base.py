@@ -43,7 +43,18 @@ Memo = tuple[Array, ...]
 
 
 def draw_key(rng: np.random.Generator) -> np.uint64:
-    """One 64-bit word of `rng`; a kernel expands it into as many numbers as it needs."""
+    """One 64-bit word of `rng`; a kernel expands it into as many numbers as it needs.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Where the randomness comes from.
+
+    Returns
+    -------
+    numpy.uint64
+        The word.
+    """
     return np.uint64(rng.bit_generator.random_raw())
 
 
@@ -78,7 +89,18 @@ class Ranking:
 
     @classmethod
     def load(cls, saved: Mapping[str, Array]) -> Ranking:
-        """The ticket that `save` wrote."""
+        """The ticket that `save` wrote.
+
+        Parameters
+        ----------
+        saved : mapping of str to array_like
+            What `save` gave.
+
+        Returns
+        -------
+        Ranking
+            The ranking.
+        """
         n_parts = sum(name.startswith("memo.") for name in saved)
         for name in ("items", "explored", *(f"memo.{i}" for i in range(n_parts))):
             if name not in saved:
@@ -101,10 +123,34 @@ class Feedback(abc.ABC):
 
     @abc.abstractmethod
     def length(self, n_positions: int) -> int:
-        """How many positions, from the top, are revealed of a list with `n_positions`."""
+        """How many positions, from the top, are revealed of a list with `n_positions`.
+
+        Parameters
+        ----------
+        n_positions : int
+            The length of the list.
+
+        Returns
+        -------
+        int
+            The number of revealed positions.
+        """
 
     def check(self, revealed: Array, n_positions: int) -> NDArray[np.float64]:
-        """`revealed` as numbers, one for each revealed position; ValueError if it is anything else."""
+        """`revealed` as numbers, one for each revealed position; ValueError if it is anything else.
+
+        Parameters
+        ----------
+        revealed : array_like
+            What came back, by position.
+        n_positions : int
+            The length of the list.
+
+        Returns
+        -------
+        ndarray of float
+            The checked numbers.
+        """
         given = numbers("feedback", revealed)
         expected = self.length(n_positions)
         if given.shape != (expected,):
@@ -128,15 +174,47 @@ class Ranker(Constructed, Servable, abc.ABC):
 
     @abc.abstractmethod
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
-        """A ranking for one request. Reads state; its only effect is to advance `rng`."""
+        """A ranking for one request. Reads state; its only effect is to advance `rng`.
+
+        Parameters
+        ----------
+        context : object, optional
+            The request: a row of features for each candidate, or None where items are the same for everybody.
+        rng : numpy.random.Generator
+            Where the randomness comes from.
+
+        Returns
+        -------
+        Ranking
+            The items to show, and what `learn` will need to know about them.
+        """
 
     @abc.abstractmethod
     def learn(self, ranking: Ranking, feedback: Array) -> None:
-        """Update state with the feedback on `ranking`."""
+        """Update state with the feedback on `ranking`.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            The ranking that was shown, perhaps saved and loaded in between.
+        feedback : array_like
+            What came back, by position: as many numbers as `self.feedback` reveals.
+        """
 
     @abc.abstractmethod
     def current(self, context: Any = None) -> NDArray[np.int64]:
-        """The order that it estimates to be best now, without exploration or perturbation."""
+        """The order that it estimates to be best now, without exploration or perturbation.
+
+        Parameters
+        ----------
+        context : object, optional
+            The request, as for `rank`.
+
+        Returns
+        -------
+        ndarray of int
+            Items by position, best first.
+        """
 
     def state_arrays(self) -> dict[str, Array]:
         """A copy of every mutable thing, as named arrays.
@@ -179,7 +257,7 @@ class Ranker(Constructed, Servable, abc.ABC):
         Parameters
         ----------
         saved : mapping of str to numpy.ndarray, str or os.PathLike
-            What `save` or `state_arrays` returned, or the file that `save` wrote.
+            What `save` of a ranker built with the same arguments gave.
 
         Raises
         ------
@@ -206,7 +284,13 @@ class Ranker(Constructed, Servable, abc.ABC):
             value[...] = saved[name]
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        """ValueError where arrays of the right shape hold values that no state of this ranker can have."""
+        """ValueError where arrays of the right shape hold values that no state of this ranker can have.
+
+        Parameters
+        ----------
+        saved : mapping of str to array_like
+            The arrays, of the right names and shapes.
+        """
         return
 
     def counters(self) -> dict[str, int]:
@@ -219,7 +303,18 @@ class Ranker(Constructed, Servable, abc.ABC):
         """A few small rankers of this class, fresh, for the checks."""
 
     def example_context(self, rng: np.random.Generator) -> Any:
-        """A request such as this ranker takes, for the checks."""
+        """A request such as this ranker takes, for the checks.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Where the randomness comes from.
+
+        Returns
+        -------
+        object
+            A context for `rank`.
+        """
         return None
 
 
@@ -243,19 +338,65 @@ class Environment(Constructed, abc.ABC):
 
     @abc.abstractmethod
     def arrive(self, *, rng: np.random.Generator) -> Any:
-        """The next request: its context, or None."""
+        """The next request: its context, or None.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Where the randomness comes from.
+
+        Returns
+        -------
+        object
+            What `rank` gets.
+        """
 
     @abc.abstractmethod
     def respond(self, ranking: Ranking, *, rng: np.random.Generator) -> NDArray[np.float64]:
-        """All that this user could reveal of the shown list, by position; the feedback model cuts it."""
+        """All that this user could reveal of the shown list, by position; the feedback model cuts it.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            The ranking that was shown.
+        rng : numpy.random.Generator
+            Where the randomness comes from.
+
+        Returns
+        -------
+        ndarray of float
+            One number for each position.
+        """
 
     @abc.abstractmethod
     def value(self, ranking: Ranking) -> float:
-        """The true value of this ranking for this user, never revealed to the ranker."""
+        """The true value of this ranking for this user, never revealed to the ranker.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            A ranking for the present user.
+
+        Returns
+        -------
+        float
+            What it is worth.
+        """
 
     @abc.abstractmethod
     def best(self, context: Any = None) -> Ranking:
-        """An optimal ranking."""
+        """An optimal ranking.
+
+        Parameters
+        ----------
+        context : object, optional
+            The request, where it matters.
+
+        Returns
+        -------
+        Ranking
+            A ranking that no other beats.
+        """
 
     @abc.abstractmethod
     def hindsight(self) -> float:

@@ -30,7 +30,13 @@ class Broken(AssertionError):
 
 
 def check_ranker(make: MakeRanker) -> None:
-    """All rules for rankers."""
+    """All rules for rankers.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh ranker, always with the same arguments.
+    """
     for check in (
         check_signature,
         check_rankings_are_valid,
@@ -44,18 +50,36 @@ def check_ranker(make: MakeRanker) -> None:
 
 
 def check_environment(make: MakeEnvironment) -> None:
-    """All rules for environments."""
+    """All rules for environments.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh environment, always with the same arguments.
+    """
     for check in (check_answers_change_nothing, check_same_seed_same_users, check_hindsight_is_best):
         check(make)
 
 
 def every_ranker() -> Iterator[tuple[str, MakeRanker]]:
-    """A name and a maker for each example of each ranker in the package."""
+    """A name and a maker for each example of each ranker in the package.
+
+    Returns
+    -------
+    iterator of tuple of (str, callable)
+        A name for the example, and a function that makes it.
+    """
     return _every(rankers)
 
 
 def every_environment() -> Iterator[tuple[str, MakeEnvironment]]:
-    """A name and a maker for each example of each environment in the package."""
+    """A name and a maker for each example of each environment in the package.
+
+    Returns
+    -------
+    iterator of tuple of (str, callable)
+        A name for the example, and a function that makes it.
+    """
     return _every(environments)
 
 
@@ -72,7 +96,13 @@ def _example(kind: Any, i: int) -> Any:
 
 
 def check_signature(make: MakeRanker) -> None:
-    """Rule 5: `rank(context=None, *, rng)` and `learn(ranking, feedback)`, for every ranker."""
+    """Rule 5: `rank(context=None, *, rng)` and `learn(ranking, feedback)`, for every ranker.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh ranker.
+    """
     ranker = make()
     for method, expected in ((ranker.rank, ["context", "rng"]), (ranker.learn, ["ranking", "feedback"])):
         parameters = inspect.signature(method).parameters
@@ -87,7 +117,13 @@ def check_signature(make: MakeRanker) -> None:
 
 
 def check_rankings_are_valid(make: MakeRanker) -> None:
-    """Every position holds another item, and probabilities are probabilities."""
+    """Every position holds another item, and probabilities are probabilities.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh ranker.
+    """
     ranker = make()
     for ranking in _story(ranker, rounds=30, seed=1):
         items = ranking.items
@@ -105,7 +141,13 @@ def check_rankings_are_valid(make: MakeRanker) -> None:
 
 
 def check_rank_changes_nothing(make: MakeRanker) -> None:
-    """Rule 1: `rank` reads state and advances `rng`; nothing else changes, in `state` or beside it."""
+    """Rule 1: `rank` reads state and advances `rng`; nothing else changes, in `state` or beside it.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh ranker.
+    """
     ranker = make()
     for _ in range(3):
         before = _everything(ranker)
@@ -117,7 +159,13 @@ def check_rank_changes_nothing(make: MakeRanker) -> None:
 
 
 def check_tickets_travel(make: MakeRanker) -> None:
-    """Rule 2: `learn` needs only the ticket, saved and loaded, in whatever order feedback comes."""
+    """Rule 2: `learn` needs only the ticket, saved and loaded, in whatever order feedback comes.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh ranker.
+    """
     ranker = make()
     _story(ranker, rounds=20, seed=1)
     start = ranker.save()
@@ -138,7 +186,13 @@ def check_tickets_travel(make: MakeRanker) -> None:
 
 
 def check_state_is_everything(make: MakeRanker) -> None:
-    """Rule 3: a fresh ranker that loads a saved state goes on exactly as the one that saved it."""
+    """Rule 3: a fresh ranker that loads a saved state goes on exactly as the one that saved it.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh ranker.
+    """
     for seed in range(1, 6):
         ranker = make()
         _story(ranker, rounds=60, seed=seed)
@@ -155,7 +209,13 @@ def check_state_is_everything(make: MakeRanker) -> None:
 
 
 def check_randomness_is_given(make: MakeRanker) -> None:
-    """Rule 4: the same seed gives the same run, whatever the state of the global generators, which does not change."""
+    """Rule 4: the same seed gives the same run, whatever the state of the global generators, which does not change.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh ranker.
+    """
     stories = []
     for disturbance in (1, 2):
         random.seed(disturbance)
@@ -170,7 +230,13 @@ def check_randomness_is_given(make: MakeRanker) -> None:
 
 
 def check_bad_feedback_changes_nothing(make: MakeRanker) -> None:
-    """Feedback of the wrong length or with a NaN is refused before anything changes."""
+    """Feedback of the wrong length or with a NaN is refused before anything changes.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh ranker.
+    """
     ranker = make()
     ranking = _rank(ranker, seed=1)
     good = _answer(ranker, ranking, np.random.default_rng(1))
@@ -190,7 +256,19 @@ def check_bad_feedback_changes_nothing(make: MakeRanker) -> None:
 def check_same_story(
     make: MakeRanker, make_environment: MakeEnvironment, *, rounds: int = 300, seed: int = 5
 ) -> None:
-    """The compiled loop and the stepwise one agree in every bit: trace, ranker and environment."""
+    """The compiled loop and the stepwise one agree in every bit: trace, ranker and environment.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh ranker.
+    make_environment : callable
+        Makes a fresh environment that suits it.
+    rounds : int, optional
+        How many rounds to compare.
+    seed : int, optional
+        The seed of the run.
+    """
     ends = []
     for fused in (True, False):
         ranker, environment = make(), make_environment()
@@ -203,7 +281,13 @@ def check_same_story(
 
 
 def check_answers_change_nothing(make: MakeEnvironment) -> None:
-    """`respond`, `value`, `best` and `hindsight` answer; only `arrive` moves on."""
+    """`respond`, `value`, `best` and `hindsight` answer; only `arrive` moves on.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh environment.
+    """
     environment = make()
     rng = np.random.default_rng(1)
     for _ in range(3):
@@ -220,7 +304,13 @@ def check_answers_change_nothing(make: MakeEnvironment) -> None:
 
 
 def check_same_seed_same_users(make: MakeEnvironment) -> None:
-    """Same seed, same users: in another object, and after `restart`."""
+    """Same seed, same users: in another object, and after `restart`.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh environment.
+    """
     environment, other = make(), make()
     first = _users(environment, seed=4)
     environment.restart()
@@ -231,7 +321,13 @@ def check_same_seed_same_users(make: MakeEnvironment) -> None:
 
 
 def check_hindsight_is_best(make: MakeEnvironment) -> None:
-    """No fixed ranking beats the best one in hindsight."""
+    """No fixed ranking beats the best one in hindsight.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh environment.
+    """
     environment = make()
     n_items = environment.n_positions if environment.n_items is None else environment.n_items
     tries = [np.random.default_rng(i).permutation(n_items) for i in range(20)]

@@ -30,6 +30,13 @@ class RankerKernels(NamedTuple):
     learn(params, state, context, scratch, items, propensities, memo, feedback)
 
     Buffers may be longer than a list: of n items, the first n entries count.
+
+    Parameters
+    ----------
+    rank : callable
+        Draws a ranking into the buffers.
+    learn : callable
+        Writes what came back into the state.
     """
 
     rank: Callable[..., bool]
@@ -41,6 +48,17 @@ class EnvironmentKernels(NamedTuple):
 
     arrive(params, state, key) -> context; respond(params, state, items, key, revealed)
     value(params, state, items) -> float; hindsight(params, state) -> float
+
+    Parameters
+    ----------
+    arrive : callable
+        Draws the next user.
+    respond : callable
+        Writes what the user would reveal of each position.
+    value : callable
+        What a ranking is worth to the user.
+    hindsight : callable
+        What the best fixed ranking would have been worth so far.
     """
 
     arrive: Callable[..., Any]
@@ -62,23 +80,78 @@ class CompiledRanker(Ranker):
     keeps_context = False  # whether `learn` needs the request again; it then travels in the ticket
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        """Room for the kernels to work in on a list of `n` items; never state."""
+        """Room for the kernels to work in on a list of `n` items; never state.
+
+        Parameters
+        ----------
+        n : int
+            The length of the list.
+
+        Returns
+        -------
+        tuple
+            Arrays, in the order that the kernels expect.
+        """
         return ()
 
     def blank_memo(self, n: int) -> Memo:
-        """The arrays that `rank` writes for `learn` to read."""
+        """The arrays that `rank` writes for `learn` to read.
+
+        Parameters
+        ----------
+        n : int
+            The length of the list.
+
+        Returns
+        -------
+        tuple of ndarray
+            Unwritten arrays.
+        """
         return ()
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
-        """Room for exact propensities; empty where there are none."""
+        """Room for exact propensities; empty where there are none.
+
+        Parameters
+        ----------
+        n : int
+            The length of the list.
+
+        Returns
+        -------
+        ndarray of float
+            An unwritten array.
+        """
         return np.empty(0)
 
     def blank_ticket(self, n: int) -> Ticket:
-        """An unwritten ticket for a list of `n` items."""
+        """An unwritten ticket for a list of `n` items.
+
+        Parameters
+        ----------
+        n : int
+            The length of the list.
+
+        Returns
+        -------
+        tuple
+            Items, propensities and memo.
+        """
         return np.empty(n, np.int64), self.blank_propensities(n), self.blank_memo(n)
 
     def read_context(self, context: Any) -> tuple[int, Any]:
-        """How many items the request is about, and the request as the kernels take it."""
+        """How many items the request is about, and the request as the kernels take it.
+
+        Parameters
+        ----------
+        context : object
+            The request, as for `rank`.
+
+        Returns
+        -------
+        tuple of (int, object)
+            The number of items, and the checked request.
+        """
         if context is not None or self.n_positions is None:
             raise ValueError(f"{type(self).__name__} takes no context, got {context!r}")
         return self.n_positions, None
@@ -143,7 +216,13 @@ class CompiledRanker(Ranker):
         return
 
     def check_ticket(self, ranking: Ranking) -> None:
-        """ValueError where arrays of the right shape hold values that no ticket of this ranker can have."""
+        """ValueError where arrays of the right shape hold values that no ticket of this ranker can have.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            A ranking of the right shape.
+        """
         return
 
 
@@ -186,7 +265,20 @@ class CompiledEnvironment(Environment):
 
 
 def read_features(context: Any, n_features: int | None = None) -> NDArray[Any]:
-    """The request as rows of features, one an item; ValueError if it is anything else."""
+    """The request as rows of features, one an item; ValueError if it is anything else.
+
+    Parameters
+    ----------
+    context : array_like
+        The request.
+    n_features : int, optional
+        How many features each row must have; by default any number.
+
+    Returns
+    -------
+    ndarray
+        The rows, as float32 or float64.
+    """
     try:
         features = np.asarray(context)
     except ValueError:  # rows of different lengths
@@ -211,7 +303,17 @@ def read_features(context: Any, n_features: int | None = None) -> NDArray[Any]:
 
 
 def check_items(items: NDArray[np.int64], n_positions: int, n_items: int) -> None:
-    """ValueError unless `items` are `n_positions` of `n_items` items, none twice."""
+    """ValueError unless `items` are `n_positions` of `n_items` items, none twice.
+
+    Parameters
+    ----------
+    items : ndarray of int
+        The items of a ranking.
+    n_positions : int
+        How many there must be.
+    n_items : int
+        How many there are to choose from.
+    """
     if items.shape != (n_positions,) or items.dtype != np.int64:
         raise ValueError(f"items must be int64({n_positions},), got {items.dtype}{items.shape}")
     if items.min() < 0 or items.max() >= n_items:
@@ -223,7 +325,20 @@ def check_items(items: NDArray[np.int64], n_positions: int, n_items: int) -> Non
 
 
 def read_positions(n_positions: Any, n_items: int | None) -> int | None:
-    """How many of `n_items` items are shown: all of them by default; a ValueError where there are fewer."""
+    """How many of `n_items` items are shown: all of them by default; a ValueError where there are fewer.
+
+    Parameters
+    ----------
+    n_positions : int or None
+        The number of positions; None stands for all items.
+    n_items : int or None
+        How many items there are; None where each request brings its own.
+
+    Returns
+    -------
+    int
+        The number of positions; None where it is that of the request.
+    """
     if n_positions is None:
         return n_items
     m = whole("n_positions", n_positions, at_least=1)

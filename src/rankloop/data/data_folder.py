@@ -16,6 +16,11 @@ def folder() -> Path:
 
     The environment variable ``RANKLOOP_DATA`` names it. Unset or empty, it is ``../shared/data`` seen from
     the project's checkout when the package runs from one, else from the working directory.
+
+    Returns
+    -------
+    Path
+        The folder, whether or not it is there.
     """
     named = os.environ.get(VARIABLE, "")
     if named:
@@ -28,6 +33,16 @@ def folder() -> Path:
 
 def find(relative: str | Path) -> Path:
     """The path of a file or folder of the real data, such as ``"ratings/ml-latest-small"``.
+
+    Parameters
+    ----------
+    relative : str or Path
+        The path below the data folder.
+
+    Returns
+    -------
+    Path
+        Where it is.
 
     Raises
     ------

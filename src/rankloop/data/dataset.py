@@ -136,14 +136,36 @@ class Dataset:
         return f"Dataset({self.name!r}: {size}, grades up to {self.max_grade})"
 
     def query(self, i: int) -> tuple[Features, NDArray[np.float64]]:
-        """Features and relevance of query `i`, counting from 0: views, not copies."""
+        """Features and relevance of query `i`, counting from 0: views, not copies.
+
+        Parameters
+        ----------
+        i : int
+            The number of the query, from 0.
+
+        Returns
+        -------
+        tuple of ndarray
+            Features, a row for each document, and relevance.
+        """
         if not 0 <= i < self.n_queries:
             raise ValueError(f"i must be from 0 to {self.n_queries - 1}, got {i}")
         documents = slice(self.offsets[i], self.offsets[i + 1])
         return self.features[documents], self.relevance[documents]
 
     def select(self, queries: Iterable[int] | NDArray[Any]) -> "Dataset":
-        """Only these queries, in this order; neighbours in rising order share the features of this dataset."""
+        """Only these queries, in this order; neighbours in rising order share the features of this dataset.
+
+        Parameters
+        ----------
+        queries : iterable of int
+            The numbers of the queries.
+
+        Returns
+        -------
+        Dataset
+            The smaller dataset.
+        """
         chosen = np.asarray(list(queries))
         if chosen.ndim != 1 or len(chosen) == 0 or not np.issubdtype(chosen.dtype, np.integer):
             raise ValueError(f"queries must be a non-empty list of indices, got {queries!r}")
@@ -177,6 +199,18 @@ class Dataset:
 
         Which query goes where is random, the order of the queries stays. Both keep this dataset's `max_grade`.
         Scale with `bounded` before, not after: each part would be divided by a number of its own.
+
+        Parameters
+        ----------
+        train : float, optional
+            The share of the queries that goes into the first dataset.
+        seed : int, optional
+            Same seed, same split.
+
+        Returns
+        -------
+        tuple of Dataset
+            The two parts.
         """
         number("train", train, above=0, below=1)
         if self.n_queries < 2:
@@ -192,6 +226,16 @@ class Dataset:
         raw values of different features and queries differ by orders of magnitude, and one learning rate fits all
         only when they do not. A feature that is the same for all documents of a query carries no information on their
         order and becomes 0: it then moves neither scores nor weights.
+
+        Parameters
+        ----------
+        by : {"query"}, optional
+            Within what features are scaled.
+
+        Returns
+        -------
+        Dataset
+            The scaled dataset.
         """
         if by != "query":
             raise ValueError(f"by must be 'query', got {by!r}")
@@ -209,6 +253,16 @@ class Dataset:
 
         Regret bounds and step sizes are stated for rows of length at most 1. One number for all keeps the order that
         any linear ranker gives.
+
+        Parameters
+        ----------
+        norm : float, optional
+            The length of the longest row.
+
+        Returns
+        -------
+        Dataset
+            The scaled dataset.
         """
         number("norm", norm, above=0)
         largest = max(float(self.features.max()), -float(self.features.min()))
@@ -228,7 +282,18 @@ class Dataset:
         return replace(self, features=out)
 
     def with_dtype(self, dtype: DType) -> "Dataset":
-        """The same with features of another type: float32 takes half the memory, and the kernels take either."""
+        """The same with features of another type: float32 takes half the memory, and the kernels take either.
+
+        Parameters
+        ----------
+        dtype : DType
+            The type of the features.
+
+        Returns
+        -------
+        Dataset
+            The dataset in that type.
+        """
         if dtype not in ("float32", "float64"):
             raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
         return self if self.features.dtype == dtype else replace(self, features=self.features.astype(dtype))

@@ -43,6 +43,11 @@ def read_logged_lists(
     name : str, optional
         As for `read_clicks`.
 
+    Returns
+    -------
+    LoggedLists
+        The lists, with clicks and propensities.
+
     Raises
     ------
     ValueError

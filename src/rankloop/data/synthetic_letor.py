@@ -43,6 +43,11 @@ def synthetic_letor(
     noise : float, optional
         Standard deviation of the noise; 0 for grades that a linear ranker can order perfectly.
 
+    Returns
+    -------
+    Dataset
+        The queries, with features and relevance.
+
     Examples
     --------
     >>> from rankloop import data

@@ -39,6 +39,11 @@ def synthetic_ratings(
     scale : tuple of float, optional
         The lowest and the highest rating.
 
+    Returns
+    -------
+    Ratings
+        The ratings, a row for each user.
+
     Examples
     --------
     >>> from rankloop import data

@@ -24,6 +24,22 @@ _MOST_ITEMS = 6
 def adversary(measure: str, *, n_items: int | None = None, world: int = 0) -> Listed:
     """One of the two worlds that make `measure` unlearnable from top-1 feedback.
 
+    Parameters
+    ----------
+    measure : str
+        A measure that cannot be learnt from top-1 feedback.
+    n_items : int, optional
+        How many items; by default as few as it takes.
+    world : int, optional
+        Which of the two worlds, 0 or 1.
+
+    Returns
+    -------
+    Listed
+        The users of that world.
+
+    Examples
+    --------
     >>> zero, one = (adversary("ndcg", world=world) for world in (0, 1))
     >>> bool(np.allclose(zero.weights @ zero.vectors, one.weights @ one.vectors))
     True
@@ -40,6 +56,20 @@ def forced_regret(measure: str, *, n_items: int | None = None) -> float:
     Averaged over the worlds, relevance is uniform and all rankings have the same value, so nothing a learner plays
     matters: what it loses is half the distance between the best of world 0 and the best of world 1.
 
+    Parameters
+    ----------
+    measure : str
+        A measure that cannot be learnt.
+    n_items : int, optional
+        How many items; by default as few as it takes.
+
+    Returns
+    -------
+    float
+        The regret a round that no learner can avoid.
+
+    Examples
+    --------
     >>> round(forced_regret("ndcg"), 4)
     0.0242
     """

@@ -115,7 +115,13 @@ _CLICKS = {
 
 
 def names() -> dict[str, str]:
-    """Every name with its description."""
+    """Every name with its description.
+
+    Returns
+    -------
+    dict of str to str
+        The names, sorted.
+    """
     return {name: entry.description for name, entry in (_RELEVANCE | _CLICKS).items()}
 
 
@@ -126,6 +132,22 @@ def named(name: str, *, n_items: int | None = None, measure: str | None = None) 
     needs. Worlds of clicks have a fixed number of items and positions and are measured in clicks: there `n_items` may
     only repeat their number, and `measure` only say "clicks".
 
+    Parameters
+    ----------
+    name : str
+        The name, as `names` gives it.
+    n_items : int, optional
+        How many items there are, where the name leaves it open.
+    measure : str, optional
+        What rankings are judged by, where the name leaves it open.
+
+    Returns
+    -------
+    FixedItems or ClickWorlds
+        The environment.
+
+    Examples
+    --------
     >>> named("noisy-halves", n_items=4, measure="ndcg").n_items
     4
     >>> named("yandex-periodic-1").n_positions

@@ -38,12 +38,38 @@ class Periodic(ClickWorlds):
 
     @classmethod
     def exchanging(cls, world: ClickMatrix, *, phase: int = 100_000) -> Self:
-        """The first periodic world of 2022: the halves of the items change places, positions stay as they are."""
+        """The first periodic world of 2022: the halves of the items change places, positions stay as they are.
+
+        Parameters
+        ----------
+        world : ClickMatrix
+            The world of the odd phases.
+        phase : int, optional
+            Rounds in a phase.
+
+        Returns
+        -------
+        Periodic
+            The changing world.
+        """
         return cls([world, one_world("world", world).exchanged()], phase=phase)
 
     @classmethod
     def reversing(cls, world: ClickMatrix, *, phase: int = 100_000) -> Self:
-        """The second periodic world of 2022: items and positions are reversed, so the best item belongs last."""
+        """The second periodic world of 2022: items and positions are reversed, so the best item belongs last.
+
+        Parameters
+        ----------
+        world : ClickMatrix
+            The world of the odd phases.
+        phase : int, optional
+            Rounds in a phase.
+
+        Returns
+        -------
+        Periodic
+            The changing world.
+        """
         return cls([world, one_world("world", world).reversed()], phase=phase)
 
     @classmethod

@@ -48,7 +48,18 @@ class PositionBased(ClickMatrix):
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """The world in a JSON file with the keys `attraction` and `examination`; other keys may stand beside them."""
+        """The world in a JSON file with the keys `attraction` and `examination`; other keys may stand beside them.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        PositionBased
+            The world.
+        """
         try:
             told = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:

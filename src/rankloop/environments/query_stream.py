@@ -141,6 +141,16 @@ class QueryStream(CompiledEnvironment):
         """The value of every query when its documents are shown by falling score X w, without exploration.
 
         Documents with equal scores stay as they are listed.
+
+        Parameters
+        ----------
+        w : array_like
+            The weights of the features.
+
+        Returns
+        -------
+        ndarray of float
+            One value for each query.
         """
         weights = np.ascontiguousarray(w, dtype=np.float64)
         if weights.shape != (self.n_features,) or not np.isfinite(weights).all():

@@ -16,7 +16,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Independent:
-    """Users who grade every item independently. tails[phase, grade - 1, item] = P(grade or better)."""
+    """Users who grade every item independently. tails[phase, grade - 1, item] = P(grade or better).
+
+    Parameters
+    ----------
+    tails : ndarray of float
+        The probability of a grade or a better one, by phase, grade - 1 and item.
+    period : int
+        Rounds in a phase.
+    """
 
     tails: Floats
     period: int
@@ -36,7 +44,15 @@ class Independent:
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """Users who bring one of the listed vectors: row after row, or drawn by `weights` where there are some."""
+    """Users who bring one of the listed vectors: row after row, or drawn by `weights` where there are some.
+
+    Parameters
+    ----------
+    vectors : ndarray of int or ndarray of float
+        The relevance vectors, a row for each user.
+    weights : ndarray of float or None
+        The probability of each row; None takes row after row.
+    """
 
     vectors: NDArray[np.int8] | Floats
     weights: Floats | None
@@ -60,6 +76,18 @@ Users = Independent | Listed
 def bernoulli(probabilities: ArrayLike) -> Independent:
     """Users who find item i relevant with probability `probabilities[i]`, independently.
 
+    Parameters
+    ----------
+    probabilities : array_like
+        The probability that an item is relevant, one for each item.
+
+    Returns
+    -------
+    Independent
+        The users.
+
+    Examples
+    --------
     >>> bernoulli([0.9, 0.5, 0.1]).n_items
     3
     """
@@ -72,6 +100,20 @@ def noisy_halves(*, n_items: int = 10, noise: float = 0.25) -> Independent:
     The first half is relevant, the rest is not; a Gaussian of standard deviation `noise` is added to each, and the
     result is cut at 1/2 to 0 or 1 (erratum A23).
 
+    Parameters
+    ----------
+    n_items : int, optional
+        How many items there are.
+    noise : float, optional
+        The standard deviation of the noise.
+
+    Returns
+    -------
+    Independent
+        The users.
+
+    Examples
+    --------
     >>> users = noisy_halves(n_items=4, noise=0.5)
     >>> users.tails.round(3)
     array([[[0.841, 0.841, 0.159, 0.159]]])
@@ -87,6 +129,20 @@ def switching(phases: Sequence[ArrayLike | Independent], *, period: int) -> Inde
 
     A phase is a vector of probabilities, for Bernoulli users, or users that grade items independently.
 
+    Parameters
+    ----------
+    phases : sequence of array_like or Independent
+        The users of each phase, in turn.
+    period : int
+        Rounds in a phase.
+
+    Returns
+    -------
+    Independent
+        The users.
+
+    Examples
+    --------
     >>> switching([[0.9, 0.1], [0.1, 0.9]], period=1000).tails.shape
     (2, 1, 2)
     """
@@ -104,6 +160,18 @@ def switching(phases: Sequence[ArrayLike | Independent], *, period: int) -> Inde
 def graded(probabilities: ArrayLike) -> Independent:
     """Users who give item i the grade g with probability `probabilities[i][g]`, independently.
 
+    Parameters
+    ----------
+    probabilities : array_like
+        A row for each item, with the probability of each grade from 0 on.
+
+    Returns
+    -------
+    Independent
+        The users.
+
+    Examples
+    --------
     >>> graded([[0.2, 0.3, 0.5], [0.8, 0.1, 0.1]]).tails.round(3)
     array([[[0.8, 0.2],
             [0.5, 0.1]]])
@@ -123,6 +191,22 @@ def graded(probabilities: ArrayLike) -> Independent:
 def listed(vectors: ArrayLike, *, weights: ArrayLike | None = None, in_order: bool = False) -> Listed:
     """Users drawn from the rows of `vectors`, evenly or by `weights`; `in_order` takes the rows one after another.
 
+    Parameters
+    ----------
+    vectors : array_like
+        The relevance vectors, a row for each user.
+    weights : array_like, optional
+        How often each row comes, relatively; by default all equally often.
+    in_order : bool, optional
+        Take the rows one after another instead of drawing them.
+
+    Returns
+    -------
+    Listed
+        The users.
+
+    Examples
+    --------
     >>> listed([[1, 0, 0], [0, 1, 1]]).weights
     array([0.5, 0.5])
     """
@@ -140,7 +224,20 @@ def listed(vectors: ArrayLike, *, weights: ArrayLike | None = None, in_order: bo
 
 
 def relevance_matrix(name: str, values: ArrayLike) -> NDArray[np.int8] | Floats:
-    """`values` as a checked users x items matrix, one byte an entry where the grades allow."""
+    """`values` as a checked users x items matrix, one byte an entry where the grades allow.
+
+    Parameters
+    ----------
+    name : str
+        The name of the argument, for error messages.
+    values : array_like
+        The matrix to check.
+
+    Returns
+    -------
+    ndarray of int or ndarray of float
+        The checked matrix.
+    """
     try:
         matrix = np.asarray(values)
     except ValueError:

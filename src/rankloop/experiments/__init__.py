@@ -43,7 +43,13 @@ def check_installed() -> None:
 
 
 def names() -> list[str]:
-    """Every experiment, in the order in which ``all`` runs them."""
+    """Every experiment, in the order in which ``all`` runs them.
+
+    Returns
+    -------
+    list of str
+        The names.
+    """
     return list(_KNOWN)
 
 
@@ -53,15 +59,15 @@ def get(name: str, *, also: Sequence[str] = ()) -> Experiment:
     Parameters
     ----------
     name : str
-        One of `names`.
+        The name, as `names` gives it.
     also : sequence of str, optional
-        Further rankers to play in a comparison (pbm-2022-fig1, pbm-2022-fig2, pbm-2022-table1), by any name that
-        `rankloop.rankers.registry.find` knows, such as "mypackage.rankers:Mine".
+        Further rankers to play in a comparison (pbm-2022-fig1, pbm-2022-fig2, pbm-2022-table1), by any name
+        that `rankloop.rankers.registry.find` knows, such as "mypackage.rankers:Mine".
 
     Returns
     -------
     Experiment
-        A new one.
+        The experiment.
 
     Raises
     ------

@@ -104,7 +104,22 @@ class ClickLog:
 
     @classmethod
     def count(cls, *, items: ArrayLike, clicks: ArrayLike, name: str = "clicks") -> ClickLog:
-        """Count lists in memory: `items` and `clicks` have a row for each list, `clicks` being 0 or 1."""
+        """Count lists in memory: `items` and `clicks` have a row for each list, `clicks` being 0 or 1.
+
+        Parameters
+        ----------
+        items : array_like
+            Item numbers, a row for each list.
+        clicks : array_like
+            0 or 1 for each of them.
+        name : str, optional
+            What to call the log in a figure.
+
+        Returns
+        -------
+        ClickLog
+            The counts.
+        """
         shown, clicked = numbers("items", items), numbers("clicks", clicks)
         if shown.ndim != 2 or shown.size == 0 or (shown < 0).any() or (shown != np.floor(shown)).any():
             raise ValueError(f"items must be a matrix of item numbers, a list a row, got {items!r}")
@@ -127,7 +142,26 @@ class ClickLog:
         n_rows: int | None = None,
         name: str = "clicks",
     ) -> ClickLog:
-        """A log from existing counts: two matrices with a row for each item and a column for each position."""
+        """A log from existing counts: two matrices with a row for each item and a column for each position.
+
+        Parameters
+        ----------
+        shown : array_like
+            How often each item was shown at each position.
+        clicked : array_like
+            How often it was clicked there.
+        item_ids : tuple of str, optional
+            What the items are called; by default their numbers.
+        n_rows : int, optional
+            How many lists were counted; by default the number of impressions of the first position.
+        name : str, optional
+            What to call the log in a figure.
+
+        Returns
+        -------
+        ClickLog
+            The counts.
+        """
         times, hits = numbers("shown", shown), numbers("clicked", clicked)
         if times.ndim != 2 or times.size == 0:
             raise ValueError(f"shown must be a matrix of items by positions, got {shown!r}")
@@ -187,7 +221,22 @@ class ClickLog:
     def select(
         self, *, query: str | None = None, top: int | None = None, positions: int | None = None
     ) -> ClickLog:
-        """Only one query's cells, only the first positions, and only the `top` items shown most often there."""
+        """Only one query's cells, only the first positions, and only the `top` items shown most often there.
+
+        Parameters
+        ----------
+        query : str, optional
+            The query to keep; by default all.
+        top : int, optional
+            How many items to keep; by default all.
+        positions : int, optional
+            How many positions to keep; by default all.
+
+        Returns
+        -------
+        ClickLog
+            The smaller log.
+        """
         n_positions = self.n_positions
         if positions is not None:
             n_positions = min(n_positions, whole("positions", positions, at_least=1))

@@ -30,15 +30,52 @@ class ClickModel(abc.ABC):
         return len(self.attraction)
 
     def click(self, items: ArrayLike, *, rng: np.random.Generator) -> NDArray[np.int64]:
-        """One user's clicks on each list: 1 for each clicked position, 0 for the others."""
+        """One user's clicks on each list: 1 for each clicked position, 0 for the others.
+
+        Parameters
+        ----------
+        items : array_like
+            Item numbers by position; axes before the last are lists side by side.
+        rng : numpy.random.Generator
+            Where the randomness comes from.
+
+        Returns
+        -------
+        ndarray of int
+            The clicks, shaped like `items`.
+        """
         return self._draw(self._checked(items), rng).astype(np.int64)
 
     def click_probabilities(self, items: ArrayLike) -> Chances:
-        """The exact chance of a click at each position, whatever happens at the others."""
+        """The exact chance of a click at each position, whatever happens at the others.
+
+        Parameters
+        ----------
+        items : array_like
+            Item numbers by position; axes before the last are lists side by side.
+
+        Returns
+        -------
+        ndarray of float
+            The probabilities, shaped like `items`.
+        """
         return self._marginals(self._checked(items))
 
     def likelihood(self, items: ArrayLike, clicks: ArrayLike) -> Chances:
-        """The exact chance that a list is clicked just so: `clicks` has 0 or 1 for each position."""
+        """The exact chance that a list is clicked just so: `clicks` has 0 or 1 for each position.
+
+        Parameters
+        ----------
+        items : array_like
+            Item numbers by position; axes before the last are lists side by side.
+        clicks : array_like
+            0 or 1 for each position.
+
+        Returns
+        -------
+        ndarray of float
+            One probability for each list.
+        """
         shown = self._checked(items)
         given = numbers("clicks", clicks)
         if given.shape[-1:] != shown.shape[-1:] or not np.isin(given, (0.0, 1.0)).all():

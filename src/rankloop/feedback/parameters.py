@@ -60,7 +60,13 @@ class ClickParameters:
         return PositionBasedModel(attraction=self.attraction, examination=self.examination)
 
     def save(self, path: str | Path) -> None:
-        """Write a JSON file that `read_parameters` and position-based environments read."""
+        """Write a JSON file that `read_parameters` and position-based environments read.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+        """
         told = {
             "format": FORMAT,
             "attraction": self.attraction.tolist(),
@@ -72,7 +78,18 @@ class ClickParameters:
 
 
 def read_parameters(path: str | Path) -> ClickParameters:
-    """The parameters in a file that `ClickParameters.save` wrote; ValueError, naming the file, if it is another."""
+    """The parameters in a file that `ClickParameters.save` wrote; ValueError, naming the file, if it is another.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    ClickParameters
+        The parameters.
+    """
     try:
         told = json.loads(Path(path).read_text("utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -16,6 +16,13 @@ from rankloop.base import Array, Feedback
 class TopK(Feedback):
     """The relevance of the first k items, or of all where the list is shorter.
 
+    Parameters
+    ----------
+    k : int, optional
+        How many positions, from the top.
+
+    Examples
+    --------
     >>> TopK(2).length(10)
     2
     """

@@ -54,6 +54,11 @@ def classify(game: Game, *, route: str = "auto", jobs: int | None = None) -> Ver
     jobs : int, optional
         Processes to share the work of many pairs of actions; by default one for each core where it pays.
 
+    Returns
+    -------
+    Verdict
+        The class of the game, how regret grows, and the proof.
+
     Examples
     --------
     >>> classify(Game([[0, 1], [1, 0]], [["?", "?"], ["?", "?"]]))
@@ -68,7 +73,20 @@ def classify(game: Game, *, route: str = "auto", jobs: int | None = None) -> Ver
 
 
 def verify(game: Game, verdict: Verdict) -> bool:
-    """True if the witness of `verdict` proves its class for `game`; otherwise `Refused`, which says what is wrong."""
+    """True if the witness of `verdict` proves its class for `game`; otherwise `Refused`, which says what is wrong.
+
+    Parameters
+    ----------
+    game : Game
+        The game.
+    verdict : Verdict
+        What `classify` said of it.
+
+    Returns
+    -------
+    bool
+        Always True; a proof that does not hold raises `Refused`.
+    """
     if verdict.route == "structure":
         if not isinstance(game, RankingGame) or game.scored is None:
             raise Refused("a verdict from the structure of a ranking measure is about another kind of game")

@@ -85,13 +85,36 @@ class Game:
         return np.array([[float(self.unit * int(value)) for value in row] for row in self.whole])
 
     def difference(self, i: int, j: int) -> Whole:
-        """loss[i] - loss[j], in units."""
+        """loss[i] - loss[j], in units.
+
+        Parameters
+        ----------
+        i : int
+            One action.
+        j : int
+            The other action.
+
+        Returns
+        -------
+        ndarray of int
+            The difference, a number for each outcome.
+        """
         return np.asarray(self.whole[i] - self.whole[j])
 
     def signal_rows(self, actions: Any) -> tuple[NDArray[np.int64], list[tuple[int, int]]]:
         """The signal matrices of some actions (2015, Definition 2), one above the other; (action, symbol) of each row.
 
         Of actions that reveal the same, only the first counts.
+
+        Parameters
+        ----------
+        actions : iterable of int
+            The actions.
+
+        Returns
+        -------
+        tuple of (ndarray of int, list of tuple)
+            The rows, and the (action, symbol) of each.
         """
         rows, owners = [], []
         known = set()

@@ -24,7 +24,19 @@ Scoring = Callable[[tuple[int, ...], tuple[int, ...]], Any]
 
 
 class RankingGame(Game):
-    """The game behind a measure and top-k feedback. Its matrices are built on first use."""
+    """The game behind a measure and top-k feedback. Its matrices are built on first use.
+
+    Parameters
+    ----------
+    measure : str, Measure or Scoring
+        What an order is worth: a name, a measure, or a function.
+    n_items : int
+        How many items there are, m.
+    k : int, optional
+        How many labels are seen, from the top.
+    grades : int or sequence of int, optional
+        How many grades there are, or the grades themselves.
+    """
 
     def __init__(
         self, *, measure: str | Measure | Scoring, n_items: int, k: int = 1, grades: int | Sequence[int] = 2
@@ -80,7 +92,20 @@ class RankingGame(Game):
         )
 
     def value(self, order: Sequence[int], relevance: Sequence[int]) -> Fraction:
-        """The loss of an order, exactly."""
+        """The loss of an order, exactly.
+
+        Parameters
+        ----------
+        order : sequence of int
+            Items by position.
+        relevance : sequence of int
+            The relevance of each item.
+
+        Returns
+        -------
+        Fraction
+            The loss.
+        """
         if self.scoring is not None:
             return fraction(self.scoring(tuple(order), tuple(relevance)))
         assert self.scored is not None
@@ -113,6 +138,11 @@ def ranking_game(
         How many of the shown items, from the top, reveal their relevance.
     grades : int or sequence of int, optional
         How many grades there are (2: relevance 0 and 1), or the grades themselves.
+
+    Returns
+    -------
+    RankingGame
+        The game.
 
     Examples
     --------

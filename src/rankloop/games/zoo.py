@@ -16,17 +16,40 @@ from rankloop.games.game import Game
 
 
 def apple_tasting() -> Game:
-    """Sell an apple unseen, or bite into it: only the bite reveals whether it is good. Easy."""
+    """Sell an apple unseen, or bite into it: only the bite reveals whether it is good. Easy.
+
+    Returns
+    -------
+    Game
+        The game.
+    """
     return Game([[1, 0], [0, 1]], [["good", "bad"], ["?", "?"]])
 
 
 def label_efficient() -> Game:
-    """Predict a bit; revealing it costs as much as a wrong guess. Hard."""
+    """Predict a bit; revealing it costs as much as a wrong guess. Hard.
+
+    Returns
+    -------
+    Game
+        The game.
+    """
     return Game([[1, 1], [0, 1], [1, 0]], [["zero", "one"], ["?", "?"], ["?", "?"]])
 
 
 def bandit(*, n_arms: int = 2) -> Game:
-    """Arms with loss 0 or 1; the loss of the pulled arm is revealed. Easy."""
+    """Arms with loss 0 or 1; the loss of the pulled arm is revealed. Easy.
+
+    Parameters
+    ----------
+    n_arms : int, optional
+        How many arms there are.
+
+    Returns
+    -------
+    Game
+        The game.
+    """
     arms = range(whole("n_arms", n_arms, at_least=1))
     outcomes = list(product((0, 1), repeat=len(arms)))
     loss = [[outcome[arm] for outcome in outcomes] for arm in arms]
@@ -34,7 +57,18 @@ def bandit(*, n_arms: int = 2) -> Game:
 
 
 def full_information(*, n_actions: int = 3) -> Game:
-    """The outcome is always revealed. Easy."""
+    """The outcome is always revealed. Easy.
+
+    Parameters
+    ----------
+    n_actions : int, optional
+        How many actions there are.
+
+    Returns
+    -------
+    Game
+        The game.
+    """
     actions = range(whole("n_actions", n_actions, at_least=1))
     return Game([[int(a != x) for x in actions] for a in actions], [list(actions) for _ in actions])
 
@@ -43,17 +77,44 @@ def matching_pennies(*, price: Any = Fraction(1, 2)) -> Game:
     """Guess a coin that is never shown, or pay `price` to see it. The price decides.
 
     Free: trivial. Up to 1/2: easy, because looking is then optimal, or lies between the two guesses. Above: hard.
+
+    Parameters
+    ----------
+    price : int, Fraction or str, optional
+        What it costs to look.
+
+    Returns
+    -------
+    Game
+        The game.
     """
     return Game([[0, 1], [1, 0], [price, price]], [["?", "?"], ["?", "?"], ["heads", "tails"]])
 
 
 def blind_pennies() -> Game:
-    """Guess a coin that is never shown. Hopeless."""
+    """Guess a coin that is never shown. Hopeless.
+
+    Returns
+    -------
+    Game
+        The game.
+    """
     return Game([[0, 1], [1, 0]], [["?", "?"], ["?", "?"]])
 
 
 def dynamic_pricing(*, n_prices: int = 4) -> Game:
-    """Name a price: above the buyer's limit the sale is lost, at a cost of 2; below it, the difference is. Hard."""
+    """Name a price: above the buyer's limit the sale is lost, at a cost of 2; below it, the difference is. Hard.
+
+    Parameters
+    ----------
+    n_prices : int, optional
+        How many prices there are.
+
+    Returns
+    -------
+    Game
+        The game.
+    """
     prices = range(whole("n_prices", n_prices, at_least=1))
     return Game(
         [[limit - price if price <= limit else 2 for limit in prices] for price in prices],
@@ -62,7 +123,13 @@ def dynamic_pricing(*, n_prices: int = 4) -> Game:
 
 
 def dominated() -> Game:
-    """One action is better whatever happens. Trivial."""
+    """One action is better whatever happens. Trivial.
+
+    Returns
+    -------
+    Game
+        The game.
+    """
     return Game([[0, 1], [1, 2]], [["?", "?"], ["?", "?"]])
 
 

@@ -24,18 +24,52 @@ _CROWD = 16  # insertion sort moves no item further than this
 
 
 def scratch(n: int) -> NDArray[np.uint64]:
-    """Room to sort `n` items; what is in it means nothing between calls."""
+    """Room to sort `n` items; what is in it means nothing between calls.
+
+    Parameters
+    ----------
+    n : int
+        How many items there are.
+
+    Returns
+    -------
+    ndarray of int
+        The room, for `room` of the functions below.
+    """
     return np.empty(scratch_bytes(n) // 8, np.uint64)
 
 
 def scratch_bytes(n: int) -> int:
-    """Bytes of the room to sort `n` items."""
+    """Bytes of the room to sort `n` items.
+
+    Parameters
+    ----------
+    n : int
+        How many items there are.
+
+    Returns
+    -------
+    int
+        The number of bytes.
+    """
     return 8 * (n if n <= COUNT_UP_TO else 3 * n + 2 * _BINS)
 
 
 @inlined
 def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> None:
-    """Write to `items` the indices of the first n `scores`, highest first; of equal ones, the lower index."""
+    """Write to `items` the indices of the first n `scores`, highest first; of equal ones, the lower index.
+
+    Parameters
+    ----------
+    scores : ndarray of float
+        One score for each item.
+    n : int
+        How many items there are.
+    items : ndarray of int
+        Where the order goes.
+    room : ndarray of int
+        What `scratch` gave for `n`.
+    """
     if n <= COUNT_UP_TO:
         _by_counting(scores, n, items, room)
     else:
@@ -47,6 +81,21 @@ def by_falling_score_from(first: int, scores: Any, n: int, turned: Any, items: A
     """The same, but of equal ones the index that comes first from `first` on, counting in a circle.
 
     With another `first` each round, no item is favoured by its number. `turned` is room for n scores.
+
+    Parameters
+    ----------
+    first : int
+        The index that wins ties.
+    scores : ndarray of float
+        One score for each item.
+    n : int
+        How many items there are.
+    turned : ndarray of float
+        Room for n scores.
+    items : ndarray of int
+        Where the order goes.
+    room : ndarray of int
+        What `scratch` gave for `n`.
     """
     for i in range(n):
         turned[i] = scores[(i + first) % n]
@@ -61,6 +110,21 @@ def greedy_order(scores: Any, n: int, key: Any, first: int, items: Any, room: An
 
     A stable sort would show documents with equal scores as the file lists them, and files list the good ones first
     (2016, erratum B10).
+
+    Parameters
+    ----------
+    scores : ndarray of float
+        One score for each item.
+    n : int
+        How many items there are.
+    key : numpy.uint64
+        The key of the stream that breaks ties.
+    first : int
+        Where in the stream to begin.
+    items : ndarray of int
+        Where the order goes.
+    room : ndarray of int
+        What `scratch` gave for `n`.
     """
     by_falling_score(scores, n, items, room)
     tied = False

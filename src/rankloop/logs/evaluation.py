@@ -112,6 +112,11 @@ def evaluate(
     seed : int, optional
         How often a ranker is asked, and the seed for that.
 
+    Returns
+    -------
+    Evaluation
+        The estimate, with its interval.
+
     Raises
     ------
     TooFewSamples
@@ -168,7 +173,22 @@ def evaluate(
 def on_policy(
     log: LoggedLists, *, click_values: ArrayLike | None = None, confidence: float = 0.95
 ) -> Evaluation:
-    """The value of the logged lists themselves: the mean, and its interval."""
+    """The value of the logged lists themselves: the mean, and its interval.
+
+    Parameters
+    ----------
+    log : LoggedLists
+        The logged lists.
+    click_values : array_like, optional
+        What a click at each position is worth; 1 by default.
+    confidence : float, optional
+        The level of the interval.
+
+    Returns
+    -------
+    Evaluation
+        The mean, with its interval.
+    """
     rows = (_values(click_values, log) * log.clicks).sum(axis=1)
     return _summary("on-policy", rows, confidence=confidence, size=float(log.n_rows), mean_weight=1.0)
 

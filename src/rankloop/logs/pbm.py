@@ -121,7 +121,13 @@ class FittedPBM:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the parameters to a JSON file, for `feedback.read_parameters` and position-based environments."""
+        """Write the parameters to a JSON file, for `feedback.read_parameters` and position-based environments.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+        """
         self.parameters().save(path)
 
 
@@ -154,6 +160,11 @@ def fit_pbm(
         When to stop: no parameter moves further than this in a step, or so many steps were taken.
     accelerate : bool, optional
         Leap ahead along the steps, where that helps; False for plain EM, which takes ten times as many steps.
+
+    Returns
+    -------
+    FittedPBM
+        The estimates, with their intervals.
 
     Departures
     ----------

@@ -20,7 +20,20 @@ HIGHEST_GRADE = 1000  # 2^1000, even summed over the longest list, is still a fi
 
 
 def f_dot_g(measure: Measure, rows: inputs.Rows) -> Floats:
-    """f(order) . g(relevance) + offset(relevance)."""
+    """f(order) . g(relevance) + offset(relevance).
+
+    Parameters
+    ----------
+    measure : Measure
+        The measure.
+    rows : inputs.Rows
+        Orders and relevance vectors, checked and paired.
+
+    Returns
+    -------
+    ndarray of float
+        One value for each pair.
+    """
     from rankloop.kernels import measures as kernels
 
     return kernels.separable_rows(measure.kind, *rows, measure.discount(rows.orders.shape[1]))
@@ -111,20 +124,53 @@ class Measure:
         return float(values) if values.ndim == 0 else values
 
     def at(self, k: int) -> Measure:
-        """The same measure of the first `k` positions; a `k` beyond the end of a list means all of it."""
+        """The same measure of the first `k` positions; a `k` beyond the end of a list means all of it.
+
+        Parameters
+        ----------
+        k : int
+            How many positions count.
+
+        Returns
+        -------
+        Measure
+            The measure with that cut-off.
+        """
         if self.cutoffs == "none":
             raise ValueError(f"{self.family} has no cut-off form, got k={k!r}")
         return dataclasses.replace(self, cutoff=whole("k", k, at_least=1))
 
     def graded(self, max_grade: int) -> Measure:
-        """The same measure for relevance from 0 to `max_grade`."""
+        """The same measure for relevance from 0 to `max_grade`.
+
+        Parameters
+        ----------
+        max_grade : int
+            The largest relevance.
+
+        Returns
+        -------
+        Measure
+            The measure for that scale.
+        """
         highest = whole("max_grade", max_grade, at_least=1, at_most=HIGHEST_GRADE)
         if self.binary and highest > 1:
             raise ValueError(f"{self.family} is defined for relevance 0 and 1 only, got max_grade={highest}")
         return dataclasses.replace(self, max_grade=highest)
 
     def discount(self, n_items: int) -> Floats:
-        """The weight of gain at each position, f; zero beyond the cut-off; for losses, the rank from 1."""
+        """The weight of gain at each position, f; zero beyond the cut-off; for losses, the rank from 1.
+
+        Parameters
+        ----------
+        n_items : int
+            The length of the list.
+
+        Returns
+        -------
+        ndarray of float
+            One weight for each position.
+        """
         self._demand_cutoff()
         if self.weights is None:
             raise ValueError(f"{self.name} is not of the form f(order) . g(relevance), so it has no discount")
@@ -134,11 +180,33 @@ class Measure:
         return discount
 
     def gain(self, relevance: ArrayLike) -> Floats:
-        """g(relevance), one number per item, for each vector along the last axis."""
+        """g(relevance), one number per item, for each vector along the last axis.
+
+        Parameters
+        ----------
+        relevance : array_like
+            The relevance of each item.
+
+        Returns
+        -------
+        ndarray of float
+            One gain for each item.
+        """
         return self._gain_and_offset(relevance)[0]
 
     def offset(self, relevance: ArrayLike) -> float | Floats:
-        """What the measure adds that depends on the relevance alone."""
+        """What the measure adds that depends on the relevance alone.
+
+        Parameters
+        ----------
+        relevance : array_like
+            The relevance of each item.
+
+        Returns
+        -------
+        float or ndarray of float
+            One number for each relevance vector.
+        """
         offsets = self._gain_and_offset(relevance)[1]
         return float(offsets) if offsets.ndim == 0 else offsets
 

@@ -16,13 +16,33 @@ _ALIASES = {"map": "average_precision"}
 
 
 def names() -> list[str]:
-    """Every measure, without cut-offs."""
+    """Every measure, without cut-offs.
+
+    Returns
+    -------
+    list of str
+        The names, sorted.
+    """
     return list(_MEASURES)
 
 
 def get(name: str | Measure, *, max_grade: int | None = None) -> Measure:
     """The measure called `name`, with or without a cut-off; a measure is returned as it is.
 
+    Parameters
+    ----------
+    name : str or Measure
+        A name such as "dcg" or "ndcg@10", or a measure.
+    max_grade : int, optional
+        The largest relevance, where that matters.
+
+    Returns
+    -------
+    Measure
+        The measure.
+
+    Examples
+    --------
     >>> get("ndcg@10")
     <measure ndcg@10>
     >>> get("err@10", max_grade=4).max_grade

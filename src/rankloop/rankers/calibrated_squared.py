@@ -16,7 +16,12 @@ class CalibratedSquared(ListNet):
 
     Parameters
     ----------
-    n_features, learning_rate, radius : as for `ListNet`.
+    n_features : int
+        The length of a document's feature vector.
+    learning_rate : float or tuple of float, optional
+        A number, or a pair (scale, power) for scale * t**-power; the paper's 0.01 t^(-1/2) by default.
+    radius : float, optional
+        The weights w stay in the ball of this radius.
 
     Departures
     ----------

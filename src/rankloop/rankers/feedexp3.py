@@ -173,6 +173,18 @@ class FeedExp3(CompiledRanker):
     def regret_bound(self, horizon: int) -> float:
         """3 (k_star N)^(2/3) (ln N)^(1/3) T^(2/3) in units of the measure; with pools for one N where they are pooled.
 
+        Parameters
+        ----------
+        horizon : int
+            The number of rounds, T.
+
+        Returns
+        -------
+        float
+            The bound on the expected regret.
+
+        Examples
+        --------
         >>> round(FeedExp3(n_items=3, measure="sum_loss").regret_bound(10_000) / 6)
         5584
         """

@@ -195,6 +195,18 @@ class FTRLPBM(CompiledRanker):
     def regret_bound(self, rounds: int) -> float:
         """Theorem 1 with its lower terms (erratum C8): 3m + 2m log T + 6m sqrt(nT).
 
+        Parameters
+        ----------
+        rounds : int
+            The number of rounds, T.
+
+        Returns
+        -------
+        float
+            The bound on the expected regret.
+
+        Examples
+        --------
         >>> round(FTRLPBM(n_items=10, n_positions=5).regret_bound(1_000_000))
         95021
         """

@@ -134,6 +134,18 @@ class MW(ClickRanker):
     def regret_bound(self, rounds: int) -> float:
         """Our derivation: m (2 sqrt(n T log n / (1 - gamma)) + sqrt(n T log n)), for the constants of `horizon`.
 
+        Parameters
+        ----------
+        rounds : int
+            The number of rounds, T.
+
+        Returns
+        -------
+        float
+            The bound on the expected regret.
+
+        Examples
+        --------
         >>> round(MW(n_items=10, n_positions=5, horizon=1_000_000).regret_bound(1_000_000))
         72093
         """

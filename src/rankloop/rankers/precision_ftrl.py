@@ -112,6 +112,18 @@ class PrecisionFTRL(CompiledRanker):
     def regret_bound(self, horizon: int) -> float:
         """4 n sqrt(m T / k), times the highest grade; the page of this ranker derives it.
 
+        Parameters
+        ----------
+        horizon : int
+            The number of rounds, T.
+
+        Returns
+        -------
+        float
+            The bound on the expected regret.
+
+        Examples
+        --------
         >>> round(PrecisionFTRL(n_items=10, measure="precision@3").regret_bound(10_000))
         3795
         """

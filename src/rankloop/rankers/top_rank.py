@@ -128,6 +128,20 @@ class TopRank(ClickRanker):
 
         delta T m n^2 + sum over pairs i < j, i <= m, of 1 + 6 (a_i + a_j) log(c sqrt(T) / delta) / (a_i - a_j).
 
+        Parameters
+        ----------
+        attraction : array_like
+            The attraction of each item, a.
+        rounds : int
+            The number of rounds, T.
+
+        Returns
+        -------
+        float
+            The bound on the expected regret.
+
+        Examples
+        --------
         >>> ranker = TopRank(n_items=10, n_positions=5, horizon=1_000_000)
         >>> round(ranker.regret_bound(0.95 - 0.03 * np.arange(10), 1_000_000))
         96790

@@ -30,9 +30,9 @@ def play(
     Parameters
     ----------
     ranker : Ranker
-        Who plays whom. Both go on from their present state; `environment.restart()` begins anew.
+        Who ranks. It goes on from its present state.
     environment : Environment
-        Who plays whom. Both go on from their present state; `environment.restart()` begins anew.
+        Who responds. It goes on from its present state; `environment.restart()` begins anew.
     rounds : int
         How many.
     seed : int
@@ -45,6 +45,11 @@ def play(
         A bar on the terminal; None shows one where there is a terminal and more than two seconds to go.
     watch : callable, optional
         Called a few times a second with the trace so far.
+
+    Returns
+    -------
+    Trace
+        What the run came to.
 
     Examples
     --------
@@ -92,6 +97,11 @@ def play_many(
         One bar for all runs together.
     workers : int, optional
         How many run at once; None takes one for each core. Only compiled runs gain from more than one.
+
+    Returns
+    -------
+    list of Trace
+        A trace for each run, in order.
 
     Examples
     --------

@@ -32,7 +32,18 @@ class CalibratedSquared(Surrogate):
     convex: ClassVar[bool] = True
 
     def target(self, R: ArrayLike) -> Floats:
-        """G(R) / Z(R), the scores that fit R exactly."""
+        """G(R) / Z(R), the scores that fit R exactly.
+
+        Parameters
+        ----------
+        R : array_like
+            The relevance of each item.
+
+        Returns
+        -------
+        ndarray of float
+            One score for each item.
+        """
         return self._target(read(R, R)[1])
 
     def _target(self, R: Floats) -> Floats:

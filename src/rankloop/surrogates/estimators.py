@@ -90,6 +90,30 @@ def horvitz_thompson(
     Level 1: the sum of h_i(R_i) / pi_i over the k items seen. Level 2: the sum of (h_ij + h_ji) / pi_ij over the pairs
     seen. Once the whole list is seen, z is the gradient itself.
 
+    Parameters
+    ----------
+    surrogate : Surrogate
+        The surrogate whose gradient is estimated.
+    s : array_like
+        The scores of the list.
+    shown : array_like of int
+        The order that was shown.
+    labels : array_like
+        The labels of its first k items.
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
+    baseline : array_like, optional
+        A guess at the label of each item.
+
+    Returns
+    -------
+    ndarray of float
+        The estimate z, a number for each score.
+
+    Examples
+    --------
     >>> from rankloop.surrogates import Squared
     >>> round_ = dict(s=[0.0, 0.0, 0.0], greedy=[0, 1, 2], gamma=0.5)
     >>> horvitz_thompson(Squared(), shown=[2, 0, 1], labels=[1.0], **round_)
@@ -128,6 +152,30 @@ def paper(
     This is `horvitz_thompson` at k = level: the probability that just these items come first, in any order, is that of
     section 4.2.
 
+    Parameters
+    ----------
+    surrogate : Surrogate
+        The surrogate whose gradient is estimated.
+    s : array_like
+        The scores of the list.
+    shown : array_like of int
+        The order that was shown.
+    labels : array_like
+        The labels of its first items.
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
+    baseline : array_like, optional
+        A guess at the label of each item.
+
+    Returns
+    -------
+    ndarray of float
+        The estimate z, a number for each score.
+
+    Examples
+    --------
     >>> from rankloop.surrogates import Squared
     >>> paper(Squared(), s=[1.0, 0.0], shown=[0, 1], labels=[2.0], greedy=[0, 1], gamma=0.5)
     array([-3.33333333, 0. ])
@@ -163,6 +211,30 @@ def lemma1(
     is the beginning of (m - level)! / (m - k)! tuples of k items, so let
     h'_{i_1..i_k} = h_{i_1..i_level} (m - k)! / (m - level)!. Summed over the k! orders of the items seen, each of their
     `level`-tuples appears (k - level)! times, hence with weight 1 / C(m - level, k - level).
+
+    Parameters
+    ----------
+    h : Decomposition
+        One term of the sum, from scores, items and labels.
+    level : int
+        How many items a term looks at.
+    s : array_like
+        The scores of the list.
+    shown : array_like of int
+        The order that was shown.
+    labels : array_like
+        The labels of its first items.
+    probability : callable
+        The probability of a beginning of the list.
+    k : int, optional
+        How many labels to use; by default all that are given.
+    baseline : array_like, optional
+        A guess at the label of each item.
+
+    Returns
+    -------
+    ndarray of float
+        The estimate z, a number for each score.
     """
     scores, items, seen, R_hat = _read(s, shown, labels, baseline)
     m, k = len(items), len(seen) if k is None else k
@@ -197,7 +269,30 @@ def by_lemma1(
     gamma: float,
     baseline: ArrayLike | None = None,
 ) -> Floats:
-    """`lemma1` for a surrogate and the orders of Algorithm 1. It is `horvitz_thompson` at k = level, not beyond."""
+    """`lemma1` for a surrogate and the orders of Algorithm 1. It is `horvitz_thompson` at k = level, not beyond.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+        The surrogate whose gradient is estimated.
+    s : array_like
+        The scores of the list.
+    shown : array_like of int
+        The order that was shown.
+    labels : array_like
+        The labels of its first items.
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
+    baseline : array_like, optional
+        A guess at the label of each item.
+
+    Returns
+    -------
+    ndarray of float
+        The estimate z, a number for each score.
+    """
     n_labels = len(one_list("labels", labels))
     if n_labels == len(shown):
         # "For k = m ... the unbiased estimator of F(x) is actually F(x) itself" (end of the proof of Lemma 1).
@@ -223,12 +318,29 @@ _ESTIMATORS: dict[str, Estimator] = {
 
 
 def names() -> list[str]:
-    """Every estimator."""
+    """Every estimator.
+
+    Returns
+    -------
+    list of str
+        The names.
+    """
     return list(_ESTIMATORS)
 
 
 def get(name: str) -> Estimator:
-    """The estimator called `name`."""
+    """The estimator called `name`.
+
+    Parameters
+    ----------
+    name : str
+        "paper" or "horvitz-thompson".
+
+    Returns
+    -------
+    Estimator
+        The estimator.
+    """
     if name not in _ESTIMATORS:
         raise ValueError(f"estimator {name!r} is not known; known are {', '.join(_ESTIMATORS)}")
     return _ESTIMATORS[name]

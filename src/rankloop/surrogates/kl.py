@@ -19,9 +19,9 @@ class KL(Surrogate):
     Parameters
     ----------
     max_exponent : float, optional
-        No exponential is taken of more than this, of a score or of a label (erratum B12: a step of size m / gamma can
-        carry a score anywhere). Labels above it count as equal to it. Above it e^s goes on as its tangent, so the
-        value stays convex and the gradient, then constant, stays its gradient.
+        No exponential is taken of more than this, of a score or of a label (erratum B12: a step of size m /
+        gamma can carry a score anywhere). Labels above it count as equal to it. Above it e^s goes on as its
+        tangent, so the value stays convex and the gradient, then constant, stays its gradient.
 
     Examples
     --------

@@ -29,6 +29,24 @@ def expectation(estimate: Callable[[Ints], Floats | float], *, greedy: Order, ga
 
     Exact: the C(m, k) sets of first items stand for the m! orders.
 
+    Parameters
+    ----------
+    estimate : callable
+        What is averaged, from the first k items.
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
+    k : int
+        How many items come first.
+
+    Returns
+    -------
+    ndarray of float
+        The expectation.
+
+    Examples
+    --------
     >>> float(expectation(lambda shown: float(shown[0] == 2), greedy=[2, 0, 1], gamma=0.75, k=1))
     0.5
     """
@@ -55,6 +73,34 @@ def second_moment(
 ) -> float:
     """E||X^T z||^2 for the estimates z of `estimator` on a list with features X, scores s and relevance R.
 
+    Parameters
+    ----------
+    estimator : str
+        The name of an estimator.
+    surrogate : Surrogate
+        The surrogate.
+    X : array_like
+        The features, a row for each item.
+    s : array_like
+        The scores.
+    R : array_like
+        The relevance.
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
+    k : int
+        How many labels are seen.
+    baseline : array_like, optional
+        A guess at the label of each item.
+
+    Returns
+    -------
+    float
+        The second moment.
+
+    Examples
+    --------
     >>> second_moment("paper", Squared(), X=np.eye(2), s=[0, 0], R=[1, 0], greedy=[1, 0], gamma=0.5, k=1)
     16.0
     """
@@ -91,6 +137,24 @@ def lemma5(
     times the sum of 1 / pi^2, whose mean is at most k m (m / (gamma k)) = m^2 / gamma; and likewise for pairs.
 
     Notation: m = n_items, R_D = feature_bound, U = radius, R_max = max_grade.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+        The surrogate.
+    n_items : int
+        The length of the list, m.
+    feature_bound : float
+        The largest Euclidean length of a row of features, R_D.
+    radius : float
+        The largest length of the weights, U.
+    max_grade : float
+        The largest label, R_max.
+
+    Returns
+    -------
+    float
+        The constant C.
     """
     m, R_D, U, R_max = float(n_items), feature_bound, radius, max_grade
     if isinstance(surrogate, Squared):

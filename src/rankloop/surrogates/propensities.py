@@ -24,6 +24,22 @@ def ordered_probability(items: Order, *, greedy: Order, gamma: float) -> float:
 
     With all m items this is the probability of an order.
 
+    Parameters
+    ----------
+    items : array_like of int
+        The items that come first, in order.
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
+
+    Returns
+    -------
+    float
+        The probability.
+
+    Examples
+    --------
     >>> ordered_probability([1, 0], greedy=[1, 0], gamma=0.5), ordered_probability([0, 1], greedy=[1, 0], gamma=0.5)
     (0.75, 0.25)
     """
@@ -35,6 +51,24 @@ def ordered_probability(items: Order, *, greedy: Order, gamma: float) -> float:
 def inclusion_probability(items: int | Order, *, greedy: Order, gamma: float, k: int) -> float:
     """pi: that this item, or all of these items, are among the first k in any order (erratum B7).
 
+    Parameters
+    ----------
+    items : int or array_like of int
+        An item, or several.
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
+    k : int
+        How many positions are seen.
+
+    Returns
+    -------
+    float
+        The probability.
+
+    Examples
+    --------
     >>> inclusion_probability(0, greedy=[2, 0, 1, 3], gamma=0.5, k=2)
     0.75
     >>> inclusion_probability([1, 3], greedy=[2, 0, 1, 3], gamma=0.5, k=3)
@@ -52,6 +86,22 @@ def inclusion_probability(items: int | Order, *, greedy: Order, gamma: float, k:
 def top_probability(item: int, *, greedy: Order, gamma: float) -> float:
     """p(i) = (1 - gamma) 1[i = greedy top] + gamma / m: that the item is on top (erratum B1).
 
+    Parameters
+    ----------
+    item : int
+        The item.
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
+
+    Returns
+    -------
+    float
+        The probability.
+
+    Examples
+    --------
     >>> top_probability(1, greedy=[1, 0], gamma=0.5), top_probability(0, greedy=[0], gamma=0.5)
     (0.75, 1.0)
     """
@@ -61,6 +111,24 @@ def top_probability(item: int, *, greedy: Order, gamma: float) -> float:
 def pair_probability(i: int, j: int, *, greedy: Order, gamma: float) -> float:
     """p(i, j) + p(j, i) = (1 - gamma) 1[{i, j} = greedy top two] + 2 gamma / (m(m - 1)), in either order (erratum B2).
 
+    Parameters
+    ----------
+    i : int
+        One item.
+    j : int
+        The other item.
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
+
+    Returns
+    -------
+    float
+        The probability.
+
+    Examples
+    --------
     >>> pair_probability(0, 2, greedy=[2, 0, 1], gamma=0.6)
     0.6
     """

@@ -19,13 +19,33 @@ _SURROGATES: dict[str, type[Surrogate]] = {
 
 
 def names() -> list[str]:
-    """Every surrogate."""
+    """Every surrogate.
+
+    Returns
+    -------
+    list of str
+        The names, sorted.
+    """
     return list(_SURROGATES)
 
 
 def get(name: str | Surrogate, **parameters: float) -> Surrogate:
     """The surrogate called `name`; a surrogate is returned as it is.
 
+    Parameters
+    ----------
+    name : str or Surrogate
+        A name such as "squared", or a surrogate.
+    **parameters : float
+        Parameters of the surrogate, such as `epsilon` of "smooth_dcg".
+
+    Returns
+    -------
+    Surrogate
+        The surrogate.
+
+    Examples
+    --------
     >>> get("squared")
     Squared()
     >>> get("smooth_dcg", epsilon=0.1)
@@ -50,6 +70,20 @@ def require(surrogate: str | Surrogate, k: int | None) -> Surrogate:
 
     `k=None` stands for the labels of the whole list.
 
+    Parameters
+    ----------
+    surrogate : str or Surrogate
+        A name, or a surrogate.
+    k : int or None
+        How many labels are seen.
+
+    Returns
+    -------
+    Surrogate
+        The surrogate.
+
+    Examples
+    --------
     >>> require("ranksvm", 2)
     RankSVM()
     >>> require("ranksvm", 1)

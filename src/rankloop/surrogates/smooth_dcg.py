@@ -20,9 +20,9 @@ class SmoothDCG(Surrogate):
     Parameters
     ----------
     epsilon : float, optional
-        How soft the choice is. As it falls to 0 the value becomes the DCG@1 of the scores, and the gradient vanishes
-        wherever one score leads by a few epsilon. The paper fixes 0.01, which saturates at once for scores of ordinary
-        size; the default here is 1 (erratum B4).
+        How soft the choice is. As it falls to 0 the value becomes the DCG@1 of the scores, and the gradient
+        vanishes wherever one score leads by a few epsilon. The paper fixes 0.01, which saturates at once for
+        scores of ordinary size; the default here is 1 (erratum B4).
 
     Examples
     --------

@@ -52,18 +52,58 @@ class Surrogate(abc.ABC):
     printed_baseline: ClassVar[float | None] = None
 
     def value(self, s: ArrayLike, R: ArrayLike) -> float | Floats:
-        """phi(s, R): a float for one list, otherwise an array."""
+        """phi(s, R): a float for one list, otherwise an array.
+
+        Parameters
+        ----------
+        s : array_like
+            The scores.
+        R : array_like
+            The relevance.
+
+        Returns
+        -------
+        float or ndarray of float
+            One value for each list.
+        """
         values = np.asarray(self._value(*read(s, R)))
         return float(values) if values.ndim == 0 else values
 
     def gradient(self, s: ArrayLike, R: ArrayLike) -> Floats:
-        """The gradient of phi(s, R) with respect to s."""
+        """The gradient of phi(s, R) with respect to s.
+
+        Parameters
+        ----------
+        s : array_like
+            The scores.
+        R : array_like
+            The relevance.
+
+        Returns
+        -------
+        ndarray of float
+            One slope for each score.
+        """
         return self._gradient(*read(s, R))
 
     def h(self, s: ArrayLike, indices: Sequence[int] | Ints, labels: ArrayLike) -> Floats:
         """One term of Lemma 1: h_{i_1, ..., i_level}(R_{i_1}, ..., R_{i_level}), a vector as long as s.
 
         The gradient is the sum of h over all ordered tuples of `level` different items.
+
+        Parameters
+        ----------
+        s : array_like
+            The scores of one list.
+        indices : sequence of int or ndarray of int
+            The items of the term.
+        labels : array_like
+            Their labels.
+
+        Returns
+        -------
+        ndarray of float
+            The term, a number for each score.
         """
         scores = one_list("s", s)
         items, grades = np.asarray(indices, dtype=np.int64), one_list("labels", labels)

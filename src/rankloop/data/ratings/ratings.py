@@ -106,6 +106,18 @@ class Ratings:
         Items keep the order they have here, so that an item's index says nothing about how popular it is. Of
         items rated equally often, the one with the smaller id goes in first. `complete=False` keeps every
         user.
+
+        Parameters
+        ----------
+        n_items : int
+            How many items to keep.
+        complete : bool, optional
+            Keep only users who rated all of them.
+
+        Returns
+        -------
+        Ratings
+            The smaller matrix.
         """
         n_items = whole("n_items", n_items, at_least=1, at_most=self.n_items)
         n_ratings = np.count_nonzero(~np.isnan(self.values), axis=0)

@@ -23,6 +23,11 @@ def read_ratings(path: str | Path, *, format: str | None = None) -> Ratings:  # 
     format : str, optional
         ``"jester"`` or ``"movielens"``; by default recognised by the first line: MovieLens has a header, Jester none.
 
+    Returns
+    -------
+    Ratings
+        The ratings, a row for each user.
+
     Raises
     ------
     ValueError

@@ -62,14 +62,16 @@ def parse(
         The highest grade.
     limit : float
         The largest magnitude of a feature.
-    features, grades : array of float64
+    features : array of float64
+        Zeros, a row for each line.
+    grades : array of float64
         Zeros, a row for each line.
     runs : array of int64
         For each run of documents with the same query: where its name begins and ends, and its first row.
     comments : array of int64
         Where each row's comment begins and ends.
-    seen : array of int64
-        -1 for each column.
+    seen : object
+        Array of int64 -1 for each column.
     left : array of int64
         For each number that could not be decided here: its row, its column (-1: the grade), begin, end, token.
 

@@ -18,7 +18,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RankAnswer:
-    """The list to show, best first."""
+    """The list to show, best first.
+
+    Parameters
+    ----------
+    decision_id : str
+        The ID that feedback refers to.
+    items : list of str
+        The items to show, best first.
+    propensities : list of float or None
+        The probability of each item at its position, where it is known.
+    model_seq : int
+        The row of the log up to which the ranker had learnt.
+    duplicate : bool
+        Whether the same request was answered before.
+    """
 
     decision_id: str
     items: list[str]
@@ -29,7 +43,19 @@ class RankAnswer:
 
 @dataclass(frozen=True)
 class EventAnswer:
-    """What became of an event, and its row in the log."""
+    """What became of an event, and its row in the log.
+
+    Parameters
+    ----------
+    status : str
+        "accepted", "duplicate", "parked", "late", "unknown" or "conflict".
+    seq : int
+        The row of the event in the log.
+    duplicate : bool, optional
+        Whether the event was there before.
+    learnt : bool, optional
+        Whether the ranker learnt from it.
+    """
 
     status: Status
     seq: int
@@ -39,7 +65,17 @@ class EventAnswer:
 
 @dataclass(frozen=True)
 class Policy:
-    """How long the service waits for feedback, and what it does with late feedback."""
+    """How long the service waits for feedback, and what it does with late feedback.
+
+    Parameters
+    ----------
+    deadline_seconds : float
+        How long feedback on a list is waited for.
+    parking_seconds : float
+        How long feedback is kept whose decision is not known yet.
+    late : {"ignore", "learn"}
+        What is done with feedback after the deadline.
+    """
 
     deadline_seconds: float
     parking_seconds: float
@@ -48,7 +84,21 @@ class Policy:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its 95% confidence interval, and the number of rounds and of independent units behind it."""
+    """A mean with its 95% confidence interval, and the number of rounds and of independent units behind it.
+
+    Parameters
+    ----------
+    mean : float
+        The mean.
+    low : float
+        The lower end of the interval.
+    high : float
+        The upper end of the interval.
+    rounds : int
+        How many rounds it was computed from.
+    units : int
+        How many independent units those are.
+    """
 
     mean: float
     low: float
@@ -59,7 +109,55 @@ class Interval:
 
 @dataclass(frozen=True)
 class RankerAnswer:
-    """The present state of one ranker."""
+    """The present state of one ranker.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+    algorithm : str
+        Its algorithm.
+    rounds : int
+        How many rounds it has learnt from.
+    model_seq : int
+        The row of the log up to which it has learnt.
+    state_hash : str
+        The hash of what it has learnt.
+    current : list of str
+        The items in the order that it holds best now.
+    last_seq : int
+        The newest row of its log.
+    generation : int
+        How often its items have changed.
+    frozen : bool
+        Whether it has stopped learning.
+    feedback : str
+        The kind of feedback that it takes.
+    feedback_length : int or None
+        How many positions feedback has; None for those of the list.
+    max_grade : int or None
+        The largest relevance, where that matters.
+    parameters : dict of str to object
+        The parameters of the algorithm.
+    policy : Policy
+        What is done about feedback that is missing or late.
+    counts : dict of str to int
+        How many events there were of each kind.
+    parked : int
+        How many reports wait for their decision.
+    exploration_share : float or None
+        The share of lists that explored; None where there are none.
+    last_at : int
+        When the newest row was written, in milliseconds since 1970.
+    snapshot_seq : int
+        The row of the newest snapshot.
+    estimates : dict of str to dict of str to Interval
+        What lists are worth, with intervals.
+    duplicate : bool, optional
+        Whether the request that created it was a repetition.
+    summary : str, optional
+        The algorithm, in a sentence.
+    """
 
     name: str
     algorithm: str
@@ -94,7 +192,23 @@ class RankersAnswer:
 
 @dataclass(frozen=True)
 class SnapshotAnswer:
-    """A snapshot that can be rolled back to."""
+    """A snapshot that can be rolled back to.
+
+    Parameters
+    ----------
+    seq : int
+        The row of the log that it was taken at.
+    at : int
+        When it was taken, in milliseconds since 1970.
+    epoch : int
+        The epoch of the process that took it.
+    state_hash : str
+        The hash of the state.
+    config_hash : str
+        The hash of the configuration.
+    code_hash : str
+        The hash of the code that computed it.
+    """
 
     seq: int
     at: int
@@ -113,7 +227,23 @@ class SnapshotsAnswer:
 
 @dataclass(frozen=True)
 class StoryRow:
-    """One event in the history of a decision."""
+    """One event in the history of a decision.
+
+    Parameters
+    ----------
+    seq : int
+        The row of the log.
+    at : int
+        When it was written, in milliseconds since 1970.
+    kind : str
+        The kind of event.
+    event_id : str
+        The ID of the event.
+    values : list of float, optional
+        The reported numbers, where there are some.
+    outcome : str, optional
+        What became of it.
+    """
 
     seq: int
     at: int
@@ -125,7 +255,43 @@ class StoryRow:
 
 @dataclass(frozen=True)
 class DecisionAnswer:
-    """The history of one list: what it was drawn from, and what became of it."""
+    """The history of one list: what it was drawn from, and what became of it.
+
+    Parameters
+    ----------
+    decision_id : str
+        The ID of the decision.
+    items : list of str
+        The items that were to be shown, best first.
+    candidates : list of str or None
+        The items that it was drawn from, where the request brought them.
+    propensities : list of float or None
+        The probability of each item at its position, where it is known.
+    explored : bool
+        Whether the list explored.
+    model_seq : int
+        The row of the log up to which the ranker had learnt.
+    seq : int
+        The row of the decision in the log.
+    at : int
+        When it was made, in milliseconds since 1970.
+    deadline : int
+        Until when feedback is waited for, in milliseconds since 1970.
+    key : str
+        The key of the random numbers behind it.
+    generation : int
+        How often the ranker's items had changed by then.
+    context : object
+        What the request said beside it.
+    activated : bool
+        Whether the list was reported as shown.
+    answered : bool
+        Whether there was feedback.
+    expired : bool
+        Whether the deadline passed without any.
+    rows : list of StoryRow
+        All events about it, in order.
+    """
 
     decision_id: str
     items: list[str]
@@ -147,7 +313,19 @@ class DecisionAnswer:
 
 @dataclass(frozen=True)
 class SeriesAnswer:
-    """Statistics of one ranker over time, in a bounded number of points."""
+    """Statistics of one ranker over time, in a bounded number of points.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+    width : int
+        How many rows of the log a point stands for.
+    series : dict of str to list of object
+        The statistics by name, a value for each point.
+    delays : dict of str to list of float
+        Delays of feedback in seconds.
+    """
 
     name: str
     width: int

@@ -96,7 +96,18 @@ def create(
 
 
 def ranker(name: str) -> Call[RankerAnswer]:
-    """Return the present state of one ranker."""
+    """Return the present state of one ranker.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+
+    Returns
+    -------
+    RankerAnswer
+        Its state.
+    """
     return Call("GET", _of(name), lambda told: read(RankerAnswer, told))
 
 
@@ -139,7 +150,22 @@ def rank(
 
 
 def activate(name: str, decision_id: str, *, event_id: str | None = None) -> Call[EventAnswer]:
-    """Report that the list was shown."""
+    """Report that the list was shown.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+    decision_id : str
+        The ID of the decision, as `rank` gave it.
+    event_id : str, optional
+        The ID of this report; by default one is made.
+
+    Returns
+    -------
+    EventAnswer
+        What became of the report.
+    """
     body = {"decision_id": decision_id, "event_id": event_id}
     return _post(f"{_of(name)}/activate", EventAnswer, body)
 
@@ -165,8 +191,8 @@ def feedback(
     clicks : sequence of float, optional
         For each position 1 for a click, 0 for none.
     event_id : str, optional
-        The ID of this report. Where it is left out the service derives one from the decision ID: a decision has one
-        feedback, so that a repeated report is a duplicate.
+        The ID of this report. Where it is left out the service derives one from the decision ID: a decision has
+        one feedback, so that a repeated report is a duplicate.
 
     Returns
     -------
@@ -180,7 +206,20 @@ def feedback(
 def feedback_many(
     name: str, answers: Sequence[Feedback] | Sequence[dict[str, Any]]
 ) -> Call[list[EventAnswer]]:
-    """Report the feedback on many lists at once, each with `decision_id` and `relevance` or `clicks`."""
+    """Report the feedback on many lists at once, each with `decision_id` and `relevance` or `clicks`.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+    answers : sequence of Feedback or sequence of dict of str to object
+        One report for each list.
+
+    Returns
+    -------
+    list of EventAnswer
+        What became of each report, in the same order.
+    """
     return Call(
         "POST", f"{_of(name)}/feedback", lambda told: read(list[EventAnswer], told), _json(list(answers))
     )
@@ -189,44 +228,129 @@ def feedback_many(
 def change_items(
     name: str, *, add: Sequence[str] | None = None, retire: Sequence[str] | None = None
 ) -> Call[EventAnswer]:
-    """Add items, retire items, or both."""
+    """Add items, retire items, or both.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+    add : sequence of str, optional
+        Items to add.
+    retire : sequence of str, optional
+        Items that are no longer shown.
+
+    Returns
+    -------
+    EventAnswer
+        What became of the change.
+    """
     body = {"add": add or [], "retire": retire or [], "event_id": new_id()}
     return _post(f"{_of(name)}/items", EventAnswer, body)
 
 
 def freeze(name: str, frozen: bool = True) -> Call[EventAnswer]:
-    """Stop learning; with `frozen=False`, resume."""
+    """Stop learning; with `frozen=False`, resume.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+    frozen : bool, optional
+        Whether it stops learning.
+
+    Returns
+    -------
+    EventAnswer
+        What became of the change.
+    """
     return _post(f"{_of(name)}/freeze", EventAnswer, {"frozen": frozen, "event_id": new_id()})
 
 
 def rollback(name: str, to_seq: int) -> Call[EventAnswer]:
-    """Return to the state of the snapshot at `to_seq`."""
+    """Return to the state of the snapshot at `to_seq`.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+    to_seq : int
+        The row of the log at which the snapshot was taken.
+
+    Returns
+    -------
+    EventAnswer
+        What became of the change.
+    """
     return _post(f"{_of(name)}/rollback", EventAnswer, {"to_seq": to_seq, "event_id": new_id()})
 
 
 def reset(name: str, *, parameters: dict[str, Any] | None = None) -> Call[EventAnswer]:
-    """Forget what was learnt, and start again, with other parameters if given; the log stays."""
+    """Forget what was learnt, and start again, with other parameters if given; the log stays.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+    parameters : dict of str to object, optional
+        Parameters from now on; by default those that it has.
+
+    Returns
+    -------
+    EventAnswer
+        What became of the change.
+    """
     return _post(f"{_of(name)}/reset", EventAnswer, {"parameters": parameters, "event_id": new_id()})
 
 
 def snapshots(name: str) -> Call[list[SnapshotAnswer]]:
-    """Return the snapshots that can be rolled back to, oldest first."""
+    """Return the snapshots that can be rolled back to, oldest first.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+    """
     return Call("GET", f"{_of(name)}/snapshots", lambda told: read(SnapshotsAnswer, told).snapshots)
 
 
 def take_snapshot(name: str) -> Call[list[SnapshotAnswer]]:
-    """Take a snapshot now, and return all that are kept."""
+    """Take a snapshot now, and return all that are kept.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+    """
     return Call("POST", f"{_of(name)}/snapshots", lambda told: read(SnapshotsAnswer, told).snapshots, b"")
 
 
 def decision(name: str, decision_id: str) -> Call[DecisionAnswer]:
-    """Return the history of one list."""
+    """Return the history of one list.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+    decision_id : str
+        The ID of the decision.
+
+    Returns
+    -------
+    DecisionAnswer
+        Its history.
+    """
     path = f"{_of(name)}/decisions/{quote(decision_id, safe='')}"
     return Call("GET", path, lambda told: read(DecisionAnswer, told))
 
 
 def series(name: str) -> Call[SeriesAnswer]:
-    """Return the statistics of a ranker over time."""
+    """Return the statistics of a ranker over time.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+    """
     return Call("GET", f"{_of(name)}/series", lambda told: read(SeriesAnswer, told))
 
 

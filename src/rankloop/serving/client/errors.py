@@ -30,7 +30,19 @@ class RankloopError(Exception):
 
 
 class Unreachable(RankloopError):
-    """The service did not answer, although the call was repeated."""
+    """The service did not answer, although the call was repeated.
+
+    Parameters
+    ----------
+    status : int
+        Always 0: there was no answer.
+    code : str
+        The kind of error, for programs.
+    message : str
+        What went wrong, in a sentence.
+    field : str, optional
+        Never given.
+    """
 
     def __str__(self) -> str:
         return self.message

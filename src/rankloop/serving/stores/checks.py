@@ -19,7 +19,13 @@ class StoreBroken(AssertionError):
 
 
 def check_store(make: MakeStore) -> None:
-    """All rules for stores."""
+    """All rules for stores.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh, unopened store.
+    """
     for check in (
         check_rows_are_numbered,
         check_an_event_is_there_once,
@@ -34,7 +40,15 @@ def check_store(make: MakeStore) -> None:
 
 
 def check_durable(make: MakeStore, again: Callable[[Store], Store]) -> None:
-    """What was appended is there after closing and opening; `again` gives an unopened store on the same data."""
+    """What was appended is there after closing and opening; `again` gives an unopened store on the same data.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh, unopened store.
+    again : callable
+        Makes an unopened store on the same data.
+    """
 
     async def story() -> None:
         store = make()
@@ -59,7 +73,13 @@ def check_durable(make: MakeStore, again: Callable[[Store], Store]) -> None:
 
 
 def check_rows_are_numbered(make: MakeStore) -> None:
-    """`seq` counts from 1 without gaps for each ranker, time never falls, and reading gives what was written."""
+    """`seq` counts from 1 without gaps for each ranker, time never falls, and reading gives what was written.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh, unopened store.
+    """
 
     async def story(store: Store) -> None:
         await store.append([_config("a"), _config("b")], at=10)
@@ -82,7 +102,13 @@ def check_rows_are_numbered(make: MakeStore) -> None:
 
 
 def check_an_event_is_there_once(make: MakeStore) -> None:
-    """The same kind and id again gives the row that is there: in another batch, in the same, with another body."""
+    """The same kind and id again gives the row that is there: in another batch, in the same, with another body.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh, unopened store.
+    """
 
     async def story(store: Store) -> None:
         await store.append([_config("a"), _config("b")], at=1)
@@ -106,7 +132,13 @@ def check_an_event_is_there_once(make: MakeStore) -> None:
 
 
 def check_a_batch_is_whole(make: MakeStore) -> None:
-    """A batch that cannot be written leaves nothing behind."""
+    """A batch that cannot be written leaves nothing behind.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh, unopened store.
+    """
 
     async def story(store: Store) -> None:
         await store.append([_config("a")], at=1)
@@ -121,7 +153,13 @@ def check_a_batch_is_whole(make: MakeStore) -> None:
 
 
 def check_stories(make: MakeStore) -> None:
-    """All rows about a decision, in order, of this ranker only."""
+    """All rows about a decision, in order, of this ranker only.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh, unopened store.
+    """
 
     async def story(store: Store) -> None:
         await store.append([_config("a"), _config("b")], at=1)
@@ -146,7 +184,13 @@ def check_stories(make: MakeStore) -> None:
 
 
 def check_writers_at_once(make: MakeStore) -> None:
-    """Many appends at the same time: every event once, no gap."""
+    """Many appends at the same time: every event once, no gap.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh, unopened store.
+    """
 
     async def story(store: Store) -> None:
         await store.append([_config("a")], at=1)
@@ -167,7 +211,13 @@ def check_writers_at_once(make: MakeStore) -> None:
 
 
 def check_snapshots(make: MakeStore) -> None:
-    """They come back as they were, the newest stay, and an old epoch writes none."""
+    """They come back as they were, the newest stay, and an old epoch writes none.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh, unopened store.
+    """
 
     async def story(store: Store) -> None:
         await store.append([_config("a")], at=1)
@@ -186,7 +236,13 @@ def check_snapshots(make: MakeStore) -> None:
 
 
 def check_leases(make: MakeStore) -> None:
-    """One holder at a time; a new holder has a larger epoch."""
+    """One holder at a time; a new holder has a larger epoch.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh, unopened store.
+    """
 
     async def story(store: Store) -> None:
         first = await store.take_lease("one", seconds=10, now=100.0)
@@ -201,7 +257,13 @@ def check_leases(make: MakeStore) -> None:
 
 
 def check_keys(make: MakeStore) -> None:
-    """API keys are kept and forgotten."""
+    """API keys are kept and forgotten.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh, unopened store.
+    """
 
     async def story(store: Store) -> None:
         key = StoredKey("one", "reader", b"\x00digest", 3, "for the dashboard")

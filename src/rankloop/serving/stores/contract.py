@@ -45,14 +45,40 @@ class Missing(StoreError):
 
 
 class Appended(NamedTuple):
-    """The row that is in the log under the entry's id, and whether this call put it there."""
+    """The row that is in the log under the entry's id, and whether this call put it there.
+
+    Parameters
+    ----------
+    row : Row
+        The row.
+    new : bool
+        Whether this call wrote it.
+    """
 
     row: Row
     new: bool
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """The fold of the log up to and with `seq`, and the hashes that tell whether it can be trusted."""
+    """The fold of the log up to and with `seq`, and the hashes that tell whether it can be trusted.
+
+    Parameters
+    ----------
+    seq : int
+        The row of the log that it includes last.
+    at : int
+        When it was taken, in milliseconds.
+    epoch : int
+        The epoch of the lease that it was taken under.
+    code_hash : str
+        The hash of the code that computed it.
+    config_hash : str
+        The hash of the ranker's configuration.
+    state_hash : str
+        The hash of the state.
+    state : bytes, optional
+        The state itself; empty in lists of snapshots.
+    """
 
     seq: int
     at: int
@@ -64,7 +90,21 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class StoredKey(msgspec.Struct, frozen=True):
-    """An API key as it is kept: never the secret itself."""
+    """An API key as it is kept: never the secret itself.
+
+    Parameters
+    ----------
+    key_id : str
+        The public part of the key.
+    role : str
+        What the key allows.
+    digest : bytes
+        The hash of the secret.
+    at : int
+        When it was made, in milliseconds.
+    note : str, optional
+        What it is for.
+    """
 
     key_id: str
     role: str
@@ -96,43 +136,162 @@ class Store(abc.ABC):
 
         A `config` entry makes its ranker; anything else for an unknown ranker is `Missing`. With `epoch`, `Fenced`
         unless the lease still has it.
+
+        Parameters
+        ----------
+        entries : list of Entry
+            What to write.
+        at : int
+            The time, in milliseconds.
+        epoch : int, optional
+            The epoch of the lease to write under.
+
+        Returns
+        -------
+        list of Appended
+            For each entry the row that is there now.
         """
 
     @abc.abstractmethod
     async def read(self, ranker: str, *, after: int, limit: int) -> list[Row]:
-        """Up to `limit` rows with a seq above `after`, in order."""
+        """Up to `limit` rows with a seq above `after`, in order.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        after : int
+            The last row that is not wanted.
+        limit : int
+            How many rows at most.
+
+        Returns
+        -------
+        list of Row
+            The rows.
+        """
 
     @abc.abstractmethod
     async def find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
-        """The row with this kind and id."""
+        """The row with this kind and id.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        kind : Kind
+            The kind of event.
+        event_id : str
+            The ID of the event.
+
+        Returns
+        -------
+        Row
+            The row; None where there is none.
+        """
 
     @abc.abstractmethod
     async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
-        """For each decision id every row about it, the decision itself included, in order of seq."""
+        """For each decision id every row about it, the decision itself included, in order of seq.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        decisions : list of str
+            The IDs of the decisions.
+
+        Returns
+        -------
+        dict of str to list of Row
+            The rows by decision ID.
+        """
 
     @abc.abstractmethod
     async def last_seq(self, ranker: str) -> int:
-        """The seq of the newest row, 0 where there is none."""
+        """The seq of the newest row, 0 where there is none.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+
+        Returns
+        -------
+        int
+            The number of the row.
+        """
 
     @abc.abstractmethod
     async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
-        """Keep it, with the newest `keep` - 1 before it; `Fenced` where its epoch is over."""
+        """Keep it, with the newest `keep` - 1 before it; `Fenced` where its epoch is over.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        snapshot : Snapshot
+            The snapshot.
+        keep : int
+            How many to keep.
+        """
 
     @abc.abstractmethod
     async def snapshots(self, ranker: str) -> list[Snapshot]:
-        """All of them, oldest first, without their states."""
+        """All of them, oldest first, without their states.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+
+        Returns
+        -------
+        list of Snapshot
+            The snapshots.
+        """
 
     @abc.abstractmethod
     async def read_snapshot(self, ranker: str, seq: int) -> Snapshot | None:
-        """The snapshot at `seq`, with its state."""
+        """The snapshot at `seq`, with its state.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        seq : int
+            The row that it was taken at.
+
+        Returns
+        -------
+        Snapshot
+            The snapshot; None where there is none.
+        """
 
     @abc.abstractmethod
     async def write_key(self, key: StoredKey) -> None:
-        """Keep an API key."""
+        """Keep an API key.
+
+        Parameters
+        ----------
+        key : StoredKey
+            The key.
+        """
 
     @abc.abstractmethod
     async def delete_key(self, key_id: str) -> bool:
-        """Forget it; whether it was there."""
+        """Forget it; whether it was there.
+
+        Parameters
+        ----------
+        key_id : str
+            The public part of the key.
+
+        Returns
+        -------
+        bool
+            Whether it was there.
+        """
 
     @abc.abstractmethod
     async def keys(self) -> list[StoredKey]:
@@ -143,8 +302,28 @@ class Store(abc.ABC):
         """The epoch under which `holder` may snapshot and expire until `now` + `seconds`; None while another may.
 
         The same holder keeps its epoch; a new holder gets a larger one.
+
+        Parameters
+        ----------
+        holder : str
+            The name of the process that asks.
+        seconds : float
+            For how long.
+        now : float
+            The time, in seconds.
+
+        Returns
+        -------
+        int
+            The epoch; None while another holds the lease.
         """
 
     async def wait_for_news(self, *, seconds: float) -> None:
-        """Return when another process may have appended something, or after `seconds`. A hint, nothing more."""
+        """Return when another process may have appended something, or after `seconds`. A hint, nothing more.
+
+        Parameters
+        ----------
+        seconds : float
+            How long to wait at most.
+        """
         await asyncio.sleep(seconds)

@@ -1,0 +1,78 @@
+"""Docstrings of everything public have numpydoc's form, so that the API reference can be made from them."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numpydoc import validate
+from numpydoc.docscrape import NumpyDocString, get_doc_object
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "docs" / "_ext"))
+
+import public_api
+
+OWN_SECTIONS = ["Notation", "Departures"]
+# Parameters: all there, in order, with a type, and a description that is a sentence. Returns: a type, a description.
+FORM = {f"PR{i:02}" for i in range(1, 11)} | {"RT02", "RT03", "RT04", "RT05", "GL07", "GL08"}
+# The first line of a method or a property says what it gives; a function says it under Returns.
+OF_FUNCTIONS = {"RT01"}
+
+
+def _methods(kind: type) -> Iterator[tuple[str, Any]]:
+    for name, value in vars(kind).items():
+        function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+        if name.startswith("_") or not inspect.isfunction(function) or not function.__doc__:
+            continue
+        # A method of a contract is documented where the contract is.
+        if not any(getattr(vars(parent).get(name), "__doc__", None) for parent in kind.__mro__[1:-1]):
+            yield name, getattr(kind, name)
+
+
+def _documented() -> Iterator[tuple[str, Any, set[str]]]:
+    for path, name, kind, value in public_api.everything():
+        if kind == "function":
+            yield f"{path}.{name}", getattr(value, "py_func", value), FORM | OF_FUNCTIONS
+        elif kind in {"class", "exception"} and not getattr(
+            value, "_is_protocol", False
+        ):  # a protocol is never constructed
+            yield f"{path}.{name}", value, FORM
+            for method, function in _methods(value):
+                yield f"{path}.{name}.{method}", function, FORM
+
+
+@pytest.fixture(autouse=True)
+def _own_sections(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = validate.ALLOWED_SECTIONS
+    place = known.index("References")
+    monkeypatch.setattr(validate, "ALLOWED_SECTIONS", [*known[:place], *OWN_SECTIONS, *known[place:]])
+    sections = NumpyDocString.sections | {name: [] for name in OWN_SECTIONS}
+    monkeypatch.setattr(NumpyDocString, "sections", sections)
+
+
+def test_docstrings_have_numpydocs_form() -> None:
+    checked, problems = 0, []
+    for name, value, codes in _documented():
+        checked += 1
+        found = validate.validate(get_doc_object(value))["errors"]
+        problems += [f"{name}: {code} {message}" for code, message in found if code in codes]
+    assert checked > 300
+    assert not problems, "\n".join(problems)
+
+
+def test_the_form_is_really_checked() -> None:
+    def half(x: int) -> float:
+        """Halve it.
+
+        Parameters
+        ----------
+        x : the number to halve.
+        """
+        return x / 2
+
+    found = {code for code, _ in validate.validate(get_doc_object(half))["errors"]}
+    assert {"PR05", "PR07", "RT01"} <= found
