@@ -8,8 +8,6 @@ from types import ModuleType
 from typing import Any
 
 import public_api
-from docutils import nodes
-from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 
 KINDS = {
@@ -80,24 +78,6 @@ def _write(app: Sphinx) -> None:
             page.write_text(text)
 
 
-def _public_names() -> dict[str, str]:
-    """Where a thing is defined, and where it is public."""
-    return {
-        f"{value.__module__}.{value.__qualname__}": f"{path}.{name}"
-        for path, name, kind, value in public_api.everything()
-        if kind not in {"alias", "data"}
-    }
-
-
-def _find(app: Sphinx, env: Any, node: pending_xref, content: nodes.Node) -> nodes.Node | None:
-    """A type in a signature names the file that defines it; lead to the package that publishes it."""
-    public = app.public_names.get(node.get("reftarget"))  # type: ignore[attr-defined]
-    if public is None:
-        return None
-    domain = env.domains["py"]
-    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", public, node, content)
-
-
 def _skip(app: Sphinx, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
     contracts = {"api/rankloop.base", "api/rankloop.compiled"}
     if name in _HOOKS and what == "class" and app.env.docname not in contracts:
@@ -108,7 +88,5 @@ def _skip(app: Sphinx, what: str, name: str, value: Any, skip: bool, options: An
 def setup(app: Sphinx) -> dict[str, Any]:
     """Write before Sphinx looks for pages."""
     _write(app)
-    app.public_names = _public_names()  # type: ignore[attr-defined]
-    app.connect("missing-reference", _find)
     app.connect("autodoc-skip-member", _skip)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -15,14 +15,14 @@ _CALL = re.compile(r"(?:rankloop\.)?(?P<name>[A-Za-z_][\w.]*)(?:\(.*\))?")
 def _known(app: Sphinx) -> dict[str, tuple[str, str]]:
     """Page and anchor of each public thing, under its full name, its name within rankloop, and its class name."""
     known: dict[str, tuple[str, str]] = {}
-    classes: dict[str, list[tuple[str, str]]] = {}
+    classes: dict[str, set[tuple[str, str]]] = {}
     for name, entry in app.env.domains["py"].objects.items():
         place = (entry.docname, entry.node_id)
         known[name.removeprefix("rankloop.")] = place
         if entry.objtype in {"class", "exception"}:
-            classes.setdefault(name.rpartition(".")[2], []).append(place)
+            classes.setdefault(name.rpartition(".")[2], set()).add(place)
     # Two things of one name (a ranker and a surrogate called ListNet) stay without a link.
-    return {name: places[0] for name, places in classes.items() if len(places) == 1} | known
+    return {name: places.pop() for name, places in classes.items() if len(places) == 1} | known
 
 
 def _link(app: Sphinx, tree: nodes.document, page: str) -> None:
