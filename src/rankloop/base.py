@@ -95,11 +95,6 @@ class Ranking:
         ----------
         saved : mapping of str to array_like
             What `save` gave.
-
-        Returns
-        -------
-        Ranking
-            The ranking.
         """
         n_parts = sum(name.startswith("memo.") for name in saved)
         for name in ("items", "explored", *(f"memo.{i}" for i in range(n_parts))):
@@ -129,11 +124,6 @@ class Feedback(abc.ABC):
         ----------
         n_positions : int
             The length of the list.
-
-        Returns
-        -------
-        int
-            The number of revealed positions.
         """
 
     def check(self, revealed: Array, n_positions: int) -> NDArray[np.float64]:
@@ -145,11 +135,6 @@ class Feedback(abc.ABC):
             What came back, by position.
         n_positions : int
             The length of the list.
-
-        Returns
-        -------
-        ndarray of float
-            The checked numbers.
         """
         given = numbers("feedback", revealed)
         expected = self.length(n_positions)
@@ -309,11 +294,6 @@ class Ranker(Constructed, Servable, abc.ABC):
         ----------
         rng : numpy.random.Generator
             Where the randomness comes from.
-
-        Returns
-        -------
-        object
-            A context for `rank`.
         """
         return None
 
