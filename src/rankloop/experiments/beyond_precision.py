@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -32,20 +31,16 @@ _NARROW = 10.0  # times 1 / sqrt(T): the hardest gap to detect
 class BeyondPrecision(Experiment):
     """PrecisionFTRL against RTop1F, from 10^4 to 10^6 rounds."""
 
-    name: ClassVar[str] = "beyond-precision"
-    title: ClassVar[str] = (
-        "The best three items from the top one: regret of order sqrt(T), an open question of the paper"
-    )
-    paper: ClassVar[str] = (
-        "Beyond Chaudhuri and Tewari 2015, Result 2 and section 11: Precision@k remains an open issue"
-    )
-    caption: ClassVar[str] = (
+    name = "beyond-precision"
+    title = "The best three items from the top one: regret of order sqrt(T), an open question of the paper"
+    paper = "Beyond Chaudhuri and Tewari 2015, Result 2 and section 11: Precision@k remains an open issue"
+    caption = (
         "Ten items, Precision@3, the relevance of the top item revealed. RTop-1F explores in blocks and its regret "
         "grows as T^(2/3). PrecisionFTRL shows the set in random order and learns from every round. Worlds: a "
         "clear gap of 0.3 between good and bad items; a gap that shrinks as 10/sqrt(T), the hardest one; a gap of "
         "0.8 that moves to other items ten times."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         (
             "The paper proves T^(2/3) for Precision@k and leaves open whether sqrt(T) is possible. It is: see the page "
             "of PrecisionFTRL."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -44,18 +44,16 @@ _AIMS = ("dcg", "precision@2")  # the objective of a ranker that refuses the mea
 class GamesImpossible(Experiment):
     """Hopeless verdicts: no ranker's regret per round falls below what the two worlds force."""
 
-    name: ClassVar[str] = "games-impossible"
-    title: ClassVar[str] = "Hopeless games, played by every ranker that accepts the feedback"
-    paper: ClassVar[str] = (
-        "Chaudhuri and Tewari 2015, Lemma 11 and Theorem 12; ERR and top-2 feedback are ours"
-    )
-    caption: ClassVar[str] = (
+    name = "games-impossible"
+    title = "Hopeless games, played by every ranker that accepts the feedback"
+    paper = "Chaudhuri and Tewari 2015, Lemma 11 and Theorem 12; ERR and top-2 feedback are ours"
+    caption = (
         "For each measure the analyser finds two worlds that no feedback tells apart, and the regret per round "
         "that every learner must suffer on average over the two. All rankers of the package that learn from the "
         "top, or from nothing, play in both worlds. One more sees as many labels as the verdict requires, in the "
         "same worlds."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         (
             "The paper shows that a difference of losses is not in a span; the worlds and what they cost come from a "
             "linear programme, and are checked exactly."

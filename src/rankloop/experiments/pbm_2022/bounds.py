@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -20,15 +19,15 @@ _HORIZONS = (10_000, 100_000, 1_000_000)
 class PBMBounds(Experiment):
     """The bounds proved for FTRL-PBM, and the measured regret."""
 
-    name: ClassVar[str] = "pbm-2022-bounds"
-    title: ClassVar[str] = "Bounds proved for FTRL-PBM, and measured regret"
-    paper: ClassVar[str] = setting.PAPER + ", Theorems 1 to 3, Lemmas 1 and 2"
-    caption: ClassVar[str] = (
+    name = "pbm-2022-bounds"
+    title = "Bounds proved for FTRL-PBM, and measured regret"
+    paper = setting.PAPER + ", Theorems 1 to 3, Lemmas 1 and 2"
+    caption = (
         "Regret at every round against both forms of Theorem 1, in all nine worlds; regret in the world that Theorem 3 "
         "is proved with; the self-bounding constraint of Lemma 1 along the runs; and Lemma 2 for every list of random "
         "instances."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         "The paper proves these and measures none of them; the experiment is ours.",
         "Lower terms that the closed form of Theorem 1 drops are kept (erratum C8).",
         (

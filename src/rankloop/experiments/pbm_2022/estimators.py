@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,17 +31,15 @@ _PLAYED = [
 class PBMEstimators(Experiment):
     """Regret with each estimator, in all nine worlds, with enough runs to separate them."""
 
-    name: ClassVar[str] = "pbm-2022-estimators"
-    title: ClassVar[str] = (
-        "A baseline for the losses: less variance, and less regret where users stay the same"
-    )
-    paper: ClassVar[str] = setting.PAPER + ", Algorithm 1, line 6"
-    caption: ClassVar[str] = (
+    name = "pbm-2022-estimators"
+    title = "A baseline for the losses: less variance, and less regret where users stay the same"
+    paper = setting.PAPER + ", Algorithm 1, line 6"
+    caption = (
         "FTRL-PBM in the nine worlds with the paper's estimator of the losses, loss / x, and with two that take a "
         "baseline off first: one half (reduced variance), or the mean loss of that item at that position so far. In "
         "the stochastic worlds also with -click / x, which the package does not offer. Twenty runs of each."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         "The paper has the first of these only; the experiment is ours.",
         "That Theorem 1 holds with a baseline is proved for bandits (m = 1, one half) and not for lists.",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -30,17 +29,15 @@ DEPARTURES = (
 class PBMFigure1(comparison.Comparison):
     """Average reward of six algorithms in six worlds."""
 
-    name: ClassVar[str] = "pbm-2022-fig1"
-    title: ClassVar[str] = (
-        "FTRL-PBM and five other algorithms, where users stay the same and where they change"
-    )
-    paper: ClassVar[str] = setting.PAPER + ", Figure 1"
-    caption: ClassVar[str] = (
+    name = "pbm-2022-fig1"
+    title = "FTRL-PBM and five other algorithms, where users stay the same and where they change"
+    paper = setting.PAPER + ", Figure 1"
+    caption = (
         "Ten items, five positions with examinations 1, 1/2, ..., 1/5, items 0.03 apart (a-c) or 0.01 (d-f). In "
         "(a) and (d) users stay the same. In (b) and (e) the halves of the items are exchanged every phase, in (c) "
         "and (f) items and positions are reversed. Shown is the average reward up to round t, ten runs."
     )
-    departures: ClassVar[tuple[str, ...]] = DEPARTURES
+    departures = DEPARTURES
 
     def jobs(self, *, quick: bool) -> list[Job]:
         return comparison.jobs(PANELS, quick=quick, also=self.also)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -23,15 +22,15 @@ def wanted() -> tuple[Panel, ...]:
 class PBMFigure2(comparison.Comparison):
     """Average reward of six algorithms with real click probabilities."""
 
-    name: ClassVar[str] = "pbm-2022-fig2"
-    title: ClassVar[str] = "The same six with click probabilities of a real log"
-    paper: ClassVar[str] = setting.PAPER + ", Figure 2 and Appendix E"
-    caption: ClassVar[str] = (
+    name = "pbm-2022-fig2"
+    title = "The same six with click probabilities of a real log"
+    paper = setting.PAPER + ", Figure 2 and Appendix E"
+    caption = (
         "As in Figure 1, with the attractions and examinations that the paper estimated from the Yandex log (a-c), and "
         "with those that our own EM estimates from a sample of that log (d-f). By the paper's estimates one item has "
         "nearly all the clicks at the first position, and clicks further down are rare."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         *DEPARTURES,
         "(d-f) use all pages of the ten most frequent items in the sample; the paper keeps pages of these items only.",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -31,15 +30,15 @@ POINTS = 200
 class PBMFTRL(Experiment):
     """Average reward of FTRL-PBM in stochastic and periodic worlds."""
 
-    name: ClassVar[str] = "pbm-2022-ftrl"
-    title: ClassVar[str] = "One learner for users who stay the same and users who change"
-    paper: ClassVar[str] = setting.PAPER + ", Figures 1 and 2"
-    caption: ClassVar[str] = (
+    name = "pbm-2022-ftrl"
+    title = "One learner for users who stay the same and users who change"
+    paper = setting.PAPER + ", Figures 1 and 2"
+    caption = (
         "Ten items, five positions, a click or none at each. Three sets of click probabilities, each played as it "
         "is and with two kinds of change every 100,000 rounds. FTRL-PBM knows neither the world nor the horizon. "
         "Shown is the reward averaged over the rounds so far, mean of ten runs."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         (
             "The paper states neither the horizon nor whether rewards are clicks or expected clicks (erratum C13): a "
             "million rounds, expected clicks."

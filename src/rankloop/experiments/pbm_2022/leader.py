@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -22,15 +21,15 @@ from rankloop.simulation import play
 class PBMLeader(Experiment):
     """The chances x_t along runs with one change in the middle."""
 
-    name: ClassVar[str] = "pbm-2022-leader"
-    title: ClassVar[str] = "From uniform to one list, and to another one after a change"
-    paper: ClassVar[str] = setting.PAPER + ", Algorithm 1, line 3"
-    caption: ClassVar[str] = (
+    name = "pbm-2022-leader"
+    title = "From uniform to one list, and to another one after a change"
+    paper = setting.PAPER + ", Algorithm 1, line 3"
+    caption = (
         "Ten items that are clearly apart (0.95 down to 0.05), five positions examined with probability 1, 0.8, "
         "..., 0.2. After 50,000 rounds the halves of the items are exchanged permanently. Shown is x_t, the "
         "probability of every item at every position."
     )
-    departures: ClassVar[tuple[str, ...]] = ("The paper has no such figure.",)
+    departures = ("The paper has no such figure.",)
 
     def jobs(self, *, quick: bool) -> list[Job]:
         return [

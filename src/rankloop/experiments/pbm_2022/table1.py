@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -70,15 +70,15 @@ def proved(source: str, T: int) -> dict[str, float]:
 class PBMTable1(comparison.Comparison):
     """Regret bounds evaluated, and regret measured."""
 
-    name: ClassVar[str] = "pbm-2022-table1"
-    title: ClassVar[str] = "The bounds of Table 1 for these users, and measured regret"
-    paper: ClassVar[str] = PAPER + ", Table 1"
-    caption: ClassVar[str] = (
+    name = "pbm-2022-table1"
+    title = "The bounds of Table 1 for these users, and measured regret"
+    paper = PAPER + ", Table 1"
+    caption = (
         "The bounds of the table without their constants, which the paper does not give, and with all constants "
         "where a proof gives them, for users that stay the same; beside them the regret of our runs after a "
         "million rounds."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         (
             "PMED is not in the paper's table. Its entry here is the least regret of any consistent algorithm: "
             "the value of its optimisation at the true probabilities, times log T."

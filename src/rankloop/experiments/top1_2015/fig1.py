@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -25,15 +24,15 @@ _REFERENCE = {0.25: (0.1722, 0.0821, 0.003), 0.5: (0.1349, 0.0643, 0.006), 1.0: 
 class Top1Figure1(setting.Simulation):
     """Regret of RTop-1F, divided by t, against t."""
 
-    name: ClassVar[str] = "top1-2015-fig1"
-    title: ClassVar[str] = "Rankings improve although only the top item is revealed"
-    paper: ClassVar[str] = setting.PAPER + ", Figure 1"
-    caption: ClassVar[str] = (
+    name = "top1-2015-fig1"
+    title = "Rankings improve although only the top item is revealed"
+    paper = setting.PAPER + ", Figure 1"
+    caption = (
         "Ten items, half of them relevant to most users. Ten runs over the same 10,000 users; each round only the "
         "relevance of the item on top is revealed. Shown is the DCG regret against the best fixed ranking in "
         "hindsight, divided by the rounds so far."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         (
             "The paper does not say how a noisy relevance becomes binary, nor how large the noise is: we cut at 1/2 "
             "and show a standard deviation of 0.25; 0.5 and 1 are in the table."

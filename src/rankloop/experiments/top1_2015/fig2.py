@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -25,15 +24,15 @@ _LOOK = {
 class Top1Figure2(setting.Simulation):
     """Regret of RTop-1F and of full-information FTPL, divided by t, from round 1,000 on."""
 
-    name: ClassVar[str] = "top1-2015-fig2"
-    title: ClassVar[str] = "The cost of top-1 feedback"
-    paper: ClassVar[str] = setting.PAPER + ", Figure 2"
-    caption: ClassVar[str] = (
+    name = "top1-2015-fig2"
+    title = "The cost of top-1 feedback"
+    paper = setting.PAPER + ", Figure 2"
+    caption = (
         "The users of Figure 1 again. RTop-1F observes the relevance of the top item, follow-the-perturbed-leader "
         "that of all ten. Shown from round 1,000 on, as in the paper, and then at T for horizons from 1,000 to "
         "100,000, where the two rates can be read off."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         (
             "The paper reads the two rates off one run of 10,000 rounds. At a fixed horizon neither curve follows its "
             "rate in t, so we also play other horizons and fit the average regret at T."

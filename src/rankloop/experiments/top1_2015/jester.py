@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -26,19 +25,17 @@ _LATE = 100_000
 class Top1Jester(Experiment):
     """DCG regret where the users are real raters of jokes and films."""
 
-    name: ClassVar[str] = "top1-2015-jester"
-    title: ClassVar[str] = "The same learners on real users"
-    paper: ClassVar[str] = (
-        setting.PAPER + "; ratings: Jester (Goldberg and others 2001), MovieLens (GroupLens)"
-    )
-    caption: ClassVar[str] = (
+    name = "top1-2015-jester"
+    title = "The same learners on real users"
+    paper = setting.PAPER + "; ratings: Jester (Goldberg and others 2001), MovieLens (GroupLens)"
+    caption = (
         "The ten jokes that most users of Jester rated; each of the 2,499 who rated all ten is one round, in an "
         "order shuffled for each run. A joke is relevant to users who rated it above the middle of the scale; or "
         "the scale is cut into five grades, with the gain 2^r - 1. Then users are drawn with replacement, as if "
         "there were many more of them, and the five films that most users of MovieLens rated, with the 88 who "
         "rated all five."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         "The paper has no experiment on real users; the claims are ours.",
         (
             "Only users who rated every chosen item take part, so that each relevance is a real rating: active "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -23,15 +22,15 @@ _SPOKEN = {RANDOM: "RTop-1F random", KEEP_REST: "RTop-1F keep-rest", FULL: "FTPL
 class Top1Rates(Experiment):
     """Regret at T against T, for measures that can be learnt from the top item and for those that cannot."""
 
-    name: ClassVar[str] = "top1-2015-rates"
-    title: ClassVar[str] = "Two thirds, one half, one: how regret grows with T"
-    paper: ClassVar[str] = setting.PAPER + ", Theorems 7, 9, 10 and 12"
-    caption: ClassVar[str] = (
+    name = "top1-2015-rates"
+    title = "Two thirds, one half, one: how regret grows with T"
+    paper = setting.PAPER + ", Theorems 7, 9, 10 and 12"
+    caption = (
         "SumLoss, DCG and Precision@3 with ten items and the users of Figure 1, horizons from 1,000 to a million, "
         "ten runs of each; above them the bounds that the theorems give. NDCG, MAP and AUC with three or four "
         "items, in two worlds that no learner can tell apart from one label per round."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         "The paper proves these rates and measures none of them; the experiment is ours.",
         (
             "The users are drawn for each run, not once for all: the spread of the runs then includes that of the "

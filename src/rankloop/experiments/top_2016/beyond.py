@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -12,15 +11,7 @@ from rankloop.experiments.experiment import Claim, Experiment, Job
 from rankloop.experiments.top_2016 import beyond_figures, setting, tables, tuning
 from rankloop.experiments.top_2016.beyond_figures import AMBITION
 from rankloop.experiments.top_2016.setting import label_of
-from rankloop.experiments.top_2016.tuning import (
-    EVERY,
-    LISTNET,
-    LISTNET_PAPER,
-    LISTNET_PLAIN,
-    METHODS,
-    RANDOM,
-    SMOOTH,
-)
+from rankloop.experiments.top_2016.tuning import EVERY, LISTNET, METHODS, RANDOM, SMOOTH
 
 _TOP_TWO = [method for method, (fixed, _) in METHODS.items() if fixed.get("k") == 2]
 _SETS = ("mq2008", "yahoo")
@@ -30,17 +21,17 @@ _SURROGATES = ("Squared", "KL", SMOOTH)
 class TopBeyond(Experiment):
     """What better estimates, tuning and an annealed SmoothDCG make of two labels a round."""
 
-    name: ClassVar[str] = "top-2016-beyond"
-    title: ClassVar[str] = "What two labels per round are enough for, if both are used fully"
-    paper: ClassVar[str] = setting.PAPER + ", sections 4 and 6, and beyond them"
-    caption: ClassVar[str] = (
+    name = "top-2016-beyond"
+    title = "What two labels per round are enough for, if both are used fully"
+    paper = setting.PAPER + ", sections 4 and 6, and beyond them"
+    caption = (
         "Learners observe the labels of the top two documents. The paper's estimators use one of them (RankSVM's "
         "both); Horvitz-Thompson's use both, and a control variate takes a guess at the labels out of the noise. "
         "ListNet, and the same surrogates with full information, are there for comparison. Steps, exploration and "
         "radius are chosen for each learner, ListNet included, in runs on training queries; what is shown comes "
         "from fresh runs and from queries held out."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         "The paper reports no tuning, and evaluates on the queries that it learns from.",
         (
             "SmoothDCG has epsilon 0.1 where it is fixed, and steps that fall as t^(-1/3). Annealed, epsilon is "
@@ -133,7 +124,8 @@ def _reached(results: pl.DataFrame, name: str, *, quick: bool) -> Claim:
     best = _most_promising(results, name)
     mean, error = tuning.share(results, name, best)
     to_plain, to_paper = (
-        tuning.share(results, name, best, against=one)[0] for one in (LISTNET_PLAIN, LISTNET_PAPER)
+        tuning.share(results, name, best, against=one)[0]
+        for one in (tuning.LISTNET_PLAIN, tuning.LISTNET_PAPER)
     )
     level, high, low = (tuning.level(results, name, method) for method in (best, LISTNET, RANDOM))
     floor = 0.7 if quick else {"mq2008": 0.9, "yahoo": 0.75}.get(name, 0.8)

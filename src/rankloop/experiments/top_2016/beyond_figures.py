@@ -10,19 +10,12 @@ from rankloop.experiments.plotting import figures
 from rankloop.experiments.top_2016 import tables, tuning
 from rankloop.experiments.top_2016.fig1_figures import COLOURS
 from rankloop.experiments.top_2016.setting import label_of
-from rankloop.experiments.top_2016.tuning import (
-    ANNEALED,
-    ESTIMATORS,
-    EVERY,
-    LISTNET_PAPER,
-    LISTNET_PLAIN,
-    SMOOTH,
-)
+from rankloop.experiments.top_2016.tuning import ANNEALED, ESTIMATORS, EVERY, SMOOTH
 
 AMBITION = 0.95
 _ESTIMATOR_COLOURS = dict(zip(ESTIMATORS, (figures.ORANGE, figures.SKY, figures.BLUE), strict=True))
 _ROWS = (
-    *(LISTNET_PLAIN, LISTNET_PAPER, "RankSVM, paper", f"RankSVM, {EVERY}"),
+    *(tuning.LISTNET_PLAIN, tuning.LISTNET_PAPER, "RankSVM, paper", f"RankSVM, {EVERY}"),
     *(f"{surrogate}, {estimator}" for surrogate in ("Squared", "KL") for estimator in (*ESTIMATORS, EVERY)),
     *(f"{SMOOTH}, {estimator}" for estimator in ESTIMATORS),
     *(ANNEALED, f"{SMOOTH}, {EVERY}"),

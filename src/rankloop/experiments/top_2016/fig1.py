@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
 
 from rankloop.experiments.experiment import Claim, Experiment, Job, Plain
 from rankloop.experiments.top_2016 import fig1_claims, fig1_figures, setting, tables
-from rankloop.experiments.top_2016.tables import (
-    EPSILONS,
-    LEARNERS,
-    LISTNET,
-    OURS,
-    PAPERS,
-    RANDOM,
-    RESCALED,
-    SMOOTH,
-    TENTH,
-)
+from rankloop.experiments.top_2016.tables import LEARNERS, LISTNET, OURS, PAPERS, RANDOM, RESCALED, SMOOTH
 
 HORIZON, QUICK_HORIZON = 200_000, 20_000
 
@@ -34,7 +23,7 @@ _SURROGATES: dict[str, dict[str, Plain]] = {
 _SCHEDULES: dict[str, dict[str, Plain]] = {
     PAPERS: {"learning_rate": [0.01, 2 / 3], "exploration": [0.1, 1 / 3]},
     OURS: {"learning_rate": [0.1, 2 / 3], "exploration": [1.0, 1 / 3]},
-    TENTH: {"learning_rate": [0.001, 2 / 3], "exploration": [0.1, 1 / 3]},
+    tables.TENTH: {"learning_rate": [0.001, 2 / 3], "exploration": [0.1, 1 / 3]},
     RESCALED: {"learning_rate": [1e-6, 2 / 3], "exploration": [0.1, 1 / 3]},
 }
 _EPSILON: dict[str, Plain] = {PAPERS: 0.01, OURS: 1.0, RESCALED: 0.01}
@@ -61,15 +50,15 @@ def arguments(learner: str, constants: str) -> dict[str, Plain]:
 class TopFigure1(Experiment):
     """Average NDCG@10 of RTop-kF with four surrogates, between a random order and full information."""
 
-    name: ClassVar[str] = "top-2016-fig1"
-    title: ClassVar[str] = "One or two labels per list teach nearly as much as all of them"
-    paper: ClassVar[str] = setting.PAPER + ", Figure 1"
-    caption: ClassVar[str] = (
+    name = "top-2016-fig1"
+    title = "One or two labels per list teach nearly as much as all of them"
+    paper = setting.PAPER + ", Figure 1"
+    caption = (
         "Each round a query comes and its documents are ranked by a linear score. KL, Squared and SmoothDCG then "
         "observe the label of the top document, RankSVM of the top two, ListNet of all; Random of none. Shown is "
         "the average NDCG@10 of the rankings shown so far. Five runs; each holds out another fifth of the queries."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         (
             "Yahoo's full challenge set and Yandex's are not free to share: played are a sample of the first (251 "
             "queries), all of MQ2008, a fragment of MSLR-WEB, and a synthetic set with a linear truth."
@@ -89,8 +78,11 @@ class TopFigure1(Experiment):
     def jobs(self, *, quick: bool) -> list[Job]:
         everyone = [(learner, constants) for constants in (PAPERS, OURS) for learner in LEARNERS]
         everyone.remove((RANDOM, OURS))
-        everyone += [(SMOOTH, tables.with_epsilon(one)) for one in (EPSILONS[-1:] if quick else EPSILONS[1:])]
-        everyone += [(SMOOTH, RESCALED), ("RankSVM", TENTH)]
+        everyone += [
+            (SMOOTH, tables.with_epsilon(one))
+            for one in (tables.EPSILONS[-1:] if quick else tables.EPSILONS[1:])
+        ]
+        everyone += [(SMOOTH, RESCALED), ("RankSVM", tables.TENTH)]
         sets, rounds = setting.available(), QUICK_HORIZON if quick else HORIZON
         return [
             setting.job(dataset, learner, constants, arguments(learner, constants), rounds=rounds, seed=seed)

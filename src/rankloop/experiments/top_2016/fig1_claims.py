@@ -11,17 +11,7 @@ from rankloop.experiments.experiment import Claim
 from rankloop.experiments.runs import mean_and_error
 from rankloop.experiments.top_2016 import tables
 from rankloop.experiments.top_2016.setting import label_of
-from rankloop.experiments.top_2016.tables import (
-    CONVEX,
-    LEARNERS,
-    LISTNET,
-    OURS,
-    PAPERS,
-    RANDOM,
-    RESCALED,
-    SMOOTH,
-    TENTH,
-)
+from rankloop.experiments.top_2016.tables import CONVEX, LEARNERS, LISTNET, OURS, PAPERS, RANDOM, SMOOTH
 
 _EARLY = 1_000  # before this round averages are those of a few hundred queries
 _LONG = "mslr"  # lists of up to 337 documents, five times as long as the others'
@@ -97,7 +87,7 @@ def _closer(results: pl.DataFrame, sets: list[str], *, quick: bool) -> Iterator[
     )
     if _LONG in sets:
         papers, kl = shares[_LONG]["RankSVM"], shares[_LONG]["KL"]
-        tenth = tables.share(results, _LONG, "RankSVM", TENTH)
+        tenth = tables.share(results, _LONG, "RankSVM", tables.TENTH)
         yield Claim(
             text="The paper finds this of RankSVM too. On MSLR's lists, 107 documents on average, it stays about "
             "halfway and needs smaller steps: a pair seen while exploring weighs m(m-1)/(2 gamma)",
@@ -161,7 +151,7 @@ def _epsilon(results: pl.DataFrame, sets: list[str], *, quick: bool) -> Iterator
         ratios[name] = smooth / kl
         told[name] = f"{poor:.2f} → {smooth:.2f} (KL {kl:.2f})"
         one, other = (
-            tables.ends(results, name, SMOOTH, same) for same in (tables.with_epsilon(1.0), RESCALED)
+            tables.ends(results, name, SMOOTH, same) for same in (tables.with_epsilon(1.0), tables.RESCALED)
         )
         apart[name] = float(np.abs(np.subtract(one, other)).max())
     yield Claim(

@@ -13,16 +13,7 @@ from rankloop.experiments.plotting import figures
 from rankloop.experiments.runs import mean_and_error
 from rankloop.experiments.top_2016 import tables
 from rankloop.experiments.top_2016.setting import label_of
-from rankloop.experiments.top_2016.tables import (
-    EPSILONS,
-    LEARNERS,
-    LISTNET,
-    OURS,
-    PAPERS,
-    RANDOM,
-    SMOOTH,
-    with_epsilon,
-)
+from rankloop.experiments.top_2016.tables import LEARNERS, LISTNET, OURS, PAPERS, RANDOM, SMOOTH
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,8 +87,10 @@ def _epsilon(results: pl.DataFrame) -> Figure:
     )
     for name, axes in panels.items():
         constants = set(results.filter(pl.col("set") == name)["constants"])
-        played = [epsilon for epsilon in EPSILONS if with_epsilon(epsilon) in constants]
-        runs = np.array([tables.ends(results, name, SMOOTH, with_epsilon(epsilon)) for epsilon in played])
+        played = [epsilon for epsilon in tables.EPSILONS if tables.with_epsilon(epsilon) in constants]
+        runs = np.array(
+            [tables.ends(results, name, SMOOTH, tables.with_epsilon(epsilon)) for epsilon in played]
+        )
         mean, band, colour = runs.mean(axis=1), (runs.min(axis=1), runs.max(axis=1)), COLOURS[SMOOTH]
         figures.curve(axes, played, mean, band=band, label=SMOOTH, colour=colour, points=True)
         for learner in ("KL", RANDOM):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -33,15 +32,15 @@ _ROUNDS = (1_000, 10_000, 100_000, 1_000_000)
 class TopImpossible(Experiment):
     """Two pairs of worlds, every learner of the package that observes the top, and one with full information."""
 
-    name: ClassVar[str] = "top-2016-impossible"
-    title: ClassVar[str] = "NDCG cannot be learnt from the top by any algorithm"
-    paper: ClassVar[str] = PAPER + ", Theorem 5.2 and Table 1"
-    caption: ClassVar[str] = (
+    name = "top-2016-impossible"
+    title = "NDCG cannot be learnt from the top by any algorithm"
+    paper = PAPER + ", Theorem 5.2 and Table 1"
+    caption = (
         "Two worlds whose top labels are distributed alike, but whose best orders differ. A learner that observes "
         "the top behaves alike in both and loses in at least one of them in every round. The first pair is the "
         "paper's (three documents, the top label); the second is ours (four documents, the top two labels)."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         (
             "The proof says that a learner plays the best scores of one world or of the other. It may also play a "
             "compromise; what is forced is the loss of the best compromise (erratum B16)."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -26,16 +25,16 @@ _LOOK = {
 class TopRegret(Experiment):
     """Surrogate regret against T for the three convex surrogates, with constants made from T."""
 
-    name: ClassVar[str] = "top-2016-regret"
-    title: ClassVar[str] = "Surrogate regret from the top: T to the two thirds"
-    paper: ClassVar[str] = PAPER + ", Theorem 4.1"
-    caption: ClassVar[str] = (
+    name = "top-2016-regret"
+    title = "Surrogate regret from the top: T to the two thirds"
+    paper = PAPER + ", Theorem 4.1"
+    caption = (
         "A linear ranker that observes the top label (RankSVM: the top two) descends estimated gradients. Shown is "
         "what its scores lose on the surrogate, exploring rounds included, against the best weights in the ball. "
         "Each horizon is a run of its own, with step size and exploration made from it: eta ~ T^(-2/3), gamma = "
         "T^(-1/3)."
     )
-    departures: ClassVar[tuple[str, ...]] = (
+    departures = (
         (
             "The paper has no such figure. Queries are synthetic and drawn afresh each round, so that the loss of "
             "weights is known exactly; the best weights are those for all queries, not for the ones that came."
