@@ -148,7 +148,7 @@ class Replicas(RuleBasedStateMachine):
     @rule(replica=REPLICAS)
     def keep_house(self, replica: int) -> None:
         """Take the lease if it is free, and expire what is due. Who lost the lease writes nothing."""
-        self.run(self.engines[replica].served[NAME].catch_up())
+        self.run(self.engines[replica].rankers[NAME].catch_up())
         self.run(self.engines[replica].housekeeping.tick())
 
     @rule(replica=REPLICAS)
@@ -163,9 +163,9 @@ class Replicas(RuleBasedStateMachine):
         before = self.run(self.store.last_seq(NAME)), self.run(self.store.snapshots(NAME))
         self.clock.seconds += 30.0
         with pytest.raises(Fenced):
-            self.run(sleeper.snapshot(self.engines[replica].served[NAME]))
+            self.run(sleeper.snapshot(self.engines[replica].rankers[NAME]))
         with contextlib.suppress(Fenced):
-            self.run(sleeper.expire(self.engines[replica].served[NAME]))
+            self.run(sleeper.expire(self.engines[replica].rankers[NAME]))
         assert before == (self.run(self.store.last_seq(NAME)), self.run(self.store.snapshots(NAME)))
 
     @rule(replica=REPLICAS)
@@ -192,8 +192,8 @@ class Replicas(RuleBasedStateMachine):
 
     @rule(replica=REPLICAS, item=st.sampled_from([*ITEMS, "swim", "cook"]))
     def change_items(self, replica: int, item: str) -> None:
-        self.run(self.engines[replica].served[NAME].catch_up())
-        there = self.engines[replica].served[NAME].fold.items
+        self.run(self.engines[replica].rankers[NAME].catch_up())
+        there = self.engines[replica].rankers[NAME].fold.items
         self.next_id += 1
         request = ItemsRequest([], [item]) if item in there else ItemsRequest([item], [])
         request = ItemsRequest(request.add, request.retire, f"i{self.next_id}")
@@ -261,7 +261,7 @@ class Replicas(RuleBasedStateMachine):
         if self.engines:
             log = self.run(self.store.read(NAME, after=0, limit=10_000))
             activated = {row.decision for row in log if row.kind == "activate"}
-            outcomes = self.engines[0].served[NAME]._outcomes
+            outcomes = self.engines[0].rankers[NAME]._outcomes
             for row in log:
                 if row.kind == "expire" and (row.decision not in activated or self.form == "relevance"):
                     assert not outcomes.get(row.seq, (None, False))[1]
@@ -305,7 +305,7 @@ def test_silence_after_a_list_was_seen_is_learnt_once() -> None:
         machine.activate(0, "d0")
         machine.activate(1, "d2")
         machine.feedback(1, "d2", 1.0, 0)
-        before = machine.engines[1].served[NAME].fold.rounds
+        before = machine.engines[1].rankers[NAME].fold.rounds
         machine.wait(25.0)
         machine.keep_house(0)
         machine.keep_house(1)
