@@ -133,6 +133,11 @@ class TakesAnythingAsFeedback(Sound):
         self.state.total[ranking.items[0]] += np.sum(feedback)
 
 
+class TurnsTiesAround(Sound):
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        return super().current(context)[::-1]
+
+
 class HasItsOwnSignature(Sound):
     def rank(self, rng: np.random.Generator) -> Ranking:  # type: ignore[override]
         return super().rank(rng=rng)
@@ -153,6 +158,7 @@ def test_a_sound_ranker_passes() -> None:
         (RepeatsItems, checks.check_rankings_are_valid),
         (TakesAnythingAsFeedback, checks.check_bad_feedback_changes_nothing),
         (HasItsOwnSignature, checks.check_signature),
+        (TurnsTiesAround, checks.check_ties_keep_the_order),
     ],
 )
 def test_each_classic_fault_is_caught(faulty: type[Sound], check: Any) -> None:

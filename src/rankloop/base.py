@@ -156,6 +156,9 @@ class Ranker(Constructed, Servable, abc.ABC):
     n_items: int | None = None  # to choose from for those positions; None where each request brings its own
     n_features: int | None = None  # of an item in such a list, where it must be known
     max_grade: int | None = None  # the largest relevance that it was built for, where that matters
+    informed: bool = (
+        False  # whether its arguments say in which order to begin; otherwise as items are numbered
+    )
 
     @abc.abstractmethod
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
@@ -189,6 +192,8 @@ class Ranker(Constructed, Servable, abc.ABC):
     @abc.abstractmethod
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The order that it estimates to be best now, without exploration or perturbation.
+
+        Of items that it estimates to be equally good, the one with the smaller number comes first.
 
         Parameters
         ----------

@@ -45,6 +45,7 @@ def check_ranker(make: MakeRanker) -> None:
         check_state_is_everything,
         check_randomness_is_given,
         check_bad_feedback_changes_nothing,
+        check_ties_keep_the_order,
     ):
         check(make)
 
@@ -251,6 +252,18 @@ def check_bad_feedback_changes_nothing(make: MakeRanker) -> None:
             raise Broken(f"learn took {feedback}, it should raise ValueError")
         if not _same(before, ranker.save()):
             raise Broken(f"learn refused {feedback} but changed state")
+
+
+def check_ties_keep_the_order(make: MakeRanker) -> None:
+    """A ranker that knows nothing yet holds items in the order in which they are numbered."""
+    ranker = make()
+    if ranker.informed:
+        return
+    order = ranker.current(ranker.example_context(np.random.default_rng(1)))
+    if not np.array_equal(order, np.arange(len(order))):
+        raise Broken(
+            f"ties must keep the user's order: a fresh ranker's current() is {order}, not 0, 1, 2, ..."
+        )
 
 
 def check_same_story(

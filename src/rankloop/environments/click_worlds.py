@@ -12,6 +12,7 @@ from rankloop.base import Ranking
 from rankloop.compiled import CompiledEnvironment, EnvironmentKernels
 from rankloop.kernels.environments import click_worlds as kernels
 from rankloop.kernels.solvers.assignment import best_list
+from rankloop.kernels.solvers.ties import in_order
 
 
 class ClickWorlds(CompiledEnvironment):
@@ -65,8 +66,9 @@ class ClickWorlds(CompiledEnvironment):
         if self.params.phase == 0:
             shares = np.array([1 - self.params.share, self.params.share])
         items = np.empty(self.n_positions, np.int64)
-        best_list(np.tensordot(shares, self.clicks, axes=1), items)
-        return Ranking(items)
+        mean = np.tensordot(shares, self.clicks, axes=1)
+        best_list(mean, items)
+        return Ranking(in_order(mean, items))
 
     def ideal(self, rounds: ArrayLike) -> NDArray[np.float64]:
         """Value of the best list of each round's world, over the first `rounds` rounds since `start_counting`.

@@ -48,6 +48,7 @@ class Fixed(CompiledRanker):
             check_items(items.astype(np.int64), self.n_positions, self.n_items)
         except ValueError as error:
             raise ValueError(f"order must list every item once: {error}") from None
+        self.informed = True
         self.feedback = Nothing()
         self.params = baselines.FixedParams(items.astype(np.int64))
         self.state = baselines.RoundsState(np.zeros(1, np.int64))

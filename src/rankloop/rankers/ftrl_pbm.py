@@ -15,6 +15,7 @@ from rankloop.feedback import Clicks
 from rankloop.kernels.rankers import ftrl_pbm
 from rankloop.kernels.solvers import list_sampling, tsallis
 from rankloop.kernels.solvers.assignment import best_list
+from rankloop.kernels.solvers.ties import in_order
 from rankloop.servable import carried_sums
 
 _ESTIMATORS = {
@@ -190,7 +191,7 @@ class FTRLPBM(CompiledRanker):
         self.read_context(context)
         items = np.empty(self.n_positions, np.int64)
         best_list(self.state.x, items)
-        return items
+        return in_order(self.state.x, items)
 
     def regret_bound(self, rounds: int) -> float:
         """Theorem 1 with its lower terms (erratum C8): 3m + 2m log T + 6m sqrt(nT).

@@ -13,6 +13,8 @@ from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels.rankers import grab
 from rankloop.kernels.solvers import assignment
+from rankloop.kernels.solvers.assignment import best_list
+from rankloop.kernels.solvers.ties import in_order
 from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
 _TABLE = 4096  # leaders that are remembered; a run has a few hundred
@@ -94,9 +96,10 @@ class GRAB(ClickRanker):
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The leader: the list with the most clicks according to the means so far."""
         self.read_context(context)
+        means = self.state.S / np.maximum(self.state.N, 1.0)
         leader = np.empty(self.n_positions, np.int64)
-        grab.find_leader(self.state, self.scratch(self.n_positions), leader)
-        return leader
+        best_list(means, leader)
+        return in_order(means, leader)
 
     @classmethod
     def bytes_of(cls, n: int, m: int) -> int:

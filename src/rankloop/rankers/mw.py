@@ -14,6 +14,7 @@ from rankloop.base import Array, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels.rankers import mw
 from rankloop.kernels.solvers import entropy_projection, list_sampling
+from rankloop.kernels.solvers.ties import in_order
 from rankloop.rankers.click_ranker import ClickRanker
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
@@ -129,7 +130,8 @@ class MW(ClickRanker):
         from scipy.optimize import linear_sum_assignment
 
         self.read_context(context)
-        return np.asarray(linear_sum_assignment(self.state.W, maximize=True)[1], np.int64)
+        W = self.state.W
+        return in_order(W, np.asarray(linear_sum_assignment(W, maximize=True)[1], np.int64))
 
     def regret_bound(self, rounds: int) -> float:
         """Our derivation: m (2 sqrt(n T log n / (1 - gamma)) + sqrt(n T log n)), for the constants of `horizon`.

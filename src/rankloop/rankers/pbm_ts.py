@@ -74,6 +74,7 @@ class PBMTS(ClickRanker):
         kappa = np.full(m, 0.5)
         if examination is not None:
             kappa = shares("examination", examination, length=m, positive=True)
+        self.informed = examination is not None  # the first item on the position that is examined most
         self.params = pbm_ts.PBMTSParams(whole("sweeps", sweeps, at_least=1), examination is None)
         self.state = pbm_ts.PBMTSState(
             t=np.zeros(1, np.int64),
