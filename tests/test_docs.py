@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import posixpath
 import re
 import shlex
 import subprocess
@@ -16,9 +17,14 @@ from pathlib import Path
 
 import pytest
 import typer
+from sphinx.util.inventory import InventoryFile
 from typer.testing import CliRunner
 
 from rankloop import base, experiments, rankers
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "docs" / "_ext"))
+
+import public_api
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -189,6 +195,32 @@ def test_the_pages_fetch_nothing(site: Path) -> None:
         assert not fetched, page.name
 
 
+def test_everything_public_is_in_the_api_reference(site: Path) -> None:
+    with (site / "objects.inv").open("rb") as file:
+        documented = InventoryFile.load(file, "", posixpath.join)
+    names = {name for kind, entries in documented.items() if kind.startswith("py:") for name in entries}
+    missing = [
+        f"{path}.{name}" for path, name, *_ in public_api.everything() if f"{path}.{name}" not in names
+    ]
+    assert not missing
+    assert {"rankloop.rankers.RTop1F", "rankloop.rankers.RTop1F.rank", "rankloop.measures.dcg"} <= names
+
+
+def test_the_api_reference_covers_every_public_package() -> None:
+    covered = {path for _, path, _ in public_api.MODULES}
+    source = ROOT / "src" / "rankloop"
+    listed = {
+        f"rankloop.{file.relative_to(source).parent.as_posix()}".replace("/", ".")
+        for file in source.glob("*/__init__.py")
+        if "__all__" in file.read_text()
+    }
+    assert listed - covered <= {"rankloop.kernels", "rankloop.serving", "rankloop.cli"}
+
+
+def test_code_on_a_page_leads_to_the_api_reference(site: Path) -> None:
+    assert re.search(r'<a [^>]*href="api/rankloop\.rankers\.RTop1F\.html', (site / "start.html").read_text())
+
+
 def test_the_search_works_from_disk(site: Path) -> None:
     # A browser loads scripts, but no data, from a page that was opened from disk.
     index = (site / "searchindex.js").read_text()
@@ -215,7 +247,7 @@ def test_every_reference_is_whole() -> None:
     assert len(keys) == len(set(keys))
     for key, entry in zip(keys, entries, strict=True):
         fields = set(re.findall(r"^  (\w+) *=", entry, re.M))
-        assert {"author", "title", "year"} <= fields, key
+        assert {"author", "title", "year", "checked"} <= fields, key
 
 
 def test_examples_run(tmp_path: Path) -> None:

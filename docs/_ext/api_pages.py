@@ -10,6 +10,10 @@ from typing import Any
 import public_api
 from sphinx.application import Sphinx
 
+from rankloop.base import Environment, Ranker
+from rankloop.compiled import CompiledEnvironment, CompiledRanker
+from rankloop.servable import Servable
+
 KINDS = {
     "class": "Classes",
     "function": "Functions",
@@ -17,8 +21,13 @@ KINDS = {
     "exception": "Errors and warnings",
     "alias": "Types",
 }
-# What only those need who write a compiled ranker stands on the pages of its contract, not of every ranker.
-_HOOKS = {"blank_memo", "check_state", "check_ticket", "examples", "kernels", "params", "scratch", "state"}
+# What only those need who write a ranker or an environment stands on the pages of the contracts, not of every ranker.
+_CORE = {name for contract in (Ranker, Environment) for name in vars(contract)}
+_HOOKS = {
+    name for contract in (Servable, CompiledRanker, CompiledEnvironment) for name in vars(contract)
+} - _CORE
+_HOOKS |= {"check_state", "example_context", "examples", "params", "state"}
+_CONTRACTS = {"api/rankloop.base", "api/rankloop.compiled", "api/rankloop.servable"}
 
 
 def _heading(text: str, line: str) -> list[str]:
@@ -79,8 +88,7 @@ def _write(app: Sphinx) -> None:
 
 
 def _skip(app: Sphinx, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
-    contracts = {"api/rankloop.base", "api/rankloop.compiled"}
-    if name in _HOOKS and what == "class" and app.env.docname not in contracts:
+    if name in _HOOKS and what == "class" and app.env.docname not in _CONTRACTS:
         return True
     return None
 

@@ -25,6 +25,7 @@ MODULES = [
     ("Logs", "rankloop.logs", True),
     ("Experiments", "rankloop.experiments", False),
     ("Contracts", "rankloop.base", False),
+    ("What a service asks of a ranker", "rankloop.servable", False),
     ("Reading arguments", "rankloop.arguments", False),
     ("Compiled rankers and environments", "rankloop.compiled", False),
     ("Checks", "rankloop.checks", False),
