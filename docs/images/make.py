@@ -17,7 +17,6 @@ from rankloop.games.rates import rates
 HERE = Path(__file__).parent
 # picture here: (experiment, figure of it). The quick settings draw these figures from the same runs as the full ones.
 PICTURES = {
-    "top1-2015-fig2.png": ("top1-2015-fig2", "from-round-1000"),
     "pbm-2022-leader.png": ("pbm-2022-leader", "leader"),
 }
 
