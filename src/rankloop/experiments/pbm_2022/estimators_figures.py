@@ -64,5 +64,5 @@ def _all_runs(results: pl.DataFrame) -> Figure:
         axes.xaxis.set_major_locator(MaxNLocator(4))
         figures.count_axis(axes)
         figures.name_axes(axes, x="regret at the end", y=title)
-        figures.row_axis(axes, [name for name, _ in _LOOK.values()], left=0.03, right=0.05)
+        figures.row_axis(axes, [name for name, _ in _LOOK.values()])
     return figure

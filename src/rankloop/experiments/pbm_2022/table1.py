@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from rankloop import rankers
 from rankloop.experiments.experiment import Claim, Job
@@ -194,6 +195,7 @@ def _draw(results: pl.DataFrame) -> Figure:
                 if value is not None:
                     axes.plot(value, place, "|", color=colour, markersize=22, markeredgewidth=3)
         figures.log_axis(axes)
+        axes.xaxis.set_major_locator(LogLocator(numticks=5))
         figures.name_axes(axes, x="regret", y=f"{panel.source}, stochastic")
-        figures.row_axis(axes, ALGORITHMS, left=0.03, right=0.04)
+        figures.row_axis(axes, ALGORITHMS)
     return figure

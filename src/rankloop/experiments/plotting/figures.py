@@ -206,12 +206,16 @@ def time_axis(axes: Axes, *, end: float, label: str) -> None:
     name_axes(axes, x="round t", y=label)
 
 
-def row_axis(axes: Axes, names: Sequence[str], *, left: float, right: float) -> None:
-    """A row for each name, the first on top; names are wider than numbers, so the panel gives way on both sides."""
+def row_axis(axes: Axes, names: Sequence[str]) -> None:
+    """A row for each name, the first on top; the panel gives way to the widest name and to the last number below."""
     axes.set_yticks(range(len(names)), names[::-1], size=LABEL_SIZE)
     axes.set_ylim(-0.6, len(names) - 0.4)
-    slot = axes.get_position()
-    axes.set_position((slot.x0 + left, slot.y0, slot.width - right, slot.height))
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    widest = max(label.get_window_extent().width for label in axes.get_yticklabels()) / figure.dpi
+    slot, width = axes.get_position(), figure.get_figwidth()
+    left, right = slot.x0 + (widest + 0.3 - _LEFT) / width, slot.x1 - 0.35 / width
+    axes.set_position((left, slot.y0, right - left, slot.height))
 
 
 def dot(

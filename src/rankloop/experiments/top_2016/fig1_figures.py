@@ -120,5 +120,5 @@ def _held_out(results: pl.DataFrame) -> Figure:
                 figures.dot(axes, mean, place + lift, error=2 * error, colour=colour, filled=ours, line=1.4)
         figures.name_axes(axes, x="held-out NDCG@10", y=label_of(name))
         axes.xaxis.set_major_locator(MaxNLocator(6))
-        figures.row_axis(axes, LEARNERS, left=0.04, right=0.06)
+        figures.row_axis(axes, LEARNERS)
     return figure
