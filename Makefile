@@ -34,10 +34,11 @@ test: $(READY) ## run every test, every docstring example and every example in t
 setup: $(READY) ## create .venv with the pinned versions, and the command .venv/bin/rankloop
 	@echo "Ready: $(BIN)/rankloop"
 
-lint: $(READY) ## ruff, mypy --strict and the direction of imports
+lint: $(READY) ## ruff, mypy --strict, pyright on the README and the examples, and the direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/python -m tests.typed_examples
 	@$(BIN)/lint-imports --no-logo
 
 format: $(READY) ## format the source with ruff

@@ -6,20 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
+import rankloop
 from rankloop import rankers
-from rankloop.base import Ranking
+from rankloop.base import Ranker, Ranking
 
 HEADLINES = ["Council budget", "Storm warning", "Local derby", "Chess results", "New bakery", "Road works"]
 LIKED_BY = [0.15, 0.85, 0.60, 0.05, 0.70, 0.30]  # true preferences, which the ranker never sees
 
 
-def open_ranker(folder: Path) -> rankers.RTop1F:
+def open_ranker(folder: Path) -> Ranker:
     """The ranker as it was left, or a new one. No horizon: the number of rounds is unknown."""
-    ranker = rankers.RTop1F(n_items=len(HEADLINES), measure="dcg")
-    if (folder / "ranker.npz").exists():
-        with np.load(folder / "ranker.npz") as saved:
-            ranker.load(saved)
-    return ranker
+    saved = folder / "ranker.npz"
+    return rankloop.load(saved) if saved.exists() else rankers.RTop1F(n_items=len(HEADLINES), measure="dcg")
 
 
 def to_json(ranking: Ranking) -> str:
@@ -31,7 +29,7 @@ def from_json(text: str) -> Ranking:
     return Ranking.load({name: np.array(value) for name, value in json.loads(text).items()})
 
 
-def one_day(ranker: rankers.RTop1F, visitors: int, *, seed: int) -> tuple[int, int]:
+def one_day(ranker: Ranker, visitors: int, *, seed: int) -> tuple[int, int]:
     """Show headlines to visitors; most report later whether they liked the top one. Returns (liked, answered)."""
     rng, people = np.random.default_rng(seed), np.random.default_rng(seed + 1000)
     waiting: list[str] = []
@@ -52,7 +50,7 @@ with tempfile.TemporaryDirectory() as temporary:
     for day in range(1, 6):
         ranker = open_ranker(folder)  # each day another process
         liked, answered = one_day(ranker, 2_000, seed=day)
-        np.savez(folder / "ranker.npz", allow_pickle=False, **ranker.save())
+        ranker.save(folder / "ranker.npz")
         print(f"day {day}: {answered:,} users answered, {liked / answered:.0%} liked the headline on top")
 
     print("\nlearnt order:")

@@ -5,9 +5,10 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rankloop import checks, environments, rankers, simulation
-from rankloop.base import Array, Ranker, Ranking
+from rankloop.base import Ranker, Ranking
 from rankloop.feedback import TopK
 
 
@@ -34,7 +35,7 @@ class EpsilonGreedy(Ranker):
             order = np.concatenate(([top], order[order != top]))
         return Ranking(order, explored=explored)
 
-    def learn(self, ranking: Ranking, feedback: Array) -> None:
+    def learn(self, ranking: Ranking, feedback: ArrayLike) -> None:
         (relevance,) = self.feedback.check(feedback, len(ranking.items))
         self.state.total[ranking.items[0]] += relevance
         self.state.times[ranking.items[0]] += 1
@@ -54,7 +55,7 @@ class Forgetful(EpsilonGreedy):
         self.last = super().rank(context, rng=rng)
         return self.last
 
-    def learn(self, ranking: Ranking, feedback: Array) -> None:
+    def learn(self, ranking: Ranking, feedback: ArrayLike) -> None:
         super().learn(self.last, feedback)
 
 

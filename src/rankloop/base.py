@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankloop import state_file
 from rankloop.arguments import numbers, one_of, whole
@@ -126,7 +126,7 @@ class Feedback(abc.ABC):
             The length of the list.
         """
 
-    def check(self, revealed: Array, n_positions: int) -> NDArray[np.float64]:
+    def check(self, revealed: ArrayLike, n_positions: int) -> NDArray[np.float64]:
         """`revealed` as numbers, one for each revealed position; ValueError if it is anything else.
 
         Parameters
@@ -178,7 +178,7 @@ class Ranker(Constructed, Servable, abc.ABC):
         """
 
     @abc.abstractmethod
-    def learn(self, ranking: Ranking, feedback: Array) -> None:
+    def learn(self, ranking: Ranking, feedback: ArrayLike) -> None:
         """Update state with the feedback on `ranking`.
 
         Parameters

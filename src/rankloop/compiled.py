@@ -10,10 +10,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankloop.base import (
-    Array,
     Environment,
     Memo,
     Ranker,
@@ -166,7 +165,7 @@ class CompiledRanker(Ranker):
         kept = (*memo, np.array(request)) if self.keeps_context else memo
         return Ranking(items, propensities if len(propensities) else None, kept, bool(explored))
 
-    def learn(self, ranking: Ranking, feedback: Array) -> None:
+    def learn(self, ranking: Ranking, feedback: ArrayLike) -> None:
         # The kernels do not check bounds, and a ticket may come from anywhere.
         n = len(ranking.items)
         if self.n_positions not in (n, None):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import whole
-from rankloop.base import Array, Feedback
+from rankloop.base import Feedback
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Clicks(Feedback):
     def length(self, n_positions: int) -> int:
         return n_positions
 
-    def check(self, revealed: Array, n_positions: int) -> NDArray[np.float64]:
+    def check(self, revealed: ArrayLike, n_positions: int) -> NDArray[np.float64]:
         clicks = super().check(revealed, n_positions)
         if not np.isin(clicks, (0.0, 1.0)).all():
             raise ValueError(f"feedback must be 0 (no click) or 1 (click), got {clicks}")

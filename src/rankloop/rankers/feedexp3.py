@@ -8,7 +8,7 @@ from itertools import permutations, product
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankloop import measures
 from rankloop.arguments import whole
@@ -149,7 +149,7 @@ class FeedExp3(CompiledRanker):
     def blank_memo(self, n: int) -> Memo:
         return np.empty(1, np.int64), np.empty(1)
 
-    def learn(self, ranking: Ranking, feedback: Array) -> None:
+    def learn(self, ranking: Ranking, feedback: ArrayLike) -> None:
         given = self.feedback.check(feedback, len(ranking.items))
         if (given != np.floor(given)).any():
             raise ValueError(f"feedback must be whole grades, got {given}")
