@@ -1,4 +1,4 @@
-"""What rankers that never learn would have earned: exact where taste is fixed, unbiased by enumeration elsewhere."""
+"""The value of baselines that do not learn: exact where preferences are fixed, unbiased by enumeration elsewhere."""
 
 from __future__ import annotations
 

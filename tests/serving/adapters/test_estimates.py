@@ -130,7 +130,7 @@ def test_who_is_told_everything_needs_no_estimate() -> None:
 
 @pytest.mark.parametrize("delay", [0, 20])
 def test_intervals_cover_the_truth_in_simulation(delay: int) -> None:
-    """RTop1F on people whose wishes are known: 95% intervals for mean DCG, Precision@5 and regret, over 40 runs."""
+    """RTop1F on simulated users: 95% intervals for mean DCG, Precision@5 and regret, over 40 runs."""
     runs, rounds, m = 30, 1_500, 8
     discount = discounts(m, 5)
     covered = np.zeros(4)

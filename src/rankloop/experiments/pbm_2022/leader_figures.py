@@ -23,9 +23,10 @@ def leader(results: pl.DataFrame, *, best: NDArray[np.int64]) -> Figure:
     figure, (top, bottom) = figures.canvas(
         title="x_t concentrates from uniform to one list, and to another one after a change",
         subtitle="the probability of every item (down) at every position (across); rings: the best list",
-        caption="Each map is what one round's list is drawn from: dark means likely (shades follow the root of the "
-        f"chance), and every column sums to one. At round {CHANGE:,} the halves of the items change places. Below: the "
-        "chance of finding an item of the list in its place, mean over the positions and the runs.",
+        caption="Each map is what one round's list is drawn from: dark means likely (shades follow the square root "
+        "of the probability), and every column sums to one. At round {CHANGE:,} the halves of the items "
+        "are exchanged. Below: the probability of finding an item of the list at its position, mean over "
+        "positions and runs.",
         rows=2,
         width=13.0,
         height=8.2,
@@ -65,6 +66,6 @@ def leader(results: pl.DataFrame, *, best: NDArray[np.int64]) -> Figure:
     bottom.set_xlim(0, END)
     bottom.set_ylim(0, 1)
     figures.count_axis(bottom)
-    figures.name_axes(bottom, x="round t", y="chance of the list's items in their places")
+    figures.name_axes(bottom, x="round t", y="probability of the list's items at their positions")
     label_line_ends(bottom, size=figures.LABEL_SIZE, right=0.99)
     return figure

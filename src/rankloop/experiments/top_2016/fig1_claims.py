@@ -54,7 +54,7 @@ def _highest(results: pl.DataFrame, sets: list[str]) -> Claim:
     throughout = f"; another was ahead on {', '.join(overtaken)}" if overtaken else "; at no time overtaken"
     leads = _each({name: f"+{ahead:.3f}" for name, ahead in lead.items()})
     return Claim(
-        text="Told everything, ListNet ends highest on every data set",
+        text="With full information, ListNet ends highest on every data set",
         holds=min(lead.values()) > 0,
         measured=f"lead over the next: {leads}{throughout} (from round {_EARLY:,})",
         source="Section 6: “ListNet, with full information, has highest average NDCG value throughout”",
