@@ -44,7 +44,7 @@ LINES = [
     ("1 qid:1 0:5", "feature ids count from 1, found '0:5'"),
     ("1 qid:1 100001:5", "feature id is above 100,000, found '100001:5'; n_features= allows it"),
     (f"1 qid:1 {10**30}:5", f"feature id is above 100,000, found '{10**30}:5'; n_features= allows it"),
-    ("1 qid:1 2:5 1:3 2:5", "feature 2 is said twice"),
+    ("1 qid:1 2:5 1:3 2:5", "feature 2 is given twice"),
     ("1 qid:1 2:", "feature 2 is not a finite number: ''"),
     ("1 qid:1 2: 5", "feature 2 is not a finite number: ''"),
     ("1 qid:1 2:NULL", "feature 2 is not a finite number: 'NULL'"),
