@@ -81,7 +81,7 @@ def test_what_was_in_the_scratch_does_not_matter(n: int) -> None:
     room = sorting.scratch(n)
     items = np.empty(n, np.int64)
     for rubbish in (0, 1, 2**64 - 1):
-        room[...] = rubbish
+        room.view(np.uint64)[...] = rubbish
         items[...] = -7
         sorting.by_falling_score(scores, len(scores), items, room)
         np.testing.assert_array_equal(items, reference(scores))
@@ -95,3 +95,15 @@ def test_ties_may_begin_with_any_index(n: int, n_values: int, seed: int) -> None
     sorting.by_falling_score_from(first, scores, n, turned, items, sorting.scratch(n))
     expected = sorted(range(n), key=lambda i: (-scores[i], (i - first) % n))
     assert items.tolist() == expected
+
+
+@given(st.lists(st.one_of(st.sampled_from(AWKWARD), st.floats(allow_nan=False)), max_size=200))
+def test_a_sorted_copy_is_numpys_sort(values: list[float]) -> None:
+    given_values = np.array(values, dtype=np.float64)
+    before = given_values.copy()
+    np.testing.assert_array_equal(sorting.sorted_copy(given_values), np.sort(given_values))
+    np.testing.assert_array_equal(given_values, before)
+
+
+def test_room_for_a_short_list_leaves_out_the_radix_sort() -> None:
+    assert [sorting.scratch(n).dtype for n in BOTH_SIDES] == [np.int64, np.uint64]

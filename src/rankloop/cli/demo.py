@@ -15,6 +15,7 @@ from rankloop.cli.braille_chart import Line, line_chart, live_view
 from rankloop.compiled import CompiledRanker
 from rankloop.environments import FixedItems
 from rankloop.experiments.top1_2015.setting import N_ITEMS, NOISE, users
+from rankloop.kernels.notice import muted
 from rankloop.rankers import FTPL, RTop1F, Uniform
 from rankloop.simulation import play
 
@@ -70,7 +71,8 @@ def play_demo(*, console: Console, rounds: int = 1_000_000, seconds: float = 9.0
     if rounds < 10:
         raise ValueError(f"rounds must be at least 10, got {rounds}")
     if console.is_terminal:
-        with live_view(Text("Compiling the loops (the first time only)"), console=console, transient=True):
+        first = Text("Compiling the loops (the first time only)")
+        with muted(), live_view(first, console=console, transient=True):
             for one in contestants(rounds):
                 one.play_until(1)
                 _shown_now(one.ranker, np.random.default_rng(1))

@@ -16,6 +16,7 @@ from rankloop.base import Environment, Ranker
 from rankloop.cli.braille_chart import Line, line_chart, live_view
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.experiments.plotting.thinning import thin
+from rankloop.kernels.notice import muted
 from rankloop.simulation import Trace
 
 _DRAWS = 100  # lists from which the present share of exploration is estimated
@@ -40,7 +41,7 @@ def watched(
             view = _regret_view(trace, rounds, console.width)
         live.update(view, refresh=True)
 
-    with live_view(Text("Starting (new code compiles once)", style="dim"), console=console) as live:
+    with muted(), live_view(Text("Starting (new code compiles once)", style="dim"), console=console) as live:
         yield show
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.gain_kinds import AUC, EXP2, IDENTITY, NDCG, NOT_SEPARABLE, PAIRS
-from rankloop.kernels.jit import hot, inlined, kernel
+from rankloop.kernels.jit import apart, hot, inlined, kernel
 
 __all__ = [
     "AUC",
@@ -63,7 +63,7 @@ def is_binary(relevance: Floats) -> bool:
     return others == 0
 
 
-@hot
+@apart
 def ideal(relevance: Floats, discount: Floats) -> float:
     """Z(r): the largest DCG that any order reaches, for a discount that never increases."""
     m = relevance.shape[0]
@@ -91,7 +91,7 @@ def ideal(relevance: Floats, discount: Floats) -> float:
         above = grade
 
 
-@inlined
+@hot
 def parts(kind: int, relevance: Floats, discount: Floats, out: Floats) -> tuple[float, float]:
     """Write h(r) to `out`; return c, z so that the value is (f . h + c) / z. Dividing last keeps 1 exactly 1."""
     m = relevance.shape[0]

@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 from numpy.typing import NDArray
 
-from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.jit import apart, inlined, kernel
 from rankloop.kernels.random import below
 
 COUNT_UP_TO = 128  # where counting and radix sort cost the same
@@ -23,8 +25,11 @@ _LOW = np.uint64(_BINS - 1)
 _CROWD = 16  # insertion sort moves no item further than this
 
 
-def scratch(n: int) -> NDArray[np.uint64]:
+def scratch(n: int) -> NDArray[Any]:
     """Room to sort `n` items; what is in it means nothing between calls.
+
+    Its type says which methods must be compiled: room for a short list is signed and leaves out the radix sort,
+    which takes seconds to compile.
 
     Parameters
     ----------
@@ -36,7 +41,7 @@ def scratch(n: int) -> NDArray[np.uint64]:
     ndarray of int
         The room, for `room` of the functions below.
     """
-    return np.empty(scratch_bytes(n) // 8, np.uint64)
+    return np.empty(scratch_bytes(n) // 8, np.int64 if n <= COUNT_UP_TO else np.uint64)
 
 
 def scratch_bytes(n: int) -> int:
@@ -55,7 +60,6 @@ def scratch_bytes(n: int) -> int:
     return 8 * (n if n <= COUNT_UP_TO else 3 * n + 2 * _BINS)
 
 
-@inlined
 def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> None:
     """Write to `items` the indices of the first n `scores`, highest first; of equal ones, the lower index.
 
@@ -70,6 +74,21 @@ def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> None:
     room : ndarray of int
         What `scratch` gave for `n`.
     """
+    (_by_counting if room.dtype == np.int64 else _by_either)(scores, n, items, room)
+
+
+def _choose(scores: Any, n: Any, items: Any, room: Any) -> Any:
+    # The same choice, made when a caller is compiled.
+    if room.dtype == types.int64:
+        return lambda scores, n, items, room: _by_counting(scores, n, items, room)
+    return lambda scores, n, items, room: _by_either(scores, n, items, room)
+
+
+overload(by_falling_score, inline="always", strict=False)(_choose)  # strict compares annotations, too
+
+
+@inlined
+def _by_either(scores: Any, n: int, items: Any, room: Any) -> None:
     if n <= COUNT_UP_TO:
         _by_counting(scores, n, items, room)
     else:
@@ -134,7 +153,7 @@ def greedy_order(scores: Any, n: int, key: Any, first: int, items: Any, room: An
         _shuffle_ties(scores, n, key, first, items)
 
 
-@hot
+@apart
 def _shuffle_ties(scores: Any, n: int, key: Any, first: int, items: Any) -> None:
     start = 0
     for i in range(1, n):
@@ -143,6 +162,25 @@ def _shuffle_ties(scores: Any, n: int, key: Any, first: int, items: Any) -> None
             continue
         j = start + below(key, first + i, i - start + 1)  # Fisher-Yates within the run of ties, growing
         items[i], items[j] = items[j], items[i]
+
+
+@kernel
+def sorted_copy(values: Any) -> Any:
+    """The values, lowest first: a Shell sort, which compiles in a tenth of the time that numba's own sort takes."""
+    rising = values.copy()
+    gap = 1
+    while gap < len(rising) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, len(rising)):
+            value = rising[i]
+            j = i
+            while j >= gap and rising[j - gap] > value:
+                rising[j] = rising[j - gap]
+                j -= gap
+            rising[j] = value
+        gap //= 3
+    return rising
 
 
 @inlined
@@ -177,7 +215,7 @@ def _by_counting(scores: Any, n: int, items: Any, beaten_by: Any) -> None:
         _put_right(scores, n, items)
 
 
-@hot
+@apart
 def _put_right(scores: Any, n: int, items: Any) -> None:
     # Insertion sort, for orders that are right but for a few.
     for i in range(1, n):
@@ -189,7 +227,7 @@ def _put_right(scores: Any, n: int, items: Any) -> None:
         items[j] = item
 
 
-@hot
+@apart
 def _by_place(scores: Any, n: int, items: Any, room: Any) -> None:
     # Two radix passes over where a score lies between the highest and the lowest, in 2**22 steps; the few that
     # share a step are put right by insertion. Where many do, the bits of the scores decide. Scores must not be NaN.
@@ -246,7 +284,7 @@ def _falling_key(score: float) -> Any:
     return bits if bits & _SIGN else ~(bits | _SIGN)
 
 
-@hot
+@apart
 def _by_radix(scores: Any, n: int, items: Any, room: Any) -> None:
     keys, other_keys, other_items = room[:n], room[n : 2 * n], room[2 * n : 3 * n].view(np.int64)
     counts = room[3 * n : 3 * n + 8 * 256]  # 256 for each of the 8 digits

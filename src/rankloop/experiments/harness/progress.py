@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from rankloop.experiments.experiment import Job
+from rankloop.kernels.notice import muted
 
 
 def duration(seconds: float) -> str:
@@ -65,7 +66,7 @@ def job_bar(name: str, jobs: Sequence[Job], *, console: Console) -> Iterator[Cal
         redirect_stdout=False,
         redirect_stderr=False,
     )
-    with bar:
+    with muted(), bar:
         task = bar.add_task(
             name, total=total, count=0, rate="", left="until the first ends (new code compiles once)"
         )

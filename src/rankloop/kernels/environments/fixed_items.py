@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rankloop.kernels.jit import hot, inlined, kernel
 from rankloop.kernels.measures import average_precision, err, gain, pairwise_loss
 from rankloop.kernels.random import uniform
+from rankloop.kernels.sorting import sorted_copy
 
 AVERAGE_PRECISION, ERR, PAIRWISE_LOSS = range(3)
 
@@ -171,7 +172,7 @@ def value_tabled(params: Any, state: Any, items: Any) -> float:
 @kernel
 def hindsight_separable(params: Any, state: Any) -> Any:
     """The largest summed gains go to the best positions (2015, A3: the same sort for losses and gains)."""
-    rising = np.sort(state.total_gain)
+    rising = sorted_copy(state.total_gain)
     total = 0.0
     for position in range(params.cutoff):
         total += params.discount[position] * rising[len(rising) - 1 - position]

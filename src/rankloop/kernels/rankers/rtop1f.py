@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.jit import apart, hot, inlined
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import below, shuffle, uniform
 from rankloop.kernels.sorting import by_falling_score
@@ -58,12 +58,15 @@ def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
     """Alg. 1, lines 11-19. The memo is the chance with which this slot was explored now; 0 where nothing was."""
-    if uniform(key, 0) * state.left[0] < state.n_open[0]:
-        _explore(params, state, key, scratch, items, memo)
-        return True
-    _perturbed_leader(params, state, key, scratch, items)
+    explored: bool = uniform(key, 0) * state.left[0] < state.n_open[0]
+    if explored and params.explore == RANDOM:
+        shuffle(key, 2, len(items), items)
+    else:
+        _perturbed_leader(params, state, key, scratch, items)
     memo[0][0] = 0.0
-    return False
+    if explored:
+        _explore(params, state, key, scratch, items, memo)
+    return explored
 
 
 @inlined
@@ -75,13 +78,9 @@ def _perturbed_leader(params: Any, state: Any, key: Any, scratch: Any, items: An
     by_falling_score(scores, len(items), items, room)  # lines 18-19, erratum A3
 
 
-@hot
+@apart
 def _explore(params: Any, state: Any, key: Any, scratch: Any, items: Any, memo: Any) -> None:
     # Lines 12-13. Apart from `rank`, because the rounds that do not explore are quicker without it.
-    if params.explore == RANDOM:
-        shuffle(key, 2, len(items), items)
-    else:
-        _perturbed_leader(params, state, key, scratch, items)
     slot = state.slots[below(key, 1, state.n_open[0])]
     _to_front(slot * params.k, params.k, items, scratch[1])  # erratum A12
     memo[0][0] = 1.0 / max(state.left[0], state.n_open[0])
@@ -133,7 +132,7 @@ def learn(
         _close_block(params, state)
 
 
-@hot
+@apart
 def _close_block(params: Any, state: Any) -> None:
     for i in range(len(state.s_hat)):
         state.s_hat[i] += state.r_hat[i]  # line 7
@@ -145,7 +144,7 @@ def _close_block(params: Any, state: Any) -> None:
         state.left[0] = block_end(params, state.epoch[0], state.block[0]) - state.t[0]
 
 
-@hot
+@apart
 def _double(params: Any, state: Any) -> None:
     epoch = state.epoch[0]
     # s_hat counts blocks; re-count the past in blocks of the new length, so that it keeps its weight.
