@@ -96,7 +96,8 @@ def test_ctrl_c_ends_in_words_and_leaves_whole_files(tmp_path: Path) -> None:
     script = textwrap.dedent(
         """
         import time
-        from rankloop import cli, experiments
+        from rankloop import experiments
+        from rankloop.__main__ import main
         from tests.experiments.toy import Toy
 
         class Slow(Toy):

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
 import typer
 
 from rankloop import __version__
+from rankloop.cli import completion
+from rankloop.cli.flags import Commands
 from rankloop.cli.games import classify, rates
 from rankloop.cli.service import register
 from rankloop.extras import MissingExtra, require
@@ -26,9 +28,9 @@ Given = ParamSpec("Given")
 
 app = typer.Typer(
     name="rankloop",
+    cls=Commands,
     help="Rank lists and learn from partial feedback: simulate, reproduce papers, serve.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -56,6 +58,12 @@ def in_words(command: Callable[Given, None]) -> Callable[Given, None]:
             command(*args, **kwargs)
         except (ValueError, MissingExtra) as error:
             _fail(str(error))
+        except BrokenPipeError:  # whoever read the output has enough
+            raise
+        except MemoryError as error:
+            _fail(f"not enough memory for this: {str(error) or 'choose smaller numbers'}")
+        except OSError as error:
+            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         except KeyboardInterrupt:
             typer.echo("\nInterrupted.", err=True)
             raise typer.Exit(130) from None
@@ -87,7 +95,12 @@ def _rankloop(
 @app.command()
 @in_words
 def reproduce(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Experiments to run, or [b]all[/b].")],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME", help="Experiments to run, or [b]all[/b].", autocompletion=completion.experiments
+        ),
+    ],
     quick: Annotated[bool, typer.Option("--quick", help="A small version that takes seconds.")] = False,
     out: OutOption = Path("results"),
     jobs: Annotated[
@@ -116,6 +129,8 @@ def reproduce(
     """
     from rankloop import experiments
 
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {jobs}")
     unknown = [name for name in names if name not in {*experiments.names(), "all"}]
     if unknown:
         raise ValueError(f"no experiment {unknown[0]!r}; there are {', '.join(experiments.names())}, and all")
@@ -187,9 +202,19 @@ def list_things(
 @app.command()
 @in_words
 def simulate(
-    ranker: Annotated[str, typer.Option(help="A ranker, see [b]rankloop list rankers[/b].")] = "RTop1F",
+    ranker: Annotated[
+        str,
+        typer.Option(
+            help="A ranker, see [b]rankloop list rankers[/b], or one of yours: package.module:Class.",
+            autocompletion=completion.rankers,
+        ),
+    ] = "RTop1F",
     environment: Annotated[
-        str, typer.Option(help="An environment, see [b]rankloop list environments[/b].")
+        str,
+        typer.Option(
+            help="An environment, see [b]rankloop list environments[/b].",
+            autocompletion=completion.environments,
+        ),
     ] = "noisy-halves",
     items: Annotated[
         int | None,
@@ -201,6 +226,7 @@ def simulate(
         typer.Option(
             help="The measure of a ranking, such as dcg or precision@3.",
             show_default="dcg, or clicks where users click",
+            autocompletion=completion.measures,
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed: the same seed gives the same run.")] = 1,
@@ -221,6 +247,8 @@ def simulate(
       rankloop simulate --environment adversary-ndcg --items 3 --measure ndcg --set measure=dcg
 
       rankloop simulate --ranker FTRLPBM --environment yandex-periodic-1 --rounds 1e6
+
+      rankloop simulate --ranker mypackage.rankers:Mine --rounds 1e5
     """
     from rankloop.cli.simulate import read_settings, simulate_one, whole_number
 
@@ -303,6 +331,10 @@ def demo(out: OutOption = Path("results/demo")) -> None:
     """Watch RTop-1F learn from a million simulated users, then reproduce two figures and write the report.
 
     Takes half a minute.
+
+    [b]Examples[/b]
+
+      rankloop demo --out results/demo
     """
     from rankloop import experiments
 

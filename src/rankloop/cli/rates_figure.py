@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from rankloop.cli.games_text import MARKS
+from rankloop.cli.games import rate_marks
 from rankloop.experiments.plotting import figures
 from rankloop.games.rates import LATER, OURS, PAPER, SOURCES, Row
 
@@ -18,6 +18,7 @@ _WRITTEN = {"trivial": "0", "easy": "√T", "hard": "$T^{2/3}$", "hopeless": "T"
 def draw_rates(rows: list[Row]) -> Figure:
     """The figure."""
     m = len(rows[0].classes)
+    marks = rate_marks()
     figure, (axes,) = figures.canvas(
         title=f"What can be learnt about {m} items from the top k",
         subtitle="smallest possible regret after T rounds, in the worst case",
@@ -32,7 +33,7 @@ def draw_rates(rows: list[Row]) -> Figure:
     for y, row in enumerate(rows):
         for x, (class_, source) in enumerate(zip(row.classes, row.sources, strict=True)):
             axes.add_patch(Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, color=_COLOURS[class_], linewidth=0))
-            word = _WRITTEN[class_] + MARKS[source]
+            word = _WRITTEN[class_] + marks[source]
             axes.text(x, y, word, ha="center", va="center", size=figures.TICK_SIZE, color=figures.INK)
     axes.set_xlim(-0.5, m - 0.5)
     axes.set_ylim(len(rows) - 0.5, -0.5)

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from rankloop import rankers, simulation
+from rankloop import simulation
 from rankloop.cli.environments import environment as named_environment
 from rankloop.cli.live_view import watched
 from rankloop.compiled import CompiledEnvironment
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.experiments.experiment import Plain
+from rankloop.rankers.registry import find
 
 
 def simulate_one(
@@ -64,9 +65,7 @@ def simulate_one(
 
 def make_ranker(name: str, *, people: CompiledEnvironment, rounds: int, settings: dict[str, Plain]) -> Any:
     """The ranker called `name`, its arguments taken from `settings` or else from what is played."""
-    if name not in rankers.__all__:
-        raise ValueError(f"ranker must be one of {', '.join(rankers.__all__)}, got {name!r}")
-    wanted = getattr(rankers, name)
+    wanted = find(name)
     accepted = inspect.signature(wanted).parameters
     for key in settings:
         if key not in accepted:
@@ -82,7 +81,16 @@ def make_ranker(name: str, *, people: CompiledEnvironment, rounds: int, settings
         offered["measure"] = people.measure
     if "relevance" in accepted:
         raise ValueError(f"{name} needs the relevance of all users in advance: use it from Python")
-    return wanted(**({key: offered[key] for key in offered if key in accepted} | settings))
+    given = {key: offered[key] for key in offered if key in accepted} | settings
+    lacking = [key for key, one in accepted.items() if key not in given and _required(one)]
+    if lacking:
+        raise ValueError(f"{name} needs {' and '.join(lacking)}: say --set {lacking[0]}=VALUE")
+    return wanted(**given)
+
+
+def _required(parameter: inspect.Parameter) -> bool:
+    by_name = parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    return by_name and parameter.default is parameter.empty
 
 
 def read_settings(texts: Sequence[str]) -> dict[str, Plain]:

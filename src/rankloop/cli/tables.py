@@ -41,9 +41,9 @@ def tell(verdict: Verdict, *, console: Console) -> None:
 def describe(kind: str) -> dict[str, str]:
     """Everything of a kind, each with one line: rankers, environments, measures or experiments."""
     if kind == "rankers":
-        from rankloop import rankers
+        from rankloop.rankers import registry
 
-        return {name: _first_sentence(getattr(rankers, name)) for name in rankers.__all__}
+        return {name: _ranker_line(name) for name in registry.names()}
     if kind == "environments":
         from rankloop.cli.environments import environment_names
 
@@ -58,6 +58,15 @@ def describe(kind: str) -> dict[str, str]:
         except MissingExtra as missing:  # what there is can be listed all the same
             return dict.fromkeys(experiments.names(), str(missing))
     raise ValueError(f"kind must be one of rankers, environments, measures, experiments, got {kind!r}")
+
+
+def _ranker_line(name: str) -> str:
+    from rankloop.rankers import registry
+
+    try:
+        return _first_sentence(registry.find(name))
+    except ValueError as error:  # of another package, which may be broken; the list is not
+        return f"cannot be used: {error}"
 
 
 def _first_sentence(thing: object) -> str:
