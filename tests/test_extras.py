@@ -74,7 +74,10 @@ def test_help_and_completion_work_on_a_plain_installation() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "rankloop[plot]" in done.stdout
-    assert done.stdout.splitlines()[-2:] == ["['rankloop.simulation', 'rankloop.surrogates']", "[]"]
+    offered, clients = done.stdout.splitlines()[-2:]
+    assert "'rankloop.simulation'" in offered
+    assert "'rankloop.serving'" not in offered
+    assert clients == "[]"
 
 
 @pytest.mark.parametrize(
@@ -107,6 +110,19 @@ def test_python_names_the_extra(code: str, sentence: str) -> None:
     done = run_without(OPTIONAL, code)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == f"rankloop.extras.MissingExtra: {sentence}"
+
+
+def test_the_client_needs_nothing_but_httpx() -> None:
+    absent = (*CORE, *(name for name in OPTIONAL if name != "httpx"))
+    done = run_without(
+        absent,
+        """
+        from rankloop import AsyncClient, Client
+        with Client("http://127.0.0.1:9") as client:
+            print(type(client).__name__, AsyncClient.__name__, "numpy" in sys.modules)
+        """,
+    )
+    assert (done.returncode, done.stdout) == (0, "Client AsyncClient False\n"), done.stderr
 
 
 def test_the_command_without_its_libraries_is_one_sentence() -> None:
