@@ -91,6 +91,16 @@ def apart(function: Function) -> Function:
     """Compile a part of a hot kernel that runs seldom or runs long: called, not built into every caller.
 
     It may not allocate either. A caller that is compiled without it is compiled in a fraction of the time.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel, in the Python that numba compiles.
+
+    Returns
+    -------
+    callable
+        The compiled kernel.
     """
     return _compile(function, _WITHOUT_RUNTIME)
 
