@@ -82,7 +82,7 @@ def test_after_a_failed_fsync_nothing_is_written_any_more(tmp_path: Path) -> Non
             with pytest.raises(Unavailable, match="read-only"):
                 await answer(engine, "before")
             assert engine.broken
-            assert (await engine.rankers["unwind"].fate("before")) is not None  # reading goes on
+            assert (await engine.rankers["unwind"].decision_state("before")) is not None  # reading goes on
         async with running(SQLiteStore(tmp_path)) as engine:
             await answer(engine, "before")
             await rank(engine, "lost")

@@ -1,1 +1,1 @@
-"""What the service needs to know of an algorithm beyond the contract of a ranker."""
+"""Between the service and a ranker: names, changes of items, estimates of the value of lists."""
