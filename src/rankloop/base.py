@@ -156,9 +156,8 @@ class Ranker(Constructed, Servable, abc.ABC):
     n_items: int | None = None  # to choose from for those positions; None where each request brings its own
     n_features: int | None = None  # of an item in such a list, where it must be known
     max_grade: int | None = None  # the largest relevance that it was built for, where that matters
-    informed: bool = (
-        False  # whether its arguments say in which order to begin; otherwise as items are numbered
-    )
+    informed: bool = False  # whether its arguments give the order to begin with; otherwise as numbered
+    portable: ClassVar[bool] = True  # whether its state has the same bytes on every machine
 
     @abc.abstractmethod
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:

@@ -39,7 +39,7 @@ def numbers(values: object) -> str:
 
 
 def same(told: str, written: str) -> bool:
-    """Word by word; numbers up to what the exponentials of two machines may differ by."""
+    """Word by word; numbers up to what the solvers of two machines may differ by."""
     pairs = list(zip(told.split(), written.split(), strict=False))
     return len(told.split()) == len(written.split()) and all(
         one == other or ("." in other and abs(float(one) - float(other)) <= 1e-9 * (1 + abs(float(other))))
@@ -73,7 +73,8 @@ def test_the_story_is_the_one_on_paper(name: str) -> None:
     if os.environ.get("RANKLOOP_WRITE_GOLDEN"):
         path.write_text(told)
     assert path.exists(), f"{path.name} is missing; this module says how to write it"
-    assert same(told, path.read_text())
+    written = path.read_text()
+    assert told == written if CLASSES[name].portable else same(told, written)
 
 
 def test_there_is_no_transcript_without_a_ranker() -> None:

@@ -1,22 +1,29 @@
-"""What a gain counts for at each rank, ranks counting from 1. In plain numpy, so that naming one compiles nothing."""
+"""What a gain counts for at each rank, ranks counting from 1."""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.elementary import log2
 
-def log_divisor(rank: Any) -> Any:
-    """log2(1 + rank), what DCG divides the gain at a rank by; kernels compile it."""
-    return np.log2(rank + 1.0)
+_FEW = 2_000  # logarithms that are quicker had in Python than compiled for
 
 
 def by_logarithm(n_items: int) -> NDArray[np.float64]:
     """1 / log2(1 + rank): DCG's."""
-    discount: NDArray[np.float64] = 1.0 / log_divisor(by_rank(n_items))
-    return discount
+    return _reciprocal_logarithms(n_items).copy()
+
+
+@functools.lru_cache(maxsize=16)
+def _reciprocal_logarithms(n_items: int) -> NDArray[np.float64]:
+    if n_items > _FEW:
+        from rankloop.kernels.measures import logarithms  # only now: naming a measure loads no compiler
+
+        return 1.0 / logarithms(n_items)
+    return 1.0 / np.array([log2(rank + 1.0) for rank in range(1, n_items + 1)])
 
 
 def by_rank(n_items: int) -> NDArray[np.float64]:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.extending import register_jitable
 
-from rankloop.kernels import notice
+from rankloop.kernels import elementary, notice
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -27,9 +28,7 @@ _FOLDER = Path(__file__).parent
 def _fingerprint() -> str:
     digest = hashlib.sha256(numba.__version__.encode())
     for source in sorted(_FOLDER.rglob("*.py")):
-        if (
-            "__pycache__" not in source.parts
-        ):  # where the loops are written, which are made of what is hashed here
+        if "__pycache__" not in source.parts:  # the loops are written there, made of what is hashed here
             digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -146,3 +145,7 @@ def _forget_old_code() -> None:
 
 
 _forget_old_code()
+
+_IN_CALLERS = {"error_model": "numpy", "nogil": True, "_nrt": False, "forceinline": True}
+for _function in elementary.FUNCTIONS:
+    register_jitable(**_IN_CALLERS)(_function)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rankloop.kernels.elementary import exp, log
 from rankloop.kernels.jit import hot
 
 _CLOSE = 1e-13
@@ -23,14 +24,14 @@ def upper_bound(mean: float, n: float, level: float) -> Any:
     reach = max(level, 0.0) / n
     if reach <= 0.0:
         return mean
-    q = 1.0 - np.exp(-(reach + 0.6931471805599453) / (1.0 - mean))
+    q = 1.0 - exp(-(reach + 0.6931471805599453) / (1.0 - mean))
     q = min(q, mean + np.sqrt(0.5 * reach))
     for _ in range(50):
         if not q < 1.0:
             return 1.0
-        excess = (1.0 - mean) * np.log((1.0 - mean) / (1.0 - q)) - reach
+        excess = (1.0 - mean) * log((1.0 - mean) / (1.0 - q)) - reach
         if mean > 0.0:
-            excess += mean * np.log(mean / q)
+            excess += mean * log(mean / q)
         step = excess * q * (1.0 - q) / (q - mean)
         q -= step
         if step <= _CLOSE:
@@ -41,5 +42,5 @@ def upper_bound(mean: float, n: float, level: float) -> Any:
 @hot
 def log_level(t: float) -> Any:
     """Log t + 3 log log t, where that is positive and rising; 0 for the first round."""
-    log_t = np.log(max(t, 1.0))
-    return log_t + 3.0 * np.log(max(log_t, 1.0))
+    log_t = log(max(t, 1.0))
+    return log_t + 3.0 * log(max(log_t, 1.0))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rankloop.kernels.elementary import exp
 from rankloop.kernels.jit import inlined
 from rankloop.kernels.vector_sums import dot
 
@@ -25,7 +26,7 @@ def softmax(values: Any, n: int, epsilon: float, out: Any) -> None:
         highest = values[i] if values[i] > highest else highest
     total = 0.0
     for i in range(n):
-        out[i] = np.exp((values[i] - highest) / epsilon)
+        out[i] = exp((values[i] - highest) / epsilon)
         total += out[i]
     for i in range(n):
         out[i] /= total
@@ -52,7 +53,7 @@ def combine(features: Any, weights: Any, out: Any) -> None:
 @inlined
 def project(w: Any, radius: float) -> None:
     """Alg. 1, line 11: onto the ball of this radius."""
-    length = dot(w, w) ** 0.5
+    length = np.sqrt(dot(w, w))
     if not length < np.inf:  # the squares are too large, not the weights
         largest = 0.0
         for j in range(len(w)):
@@ -60,7 +61,7 @@ def project(w: Any, radius: float) -> None:
         norm = 0.0
         for j in range(len(w)):
             norm += (w[j] / largest) ** 2
-        length = largest * norm**0.5
+        length = largest * np.sqrt(norm)
     if length > radius:
         shrink = radius / length
         for j in range(len(w)):

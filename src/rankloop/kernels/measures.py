@@ -7,11 +7,10 @@ the batched functions allocates.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.elementary import exp2, exp2m1, log2
 from rankloop.kernels.gain_kinds import AUC, EXP2, IDENTITY, NDCG, NOT_SEPARABLE, PAIRS
 from rankloop.kernels.jit import apart, hot, inlined, kernel
 
@@ -41,17 +40,22 @@ __all__ = [
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_LN2 = math.log(2.0)
-
 
 @inlined
 def exp2_gain(r: float) -> float:
     """2^r - 1."""
     if r == 0.0 or r == 1.0:  # binary relevance is the hot case, and a power is slow
         return r
-    if r < 1.0:
-        return math.expm1(r * _LN2)  # 2^r - 1 would cancel to nothing for a small r
-    return float(2.0**r) - 1.0
+    return float(exp2m1(r))
+
+
+@kernel
+def logarithms(n: int) -> Floats:
+    """log2(2), log2(3), ..., log2(n + 1)."""
+    out = np.empty(n)
+    for i in range(n):
+        out[i] = log2(i + 2.0)
+    return out
 
 
 @inlined
@@ -163,7 +167,7 @@ def average_precision(items: Ints, relevance: Floats, cutoff: int) -> float:
 @hot
 def err(items: Ints, relevance: Floats, cutoff: int, max_grade: int) -> float:
     """Expected 1/rank of the item at which a reader who goes down the list stops (Chapelle et al. 2009)."""
-    scale = 2.0**max_grade
+    scale = exp2(max_grade)
     still_reading = 1.0
     value = 0.0
     for position in range(min(cutoff, items.shape[0])):

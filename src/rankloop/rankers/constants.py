@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from rankloop import measures
@@ -50,5 +51,5 @@ def constants_of(learnable: Learnable, n_items: int) -> tuple[float, float, floa
     >>> constants_of(learnable("precision@2", max_grade=1), 10)
     (2.0, 2.0, 10.0)
     """
-    D = float(learnable.measure.discount(n_items).sum())
+    D = math.fsum(learnable.measure.discount(n_items))
     return D, D * learnable.largest_gain, n_items * learnable.largest_gain

@@ -15,8 +15,10 @@ from rankloop.arguments import whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
+from rankloop.kernels.elementary import log, power
 from rankloop.kernels.rankers import feedexp3
 from rankloop.measures import Measure
+from rankloop.rankers.exact_pseudoinverse import pseudoinverse
 
 _MOST_ORDERS = 5_040
 _MOST_ENTRIES = 1 << 23
@@ -104,7 +106,7 @@ class FeedExp3(CompiledRanker):
         pool = np.unique(first, return_inverse=True)[1] if pooled else np.arange(n_orders)
         K, self.scale = self._solve(orders, pool, n_pools)
         k_star = max(1.0, float(np.abs(K).max(initial=0.0)))
-        log_n = math.log(n_orders) if n_orders > 1 else 1.0
+        log_n = log(n_orders) if n_orders > 1 else 1.0
         self.params = feedexp3.FeedExp3Params(
             orders,
             pool.astype(np.int64),
@@ -113,8 +115,8 @@ class FeedExp3(CompiledRanker):
             k,
             self.max_grade + 1,
             n_patterns,
-            eta=(log_n / (k_star * n_pools)) ** (2 / 3),
-            gamma=(k_star * n_pools) ** (2 / 3) * log_n ** (1 / 3),
+            eta=float(power(log_n / (k_star * n_pools), 2 / 3)),
+            gamma=float(power(k_star * n_pools, 2 / 3) * power(log_n, 1 / 3)),
         )
         self.k_star = k_star
         self.state = feedexp3.FeedExp3State(np.zeros(n_orders), np.zeros(1, np.int64))
@@ -133,9 +135,9 @@ class FeedExp3(CompiledRanker):
         H = np.concatenate(
             [(patterns == pattern).T[:, None, :] for pattern in range(1, grades**k)], axis=1
         ).reshape(-1, len(outcomes))
-        inverse = np.linalg.pinv(H.astype(np.float64), rcond=1e-10)
-        for target in (L / scale, (L - L.mean(axis=0)) / scale):
-            K = target @ inverse  # of all solutions the smallest
+        inverse = pseudoinverse(H.astype(np.int64))
+        for target in (L / scale, (L - L.sum(axis=0) / len(L)) / scale):
+            K = _times(target, inverse)  # of all solutions the smallest
             if np.abs(K @ H - target).max() < 1e-9:
                 return np.ascontiguousarray(K), scale
         raise ValueError(
@@ -208,3 +210,11 @@ class FeedExp3(CompiledRanker):
         yield cls(n_items=3, measure="ndcg", k=2)
         yield cls(n_items=3, measure="pairwise_loss", k=2, max_grade=2, pooled=True)
         yield cls(n_items=1)
+
+
+def _times(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The product, summed term by term: a matrix library chooses the order by the machine."""
+    total = np.zeros((len(left), right.shape[1]))
+    for i in range(len(right)):
+        total += left[:, i : i + 1] * right[i]
+    return total

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rankloop.arguments import number, share, whole
 from rankloop.base import Array, Ranking
 from rankloop.compiled import RankerKernels
+from rankloop.kernels.elementary import log
 from rankloop.kernels.rankers import mw
 from rankloop.kernels.solvers import entropy_projection, list_sampling
 from rankloop.kernels.solvers.ties import in_order
@@ -76,9 +77,9 @@ class MW(ClickRanker):
     ) -> None:
         n, m = self.read_size(n_items, n_positions)
         T = self.read_horizon(horizon, eta=eta, gamma=gamma) or 1
-        self.gamma = min(0.5, math.sqrt(n * math.log(n) / T)) if gamma is None else share("gamma", gamma)
+        self.gamma = min(0.5, math.sqrt(n * log(n) / T)) if gamma is None else share("gamma", gamma)
         if eta is None:
-            eta = math.sqrt((1 - self.gamma) * math.log(n) / (n * T))
+            eta = math.sqrt((1 - self.gamma) * log(n) / (n * T))
         self.eta = number("eta", eta, at_least=0, at_most=1e6)
         self.params = mw.MWParams(self.eta, self.gamma)
         self.state = mw.MWState(

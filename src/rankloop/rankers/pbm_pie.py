@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ from rankloop.arguments import number, shares, whole
 from rankloop.base import Array
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import click_counts, sorting
+from rankloop.kernels.elementary import log
 from rankloop.kernels.rankers import pbm_pie
 from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
@@ -86,7 +86,7 @@ class PBMPIE(ClickRanker):
         refresh = whole("refresh", refresh, at_least=1)
         kappa = np.ones(m) if examination is None else falling_examination(examination, m)
         self.params = pbm_pie.PBMPIEParams(
-            (1 + self.epsilon) * math.log(self.horizon), refresh if examination is None else 0
+            (1 + self.epsilon) * log(self.horizon), refresh if examination is None else 0
         )
         self.state = pbm_pie.PBMPIEState(
             t=np.zeros(1, np.int64),

@@ -73,6 +73,8 @@ class PMED(ClickRanker):
     summary = "Observes clicks, and plans how often each list must be shown to rule out the others."
     kernels = RankerKernels(pmed.rank, pmed.learn)
 
+    portable = False  # its plans come from HiGHS and SLSQP, whose last digits depend on the machine
+
     def __init__(
         self,
         *,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rankloop.arguments import share
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
+from rankloop.kernels.elementary import log
 from rankloop.kernels.rankers import ranked_exp3
 from rankloop.rankers.click_ranker import ClickRanker
 
@@ -76,7 +77,7 @@ class RankedExp3(ClickRanker):
         T = self.read_horizon(horizon, gamma=gamma) or 1
         if gamma is None:
             # Exp3's own choice; with one item there is nothing to explore, and any share will do
-            gamma = min(1.0, math.sqrt(max(n * math.log(n), 1e-12) / ((math.e - 1) * T)))
+            gamma = min(1.0, math.sqrt(max(n * log(n), 1e-12) / ((math.e - 1) * T)))
         self.gamma = share("gamma", gamma)
         self.params = ranked_exp3.RankedExp3Params(self.gamma)
         self.state = ranked_exp3.RankedExp3State(t=np.zeros(1, np.int64), w=np.full((m, n), 1 / n))

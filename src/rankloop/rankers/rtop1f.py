@@ -14,6 +14,7 @@ from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels import sorting
+from rankloop.kernels.elementary import power
 from rankloop.kernels.rankers import rtop1f
 from rankloop.measures import Measure
 from rankloop.rankers.constants import constants_of, learnable
@@ -142,7 +143,7 @@ class RTop1F(CompiledRanker):
 
     def _blocks(self, T: int) -> int:
         # K = (DA/R)^(1/3) (T/slots)^(2/3) with DA/R = m: the paper's m^(-1/3) T^(2/3) where there are m slots
-        K = round(float(self.n_items ** (1 / 3) * (T / self.n_slots) ** (2 / 3)))
+        K = round(float(power(self.n_items, 1 / 3) * power(T / self.n_slots, 2 / 3)))
         return max(1, min(K, T // self.n_slots))  # errata A9, A10
 
     def _doubling(self) -> list[int]:

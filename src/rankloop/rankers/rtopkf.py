@@ -13,7 +13,7 @@ from rankloop.arguments import number, one_of, whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
-from rankloop.kernels import sorting
+from rankloop.kernels import elementary, sorting
 from rankloop.kernels.rankers import rtopkf
 from rankloop.measures.measure import HIGHEST_GRADE
 from rankloop.rankers.linear import LinearRanker
@@ -228,4 +228,4 @@ def _read(
         return camera_ready
     if horizon is None:
         raise ValueError(f"{name}='preprint' is a constant made from T: it needs a horizon, got None")
-    return Schedule(float(horizon**-power))
+    return Schedule(float(elementary.power(horizon, -power)))

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankloop.kernels.elementary import power
+
 
 class Schedule(NamedTuple):
     """scale * t**-power at round t, counted from 1.
@@ -19,7 +21,7 @@ class Schedule(NamedTuple):
 
     def at(self, t: int) -> float:
         """The value at round t."""
-        return float(self.scale * t**-self.power)
+        return float(self.scale * power(t, -self.power))
 
 
 def read_schedule(name: str, given: float | tuple[float, float], *, positive: bool = True) -> Schedule:

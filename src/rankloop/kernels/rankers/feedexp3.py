@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.elementary import exp, power
 from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.random import below, uniform
 
@@ -39,13 +40,13 @@ class FeedExp3State(NamedTuple):
 @inlined
 def _weigh(params: Any, state: Any, weights: Any) -> Any:
     n = len(weights)
-    eta = params.eta * float(state.t[0] + 1) ** (-2.0 / 3.0)
+    eta = params.eta * power(float(state.t[0] + 1), -2.0 / 3.0)
     least = state.L_tilde[0]
     for i in range(1, n):
         least = min(least, state.L_tilde[i])
     total = 0.0
     for i in range(n):
-        weights[i] = np.exp(-eta * (state.L_tilde[i] - least))
+        weights[i] = exp(-eta * (state.L_tilde[i] - least))
         total += weights[i]
     return total
 
@@ -57,7 +58,7 @@ def rank(
     """Draw an action; the memo keeps its number and the chance that its pool was played."""
     (weights,) = scratch
     n = len(weights)
-    gamma = min(1.0, params.gamma * float(state.t[0] + 1) ** (-1.0 / 3.0))
+    gamma = min(1.0, params.gamma * power(float(state.t[0] + 1), -1.0 / 3.0))
     total = _weigh(params, state, weights)
     explored = uniform(key, 0) < gamma
     chosen = n - 1

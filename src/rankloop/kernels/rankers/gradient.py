@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels.discounts import log_divisor
+from rankloop.kernels.elementary import log2, power
 from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.linear import combine, project, score, softmax
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.sorting import greedy_order
 
 LISTNET, CALIBRATED_SQUARED = range(2)
-_log_divisor = inlined(log_divisor)
 
 
 class FullInformationParams(NamedTuple):
@@ -77,7 +76,7 @@ def learn(
             target = exp2_gain(labels[i]) / ideal if ideal > 0.0 else 0.0
             scores[i] = 2.0 * (scores[i] - target)  # section 5: ||s - G(R) / Z(R)||^2
     combine(context, scores, step)
-    eta = params.eta * float(state.t[0] + 1) ** -params.eta_power
+    eta = params.eta * power(float(state.t[0] + 1), -params.eta_power)
     for j in range(len(step)):
         state.w[j] -= eta * step[j]
     project(state.w, params.radius)
@@ -98,6 +97,6 @@ def _ideal(labels: Any, n: int) -> Any:
         for i in range(n):
             if labels[i] == grade:
                 position += 1
-                total += gain / _log_divisor(position)
+                total += gain / log2(position + 1.0)
         above = grade
     return total

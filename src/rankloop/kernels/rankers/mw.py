@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.elementary import exp
 from rankloop.kernels.jit import hot
 from rankloop.kernels.solvers.entropy_projection import project
 from rankloop.kernels.solvers.list_sampling import show
@@ -59,7 +60,7 @@ def learn(
     lost = False
     for j in range(len(items)):
         if feedback[j] == 0.0:
-            weight = W[j, items[j]] * np.exp(-params.eta / propensities[j])
+            weight = W[j, items[j]] * exp(-params.eta / propensities[j])
             W[j, items[j]] = max(weight, _LEAST)
             lost = True
     state.t[0] += 1

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.click_counts import clicks_and_looks, count, first_unseen
+from rankloop.kernels.elementary import log
 from rankloop.kernels.jit import hot
 from rankloop.kernels.random import below, uniform
 from rankloop.kernels.solvers.pbm_likelihood import fit
@@ -116,9 +117,9 @@ def distance(S: Any, N: Any, kappa: Any, k: int, q: float) -> float:
     for j in range(len(kappa)):
         missed, p = N[j, k] - S[j, k], kappa[j] * q
         if S[j, k] > 0.0:
-            total += S[j, k] * np.log(S[j, k] / (N[j, k] * p))
+            total += S[j, k] * log(S[j, k] / (N[j, k] * p))
         if missed > 0.0:
-            total += missed * np.log(missed / (N[j, k] * (1.0 - p)))
+            total += missed * log(missed / (N[j, k] * (1.0 - p)))
     return total
 
 

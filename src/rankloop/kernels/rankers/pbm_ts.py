@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.click_counts import clicks_and_looks, count
+from rankloop.kernels.elementary import cos_turns, exp, log
 from rankloop.kernels.jit import hot
 from rankloop.kernels.random import uniform
 from rankloop.kernels.sorting import by_falling_score
@@ -96,11 +97,11 @@ def draw(S: Any, N: Any, theta: Any, kappa: Any, i: int, key: Any, first: int) -
     after = before + _width(clicks, looks) * normal(key, first)
     if not 0.0 < after < 1.0:
         return
-    change = clicks * np.log(after / before)
+    change = clicks * log(after / before)
     for j in range(len(kappa)):
         if N[j, i] > S[j, i]:
-            change += (N[j, i] - S[j, i]) * np.log((1.0 - after * kappa[j]) / (1.0 - before * kappa[j]))
-    if change >= 0.0 or uniform(key, first + 2) < np.exp(change):
+            change += (N[j, i] - S[j, i]) * log((1.0 - after * kappa[j]) / (1.0 - before * kappa[j]))
+    if change >= 0.0 or uniform(key, first + 2) < exp(change):
         theta[i] = after
 
 
@@ -113,8 +114,8 @@ def _width(clicks: float, looks: float) -> Any:
 @hot
 def normal(key: Any, first: int) -> Any:
     """A standard normal number from the numbers of `key` at `first` and after it (Box and Muller)."""
-    radius = np.sqrt(-2.0 * np.log(1.0 - uniform(key, first)))
-    return radius * np.cos(6.283185307179586 * uniform(key, first + 1))
+    radius = np.sqrt(-2.0 * log(1.0 - uniform(key, first)))
+    return radius * cos_turns(uniform(key, first + 1))
 
 
 @hot

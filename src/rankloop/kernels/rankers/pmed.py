@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.click_counts import count
+from rankloop.kernels.elementary import exp, log
 from rankloop.kernels.jit import hot, kernel
 from rankloop.kernels.random import below
 from rankloop.kernels.solvers.pbm_likelihood import fit, item_root
@@ -115,7 +116,7 @@ def fill(params: Any, state: Any, scratch: Any) -> None:
     """Alg. 1, lines 4-6 and 13-15: circular lists that lack displays, what the plan requires, and the best list."""
     m, n = state.S.shape
     left, turned, order, room = scratch
-    log_t = np.log(max(float(state.t[0]), 2.0))
+    log_t = log(max(float(state.t[0]), 2.0))
     least, count = params.alpha * np.sqrt(log_t), 0
     for first in range(n):
         lacking = False
@@ -184,8 +185,8 @@ def alternative(
     """
     m, n = q.shape
     for j in range(m):
-        theta[order[j]] = np.exp(x[j])
-        kappa[j] = np.exp(log_c[j] - x[j])
+        theta[order[j]] = exp(x[j])
+        kappa[j] = exp(log_c[j] - x[j])
         slope[j] = 0.0
     seen = q * mu
     for place in range(m, n):
@@ -213,9 +214,9 @@ def entropy(p: float, q: float) -> float:
     """The relative entropy d(p, q) of two coins."""
     total = 0.0
     if p > 0.0:
-        total += p * np.log(p / q)
+        total += p * log(p / q)
     if p < 1.0:
-        total += (1.0 - p) * np.log((1.0 - p) / (1.0 - q))
+        total += (1.0 - p) * log((1.0 - p) / (1.0 - q))
     return total
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.elementary import exp
 from rankloop.kernels.jit import hot
 from rankloop.kernels.random import below, uniform
 
@@ -90,7 +91,7 @@ def learn(
     for j in range(len(items)):
         if feedback[j] == 0.0 or items[j] != wanted[j]:
             continue
-        state.w[j, wanted[j]] *= np.exp(params.gamma / (n * chances[j]))
+        state.w[j, wanted[j]] *= exp(params.gamma / (n * chances[j]))
         total = 0.0
         for i in range(n):
             total += state.w[j, i]

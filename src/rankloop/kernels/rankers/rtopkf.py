@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.elementary import exp, power
 from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.linear import combine, project, score, softmax
 from rankloop.kernels.measures import exp2_gain
@@ -50,8 +51,8 @@ class TopKState(NamedTuple):
 
 
 @inlined
-def _scheduled(scale: float, power: float, t: int) -> Any:
-    return scale * float(t + 1) ** -power if power > 0.0 else scale
+def _scheduled(scale: float, exponent: float, t: int) -> Any:
+    return scale * power(float(t + 1), -exponent) if exponent > 0.0 else scale
 
 
 @hot
@@ -134,7 +135,7 @@ def _keep_known_part(
 
 @inlined
 def _exp(x: float) -> float:
-    return float(np.exp(min(x, MAX_EXPONENT)))
+    return float(exp(min(x, MAX_EXPONENT)))
 
 
 @hot

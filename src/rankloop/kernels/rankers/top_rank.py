@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.elementary import log
 from rankloop.kernels.jit import hot
 from rankloop.kernels.random import below
 
@@ -93,7 +94,7 @@ def learn(
             # S >= sqrt(2 N log((c / delta) sqrt N)); the logarithm of N only where the rest of it is passed
             square = S * S / (2.0 * N)
             known = S <= 0.0 or state.worse[k, i] == 1 or square < params.log_c_delta
-            if not known and square >= params.log_c_delta + 0.5 * np.log(N):
+            if not known and square >= params.log_c_delta + 0.5 * log(N):
                 state.worse[k, i] = 1
                 found = True
     state.t[0] += 1

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.elementary import exp, log
 from rankloop.kernels.jit import hot
 
 CLOSE = 1e-12  # of the sums at the solution
@@ -81,7 +82,7 @@ def project(W: Any, room: Any) -> int:
             n_tight = 0
             for i in range(n):
                 if room.sums[i] > 1.0:
-                    _shrink(W, room, i, np.log(room.sums[i]))
+                    _shrink(W, room, i, log(room.sums[i]))
         moved = 0.0
         for k in range(n_tight):
             room.step[k] = _shrink(W, room, room.tight[k], room.step[k])
@@ -100,7 +101,7 @@ def _scale_positions(W: Any, sums: Any) -> float:
         for i in range(n):
             total += W[j, i]
         scale = 1.0 / total
-        logs += np.log(total)
+        logs += log(total)
         for i in range(n):
             W[j, i] *= scale
             sums[i] += W[j, i]
@@ -198,7 +199,7 @@ def _shrink(W: Any, room: Any, i: int, by: float) -> float:
     if n > m:
         by = max(by, -room.u[i])
     room.u[i] += by
-    scale = np.exp(-by)
+    scale = exp(-by)
     for j in range(m):
         W[j, i] *= scale
     return by
