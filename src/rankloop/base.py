@@ -14,7 +14,6 @@ from __future__ import annotations
 import abc
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
@@ -22,7 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankloop import state_file
 from rankloop.arguments import numbers, one_of, whole
+from rankloop.calls import with_sentences
 from rankloop.constructor import Constructed
+from rankloop.ranking import Array, Memo, Ranking, draw_key
 from rankloop.servable import Servable
 
 __all__ = [
@@ -37,78 +38,6 @@ __all__ = [
     "one_of",
     "whole",
 ]
-
-Array = NDArray[Any]
-Memo = tuple[Array, ...]
-
-
-def draw_key(rng: np.random.Generator) -> np.uint64:
-    """One 64-bit word of `rng`; a kernel expands it into as many numbers as it needs.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Where the randomness comes from.
-
-    Returns
-    -------
-    numpy.uint64
-        The word.
-    """
-    return np.uint64(rng.bit_generator.random_raw())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranking:
-    """A ranking that was shown: the ticket that `learn` needs to use its feedback.
-
-    Parameters
-    ----------
-    items : ndarray of int
-        Item indices, best position first; positions count from 0.
-    propensities : ndarray of float, optional
-        Exact probability with which each shown (item, position) was shown; None where the ranking is
-        deterministic or the probability has no closed form.
-    memo : Memo, optional
-        Written and read only by the ranker that issued it; plain arrays.
-    explored : bool, optional
-        Whether this ranking was shown to find something out rather than to please.
-    """
-
-    items: NDArray[np.int64]
-    propensities: NDArray[np.float64] | None = None
-    memo: Memo = ()
-    explored: bool = False
-
-    def save(self) -> dict[str, Array]:
-        """The ticket as named arrays, ready for `np.savez`."""
-        saved: dict[str, Array] = {"items": self.items, "explored": np.asarray(self.explored)}
-        if self.propensities is not None:
-            saved["propensities"] = self.propensities
-        return saved | {f"memo.{i}": part for i, part in enumerate(self.memo)}
-
-    @classmethod
-    def load(cls, saved: Mapping[str, Array]) -> Ranking:
-        """The ticket that `save` wrote.
-
-        Parameters
-        ----------
-        saved : mapping of str to array_like
-            What `save` gave.
-        """
-        n_parts = sum(name.startswith("memo.") for name in saved)
-        for name in ("items", "explored", *(f"memo.{i}" for i in range(n_parts))):
-            if name not in saved:
-                raise ValueError(f"saved ticket has no {name!r}, only {sorted(saved)}")
-        items = numbers("items", saved["items"])
-        if items.ndim != 1 or (items != np.floor(items)).any():
-            raise ValueError(f"items must be a list of item numbers, got {saved['items']!r}")
-        return cls(
-            items=items.astype(np.int64),
-            propensities=np.asarray(saved["propensities"], np.float64) if "propensities" in saved else None,
-            memo=tuple(np.asarray(saved[f"memo.{i}"]) for i in range(n_parts)),
-            explored=bool(saved["explored"]),
-        )
 
 
 class Feedback(abc.ABC):
@@ -158,6 +87,10 @@ class Ranker(Constructed, Servable, abc.ABC):
     max_grade: int | None = None  # the largest relevance that it was built for, where that matters
     informed: bool = False  # whether its arguments give the order to begin with; otherwise as numbered
     portable: ClassVar[bool] = True  # whether its state has the same bytes on every machine
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        with_sentences(cls)
 
     @abc.abstractmethod
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:

@@ -142,7 +142,11 @@ def test_regret_stays_below_the_bound_against_users_that_change_their_minds() ->
 
 def test_more_than_n_is_not_asked_for() -> None:
     assert rankers.PrecisionFTRL(n_items=9, measure="precision@3", k=7).feedback.k == 3
-    everything = rankers.PrecisionFTRL(n_items=3, measure="precision@9")
+    with pytest.raises(ValueError, match="k must be a whole number from 1 to 9, got 10"):
+        rankers.PrecisionFTRL(n_items=9, measure="precision@3", k=10)
+    with pytest.raises(ValueError, match="cut-off of at most n_items=3, got 'precision@9'"):
+        rankers.PrecisionFTRL(n_items=3, measure="precision@9")
+    everything = rankers.PrecisionFTRL(n_items=3, measure="precision@3")
     assert everything.state.x.tolist() == [1, 1, 1]
 
 

@@ -68,6 +68,8 @@ class FixedItems(CompiledEnvironment):
         else:
             self.users = Listed(relevance_matrix("relevance", relevance), None)
         scored = measures.get(measure)
+        if scored.family == "precision":
+            scored.within(self.users.n_items)  # with fewer items it would be another measure
         grade = self.users.max_grade
         binary = self.users.is_binary
         if scored.binary and not binary:

@@ -140,6 +140,28 @@ class Measure:
             raise ValueError(f"{self.family} has no cut-off form, got k={k!r}")
         return dataclasses.replace(self, cutoff=whole("k", k, at_least=1))
 
+    def within(self, n_items: int) -> Measure:
+        """The same measure, where its cut-off is not beyond the end of a list that always has `n_items` items.
+
+        Parameters
+        ----------
+        n_items : int
+            Length of the list.
+
+        Returns
+        -------
+        Measure
+            This one.
+
+        Raises
+        ------
+        ValueError
+            Where the cut-off is larger: on items that do not change that is a mistake.
+        """
+        if self.cutoff is not None and self.cutoff > n_items:
+            raise ValueError(f"measure must have a cut-off of at most n_items={n_items}, got {self.name!r}")
+        return self
+
     def graded(self, max_grade: int) -> Measure:
         """The same measure for relevance from 0 to `max_grade`.
 

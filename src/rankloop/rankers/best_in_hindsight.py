@@ -37,6 +37,7 @@ class BestInHindsight(Fixed):
             raise ValueError(
                 f"relevance must be a users x items matrix with at least one of each, got shape {matrix.shape}"
             )
+        scored.within(matrix.shape[1])
         if not scored.separable:
             raise ValueError(
                 f"measure {scored.name!r} is not of the form f(order) . g(relevance): its best order is not a sort"

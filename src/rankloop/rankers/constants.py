@@ -23,9 +23,9 @@ class Learnable:
     largest_gain: float
 
 
-def learnable(measure: str | Measure, *, max_grade: int) -> Learnable:
+def learnable(measure: str | Measure, *, max_grade: int, n_items: int) -> Learnable:
     """`measure` if it can be learnt from the relevance of single items, otherwise a ValueError that says why not."""
-    scored = measures.get(measure)
+    scored = measures.get(measure).within(n_items)
     n = whole("max_grade", max_grade, at_least=1, at_most=HIGHEST_GRADE)
     if scored.family not in _LEARNABLE:
         why = "2015, Theorem 12" if scored.family in _PROVED_HOPELESS else "it is not f(order) . g(relevance)"
@@ -48,7 +48,7 @@ def learnable(measure: str | Measure, *, max_grade: int) -> Learnable:
 def constants_of(learnable: Learnable, n_items: int) -> tuple[float, float, float]:
     """D, R, A of appendix 13.2, 14.1.3 and 14.2.1: bounds on |f(order)|_1, f(order) . g(r) and |g(r)|_1.
 
-    >>> constants_of(learnable("precision@2", max_grade=1), 10)
+    >>> constants_of(learnable("precision@2", max_grade=1, n_items=10), 10)
     (2.0, 2.0, 10.0)
     """
     D = math.fsum(learnable.measure.discount(n_items))

@@ -86,7 +86,7 @@ class FeedExp3(CompiledRanker):
         pooled: bool = False,
     ) -> None:
         m = whole("n_items", n_items, at_least=1)
-        k = min(whole("k", k, at_least=1), m)
+        k = whole("k", k, at_least=1, at_most=m)
         self.max_grade = whole("max_grade", max_grade, at_least=1)
         self.n_items = self.n_positions = m
         self.feedback = TopK(k)
@@ -98,7 +98,7 @@ class FeedExp3(CompiledRanker):
                 f"n_items={m} makes {n_orders:,} orders, each with a weight for all {n_pools * n_patterns:,} patterns "
                 f"of labels: too many; RTop1F keeps one number per item"
             )
-        scored = measures.get(measure)
+        scored = measures.get(measure).within(m)
         self.measure = scored.graded(self.max_grade) if scored.family == "err" else scored
         orders = np.array(list(permutations(range(m))))
         seen = {tuple(order[:k]): i for i, order in reversed(list(enumerate(orders.tolist())))}

@@ -73,7 +73,7 @@ class FTPL(CompiledRanker):
         epsilon: float | None = None,
     ) -> None:
         self.n_items = self.n_positions = whole("n_items", n_items, at_least=1)
-        self.learnable = learnable(measure, max_grade=max_grade)
+        self.learnable = learnable(measure, max_grade=max_grade, n_items=self.n_items)
         self.max_grade = max_grade
         self.horizon = None if horizon is None else whole("horizon", horizon, at_least=1)
         if self.horizon is not None and self.horizon >= 1 << 62:

@@ -68,14 +68,14 @@ class PrecisionFTRL(CompiledRanker):
         self, *, n_items: int, measure: str | Measure = "precision@1", k: int = 1, max_grade: int = 1
     ) -> None:
         m = whole("n_items", n_items, at_least=1)
-        scored = measures.get(measure)
+        scored = measures.get(measure).within(m)
         if scored.family != "precision" or scored.cutoff is None:
             raise ValueError(f"measure must be precision@n, whose order does not matter, got {scored.name!r}")
-        n = min(scored.cutoff, m)
+        n = scored.cutoff
         self.n_items = self.n_positions = m
         self.measure = scored
         self.max_grade = whole("max_grade", max_grade, at_least=1)
-        k = min(whole("k", k, at_least=1), n)
+        k = min(whole("k", k, at_least=1, at_most=m), n)
         self.feedback = TopK(k)
         self.params = precision_ftrl.PrecisionParams(n, k, float(self.max_grade))
         self.state = precision_ftrl.PrecisionState(
@@ -142,5 +142,5 @@ class PrecisionFTRL(CompiledRanker):
         yield cls(n_items=4, measure="precision@2")
         yield cls(n_items=5, measure="precision@3", k=2)
         yield cls(n_items=3, measure="precision@1", max_grade=4)
-        yield cls(n_items=3, measure="precision@5", k=7)
+        yield cls(n_items=3, measure="precision@3", k=3)
         yield cls(n_items=1)

@@ -97,8 +97,8 @@ class RTop1F(CompiledRanker):
         epsilon: float | None = None,
     ) -> None:
         m = whole("n_items", n_items, at_least=1)
-        k = min(whole("k", k, at_least=1), m)
-        self.learnable = learnable(measure, max_grade=max_grade)
+        k = whole("k", k, at_least=1, at_most=m)
+        self.learnable = learnable(measure, max_grade=max_grade, n_items=m)
         one_of("explore", explore, tuple(_EXPLORE))
         if horizon is None and (blocks is not None or epsilon is not None):
             raise ValueError("blocks and epsilon need a horizon, got horizon=None")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rankloop.base import Environment, Ranker
 
 
 def check_match(ranker: Ranker, environment: Environment, rounds: int) -> None:
     """ValueError unless this ranker can play so many rounds in this environment."""
+    _check_kinds(ranker, environment)
     wants, gives = ranker.feedback.kind, environment.reveals
     if wants not in (gives, "nothing"):
         raise ValueError(
@@ -31,6 +34,15 @@ def check_match(ranker: Ranker, environment: Environment, rounds: int) -> None:
         raise ValueError(
             f"ranker was built for relevance up to max_grade={most}, environment gives up to {environment.max_grade}"
         )
+
+
+def _check_kinds(ranker: Any, environment: Any) -> None:
+    if isinstance(ranker, Ranker) and isinstance(environment, Environment):
+        return
+    swapped = isinstance(ranker, Environment) and isinstance(environment, Ranker)
+    hint = "; the ranker comes first" if swapped else ""
+    got = " and ".join(type(one).__name__ for one in (ranker, environment))
+    raise ValueError(f"play needs a ranker and an environment{hint}, got {got}")
 
 
 def _check_features(ranker: Ranker, environment: Environment) -> None:

@@ -21,8 +21,10 @@ _PACKAGE = Path(__file__).parents[2]
 _DECIDES = (
     "arguments.py",
     "base.py",
+    "calls.py",
     "compiled.py",
     "constructor.py",
+    "ranking.py",
     "servable.py",
     "state_file.py",
     "feedback/**/*.py",
