@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -93,8 +94,22 @@ def _skip(app: Sphinx, what: str, name: str, value: Any, skip: bool, options: An
     return None
 
 
+def _shorten(
+    app: Sphinx, what: str, name: str, of: Any, options: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    """NumPy spells out what NDArray[float64] stands for; say NDArray again."""
+
+    def shorter(text: str | None) -> str | None:
+        return text and re.sub(
+            r"~numpy\.ndarray\[.*?, ~numpy\.dtype\[(.*?)\]\]", r"~numpy.typing.NDArray[\1]", text
+        )
+
+    return shorter(signature), shorter(returns)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Write before Sphinx looks for pages."""
     _write(app)
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-signature", _shorten)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -50,6 +50,7 @@ class Docstrings:
         """`body` with a citation behind every reference whose title is known."""
         known = _plain(" ".join(body))
         found = [key for title, key in self.keys.items() if f" {title} " in f" {known} "]
+        body = [re.sub(r"^(\s*[A-Z])\. ", r"\1\\. ", line) for line in body]  # a name, not an item of a list
         return [*body, "See " + ", ".join(f":cite:t:`{key}`" for key in found) + ".", ""] if found else body
 
     def take_out(self, name: str, lines: list[str]) -> list[str]:

@@ -21,7 +21,7 @@ def _write(translator: Any, node: nodes.Element, *, display: str) -> None:
     formula = formula.replace(
         "<mo>&#x0002F;</mo>", '<mo lspace="0" rspace="0">/</mo>'
     )  # a slash, not an operator
-    translator.body.append(f'<div class="math">{formula}</div>' if display == "block" else formula)
+    translator.body.append(f'<div class="formula">{formula}</div>' if display == "block" else formula)
     raise nodes.SkipNode
 
 
