@@ -17,10 +17,12 @@ from pathlib import Path
 
 import pytest
 import typer
+from playwright.sync_api import expect
 from sphinx.util.inventory import InventoryFile
 from typer.testing import CliRunner
 
 from rankloop import base, experiments, rankers
+from tests.serving.browser import launched
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "docs" / "_ext"))
 
@@ -221,11 +223,21 @@ def test_code_on_a_page_leads_to_the_api_reference(site: Path) -> None:
     assert re.search(r'<a [^>]*href="api/rankloop\.rankers\.RTop1F\.html', (site / "start.html").read_text())
 
 
-def test_the_search_works_from_disk(site: Path) -> None:
-    # A browser loads scripts, but no data, from a page that was opened from disk.
-    index = (site / "searchindex.js").read_text()
-    assert index.startswith("Search.setIndex(")
-    assert "rtop1f" in index
+def test_the_pages_work_from_disk(site: Path) -> None:
+    asked = []
+    for browser in launched():
+        page = browser.new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "search.html").as_uri() + "?q=perturbed")
+        expect(page.locator("#search-results ul.search")).to_contain_text("FTPL", timeout=30_000)
+        page.goto((site / "rankers" / "FeedExp3.html").as_uri())
+        before = page.evaluate("document.documentElement.dataset.theme")
+        page.locator("button.theme-switch-button:visible").first.click()
+        page.get_by_text("Dark", exact=True).first.click()
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark", before
+        assert page.locator("math").first.bounding_box()["width"] > 5  # drawn, not left as text
+        page.close()
+    assert all(url.startswith(("file:", "data:")) for url in asked), asked
 
 
 def test_formulas_need_no_script(site: Path) -> None:

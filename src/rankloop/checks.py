@@ -255,7 +255,13 @@ def check_bad_feedback_changes_nothing(make: MakeRanker) -> None:
 
 
 def check_ties_keep_the_order(make: MakeRanker) -> None:
-    """A ranker that knows nothing yet holds items in the order in which they are numbered."""
+    """A ranker that knows nothing yet holds items in the order in which they are numbered.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh ranker.
+    """
     ranker = make()
     if ranker.informed:
         return
