@@ -38,7 +38,7 @@ class Visit:
 
     def __init__(self, browser: Browser, url: str, **settings: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | settings)
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(60_000)
         self.page: Page = self.context.new_page()
         self.url = url
         self.wrong: list[str] = []

@@ -35,13 +35,13 @@ class Service:
             self.process.wait(10)
 
     def client(self, **settings: Any) -> Client:
-        return Client(self.url, **{"timeout": 60.0, "retries": 0} | settings)
+        return Client(self.url, **{"timeout": 120.0, "retries": 0} | settings)
 
     def stop(self) -> str:
         """Ask it to stop, and give back what it said on the way."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        _, told = self.process.communicate(timeout=30)
+        _, told = self.process.communicate(timeout=90)
         return told
 
     def kill(self) -> None:

@@ -26,7 +26,7 @@ CALLS = sorted(
     for name, value in vars(Client).items()
     if inspect.isfunction(value) and not name.startswith("_") and name != "close"
 )
-PATIENT = {"timeout": 60.0}  # a ranker may have to be compiled first
+PATIENT = {"timeout": 120.0}  # a ranker may have to be compiled first
 SHOWN = {"decision_id": "a", "items": ITEMS, "propensities": None, "model_seq": 3, "duplicate": False}
 Call = Callable[..., Any]
 

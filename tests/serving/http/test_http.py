@@ -29,7 +29,7 @@ class Wire:
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, Any, Any]:
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=20)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=120)
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
         given = JSON | (headers or {}) if body is not None else headers or {}
@@ -142,7 +142,7 @@ def test_msgpack_with_packed_features(wire: Wire) -> None:
 
 
 def test_the_stream_tells_what_changes(wire: Wire) -> None:
-    connection = http.client.HTTPConnection(wire.host, wire.port, timeout=10)
+    connection = http.client.HTTPConnection(wire.host, wire.port, timeout=60)
     connection.request("GET", "/v1/stream?ranker=unwind")
     response = connection.getresponse()
     assert response.headers["content-type"].startswith("text/event-stream")
