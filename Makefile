@@ -5,9 +5,10 @@
 MAKEFLAGS += --no-print-directory
 .PHONY: help demo serve test setup lint format bench load torture docs lock clean
 
-# Name another interpreter with `make setup PYTHON=/path/to/python`.
+# Name another interpreter with `make setup PYTHON=/path/to/python`; a second environment beside the first with VENV=:
+# `make test PYTHON=python3.13 VENV=.venv-3.13`.
 PYTHON ?=
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
