@@ -107,7 +107,7 @@ def test_ctrl_c_ends_in_words_and_leaves_whole_files(tmp_path: Path) -> None:
                 return super().run(job)
 
         experiments.names = lambda: ["toy"]
-        experiments.get = lambda name: Slow()
+        experiments.get = lambda name, **_: Slow()
         main()
         """
     )
@@ -245,3 +245,65 @@ def test_help_imports_no_heavy_library() -> None:
         [sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_no_jobs_names_the_option() -> None:
+    result = runner.invoke(cli.app, ["reproduce", "toy-sound", "--jobs", "0"])
+    assert (result.exit_code, result.stderr) == (2, "error: --jobs must be at least 1, got 0\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["simulate", "--items", "4", "--set", "k=99"], "k must be a whole number from 1 to 4, got 99"),
+        (
+            ["simulate", "--items", "10", "--measure", "precision@50"],
+            "measure must have a cut-off of at most n_items=10, got 'precision@50'",
+        ),
+        (["simulate", "--ranker", "ListNet"], "ListNet needs n_features: say --set n_features=VALUE"),
+        (["simulate", "--items", "99999999999999"], "not enough memory for this: "),
+        (["simulate", "--ranker", "no.such:Thing"], "ranker 'no.such:Thing' cannot be imported"),
+        (["reproduce", "toy-sound", "--out", "FILE"], "FILE/toy-sound/jobs: Not a directory"),
+        (["reproduce", "toy-sound", "--out", "FILE/below"], "FILE/below/toy-sound/jobs: Not a directory"),
+        (["fit-clicks", "LOG", "--out", "FILE"], "FILE: File exists"),
+        (["fit-clicks", "EMPTY"], "EMPTY: no header line"),
+        (["fit-clicks", "absent.csv"], "there is no file absent.csv"),
+        (["rates", "--items", "3", "--picture", "FILE/x.png"], "FILE/x.png: Not a directory"),
+        (["classify", "--game", "EMPTY"], "EMPTY: needs the rows of losses"),
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_done_is_one_sentence(command: list[str], told: str, tmp_path: Path) -> None:
+    names = {name: tmp_path / name.lower() for name in ("FILE", "EMPTY", "LOG")}
+    names["FILE"].write_text("in the way")
+    names["EMPTY"].touch()
+    names["LOG"].write_text(
+        '{"q": "a", "docs": [1, 2], "clicks": [1]}\n{"q": "a", "docs": [2, 1], "clicks": [1]}\n'
+    )
+    for name, path in names.items():
+        command = [word.replace(name, str(path)) for word in command]
+        told = told.replace(name, str(path))
+    result = runner.invoke(cli.app, command)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {told}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_fit_clicks_from_the_command_line(tmp_path: Path) -> None:
+    log = tmp_path / "pages.jsonl"
+    log.write_text('{"q": "a", "docs": [1, 2], "clicks": [1]}\n{"q": "a", "docs": [2, 1], "clicks": [1]}\n')
+    command = [sys.executable, "-m", "rankloop", "fit-clicks", str(log), "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Parameters:" in done.stdout
+
+
+def test_simulate_plays_a_ranker_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "somebodys.py").write_text(
+        "from rankloop.rankers import Uniform\n\n\nclass Mine(Uniform):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    command = ["simulate", "--ranker", "somebodys:Mine", "--items", "3", "--rounds", "20", "--json"]
+    result = runner.invoke(cli.app, command)
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["ranker"] == "somebodys:Mine"

@@ -306,17 +306,18 @@ def fit_clicks(
       rankloop fit-clicks impressions.parquet --top 10 --positions 5 --out results/mine
     """
     require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="fit-clicks")
-    from rankloop.cli import fit_clicks as fitting
+    from rankloop.cli.fit_clicks import fit_clicks as fit
+    from rankloop.cli.fit_clicks import plain, tell, write
 
     missing = [str(file) for file in files if not file.is_file()]
     if missing:
         raise ValueError(f"there is no file {missing[0]}")
-    found = fitting.fit_clicks(files, query=query, top=top, positions=positions, smoothing=smoothing)
-    parameters, picture = fitting.write(found, out)
+    found = fit(files, query=query, top=top, positions=positions, smoothing=smoothing)
+    parameters, picture = write(found, out)
     if as_json:
-        typer.echo(json.dumps(fitting.plain(found), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(plain(found), indent=2, ensure_ascii=False))
         return
-    fitting.tell(found, _console())
+    tell(found, _console())
     typer.echo(f"Parameters: {parameters}")
     typer.echo(f"Picture: {picture}")
 
