@@ -20,6 +20,8 @@ Function = TypeVar("Function", bound=Callable[..., object])
 # Nothing here is passed to C as a function pointer, so none is made: it would be compiled for each kernel.
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 _WITHOUT_RUNTIME = _OPTIONS | {"_nrt": False}  # not in numba's documentation: see docs/decisions/0007
+# For functions that are compiled with each caller, into it.
+IN_CALLERS = {"error_model": "numpy", "nogil": True, "_nrt": False, "forceinline": True}
 _CONFIG: Any = numba.config
 notice.listen()
 _FOLDER = Path(__file__).parent
@@ -146,6 +148,5 @@ def _forget_old_code() -> None:
 
 _forget_old_code()
 
-_IN_CALLERS = {"error_model": "numpy", "nogil": True, "_nrt": False, "forceinline": True}
 for _function in elementary.FUNCTIONS:
-    register_jitable(**_IN_CALLERS)(_function)
+    register_jitable(**IN_CALLERS)(_function)

@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from rankloop.kernels.jit import apart, inlined, kernel
+from rankloop.kernels.jit import IN_CALLERS, apart, inlined, kernel
 from rankloop.kernels.random import below
 
 COUNT_UP_TO = 128  # where counting and radix sort cost the same
@@ -84,7 +84,7 @@ def _choose(scores: Any, n: Any, items: Any, room: Any) -> Any:
     return lambda scores, n, items, room: _by_either(scores, n, items, room)
 
 
-overload(by_falling_score, inline="always", strict=False)(_choose)  # strict compares annotations, too
+overload(by_falling_score, jit_options=IN_CALLERS, strict=False)(_choose)  # strict compares annotations, too
 
 
 @inlined
