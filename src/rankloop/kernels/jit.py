@@ -21,7 +21,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 _WITHOUT_RUNTIME = _OPTIONS | {"_nrt": False}  # not in numba's documentation: see docs/decisions/0007
 # For functions that are compiled with each caller, into it.
-IN_CALLERS = {"error_model": "numpy", "nogil": True, "_nrt": False, "forceinline": True}
+IN_CALLERS: Any = {"error_model": "numpy", "nogil": True, "_nrt": False, "forceinline": True}
 _CONFIG: Any = numba.config
 notice.listen()
 _FOLDER = Path(__file__).parent

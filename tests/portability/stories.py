@@ -1,0 +1,96 @@
+"""What every ranker shows and ends in, as hashes: run as a program, it writes them as JSON.
+
+Two processes on two kinds of processor must write the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankloop import data, environments, simulation
+from rankloop.base import Environment, Ranker
+from rankloop.serving.adapters.registry import has_items, served
+from tests.golden.test_transcripts import CLASSES, transcript
+from tests.serving.service import ITEMS, answer, create, rank, running
+
+ROUNDS = 2_000
+SERVED_ROUNDS = 100
+# What these would take from a horizon, which a service does not have.
+INSTEAD = {"MW": {"eta": 0.05, "gamma": 0.1}, "RankedExp3": {"gamma": 0.1}, "TopRank": {"delta": 1e-4}}
+
+
+def digest(*parts: Any) -> str:
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part.encode() if isinstance(part, str) else np.ascontiguousarray(part).tobytes())
+    return total.hexdigest()[:16]
+
+
+def world_of(ranker: Ranker) -> Environment | None:
+    """Users that this ranker can play for."""
+    if ranker.n_items is None:
+        if ranker.feedback.kind == "nothing":
+            return None
+        queries = data.synthetic_letor(n_queries=40, n_features=ranker.n_features or 3, seed=1)
+        return environments.QueryStream(queries, measure="ndcg@10")
+    n, m = ranker.n_items, ranker.n_positions or ranker.n_items
+    if ranker.feedback.kind == "clicks":
+        chances = np.linspace(0.9, 0.1, n)
+        return environments.PositionBased(attraction=chances, examination=np.linspace(1.0, 0.4, m))
+    if n != m:
+        return None
+    return environments.FixedItems(environments.users.bernoulli(np.linspace(0.8, 0.3, n)), measure="dcg")
+
+
+def played() -> Iterator[tuple[str, str]]:
+    """The state after many rounds of the compiled loop, of the first example that some users suit."""
+    for name, kind in CLASSES.items():
+        for ranker in kind.examples():
+            world = world_of(ranker)
+            if world is None:
+                continue
+            trace = simulation.play(ranker, world, rounds=ROUNDS, seed=1)
+            yield f"played {name}", digest(*ranker.state, np.asarray(trace.value))
+            break
+
+
+async def served_story(algorithm: str) -> str:
+    """The state hash of a service's fold."""
+    rng = np.random.default_rng(1)
+    own = has_items(algorithm)
+    async with running() as engine:
+        given: dict[str, Any] = {"items": ITEMS} if own else {}
+        parameters = INSTEAD.get(algorithm, {} if own else {"n_features": 3})
+        await create(engine, "any", algorithm=algorithm, parameters=parameters, **given)
+        fold = engine.rankers["any"].fold
+        shown_items = []
+        for i in range(SERVED_ROUNDS):
+            features = None if own else (rng.random((6, 3)) / 3).tolist()
+            shown = await rank(engine, f"d{i}", "any", features=features)
+            shown_items.append(",".join(shown.items))
+            n = fold.ranker.feedback.length(len(shown.items))
+            values = rng.integers(0, 2, n).astype(float).tolist()
+            await answer(
+                engine, f"d{i}", name="any", **{"relevance": None, fold.ranker.feedback.kind: values}
+            )
+        return digest(fold.state_hash(), *shown_items)
+
+
+def stories() -> dict[str, str]:
+    """Every ranker, told three times: step by step, in the compiled loop, and served."""
+    found = {f"transcript {name}": digest(transcript(kind.examples())) for name, kind in CLASSES.items()}
+    found |= dict(played())
+    found |= {f"served {name}": asyncio.run(served_story(name)) for name in sorted(served())}
+    return found
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(json.dumps(stories(), indent=1))
