@@ -214,7 +214,7 @@ class FixedItems(CompiledEnvironment):
         yield cls(graded([[0.2, 0.3, 0.5], [0.5, 0.4, 0.1], [0.1, 0.1, 0.8]]), measure="pairwise_loss")
         yield cls(listed([[1, 0, 2, 0], [0, 1, 0, 3]], weights=[1, 2]), measure="err")
         yield cls(listed([[1, 0, 1], [0, 1, 0]]), measure="auc")
-        yield cls(noisy_halves(n_items=1), measure="precision@2")
+        yield cls(noisy_halves(n_items=1), measure="precision@1")
 
 
 def _sorted(score: NDArray[np.float64]) -> Ranking:

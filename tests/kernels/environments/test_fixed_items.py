@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -95,6 +95,7 @@ def test_value_response_and_hindsight_of_graded_users(
 
 def _check_against_all_orders(measure: Measure, seen: NDArray[Any], rng: np.random.Generator) -> None:
     m = seen.shape[1]
+    assume(m >= 2 or measure.family != "precision")  # refused
     people = FixedItems(seen, measure=measure)
     for t, relevance in enumerate(seen):
         np.testing.assert_array_equal(arrive(people, t), relevance)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import io
 import pickle
 import random
 from collections.abc import Callable, Iterator
@@ -16,10 +15,10 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Environment, Ranker, Ranking
+from rankloop.checks import runs
 
 MakeRanker = Callable[[], Ranker]
 MakeEnvironment = Callable[[], Environment]
@@ -126,7 +125,7 @@ def check_rankings_are_valid(make: MakeRanker) -> None:
         Makes a fresh ranker.
     """
     ranker = make()
-    for ranking in _story(ranker, rounds=30, seed=1):
+    for ranking in runs.story(ranker, rounds=30, seed=1):
         items = ranking.items
         if items.dtype != np.int64 or items.ndim != 1 or ranker.n_positions not in (len(items), None):
             raise Broken(f"a ranking must be int64({ranker.n_positions},), got {items.dtype}{items.shape}")
@@ -151,12 +150,12 @@ def check_rank_changes_nothing(make: MakeRanker) -> None:
     """
     ranker = make()
     for _ in range(3):
-        before = _everything(ranker)
+        before = runs.everything(ranker)
         for i in range(5):
-            _rank(ranker, seed=i)
-            if _everything(ranker) != before:
+            runs.rank_once(ranker, seed=i)
+            if runs.everything(ranker) != before:
                 raise Broken("rule 1: rank changed the ranker")
-        _story(ranker, rounds=5, seed=1)
+        runs.story(ranker, rounds=5, seed=1)
 
 
 def check_tickets_travel(make: MakeRanker) -> None:
@@ -168,10 +167,10 @@ def check_tickets_travel(make: MakeRanker) -> None:
         Makes a fresh ranker.
     """
     ranker = make()
-    _story(ranker, rounds=20, seed=1)
+    runs.story(ranker, rounds=20, seed=1)
     start = ranker.save()
-    open_rankings = [_rank(ranker, seed=i) for i in range(8)]
-    answers = [_answer(ranker, open_rankings[i], np.random.default_rng(100 + i)) for i in range(8)]
+    open_rankings = [runs.rank_once(ranker, seed=i) for i in range(8)]
+    answers = [runs.answer(ranker, open_rankings[i], np.random.default_rng(100 + i)) for i in range(8)]
     late = np.random.default_rng(2).permutation(8)
     for i in late:
         ranker.learn(open_rankings[i], answers[i])
@@ -179,10 +178,10 @@ def check_tickets_travel(make: MakeRanker) -> None:
     elsewhere.load(start)
     for i in late:
         try:
-            elsewhere.learn(_through_a_file(open_rankings[i]), answers[i])
+            elsewhere.learn(runs.through_a_file(open_rankings[i]), answers[i])
         except Exception as error:
             raise Broken(f"rule 2: learn failed on a ticket that another object issued: {error}") from error
-    if not _same(ranker.save(), elsewhere.save()):
+    if not runs.same(ranker.save(), elsewhere.save()):
         raise Broken("rule 2: learn depends on more than state, ticket and feedback")
 
 
@@ -196,16 +195,16 @@ def check_state_is_everything(make: MakeRanker) -> None:
     """
     for seed in range(1, 6):
         ranker = make()
-        _story(ranker, rounds=60, seed=seed)
+        runs.story(ranker, rounds=60, seed=seed)
         other = make()
-        other.load(_arrays_through_a_file(ranker.save()))
-        stories = (_story(ranker, rounds=60, seed=9), _story(other, rounds=60, seed=9))
+        other.load(runs.arrays_through_a_file(ranker.save()))
+        stories = (runs.story(ranker, rounds=60, seed=9), runs.story(other, rounds=60, seed=9))
         for mine, theirs in zip(*stories, strict=True):
-            if not _same(mine.save(), theirs.save()):
+            if not runs.same(mine.save(), theirs.save()):
                 raise Broken(
                     f"rule 3: it showed {mine.items}, after load {theirs.items}: state outside `state`"
                 )
-        if not _same(ranker.save(), other.save()):
+        if not runs.same(ranker.save(), other.save()):
             raise Broken("rule 3: after load it learns differently: state outside `state`")
 
 
@@ -223,10 +222,10 @@ def check_randomness_is_given(make: MakeRanker) -> None:
         np.random.seed(disturbance)  # noqa: NPY002 - this is about the global generator
         before = (random.getstate(), pickle.dumps(np.random.get_state()))  # noqa: NPY002
         ranker = make()
-        stories.append([r.save() for r in _story(ranker, rounds=40, seed=3)] + [ranker.save()])
+        stories.append([r.save() for r in runs.story(ranker, rounds=40, seed=3)] + [ranker.save()])
         if (random.getstate(), pickle.dumps(np.random.get_state())) != before:  # noqa: NPY002
             raise Broken("rule 4: it draws from a global generator")
-    if not all(map(_same, *stories)):
+    if not all(map(runs.same, *stories)):
         raise Broken("rule 4: the same seed gives another run")
 
 
@@ -239,8 +238,8 @@ def check_bad_feedback_changes_nothing(make: MakeRanker) -> None:
         Makes a fresh ranker.
     """
     ranker = make()
-    ranking = _rank(ranker, seed=1)
-    good = _answer(ranker, ranking, np.random.default_rng(1))
+    ranking = runs.rank_once(ranker, seed=1)
+    good = runs.answer(ranker, ranking, np.random.default_rng(1))
     before = ranker.save()
     bad = [np.append(good, 1.0), good[:-1], np.full_like(good, np.nan), np.full_like(good, -1.0)]
     for feedback in bad[: 4 if len(good) else 1]:
@@ -250,7 +249,7 @@ def check_bad_feedback_changes_nothing(make: MakeRanker) -> None:
             pass
         else:
             raise Broken(f"learn took {feedback}, it should raise ValueError")
-        if not _same(before, ranker.save()):
+        if not runs.same(before, ranker.save()):
             raise Broken(f"learn refused {feedback} but changed state")
 
 
@@ -295,7 +294,7 @@ def check_same_story(
         story = {name: getattr(trace, name) for name in ("rounds", "value", "total", "regret", "explored")}
         state: Any = getattr(environment, "state", None)
         ends.append(story | ranker.save() | {f"environment.{k}": v for k, v in state._asdict().items()})
-    if not _same(*ends):
+    if not runs.same(*ends):
         raise Broken("the compiled loop and the stepwise one give different runs")
 
 
@@ -311,14 +310,21 @@ def check_answers_change_nothing(make: MakeEnvironment) -> None:
     rng = np.random.default_rng(1)
     for _ in range(3):
         ranking = environment.best(environment.arrive(rng=rng))
-    value, hindsight, before = environment.value(ranking), environment.hindsight(), _everything(environment)
+    value, hindsight, before = (
+        environment.value(ranking),
+        environment.hindsight(),
+        runs.everything(environment),
+    )
     response = environment.respond(ranking, rng=np.random.default_rng(2))
     if response.shape != ranking.items.shape or not np.isfinite(response).all():
         raise Broken(f"respond must give one number for each position, got {response}")
     if not np.isfinite(value):
         raise Broken(f"value must be finite, got {value}")
     again = (environment.value(ranking), environment.hindsight())
-    if not np.array_equal(again, (value, hindsight), equal_nan=True) or _everything(environment) != before:
+    if (
+        not np.array_equal(again, (value, hindsight), equal_nan=True)
+        or runs.everything(environment) != before
+    ):
         raise Broken("value, respond or best changed the environment")
 
 
@@ -331,10 +337,11 @@ def check_same_seed_same_users(make: MakeEnvironment) -> None:
         Makes a fresh environment.
     """
     environment, other = make(), make()
-    first = _users(environment, seed=4)
+    first = runs.users(environment, seed=4)
     environment.restart()
     if not (
-        np.array_equal(first, _users(environment, seed=4)) and np.array_equal(first, _users(other, seed=4))
+        np.array_equal(first, runs.users(environment, seed=4))
+        and np.array_equal(first, runs.users(other, seed=4))
     ):
         raise Broken("the same seed gave other users")
 
@@ -360,53 +367,3 @@ def check_hindsight_is_best(make: MakeEnvironment) -> None:
     lead = (totals - best if environment.is_loss else best - totals).min()
     if lead < -1e-9 * max(1.0, abs(best)):
         raise Broken(f"a fixed ranking is better than hindsight by {-lead}")
-
-
-def _story(ranker: Ranker, *, rounds: int, seed: int) -> list[Ranking]:
-    rng, users = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
-    rankings = []
-    for _ in range(rounds):
-        rankings.append(ranker.rank(ranker.example_context(users), rng=rng))
-        ranker.learn(rankings[-1], _answer(ranker, rankings[-1], users))
-    return rankings
-
-
-def _rank(ranker: Ranker, *, seed: int) -> Ranking:
-    return ranker.rank(ranker.example_context(np.random.default_rng(seed)), rng=np.random.default_rng(seed))
-
-
-def _answer(ranker: Ranker, ranking: Ranking, rng: np.random.Generator) -> NDArray[np.float64]:
-    return rng.integers(0, 2, ranker.feedback.length(len(ranking.items))).astype(np.float64)
-
-
-def _users(environment: Environment, *, seed: int) -> NDArray[np.float64]:
-    rng = np.random.default_rng(seed)
-    seen = []
-    for _ in range(50):
-        ranking = environment.best(environment.arrive(rng=rng))
-        seen.append(np.append(environment.respond(ranking, rng=rng), environment.value(ranking)))
-    return np.concatenate(seen)
-
-
-def _everything(thing: Any) -> bytes:
-    kept = {name: value for name, value in vars(thing).items() if name not in ("kernels", "_given")}
-    return pickle.dumps(kept)
-
-
-def _arrays_through_a_file(arrays: dict[str, Any]) -> dict[str, Any]:
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as loaded:
-        return {name: loaded[name] for name in loaded.files}
-
-
-def _through_a_file(ranking: Ranking) -> Ranking:
-    return Ranking.load(_arrays_through_a_file(ranking.save()))
-
-
-def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return one.keys() == other.keys() and all(
-        np.array_equal(one[name], other[name], equal_nan=np.asarray(one[name]).dtype.kind == "f")
-        for name in one
-    )
