@@ -18,7 +18,7 @@ from rankloop.games.classify_ranking import classify_ranking
 from rankloop.games.explain import explain
 from rankloop.games.game import Game
 from rankloop.games.ranking_game import RankingGame, ranking_game
-from rankloop.games.swaps import SwapWitness, Undecided
+from rankloop.games.swaps import SwapWitness, Term, Undecided
 from rankloop.games.verdict import RATES, CellWitness, Verdict, Worlds
 from rankloop.games.verify_cells import Refused, verify_cells
 from rankloop.games.verify_swaps import verify_swaps
@@ -30,6 +30,7 @@ __all__ = [
     "RankingGame",
     "Refused",
     "SwapWitness",
+    "Term",
     "Undecided",
     "Verdict",
     "Worlds",
@@ -87,17 +88,18 @@ def verify(game: Game, verdict: Verdict) -> bool:
     bool
         Always True; a proof that does not hold raises `Refused`.
     """
-    if verdict.route == "structure":
-        if not isinstance(game, RankingGame) or game.scored is None:
-            raise Refused("a verdict from the structure of a ranking measure is about another kind of game")
-        if (verdict.measure, verdict.n_items, verdict.k, verdict.max_grade) != (
-            game.measure,
-            game.n_items,
-            game.k,
-            game.max_grade,
-        ):
+    told = (verdict.measure, verdict.n_items, verdict.k, verdict.max_grade)
+    if isinstance(game, RankingGame):
+        if told != (game.measure, game.n_items, game.k, game.max_grade):
             raise Refused(f"the verdict is about {verdict.measure}, {verdict.n_items} items, top {verdict.k}")
+    elif told != (None, None, None, 1):
+        raise Refused("the verdict is about a ranking, and the game is none")
+    if verdict.route == "structure":
+        if not isinstance(game, RankingGame):
+            raise Refused("a verdict from the structure of a ranking measure is about another kind of game")
         verify_swaps(game, verdict)
-    else:
+    elif verdict.route == "cells":
         verify_cells(game, verdict)
+    else:
+        raise Refused(f"route {verdict.route!r} is not known")
     return True

@@ -13,19 +13,21 @@ so a term can be seen if and only if some order shows all of its items among the
   swaps can be, the game is easy where there are no other neighbours, or where these see enough too: where f(order) .
   g(relevance) decides (the cells are those of sorting E[g]), where k = m, and where each order sees its own value up
   to something that no order changes (err).
+
+Which terms there are is known in closed form, so that a million items take no longer than three.
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
-from functools import partial
-
+from rankloop.games.alternating import difference_is_nonzero
 from rankloop.games.ranking_game import RankingGame
-from rankloop.games.swaps import Swaps, SwapWitness, Terms, Undecided
-from rankloop.games.twin_worlds import graded_twin_worlds, mixing_steps, twin_worlds
+from rankloop.games.swaps import Runs, SwapWitness, Term, Undecided
+from rankloop.games.twin_worlds import graded_twin_worlds, twin_worlds
 from rankloop.games.verdict import Verdict
 
 ADDITIVE = ("sum_loss", "dcg", "precision")
+GRADED_STEPS = ((1, 2), (0, 2), (1, 2))
+SIGN_STEPS = ((0, 1), (1, 2), (0, 1))
 _CLASSES = ("trivial", "easy", "hard", "hopeless")
 
 
@@ -35,15 +37,13 @@ def classify_ranking(game: RankingGame) -> Verdict:
         raise ValueError("a custom function has no known structure: classify it by its cells")
     if game.grades != tuple(range(len(game.grades))):
         raise ValueError(f"grades must be 0, 1, 2, ... for this route, got {list(game.grades)}")
-    swaps = Swaps(game.scored, game.n_items, game.max_grade)
-    globally, locally = thresholds(game, swaps)
+    globally, locally = thresholds(game)
     class_ = _class_at(game.k, globally, locally)
     return Verdict(
         class_,
         "structure",
-        _witness(game, swaps, class_),
-        game.n_actions,
-        game.n_outcomes,
+        _witness(game, class_),
+        *game.size,
         measure=game.measure,
         n_items=game.n_items,
         k=game.k,
@@ -52,26 +52,68 @@ def classify_ranking(game: RankingGame) -> Verdict:
     )
 
 
-def thresholds(game: RankingGame, swaps: Swaps | None = None) -> tuple[int, int]:
+def thresholds(game: RankingGame) -> tuple[int, int]:
     """The smallest k at which the game is hard, and at which it is easy; (0, 0) where it is trivial."""
     assert game.scored is not None
-    swaps = swaps or Swaps(game.scored, game.n_items, game.max_grade)
-    m, family = game.n_items, game.scored.family
-    if not swaps.boundaries:
+    m, family, n = game.n_items, game.scored.family, _cutoff(game)
+    if m == 1 or (family == "precision" and n == m):
         return 0, 0
-    if game.max_grade == 1 or family in ADDITIVE:
-        globally, locally = swaps.thresholds()
-        if family == "average_precision" and len(swaps.blocks) > 2 and locally < m:
-            raise Undecided(f"{game.measure} of {m} items has neighbours that are not swaps")
-        return globally, locally
+    if _adds_up(game):
+        sizes = [size for count, size in _blocks(game) for size in [size] * min(count, 2)]
+        return 1, 1 + m - sum(sizes[-2:])
     if family == "err":
-        # P (R_x - R_y) with P the product of 1 - R above: as many labels as with two grades.
-        return swaps.thresholds()
+        # P (R_x - R_y) with P the product of 1 - R above: as many labels with any grades.
+        return min(n, m - 1), min(n, m - 1)
     if family == "pairwise_loss":
         return 2, m  # the sign of r_y - r_x needs both labels at once (erratum A5)
-    if mixing_steps(game.scored, m, game.max_grade) is None:
-        raise Undecided(f"{game.measure} of {m} items with grades up to {game.max_grade}")
-    return m, m
+    if family == "auc":
+        # 1 / (s (m - s)) is symmetric: its last difference, of order m - 2, is zero where that is odd.
+        return m - 1 - m % 2, m
+    if game.max_grade > 1:
+        _decide(game, m - 1, start=0, base=True)
+        return m, m
+    if family == "average_precision":
+        return m - 1, m if n > 1 else m - 1
+    _decide(game, m - 2, start=1)
+    return m - 1, m
+
+
+def _cutoff(game: RankingGame) -> int:
+    assert game.scored is not None
+    return min(game.scored.cutoff or game.n_items, game.n_items)
+
+
+def _adds_up(game: RankingGame) -> bool:
+    # Whether a swap is worth a function of r_x minus the same function of r_y, whatever the others are.
+    assert game.scored is not None
+    m, family, n, binary = game.n_items, game.scored.family, _cutoff(game), game.max_grade == 1
+    if family in ADDITIVE:
+        return True
+    if not binary or family == "err":
+        return False
+    # Z(s) = 1 for ndcg@1, and s (3 - s) = 2 for auc of three items.
+    return family == "pairwise_loss" or m == 2 or (family, m) == ("auc", 3) or (family, n) == ("ndcg", 1)
+
+
+def _decide(game: RankingGame, order: int, *, start: int, base: bool = False) -> None:
+    n = _cutoff(game)
+    # Below the cut-off 1 / Z is completely monotone, and no difference is zero; see verify_swaps.
+    if 1 < n < start + order and not difference_is_nonzero(order, start=start, cutoff=n, base=base):
+        raise Undecided(
+            f"whether {game.measure} of {game.n_items} items can be learnt from all labels but one or two depends on "
+            f"a sum of {n} terms that is too near to zero for the digits at hand"
+        )
+
+
+def _blocks(game: RankingGame) -> Runs:
+    assert game.scored is not None
+    m, n = game.n_items, _cutoff(game)
+    first = [(1, n)] if game.scored.family == "precision" else [(n, 1)]
+    if n == m:
+        return tuple(first)
+    if first[0][1] == m - n:
+        return ((first[0][0] + 1, m - n),)
+    return (*first, (1, m - n))
 
 
 def _class_at(k: int, globally: int, locally: int) -> str:
@@ -89,49 +131,40 @@ def _easier(game: RankingGame, class_: str, globally: int, locally: int) -> dict
     }
 
 
-def _witness(game: RankingGame, swaps: Swaps, class_: str) -> SwapWitness:
-    assert game.scored is not None
-    family, binary = game.scored.family, game.max_grade == 1
-    additive = family in ADDITIVE
-    if class_ == "trivial":
-        return SwapWitness(swaps.blocks, (), Terms(), reason="all orders have the same value")
-    by_swaps = partial(SwapWitness, swaps.blocks, swaps.boundaries)
-    if game.k == game.n_items:
-        return by_swaps(Terms(), reason="every label is seen")
-    if binary or additive or family == "err":
-        if class_ == "hopeless":
-            unseen = _too_large(game, swaps)
-            size = 1 + unseen[1] + unseen[2]
-            reason = f"a swap has a term of {size} labels, and no order shows more than {game.k}"
-            return by_swaps(swaps.terms, unseen, twin_worlds(game, unseen), reason)
-        if class_ == "hard":
-            unseen = _out_of_sight(game, swaps)
-            reason = f"the swap of ranks {unseen[0]} and {unseen[0] + 1} has a term that neither order shows"
-            return by_swaps(swaps.terms, unseen, reason=reason)
-        reason = "every term of every swap is among the first k of an order between the two"
-        return by_swaps(swaps.terms, reason=reason)
+def _witness(game: RankingGame, class_: str) -> SwapWitness:
+    blocks = _blocks(game)
     if class_ == "hopeless":
-        reason = f"a swap mixes {game.k + 1} labels or more"
-        return by_swaps(Terms(), None, graded_twin_worlds(game), reason)
-    # Only pairwise_loss with grades comes here: two labels at a time, but the last two are not both seen.
-    last = game.n_items - 1
-    sign = Terms(by_total={0: Fraction(1)})
-    return by_swaps(sign, (last, 0, 0), reason="the two labels of a swap must be seen together")
+        unseen = _too_large(game)
+        mixed = game.max_grade > 1 and game.scored is not None and game.scored.family != "err"
+        worlds = graded_twin_worlds(game) if mixed else twin_worlds(game, unseen.above)
+        return SwapWitness(blocks, unseen, worlds)
+    return SwapWitness(blocks, _out_of_sight(game) if class_ == "hard" else None)
 
 
-def _too_large(game: RankingGame, swaps: Swaps) -> tuple[int, int, int]:
-    found = []
-    for boundary in swaps.boundaries:
-        for a, b, _ in swaps.terms.within(boundary.rank - 1, game.n_items - boundary.rank - 1):
-            if 1 + a + b > game.k:
-                found.append((a + b, boundary.rank, a, b))
-    _, rank, a, b = min(found)
-    return rank, a, b
+def _too_large(game: RankingGame) -> Term:
+    assert game.scored is not None
+    m, k, family, n = game.n_items, game.k, game.scored.family, _cutoff(game)
+    if family == "err":
+        return Term(k + 1, k, 0)
+    if family == "pairwise_loss":
+        return Term(1, 0, 0, steps=SIGN_STEPS)
+    if family == "ndcg" and (k == m - 1 or n == 1):
+        return Term(1, 0, k - 1, steps=GRADED_STEPS)
+    if family == "ndcg" and k >= n:
+        # With n - 2 items relevant to everybody, 1 / Z changes only from one relevant item more to two.
+        # Where there are too few items for that, the largest term will do.
+        return Term(1, 0, k, n - 2) if k <= m - n else Term(1, 0, m - 2)
+    return Term(1, 0, k)
 
 
-def _out_of_sight(game: RankingGame, swaps: Swaps) -> tuple[int, int, int]:
-    for boundary in swaps.boundaries:
-        for a, b, _ in swaps.terms.within(boundary.rank - 1, game.n_items - boundary.rank - 1):
-            if swaps.needed(boundary, a, b) > game.k:
-                return boundary.rank, a, b
-    raise ValueError("every term is in sight")
+def _out_of_sight(game: RankingGame) -> Term:
+    assert game.scored is not None
+    m, family, n = game.n_items, game.scored.family, _cutoff(game)
+    if _adds_up(game):
+        return Term(m - _blocks(game)[-1][1], 0, 0)
+    if family == "pairwise_loss":
+        return Term(m - 1, 0, 0, steps=SIGN_STEPS)
+    if n == m:
+        return Term(1, 0, 1)
+    # All items of the last block together: no order shows them all but with every label seen.
+    return Term(1, 0, m - n, n - 2 if family == "ndcg" else 0)

@@ -40,7 +40,12 @@ def _sum_loss(shown: list[int], cutoff: int, max_grade: int) -> Fraction:
 
 
 def _pairwise_loss(shown: list[int], cutoff: int, max_grade: int) -> Fraction:
-    return Fraction(sum(shown[i] < shown[j] for i in range(len(shown)) for j in range(i + 1, len(shown))))
+    above: dict[int, int] = {}
+    pairs = 0
+    for r in shown:
+        pairs += sum(count for grade, count in above.items() if grade < r)
+        above[r] = above.get(r, 0) + 1
+    return Fraction(pairs)
 
 
 def _auc(shown: list[int], cutoff: int, max_grade: int) -> Fraction:
@@ -49,7 +54,8 @@ def _auc(shown: list[int], cutoff: int, max_grade: int) -> Fraction:
 
 
 def _dcg(shown: list[int], cutoff: int, max_grade: int) -> Fraction:
-    return sum(((2**r - 1) * log_discount(rank) for rank, r in enumerate(shown[:cutoff], 1)), Fraction(0))
+    gains = ((2**r - 1) * log_discount(rank) for rank, r in enumerate(shown[:cutoff], 1) if r)
+    return sum(gains, Fraction(0))
 
 
 def _ndcg(shown: list[int], cutoff: int, max_grade: int) -> Fraction:
@@ -66,14 +72,17 @@ def _average_precision(shown: list[int], cutoff: int, max_grade: int) -> Fractio
         return Fraction(1)
     hits, total = 0, Fraction(0)
     for rank, r in enumerate(shown[:cutoff], 1):
-        hits += r
-        total += Fraction(hits * r, rank)
+        if r:
+            hits += 1
+            total += Fraction(hits, rank)
     return total / sum(shown)
 
 
 def _err(shown: list[int], cutoff: int, max_grade: int) -> Fraction:
     reading, value = Fraction(1), Fraction(0)
     for rank, r in enumerate(shown[:cutoff], 1):
+        if not r:
+            continue
         stop = Fraction(2**r - 1, 2**max_grade)
         value += reading * stop / rank
         reading *= 1 - stop

@@ -20,6 +20,7 @@ from rankloop.games.rationals import Whole, fraction
 from rankloop.measures import Measure
 
 _LARGEST = 1 << 21
+_COUNTED = 1_000
 Scoring = Callable[[tuple[int, ...], tuple[int, ...]], Any]
 
 
@@ -72,6 +73,11 @@ class RankingGame(Game):
     def n_outcomes(self) -> int:
         return int(len(self.grades) ** self.n_items)
 
+    @property
+    def size(self) -> tuple[int | None, int | None]:
+        """How many actions and outcomes there are; None beyond 1,000 items, where nobody would read the numbers."""
+        return (self.n_actions, self.n_outcomes) if self.n_items <= _COUNTED else (None, None)
+
     @cached_property
     def orders(self) -> list[tuple[int, ...]]:
         """The actions, items by position: the inverses of 123, 132, 213, ... of Table 1 of the 2015 paper."""
@@ -113,6 +119,8 @@ class RankingGame(Game):
         return worth if self.scored.is_loss else -worth
 
     def _refuse_if_large(self) -> None:
+        if self.n_items > _COUNTED:
+            raise ValueError(f"n_items={self.n_items} makes too many orders and relevance vectors to list")
         if self.n_actions * self.n_outcomes > _LARGEST:
             raise ValueError(
                 f"n_items={self.n_items} makes {self.n_actions:,} orders and {self.n_outcomes:,} relevance vectors: "

@@ -15,21 +15,24 @@ from itertools import product
 from math import comb
 
 from rankloop import measures
-from rankloop.games.exact_measures import exact_value
+from rankloop.games.exact_measures import discounts, exact_value
 from rankloop.games.ranking_game import RankingGame
 from rankloop.games.verdict import Worlds
 from rankloop.measures import Measure
 
-_MOST_VECTORS = 1 << 12
+_MOST_ITEMS = 10
+_MOST_LABELS = 1 << 17
 
 
-def twin_worlds(game: RankingGame, unseen: tuple[int, int, int]) -> Worlds | None:
-    """The worlds for a term with a items above and b below the swap; None where they would have too many vectors."""
-    _, a, b = unseen
-    n = a + b + 2  # items that are ever relevant: a above, x, y, b below
-    if 2**n > _MOST_VECTORS:
+def twin_worlds(game: RankingGame, above: int) -> Worlds | None:
+    """The worlds for a term of k + 1 labels with so many above the swap; None where they would fill pages."""
+    n = game.k + 2  # items that are ever relevant: some above, x, y, the others below
+    if n > _MOST_ITEMS or 2**n * game.n_items > _MOST_LABELS:
         return None
-    x, y = a, a + 1  # the chosen items stand first, so that the swap is that of ranks a + 1 and a + 2
+    x, y = (
+        above,
+        above + 1,
+    )  # the chosen items stand first, so that the swap is that of ranks `above` + 1 and + 2
     term = [item for item in range(n) if item != y]
     vectors = [(*chosen, *(0,) * (game.n_items - n)) for chosen in product((0, 1), repeat=n)]
     # Among the vectors with r_x = r_y the swap changes nothing: leave them out where x and y still come out alike.
@@ -64,16 +67,18 @@ def _judged(
     kept = tuple(vectors[i] for i in keep)
     assert game.scored is not None
     if game.scored.kind >= 0:
-        gains = [gain_of(game.scored, vector) for vector in kept]
+        # Offsets that no order changes cancel, since the middle is the mean of the two.
+        sign = 1 if game.scored.is_loss else -1
         orders, values = [], []
         middle = tuple((one + other) / 2 for one, other in zip(p, q, strict=True))
         for world in (p, q, middle):
-            mean = [
-                sum((w * g[item] for w, g in zip(world, gains, strict=True)), Fraction(0))
-                for item in range(game.n_items)
-            ]
+            mean = mean_gains(game.scored, kept, world)
             orders.append(tuple(sorted(range(game.n_items), key=lambda item: (-mean[item], item))))
-            values.append(expected(game, orders[-1], kept, world))
+            gains = [mean[item] for item in orders[-1] if mean[item]]
+            f = discounts(game.scored, len(gains))
+            values.append(
+                sign * sum((weight * gain for weight, gain in zip(f, gains, strict=True)), Fraction(0))
+            )
         forced = values[2] - (values[0] + values[1]) / 2
         return Worlds(kept, (p, q), (orders[0], orders[1]), forced) if forced > 0 else None
     return _from_swap(game, kept, (p, q), x, y)
@@ -102,15 +107,32 @@ def expected(
     return sum((w * game.value(order, v) for w, v in zip(chances, vectors, strict=True) if w), Fraction(0))
 
 
-def gain_of(measure: Measure, vector: Sequence[int]) -> list[Fraction]:
-    """g(relevance) of a separable measure, binary: r over the largest value that any order reaches, or the pairs."""
-    s, m = sum(vector), len(vector)
+def mean_gains(
+    measure: Measure, vectors: Sequence[Sequence[int]], chances: Sequence[Fraction]
+) -> list[Fraction]:
+    """E[g(relevance)] of a separable measure, binary: r over what depends on the number of relevant items alone."""
+    m = len(vectors[0])
+    mean = [Fraction(0)] * m
+    by_count: dict[int, dict[int, Fraction]] = {}
+    for vector, chance in zip(vectors, chances, strict=True):
+        of_item = by_count.setdefault(sum(vector), {})
+        for item, r in enumerate(vector):
+            if r:
+                of_item[item] = of_item.get(item, Fraction(0)) + chance
+    for s, of_item in by_count.items():
+        unit = _divisor(measure, s, m)
+        for item, chance in of_item.items():
+            mean[item] += chance / unit
+    return mean
+
+
+def _divisor(measure: Measure, s: int, m: int) -> Fraction:
+    # What r is divided by where s items are relevant; with all of them relevant, no order of auc matters.
     if measure.family == "ndcg" and s:
-        top = exact_value(_unnormalised(measure), range(m), sorted(vector, reverse=True))
-        return [Fraction(r) / top for r in vector]
+        return exact_value(_unnormalised(measure), range(s), [1] * s)
     if measure.family == "auc":
-        return [Fraction(r, s * (m - s)) if 0 < s < m else Fraction(0) for r in vector]
-    return [Fraction(r) for r in vector]
+        return Fraction(s * (m - s)) or Fraction(1)
+    return Fraction(1)
 
 
 def _unnormalised(measure: Measure) -> Measure:
@@ -148,7 +170,7 @@ def graded_twin_worlds(game: RankingGame) -> Worlds | None:
     """The worlds for three grades or more: k + 1 items, all their labels evenly, moved along a mixed difference."""
     assert game.scored is not None
     n, grades = game.k + 1, game.max_grade + 1
-    if grades**n > _MOST_VECTORS:
+    if n > _MOST_ITEMS or grades**n > 2**_MOST_ITEMS or grades**n * game.n_items > _MOST_LABELS:
         return None
     steps = mixing_steps(game.scored, n, game.max_grade)
     if steps is None:

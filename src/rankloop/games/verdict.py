@@ -95,10 +95,10 @@ class Verdict:
         "cells", from the losses and signals alone, or "structure", from what is known of ranking measures.
     witness : CellWitness or SwapWitness
         The proof, which `games.verify` checks.
-    n_actions : int
-        How many actions the game has.
-    n_outcomes : int
-        How many outcomes it has.
+    n_actions : int, optional
+        How many actions the game has; None for rankings of more than 1,000 items.
+    n_outcomes : int, optional
+        How many outcomes it has; None for rankings of more than 1,000 items.
     pareto : tuple of int, optional
         Actions that are best for some distribution of outcomes, and alone in that.
     degenerate : tuple of int, optional
@@ -122,8 +122,8 @@ class Verdict:
     class_: str
     route: str
     witness: CellWitness | SwapWitness
-    n_actions: int
-    n_outcomes: int
+    n_actions: int | None
+    n_outcomes: int | None
     pareto: tuple[int, ...] = ()
     degenerate: tuple[int, ...] = ()
     dominated: tuple[int, ...] = ()

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from rankloop.games.inequalities import Mixture
-from rankloop.games.swaps import Boundary, SwapWitness, Terms
+from rankloop.games.swaps import SwapWitness, Term
 from rankloop.games.verdict import CellWitness, Verdict, Worlds
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 def save(verdict: Verdict, path: Path | str) -> None:
@@ -61,14 +61,9 @@ def from_plain(plain: dict[str, Any]) -> Verdict:
             worlds=worlds,
         )
     else:
-        by_total = told["terms"]["by_total"]
-        terms = Terms(
-            None if by_total is None else {int(d): Fraction(value) for d, value in by_total.items()},
-            {_pair(sizes): Fraction(value) for sizes, value in told["terms"]["by_sizes"].items()},
+        witness = SwapWitness(
+            tuple((count, size) for count, size in told["blocks"]), _term(told["unseen"]), worlds
         )
-        boundaries = tuple(Boundary(each["rank"], Fraction(each["scale"])) for each in told["boundaries"])
-        unseen = None if told["unseen"] is None else tuple(told["unseen"])
-        witness = SwapWitness(tuple(told["blocks"]), boundaries, terms, unseen, worlds, told["reason"])
     simple = {
         each.name: plain[each.name] for each in fields(Verdict) if each.name not in ("class_", "witness")
     }
@@ -83,7 +78,7 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, Mixture):
         return {"weights": _plain(value.weights), "s": str(value.s)}
-    if isinstance(value, CellWitness | SwapWitness | Worlds | Terms | Boundary):
+    if isinstance(value, CellWitness | SwapWitness | Worlds | Term):
         return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, dict):
         return {
@@ -98,6 +93,13 @@ def _plain(value: Any) -> Any:
 def _pair(text: str) -> tuple[int, int]:
     first, second = text.split(",")
     return int(first), int(second)
+
+
+def _term(plain: dict[str, Any] | None) -> Term | None:
+    if plain is None:
+        return None
+    steps = plain["steps"]
+    return Term(**{**plain, "steps": None if steps is None else tuple(map(tuple, steps))})
 
 
 def _mixture(plain: dict[str, Any]) -> Mixture:

@@ -32,6 +32,12 @@ def verify_cells(game: Game, verdict: Verdict) -> None:
     demand(isinstance(witness, CellWitness), "the witness is not about cells")
     assert isinstance(witness, CellWitness)
     L = game.whole
+    demand((verdict.n_actions, verdict.n_outcomes) == L.shape, "the game has another size")
+    demand(not verdict.easier_k, "a proof about cells says nothing of other feedback")
+    known = verdict.class_ in ("trivial", "easy", "hard", "hopeless")
+    demand(known, f"unknown class {verdict.class_!r}")
+    _check_numbers(witness)
+    _check_parts(verdict.class_, witness)
     _check_actions(L, verdict, witness)
     _check_pairs(L, verdict, witness)
     walls = set(witness.walls)
@@ -48,6 +54,9 @@ def verify_cells(game: Game, verdict: Verdict) -> None:
         return
     demand(set(witness.estimates) == walls, "every pair of neighbours needs one estimate")
     for (i, j), terms in witness.estimates.items():
+        for action, symbol in terms:
+            demand(0 <= action < game.n_actions, f"the game has no action {action}")
+            demand(0 <= symbol <= game.signals[action].max(), f"action {action} has no signal {symbol}")
         if verdict.class_ == "easy":
             for action, _ in terms:
                 demand(between(L, i, j, action), f"action {action} is not a neighbour of {i} and {j}")
@@ -63,8 +72,30 @@ def verify_cells(game: Game, verdict: Verdict) -> None:
         (i, j), direction = _blind(witness, walls)
         near = [c for c in range(game.n_actions) if between(L, i, j, c)]
         _check_unseen(game, near, (i, j), direction)
-        return
-    demand(verdict.class_ == "easy", f"unknown class {verdict.class_!r}")
+
+
+def _check_numbers(witness: CellWitness) -> None:
+    # Numbers that are rounded prove nothing.
+    whole = [witness.same, *witness.points.values(), *witness.touching.values(), *witness.walls.values()]
+    whole += [witness.blind[1]] if witness.blind is not None else []
+    demand(all(type(x) is int for each in whole for x in each), "points and directions must be whole numbers")
+    mixtures = [*witness.mixtures.values(), *witness.apart.values()]
+    parts = [x for mixture in mixtures for x in (*mixture.weights.values(), mixture.s)]
+    parts += [x for terms in witness.estimates.values() for x in terms.values()]
+    if witness.worlds is not None:
+        parts += [witness.worlds.forced, *(chance for side in witness.worlds.chances for chance in side)]
+    demand(all(isinstance(x, Fraction | int) for x in parts), "weights and chances must be fractions")
+
+
+def _check_parts(class_: str, witness: CellWitness) -> None:
+    # What the class does not need is not checked, so it must not be there.
+    demand(class_ in ("easy", "hard") or not witness.estimates, f"a {class_} game needs no estimates")
+    demand(class_ in ("hard", "hopeless") or witness.blind is None, f"a {class_} game has no offending pair")
+    demand(class_ == "hopeless" or witness.worlds is None, f"a {class_} game has no such worlds")
+    demand(
+        set(witness.touching) <= set(witness.mixtures),
+        "only degenerate actions are among the best without a cell",
+    )
 
 
 def _check_actions(L: Whole, verdict: Verdict, witness: CellWitness) -> None:
