@@ -15,7 +15,7 @@ from rankloop.games.verify_swaps import counts, is_nonzero, most_labels
 from tests.games.verdicts import changed, refused
 from tests.measures.cases import NAMES
 
-_ROUNDED = Fraction(1, 2**180)  # logarithms have 256 binary digits
+ROUNDED = Fraction(1, 2**180)  # logarithms have 256 binary digits
 
 
 def _change(game, rank: int, labels: tuple[int, ...]) -> Fraction:
@@ -28,7 +28,7 @@ def _change(game, rank: int, labels: tuple[int, ...]) -> Fraction:
     return value[0] - value[1]
 
 
-def _coefficient(game, term: Term) -> Fraction:
+def coefficient(game, term: Term) -> Fraction:
     """The mixed difference of the swap over the labels of the term, by listing all of them."""
     m, x = game.n_items, term.rank - 1
     steps = term.steps or ((0, 1), (0, 0), (0, 1))
@@ -66,14 +66,14 @@ def test_terms_are_zero_or_not_as_the_measure_says(name: str, m: int) -> None:
         for above, below in product(range(rank), range(m - rank)):
             for relevant in range(m - rank - below):
                 term = Term(rank, above, below, relevant)
-                coefficient = abs(_coefficient(game, term))
+                size = abs(coefficient(game, term))
                 if is_nonzero(game, term):
-                    assert coefficient > _ROUNDED, term
+                    assert size > ROUNDED, term
                 elif name.partition("@")[0] not in ("average_precision", "map"):
-                    assert coefficient < _ROUNDED, (
+                    assert coefficient < ROUNDED, (
                         term
                     )  # of average precision the verifier knows some terms only
-                if coefficient > _ROUNDED:
+                if size > ROUNDED:
                     largest = max(largest, term.size)
     if largest:
         assert most_labels(game) == largest
@@ -85,7 +85,7 @@ def test_terms_with_grades(name: str, m: int) -> None:
     for k in range(1, m):
         game = ranking_game(measure=name, n_items=m, k=k, grades=3)
         term = classify(game).witness.unseen
-        assert abs(_coefficient(game, term)) > _ROUNDED, term
+        assert abs(coefficient(game, term)) > ROUNDED, term
 
 
 def test_differences_with_a_cut_off_are_decided() -> None:
@@ -97,7 +97,7 @@ def test_differences_with_a_cut_off_are_decided() -> None:
         while len(row) > 1:
             row = [after - before for before, after in pairwise(row)]
         if start < cutoff and order:
-            assert difference_is_nonzero(order, start=start, cutoff=cutoff) == (abs(row[0]) > _ROUNDED)
+            assert difference_is_nonzero(order, start=start, cutoff=cutoff) == (abs(row[0]) > ROUNDED)
     assert difference_is_nonzero(3, start=2, cutoff=2) is False
 
 

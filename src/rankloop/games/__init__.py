@@ -94,12 +94,14 @@ def verify(game: Game, verdict: Verdict) -> bool:
             raise Refused(f"the verdict is about {verdict.measure}, {verdict.n_items} items, top {verdict.k}")
     elif told != (None, None, None, 1):
         raise Refused("the verdict is about a ranking, and the game is none")
-    if verdict.route == "structure":
-        if not isinstance(game, RankingGame):
-            raise Refused("a verdict from the structure of a ranking measure is about another kind of game")
-        verify_swaps(game, verdict)
-    elif verdict.route == "cells":
-        verify_cells(game, verdict)
-    else:
-        raise Refused(f"route {verdict.route!r} is not known")
+    try:
+        if verdict.route == "structure":
+            verify_swaps(game, verdict)
+        elif verdict.route == "cells":
+            verify_cells(game, verdict)
+        else:
+            raise Refused(f"route {verdict.route!r} is not known")
+    except (TypeError, KeyError, IndexError, AttributeError) as problem:
+        # A part of the wrong kind: what cannot be read proves nothing.
+        raise Refused(f"the witness is malformed: {problem}") from problem
     return True

@@ -21,6 +21,7 @@ holds for any number of items; the tests compare them with all orders and all la
 from __future__ import annotations
 
 from rankloop.games.alternating import difference_is_nonzero
+from rankloop.games.game import Game
 from rankloop.games.ranking_game import RankingGame
 from rankloop.games.swaps import SwapWitness, Term
 from rankloop.games.verdict import Verdict
@@ -30,11 +31,13 @@ from rankloop.games.verify_worlds import check_worlds
 _ALL_GRADED = ((1, 2), (0, 2), (1, 2))
 
 
-def verify_swaps(game: RankingGame, verdict: Verdict) -> None:
+def verify_swaps(game: Game, verdict: Verdict) -> None:
     """Whether the witness proves the class; `Refused` names the first thing that is wrong."""
     witness = verdict.witness
     demand(isinstance(witness, SwapWitness), "the witness is not about swaps")
     assert isinstance(witness, SwapWitness)
+    demand(isinstance(game, RankingGame), "a proof by swaps is about rankings only")
+    assert isinstance(game, RankingGame)
     demand(game.is_known, "only measures of the package with grades 0, 1, 2, ... have a known structure")
     demand(
         not (verdict.pareto or verdict.degenerate or verdict.dominated or verdict.neighbours),
