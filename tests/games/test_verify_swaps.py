@@ -70,9 +70,8 @@ def test_terms_are_zero_or_not_as_the_measure_says(name: str, m: int) -> None:
                 if is_nonzero(game, term):
                     assert size > ROUNDED, term
                 elif name.partition("@")[0] not in ("average_precision", "map"):
-                    assert coefficient < ROUNDED, (
-                        term
-                    )  # of average precision the verifier knows some terms only
+                    # Of average precision the verifier knows some terms only.
+                    assert size < ROUNDED, term
                 if size > ROUNDED:
                     largest = max(largest, term.size)
     if largest:
