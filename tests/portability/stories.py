@@ -18,6 +18,7 @@ import numpy as np
 from rankloop import data, environments, simulation
 from rankloop.base import Environment, Ranker
 from rankloop.serving.adapters.registry import has_items, served
+from rankloop.serving.stores.contract import Store
 from tests.golden.test_transcripts import CLASSES, transcript
 from tests.serving.service import ITEMS, answer, create, rank, running
 
@@ -62,25 +63,24 @@ def played() -> Iterator[tuple[str, str]]:
             break
 
 
-async def served_story(algorithm: str) -> str:
+async def served_story(algorithm: str, store: Store | None = None) -> str:
     """The state hash of a service's fold."""
     rng = np.random.default_rng(1)
     own = has_items(algorithm)
-    async with running() as engine:
+    async with running(store) as engine:
         given: dict[str, Any] = {"items": ITEMS} if own else {}
         parameters = INSTEAD.get(algorithm, {} if own else {"n_features": 3})
-        await create(engine, "any", algorithm=algorithm, parameters=parameters, **given)
-        fold = engine.rankers["any"].fold
+        await create(engine, algorithm, algorithm=algorithm, parameters=parameters, **given)
+        fold = engine.rankers[algorithm].fold
         shown_items = []
         for i in range(SERVED_ROUNDS):
             features = None if own else (rng.random((6, 3)) / 3).tolist()
-            shown = await rank(engine, f"d{i}", "any", features=features)
+            shown = await rank(engine, f"d{i}", algorithm, features=features)
             shown_items.append(",".join(shown.items))
             n = fold.ranker.feedback.length(len(shown.items))
             values = rng.integers(0, 2, n).astype(float).tolist()
-            await answer(
-                engine, f"d{i}", name="any", **{"relevance": None, fold.ranker.feedback.kind: values}
-            )
+            feedback = {"relevance": None, fold.ranker.feedback.kind: values}
+            await answer(engine, f"d{i}", name=algorithm, **feedback)
         return digest(fold.state_hash(), *shown_items)
 
 

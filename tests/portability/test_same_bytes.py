@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import platform
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.golden.test_transcripts import CLASSES
+from tests.portability.stories import served_story
 
 ROOT = Path(__file__).parents[2]
 # A processor of 2003, as far as numba, the C library, the matrix library and NumPy are concerned.
@@ -24,23 +27,39 @@ PLAIN = {
 }
 
 
-def told(folder: Path, name: str, **environment: str) -> subprocess.Popen[bytes]:
+NOT_HERE = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="emulates a plain x86-64")
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a process on that processor, with machine code of its own."""
+    return PLAIN | {"NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("plain"))}
+
+
+def start(*arguments: str, **environment: str) -> subprocess.Popen[bytes]:
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_CPU", "GLIBC_"))}
-    command = [sys.executable, "-m", "tests.portability.stories", str(folder / f"{name}.json")]
-    return subprocess.Popen(command, cwd=ROOT, env=clean | environment)
+    return subprocess.Popen([sys.executable, "-m", *arguments], cwd=ROOT, env=clean | environment)
 
 
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="emulates a plain x86-64")
-def test_every_ranker_on_a_plain_processor(tmp_path: Path) -> None:
+@NOT_HERE
+def test_every_ranker_on_a_plain_processor(tmp_path: Path, plain: dict[str, str]) -> None:
+    files = [tmp_path / "here.json", tmp_path / "plain.json"]
     runs = [
-        told(tmp_path, "here"),
-        told(tmp_path, "plain", NUMBA_CACHE_DIR=str(tmp_path / "cache"), **PLAIN),
+        start("tests.portability.stories", str(file), **environment)
+        for file, environment in zip(files, ({}, plain), strict=True)
     ]
     assert [run.wait(timeout=900) for run in runs] == [0, 0]
-    here, plain = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("here", "plain"))
-    assert set(here) == set(plain)
+    here, there = (json.loads(file.read_text()) for file in files)
+    assert set(here) == set(there)
     assert {f"transcript {name}" for name in CLASSES} <= set(here)
     portable = {name for name, kind in CLASSES.items() if kind.portable}
     assert len(portable) >= len(CLASSES) - 1
-    differ = {story for story in here if here[story] != plain[story]}
+    differ = {story for story in here if here[story] != there[story]}
     assert {story for story in differ if story.split()[-1] in portable} == set()
+
+
+@NOT_HERE
+def test_a_log_written_here_verifies_there(tmp_path: Path, plain: dict[str, str]) -> None:
+    for algorithm in ("FTRLPBM", "MW", "PBMTS", "RTop1F", "RTopKF"):
+        asyncio.run(served_story(algorithm, SQLiteStore(tmp_path)))
+    assert start("rankloop", "verify", "--data", str(tmp_path), **plain).wait(timeout=300) == 0
