@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.games.near_ties import warn_of_near_ties
 from rankloop.games.rationals import Whole, fraction, whole_numbers
 
 
@@ -21,9 +23,10 @@ class Game:
     ----------
     loss : object
         Actions x outcomes. Whole numbers, fractions, text such as "1/3" or floats; a float counts as the
-        simplest fraction that rounds to it. Negate gains.
+        simplest fraction that rounds to it, a float32 as the shortest decimal. A `NearTieWarning` says where two
+        floats are almost equal. Negate gains.
     signal : object
-        Actions x outcomes, any symbols: only whether two are the same within a row matters.
+        Actions x outcomes, any symbols but NaN: only whether two are the same within a row matters.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class Game:
                     exact[-1].append(fraction(value))
                 except ValueError as problem:
                     raise ValueError(f"loss[{a}, {x}]: {problem}") from None
+        warn_of_near_ties(rows, exact)
         self._given = matrices(exact, seen)
 
     @cached_property
@@ -138,6 +142,9 @@ def matrices(exact: list[list[Fraction]], seen: list[list[Any]]) -> tuple[Whole,
     for a, row in enumerate(seen):
         codes: dict[Any, int] = {}
         for x, symbol in enumerate(row):
+            if _is_nan(symbol):
+                # NaN equals nothing, not even itself: each would be a signal of its own, and reveal everything.
+                raise ValueError(f"signal[{a}, {x}] must be a number or a word, got NaN")
             try:
                 signals[a, x] = codes.setdefault(symbol, len(codes))
             except TypeError:
@@ -155,4 +162,17 @@ def _table(name: str, values: Any) -> list[list[Any]]:
     for a, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise ValueError(f"{name} row {a} has {len(row)} entries, row 0 has {len(rows[0])}")
-    return [[value.item() if isinstance(value, np.generic) else value for value in row] for row in rows]
+    return [[_plain(value) for value in row] for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    # A short float as a Python float would show digits that it does not have.
+    if isinstance(value, np.generic) and not isinstance(value, np.floating):
+        return value.item()
+    return value
+
+
+def _is_nan(symbol: Any) -> bool:
+    if isinstance(symbol, tuple):
+        return any(map(_is_nan, symbol))
+    return bool(isinstance(symbol, float | complex | Decimal | np.generic) and symbol != symbol)

@@ -16,6 +16,7 @@ from rankloop import measures
 from rankloop.arguments import whole
 from rankloop.games.exact_measures import exact_value
 from rankloop.games.game import Game, matrices
+from rankloop.games.near_ties import warn_of_near_ties
 from rankloop.games.rationals import Whole, fraction
 from rankloop.measures import Measure
 
@@ -92,8 +93,12 @@ class RankingGame(Game):
 
     @cached_property
     def _matrices(self) -> tuple[Whole, Fraction, NDArray[np.int64]]:
+        losses = [[self.value(order, r) for r in self.outcomes] for order in self.orders]
+        if self.scoring is not None:
+            given = [[self.scoring(order, r) for r in self.outcomes] for order in self.orders]
+            warn_of_near_ties(given, losses)
         return matrices(
-            [[self.value(order, r) for r in self.outcomes] for order in self.orders],
+            losses,
             [[tuple(r[item] for item in order[: self.k]) for r in self.outcomes] for order in self.orders],
         )
 

@@ -23,14 +23,16 @@ _PRIME = (1 << 31) - 1
 
 
 def fraction(value: Any) -> Fraction:
-    """`value` exactly; of a float, the simplest fraction that rounds to it.
+    """`value` exactly; of a float, the simplest fraction that rounds to it, of a float32 the shortest decimal.
 
-    >>> fraction(0.1), fraction("1/3"), fraction(1 / 3)
-    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 3))
+    >>> fraction(0.1), fraction("1/3"), fraction(1 / 3), fraction(np.float32(0.1))
+    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 3), Fraction(1, 10))
     """
     if isinstance(value, float | np.floating):
         if not math.isfinite(value):
             raise ValueError(f"{value} is not a finite number")
+        if not isinstance(value, float):  # of numpy, with fewer digits than a float has, or more
+            return Fraction(np.format_float_scientific(value, unique=True, trim="-"))
         exact = Fraction(float(value))
         for digits in range(18):
             simple = exact.limit_denominator(10**digits)
