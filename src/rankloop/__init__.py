@@ -1,9 +1,9 @@
 """Ranking algorithms that learn from partial feedback.
 
 >>> from rankloop import environments, rankers, simulation
->>> people = environments.FixedItems(environments.users.noisy_halves(n_items=10), measure="dcg")
+>>> users = environments.FixedItems(environments.users.noisy_halves(n_items=10), measure="dcg")
 >>> ranker = rankers.RTop1F(n_items=10, horizon=10_000, measure="dcg")
->>> trace = simulation.play(ranker, people, rounds=10_000, seed=1)
+>>> trace = simulation.play(ranker, users, rounds=10_000, seed=1)
 >>> bool(trace.total_regret < 2_000)
 True
 
@@ -84,7 +84,7 @@ if not TYPE_CHECKING:  # a checker would take every name for known, and of any t
 
 def __dir__() -> list[str]:
     # `help` and tab completion look at every name: only those that open without a missing extra.
-    names = {*globals(), *_MODULES, *_CLIENTS, *_FUNCTIONS}
+    names = {name for name in globals() if name.startswith("__")} | {*_MODULES, *_CLIENTS, *_FUNCTIONS}
     if not installed("msgspec"):
         names -= {"serving"}
     if not all(installed(module) for module in _FOR_CLIENTS):
