@@ -56,10 +56,10 @@ def warn_of_near_ties(given: Sequence[Sequence[Any]], exact: Sequence[Sequence[F
 
 def _doubt(value: Any) -> Fraction:
     # How far a loss may be from what was meant, relative to the largest one.
-    if isinstance(value, np.floating) and not isinstance(value, float):
-        return _SHORTER
     if isinstance(value, float):
         return _DOUBLE
+    if isinstance(value, np.floating):
+        return _SHORTER
     if isinstance(value, str) and "/" not in value:
         digits = [c for c in value.lower().partition("e")[0] if c.isdigit()]
         return _DOUBLE if len("".join(digits).strip("0")) >= _COMPUTED_DIGITS else Fraction(0)
