@@ -57,6 +57,51 @@ def test_a_witness_that_can_be_checked(tmp_path: Path, route: str) -> None:
     assert games.verify(games.ranking_game(measure="ndcg", n_items=3, k=1), verdict)
 
 
+@pytest.mark.parametrize("route", ["cells", "structure"])
+def test_verify_proof(tmp_path: Path, route: str) -> None:
+    file = tmp_path / "proof.json"
+    run("classify", "--measure", "ndcg", "--items", "3", "--route", route, "--witness", str(file))
+    assert "The proof holds. ndcg, 3 items" in run("verify-proof", str(file))
+    forged = json.loads(file.read_text()) | {"class": "easy"}
+    file.write_text(json.dumps(forged))
+    told = run("verify-proof", str(file), code=1)
+    assert told.startswith("Refused: ")
+    assert len(told.splitlines()) == 1
+    file.write_text(json.dumps(forged | {"witness": {**forged["witness"], "worlds": {"outcomes": 3}}}))
+    assert "is not a saved verdict" in run("verify-proof", str(file), code=2)
+    file.write_text(json.dumps(forged | {"n_items": "many"}))
+    assert "is about no game" in run("verify-proof", str(file), code=2)
+
+
+def test_verify_proof_of_large_and_own_games(tmp_path: Path) -> None:
+    file, pennies = tmp_path / "proof.json", tmp_path / "pennies.csv"
+    run("classify", "--measure", "ndcg@10", "--items", "1000000", "--top", "5", "--witness", str(file))
+    assert "hopeless, regret of order T" in run("verify-proof", str(file))
+    pennies.write_text("0,1\n1,0\n\n?,?\n?,?\n")
+    run("classify", "--game", str(pennies), "--witness", str(file))
+    assert "A game of 2 actions and 2 outcomes: hopeless" in run(
+        "verify-proof", str(file), "--game", str(pennies)
+    )
+    assert "give it with --game FILE" in run("verify-proof", str(file), code=2)
+    pennies.write_text("0,1\n1,0\n\na,b\n?,?\n")
+    assert run("verify-proof", str(file), "--game", str(pennies), code=1).startswith("Refused: ")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', "nonsense"])
+def test_bad_proof_files(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "proof.json"
+    file.write_text(text)
+    told = run("verify-proof", str(file), code=2)
+    assert "is not a saved verdict" in told
+    assert "Traceback" not in told
+    assert "No such file" in run("verify-proof", str(tmp_path / "nowhere.json"), code=2)
+
+
+def test_near_ties_in_a_file_are_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "game.csv").write_text("0.30000000000000004,1\n0.3,1\n\n?,?\n?,?\n")
+    assert "Warning: loss[1, 0] = 0.3" in run("classify", "--game", str(tmp_path / "game.csv"))
+
+
 def test_a_game_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "pennies.csv").write_text("0,1\n1,0\n\n?,?\n?,?\n")
     told = json.loads(run("classify", "--game", str(tmp_path / "pennies.csv"), "--json"))

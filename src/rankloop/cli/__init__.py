@@ -15,7 +15,7 @@ import typer
 from rankloop import __version__
 from rankloop.cli import completion
 from rankloop.cli.flags import Commands
-from rankloop.cli.games import classify, rates
+from rankloop.cli.games import classify, rates, verify_proof
 from rankloop.cli.service import register
 from rankloop.extras import MissingExtra, require
 
@@ -323,6 +323,7 @@ def fit_clicks(
 
 
 app.command()(in_words(classify))
+app.command()(in_words(verify_proof))
 app.command()(in_words(rates))
 
 

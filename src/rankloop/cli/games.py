@@ -1,4 +1,4 @@
-"""The commands `rankloop classify` and `rankloop rates`, and their answers in words.
+"""The commands `rankloop classify`, `rankloop verify-proof` and `rankloop rates`, and their answers in words.
 
 Each command imports what it needs when it is called, so that help is quick.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,7 +72,11 @@ def classify(
     if (measure is None) == (game is None):
         raise ValueError("give either --measure NAME or --game FILE")
     if game is not None:
-        asked = read_game(game)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", games.NearTieWarning)
+            asked = read_game(game)
+        for each in caught:
+            typer.echo(f"Warning: {each.message}.", err=True)
     else:
         asked = games.ranking_game(measure=measure or "", n_items=items, k=top, grades=grades)
     verdict = games.classify(asked, route=route)
@@ -84,6 +89,52 @@ def classify(
         typer.echo(json.dumps(plain_verdict(verdict), indent=2, ensure_ascii=False))
     else:
         tell_verdict(verdict, console=Console(file=sys.stdout, highlight=False))
+
+
+def verify_proof(
+    file: Annotated[Path, typer.Argument(help="A proof that `rankloop classify --witness` wrote.")],
+    game: Annotated[
+        Path | None,
+        typer.Option(
+            help="The game that the proof is about, CSV or npz, if it is your own.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Check a proof, in whole numbers: exit code 0 if it holds, 1 if it is refused.
+
+    [b]Examples[/b]
+
+      rankloop classify --measure dcg --items 10 --witness proof.json
+
+      rankloop verify-proof proof.json
+
+      rankloop verify-proof proof.json --game pennies.csv
+    """
+    from rankloop import games
+    from rankloop.games.read_game import read_game
+    from rankloop.games.verdict_json import load
+
+    verdict = load(file)
+    if game is not None:
+        asked = read_game(game)
+    elif not isinstance(verdict.measure, str):
+        raise ValueError(f"{file} is about a game of your own: give it with --game FILE")
+    else:
+        try:
+            asked = games.ranking_game(
+                measure=verdict.measure,
+                n_items=verdict.n_items,  # type: ignore[arg-type]
+                k=verdict.k,  # type: ignore[arg-type]
+                grades=verdict.max_grade + 1,
+            )
+        except (TypeError, ValueError) as problem:
+            raise ValueError(f"{file} is about no game: {problem}") from None
+    try:
+        games.verify(asked, verdict)
+    except games.Refused as problem:
+        typer.echo(f"Refused: {problem}.")
+        raise typer.Exit(1) from None
+    typer.echo(f"The proof holds. {_subject(verdict)} {verdict.class_}, regret of order {verdict.rate}.")
 
 
 def rates(

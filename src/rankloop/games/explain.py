@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from rankloop import measures
 from rankloop.games.classify_ranking import ADDITIVE
 from rankloop.games.verdict import Verdict
+from rankloop.measures.measure import HIGHEST_GRADE
+
+_MOST_FEEDEXP3_ITEMS, _MOST_FEEDEXP3_ENTRIES = 5, 1 << 23  # beyond, its constructor takes minutes, or refuses
 
 HEADLINES = {
     "trivial": "nothing to learn: one choice is best whatever happens",
@@ -83,7 +88,14 @@ def _meaning(verdict: Verdict) -> str:
             "Two populations of users give the same feedback, whatever is shown, but prefer different orders. So "
             f"a share of the {verdict.measure or 'loss'} is lost permanently{cost}."
         )
-    return "Show any order: there is no difference to learn."
+    if verdict.measure is not None:
+        return "Show any order: all have the same value, so that each is best and there is no difference to learn."
+    best = verdict.pareto[0]
+    alike = [i for i, first in enumerate(verdict.witness.same) if first == best and i != best]  # type: ignore[union-attr]
+    also = (
+        f" So is action {alike[0]}." if len(alike) == 1 else f" So are {len(alike)} others." if alike else ""
+    )
+    return f"Play action {best}: it is best whatever happens.{also}"
 
 
 def _why(verdict: Verdict) -> str:
@@ -125,10 +137,6 @@ def learner(verdict: Verdict) -> str:
     """Which ranker of the package attains the rate, or comes nearest."""
     if verdict.measure is None or verdict.n_items is None or verdict.k is None or verdict.class_ == "trivial":
         return ""
-    scored = measures.get(verdict.measure)
-    m, k = verdict.n_items, verdict.k
-    linear = scored.family in ADDITIVE or (scored.family == "pairwise_loss" and verdict.max_grade == 1)
-    small = m <= 6 and verdict.max_grade <= 3
     if verdict.class_ == "hopeless":
         plain = {
             "ndcg": "dcg",
@@ -136,18 +144,52 @@ def learner(verdict: Verdict) -> str:
             "auc": "pairwise_loss",
             "err": "dcg",
         }
-        instead = plain.get(scored.family, "sum_loss")
+        instead = plain.get(measures.get(verdict.measure).family, "sum_loss")
         return f"Use: no ranker can. Optimise {instead} instead, which can be learnt from this feedback."
-    if linear and k == m:
-        return "Use: rankers.FTPL, which learns from full information."
-    if scored.family == "precision":
-        return f"Use: rankers.PrecisionFTRL(n_items={m}, measure={scored.name!r}, k={min(k, scored.cutoff or k)})."
-    if linear or small:
-        name = "RTop1F" if linear else "FeedExp3"
-        slower = ", which is known to reach T^(2/3) only; no ranker here is faster yet"
-        proviso = "" if verdict.class_ == "hard" else slower
-        return f"Use: rankers.{name}(n_items={m}, measure={scored.name!r}, k={k}){proviso}."
-    return "Use: no ranker of the package reaches this rate for so many items yet."
+    found = constructor(verdict)
+    if found is None:
+        return "Use: no ranker of the package reaches this rate for so many items yet."
+    name = found.partition("(")[0]
+    if name == "FTPL":
+        return f"Use: rankers.{found}, which learns from full information."
+    slower = ", which is known to reach T^(2/3) only; no ranker here is faster yet"
+    proviso = slower if verdict.class_ == "easy" and name in ("RTop1F", "FeedExp3") else ""
+    return f"Use: rankers.{found}{proviso}."
+
+
+def constructor(verdict: Verdict) -> str | None:
+    """The call that makes the ranker to use, without `rankers.`; None where there is none."""
+    if verdict.measure is None or verdict.n_items is None or verdict.k is None:
+        return None
+    if verdict.class_ in ("trivial", "hopeless"):
+        return None
+    scored = measures.get(verdict.measure)
+    m, k, family, graded = verdict.n_items, verdict.k, scored.family, verdict.max_grade > 1
+    name, most = scored.name, f", max_grade={verdict.max_grade}" if graded else ""
+    if scored.cutoff == 1 and family in ("dcg", "ndcg", "err") and not graded:
+        name, family = "precision@1", "precision"  # up to a factor, and a constant where nothing is relevant
+    elif (family, scored.cutoff) == ("err", 1):
+        name, family = "dcg@1", "dcg"  # both 2^r - 1 of the first item, up to a factor
+    if verdict.max_grade > HIGHEST_GRADE:
+        return None
+    if family == "precision":
+        n = measures.get(name).cutoff or 1
+        return f"PrecisionFTRL(n_items={m}, measure={name!r}, k={min(k, n)}{most})"
+    if family in ADDITIVE or (family == "pairwise_loss" and not graded):
+        if k == m:
+            return f"FTPL(n_items={m}, measure={name!r}{most})"
+        return f"RTop1F(n_items={m}, measure={name!r}, k={k}{most})"
+    if _fits_feedexp3(m, k, verdict.max_grade + 1):
+        return f"FeedExp3(n_items={m}, measure={name!r}, k={k}{most})"
+    return None
+
+
+def _fits_feedexp3(m: int, k: int, grades: int) -> bool:
+    # FeedExp3 keeps a weight for each order, order shown and pattern of labels, and lists all outcomes.
+    if m > _MOST_FEEDEXP3_ITEMS:
+        return False
+    orders = math.factorial(m)
+    return int(max(orders * orders * (grades**k - 1), grades**m * orders)) <= _MOST_FEEDEXP3_ENTRIES
 
 
 def _of_cells(verdict: Verdict) -> str:
