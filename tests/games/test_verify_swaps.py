@@ -7,7 +7,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from rankloop.games import Term, classify, ranking_game, verify
+from rankloop.games import Term, Undecided, classify, ranking_game, verify
 from rankloop.games.alternating import difference_is_nonzero
 from rankloop.games.exact_measures import exact_value
 from rankloop.games.rationals import log_discount
@@ -98,6 +98,9 @@ def test_differences_with_a_cut_off_are_decided() -> None:
         if start < cutoff and order:
             assert difference_is_nonzero(order, start=start, cutoff=cutoff) == (abs(row[0]) > ROUNDED)
     assert difference_is_nonzero(3, start=2, cutoff=2) is False
+    assert difference_is_nonzero(10**5, start=1, cutoff=10**4) is None  # too many terms for the time there is
+    with pytest.raises(Undecided, match="a sum of 10000 terms"):
+        classify(ranking_game(measure="ndcg@10000", n_items=10**5, k=1))
 
 
 @pytest.mark.parametrize("m", [238, 1_000, 1_000_000])

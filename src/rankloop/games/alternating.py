@@ -7,7 +7,7 @@ from functools import cache
 from math import ceil
 
 _FEWEST_BITS = 256
-_MOST_WORK = 1 << 21  # terms times binary digits
+_MOST_WORK = 1 << 21  # cut-off times binary digits: more takes more than a second or so
 
 
 @cache
@@ -37,7 +37,7 @@ def difference_is_nonzero(order: int, *, start: int, cutoff: int, base: bool = F
     if terms <= 0:
         return order == 0
     bits = _FEWEST_BITS
-    while bits * terms <= _MOST_WORK or bits == _FEWEST_BITS:
+    while bits * cutoff <= _MOST_WORK:
         one = 1 << bits
         sums = _ideals(cutoff, bits)
         bounds = [sums[cutoff] + 2 * s if base else s for s in sums]

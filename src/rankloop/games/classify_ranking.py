@@ -101,7 +101,7 @@ def _decide(game: RankingGame, order: int, *, start: int, base: bool = False) ->
     if 1 < n < start + order and not difference_is_nonzero(order, start=start, cutoff=n, base=base):
         raise Undecided(
             f"whether {game.measure} of {game.n_items} items can be learnt from all labels but one or two depends on "
-            f"a sum of {n} terms that is too near to zero for the digits at hand"
+            f"a sum of {n} terms that is too long, or too near to zero, to be decided here"
         )
 
 
