@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -13,3 +14,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 settings.register_profile("steady", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("wander", deadline=None, max_examples=1_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest module first, so that no worker is left alone with it at the end."""
+    items.sort(key=lambda item: "portability" not in item.path.parts)

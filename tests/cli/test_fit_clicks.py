@@ -82,7 +82,7 @@ def test_all_queries_at_once_as_json(log: Path, tmp_path: Path) -> None:
         (["LOG", "--positions", "0"], "error: positions must be a whole number of at least 1, got 0"),
         (
             ["LOG", "--smoothing", "-1"],
-            "error: smoothing must be a number of impressions, 0 or more, got -1.0",
+            "error: smoothing must be a finite number at least 0, got -1.0",
         ),
     ],
 )

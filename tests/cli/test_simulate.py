@@ -105,7 +105,7 @@ def test_a_watcher_sees_reward_exploration_and_the_list() -> None:
     reward = environments.named("yandex").clicks[0, np.arange(5), [3, 1, 0, 2, 9]].sum()
     assert f"average reward {reward:.4f}" in last
     assert "exploring 0.0%" in last
-    assert re.search(r"position +1 +2 +3 +4 +5 *\n *item held best +3 +1 +0 +2 +9 *\n", last)
+    assert re.search(r"position +1 +2 +3 +4 +5 *\n *estimated best item +3 +1 +0 +2 +9 *\n", last)
     assert re.search(r"shown there( +100%){5}", last)
     for line in ("best of each phase", "best of all"):
         assert line in last

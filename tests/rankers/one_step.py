@@ -28,9 +28,21 @@ FORMS = [
 ]
 
 
+class Keyed(np.random.Generator):
+    """A generator whose next word is given."""
+
+    def __init__(self, key: int) -> None:
+        super().__init__(np.random.PCG64(0))
+        self.key = key
+
+    @property
+    def bit_generator(self) -> Any:
+        return SimpleNamespace(random_raw=lambda: self.key)
+
+
 def keyed(key: int) -> Any:
     """A generator whose next word is `key`."""
-    return SimpleNamespace(bit_generator=SimpleNamespace(random_raw=lambda: key))
+    return Keyed(key)
 
 
 def a_list(n: int, d: int, seed: int) -> tuple[Floats, Floats]:

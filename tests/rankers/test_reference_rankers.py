@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -131,6 +131,7 @@ def test_best_in_hindsight_has_no_regret_on_its_own_users(measure: str, seed: in
 def test_best_in_hindsight_is_the_best_of_all_orders_for_grades(
     measure: str, m: int, rounds: int, seed: int
 ) -> None:
+    assume(m >= 2 or measure != "precision@2")
     users = np.random.default_rng(seed).integers(0, 4, (rounds, m))
     scored = measures.get(measure)
     order = rankers.BestInHindsight(relevance=users, measure=measure).rank(rng=np.random.default_rng(1)).items

@@ -237,12 +237,13 @@ def _learnt(**arguments: Any) -> rankers.RTop1F:
 @pytest.mark.parametrize(
     "saved",
     [
-        pytest.param(_learnt(n_items=5, horizon=100).save(), id="more items"),
-        pytest.param(_learnt(n_items=4, horizon=100, k=2).save(), id="fewer slots"),
-        pytest.param(rankers.FTPL(n_items=4).save(), id="another ranker"),
+        pytest.param(_learnt(n_items=5, horizon=100).state_arrays(), id="more items"),
+        pytest.param(_learnt(n_items=4, horizon=100, k=2).state_arrays(), id="fewer slots"),
+        pytest.param(rankers.FTPL(n_items=4).state_arrays(), id="another ranker"),
         pytest.param({}, id="nothing"),
         pytest.param(
-            {n: v.astype(np.float32) for n, v in _learnt(n_items=4, horizon=100).save().items()}, id="float32"
+            {n: v.astype(np.float32) for n, v in _learnt(n_items=4, horizon=100).state_arrays().items()},
+            id="float32",
         ),
     ],
 )
@@ -261,7 +262,7 @@ def test_a_state_without_a_horizon_is_refused_by_a_ranker_with_one() -> None:
     ranker = rankers.RTop1F(n_items=2, horizon=100)
     before = ranker.save()
     with pytest.raises(ValueError, match="epoch"):
-        ranker.load(anytime.save())
+        ranker.load(anytime.state_arrays())
     assert_same(ranker.save(), before)
 
 
@@ -283,7 +284,7 @@ def test_a_damaged_state_is_refused_and_changes_nothing(name: str, value: list[f
     # An index out of range would be read, and written, outside of the arrays; with NaN there is no order to show.
     ranker = _learnt(n_items=4, horizon=400)
     before = ranker.save()
-    damaged = ranker.save()
+    damaged = ranker.state_arrays()
     damaged[name] = np.array(value, dtype=damaged[name].dtype)
     with pytest.raises(ValueError, match=name):
         ranker.load(damaged)

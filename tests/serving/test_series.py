@@ -5,8 +5,6 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from rankloop.serving.log.decision_state import DecisionState, RecentDecisions
-from rankloop.serving.log.records import Row
 from rankloop.serving.series import MOST, Series
 
 
@@ -29,12 +27,3 @@ def test_a_series_is_bounded_and_sums_up_everything() -> None:
     assert sum(series.delay_histogram()["answers"]) == 50_000
     again = msgspec.msgpack.decode(msgspec.msgpack.encode(series), type=Series)
     assert again.columns() == columns
-
-
-def test_what_is_at_hand_is_bounded() -> None:
-    fates = RecentDecisions(most_bytes=100_000)
-    for i in range(1_000):
-        fates.put(f"d{i}", DecisionState(Row(i + 1, 0, "decision", f"d{i}", b"x" * 500), 0))
-    assert len(fates._kept) == 100
-    assert "d999" in fates
-    assert "d0" not in fates

@@ -1,13 +1,14 @@
-"""The pseudo-inverse of a small matrix of whole numbers, computed in fractions: the same on every machine."""
+"""The pseudo-inverse of a small matrix of whole numbers, computed in whole numbers: the same on every machine."""
 
 from __future__ import annotations
 
-from fractions import Fraction
+import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = list[list[Fraction]]
+Whole = NDArray[Any]  # of Python's whole numbers, which have any size
 
 
 def pseudoinverse(H: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -16,7 +17,7 @@ def pseudoinverse(H: NDArray[np.int64]) -> NDArray[np.float64]:
     Parameters
     ----------
     H : ndarray of int64
-        A matrix of low rank; the cost grows with the cube of the rank.
+        A matrix; the cost grows with the cube of its rank.
 
     Returns
     -------
@@ -29,58 +30,47 @@ def pseudoinverse(H: NDArray[np.int64]) -> NDArray[np.float64]:
     array([[0.25, 0.25, 0.  ],
            [0.25, 0.25, 0.  ]])
     """
-    distinct, copy = np.unique(H, axis=0, return_inverse=True)
-    basis = [[Fraction(int(entry)) for entry in distinct[i]] for i in _independent(distinct)]
-    if not basis:
+    distinct, copy, count = np.unique(H, axis=0, return_inverse=True, return_counts=True)
+    rows = distinct.astype(object)
+    R = rows[_independent(rows)]
+    if not len(R):
         return np.zeros(H.shape[::-1])
-    # H = B R with R the basis: H^+ = R^T (R R^T)^-1 (B^T B)^-1 B^T
-    R_inverse = _times(_transposed(basis), _inverse(_times(basis, _transposed(basis))))
-    B = _times([[Fraction(int(entry)) for entry in row] for row in distinct], R_inverse)
-    count = np.bincount(copy.ravel(), minlength=len(distinct))
-    weighted = [[entry * int(n) for entry in row] for row, n in zip(B, count, strict=True)]
-    B_inverse = _times(_inverse(_times(_transposed(weighted), B)), _transposed(B))
-    exact = _times(R_inverse, B_inverse)
-    rounded = np.array([[float(entry) for entry in row] for row in exact])
+    # H = B R, so H^+ = R^T (R R^T)^-1 (B^T B)^-1 B^T, each distinct row counted as often as it stands in H. With the
+    # numerators of (R R^T)^-1, of B and of (B^T B)^-1, all denominators but the last determinant cancel.
+    adjugate, _ = _inverse(R @ R.T)
+    B = rows @ R.T @ adjugate
+    shared = math.gcd(*B.ravel().tolist())
+    B //= shared
+    inner, determinant = _inverse((B.T * count.astype(object)) @ B)
+    exact = R.T @ adjugate @ inner @ B.T
+    rounded = np.array([[entry / (determinant * shared) for entry in row] for row in exact.tolist()])
     return np.ascontiguousarray(rounded[:, copy.ravel()])
 
 
-def _independent(matrix: NDArray[np.int64]) -> list[int]:
+def _independent(matrix: Whole) -> list[int]:
     """The first rows that are independent of those before them."""
     chosen: list[int] = []
-    reduced: list[tuple[int, list[Fraction]]] = []  # (pivot, row with 1 there)
-    for i, entries in enumerate(matrix.tolist()):
-        row = [Fraction(entry) for entry in entries]
+    reduced: list[tuple[int, Whole]] = []  # a column, and a row that is not 0 there
+    for i, row in enumerate(matrix):
         for pivot, known in reduced:
             if row[pivot]:
-                factor = row[pivot]
-                row = [a - factor * b for a, b in zip(row, known, strict=True)]
-        pivot = next((j for j, entry in enumerate(row) if entry), -1)
-        if pivot >= 0:
-            reduced.append((pivot, [entry / row[pivot] for entry in row]))
+                row = row * known[pivot] - known * row[pivot]
+        found = np.flatnonzero(row)
+        if len(found):
+            row = row // math.gcd(*row.tolist())
+            reduced.append((int(found[0]), row))
             chosen.append(i)
     return chosen
 
 
-def _inverse(matrix: Rows) -> Rows:
-    """Of a symmetric positive definite matrix, by elimination; no row need be exchanged."""
+def _inverse(matrix: Whole) -> tuple[Whole, int]:
+    """(numerators, denominator) of the inverse of a positive definite matrix, without fractions (Bareiss 1968)."""
     n = len(matrix)
-    rows = [row + [Fraction(i == j) for j in range(n)] for i, row in enumerate(matrix)]
+    work = np.concatenate([matrix, np.eye(n, dtype=np.int64).astype(object)], axis=1)
+    before = 1
     for i in range(n):
-        rows[i] = [entry / rows[i][i] for entry in rows[i]]
-        for other in range(n):
-            if other != i and rows[other][i]:
-                factor = rows[other][i]
-                rows[other] = [a - factor * b for a, b in zip(rows[other], rows[i], strict=True)]
-    return [row[n:] for row in rows]
-
-
-def _times(left: Rows, right: Rows) -> Rows:
-    columns = _transposed(right)
-    return [
-        [sum((a * b for a, b in zip(row, column, strict=True) if a and b), Fraction(0)) for column in columns]
-        for row in left
-    ]
-
-
-def _transposed(rows: Rows) -> Rows:
-    return [list(column) for column in zip(*rows, strict=True)]
+        pivot = work[i, i]  # a leading minor, so it is positive
+        others = np.arange(n) != i
+        work[others] = (work[others] * pivot - np.outer(work[others, i], work[i])) // before
+        before = pivot
+    return work[:, n:], int(before)
