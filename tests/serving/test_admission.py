@@ -14,6 +14,7 @@ from rankloop.serving.admission import Limits, check_size, digest_of
 from rankloop.serving.errors import Busy, RequestError
 from rankloop.serving.log.records import Config
 from rankloop.serving.schemas import FeedbackRequest, ItemsRequest
+from rankloop.serving.stores.memory import MemoryStore
 from tests.serving.service import INSTEAD, ITEMS, create, play, running
 
 
@@ -115,3 +116,20 @@ def test_a_digest_tells_parts_apart() -> None:
     assert digest_of("ab", "c") != digest_of("a", "bc")
     assert digest_of("a", b"b") == digest_of("a", "b")
     assert len(digest_of()) == 16
+
+
+def test_replicas_refuse_a_ranker_whose_state_depends_on_the_machine() -> None:
+    class Shared(MemoryStore):
+        shared = True
+
+    async def story() -> None:
+        async with running(Shared()) as engine:
+            with pytest.raises(RequestError, match="PMED cannot be served by replicas") as refused:
+                await create(engine, "any", algorithm="PMED", items=ITEMS)
+            assert refused.value.field == "algorithm"
+            assert await engine.store.rankers() == []
+            await create(engine, "other", algorithm="FTRLPBM", items=ITEMS)
+        async with running() as engine:
+            await create(engine, "any", algorithm="PMED", items=ITEMS)
+
+    play(story)

@@ -84,6 +84,28 @@ def check_size(config: Config, limits: Limits, *, n_items: int) -> None:
         )
 
 
+def check_portable(config: Config, *, shared: bool) -> None:
+    """Refuse a ranker that would drift apart between replicas.
+
+    Parameters
+    ----------
+    config : Config
+        What it would be built from.
+    shared : bool
+        Whether other processes, perhaps on other machines, fold the same log.
+
+    Raises
+    ------
+    RequestError
+        Where replicas share the log, and the ranker's state depends on the machine.
+    """
+    if shared and not registry.find(config.algorithm).portable:
+        raise RequestError(
+            f"{config.algorithm} cannot be served by replicas: its state depends on the machine; use a SQLite folder",
+            field="algorithm",
+        )
+
+
 def check_policy(config: Config) -> None:
     """Waiting times that make sense."""
     for name, most in (("deadline_seconds", 1e9), ("parking_seconds", 3_600.0)):

@@ -12,7 +12,15 @@ import msgspec
 import numpy as np
 
 from rankloop.serving.adapters.registry import config_hash
-from rankloop.serving.admission import Limits, check_names, check_policy, check_size, digest_of, refuse
+from rankloop.serving.admission import (
+    Limits,
+    check_names,
+    check_policy,
+    check_portable,
+    check_size,
+    digest_of,
+    refuse,
+)
 from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
@@ -174,6 +182,7 @@ class Engine:
         config = Config(request.algorithm, seed, request.items, request.parameters, request.policy)
         check_policy(config)
         check_size(config, self.limits, n_items=len(request.items or ()))
+        check_portable(config, shared=self.store.shared)
         refuse(lambda: Fold(config), field="parameters")
         # Without a seed in the request, the seed is ours, and not part of what makes two requests the same.
         asked = msgspec.structs.replace(config, seed=request.seed or 0)
