@@ -173,7 +173,7 @@ class FeedExp3(CompiledRanker):
         return best.copy()
 
     def regret_bound(self, horizon: int) -> float:
-        """3 (k_star N)^(2/3) (ln N)^(1/3) T^(2/3) in units of the measure; with pools for one N where they are pooled.
+        """4 (k_star N)^(2/3) (ln N)^(1/3) T^(2/3) in units of the measure; with pools for one N where they are pooled.
 
         Parameters
         ----------
@@ -188,10 +188,10 @@ class FeedExp3(CompiledRanker):
         Examples
         --------
         >>> round(FeedExp3(n_items=3, measure="sum_loss").regret_bound(10_000) / 6)
-        5584
+        7446
         """
         T = whole("horizon", horizon, at_least=1)
-        return float(3 * self.params.gamma * T ** (2 / 3) * self.scale)
+        return float(4 * self.params.gamma * T ** (2 / 3) * self.scale)
 
     @classmethod
     def bytes_for(

@@ -98,7 +98,7 @@ class FTPL(CompiledRanker):
         return np.argsort(-self.state.r_sum, kind="stable")
 
     def regret_bound(self) -> float:
-        """2 sqrt(D R A T) (2015, appendix 13.2, equation 11).
+        """D / epsilon + epsilon R A T, with the paper's epsilon 2 sqrt(D R A T) (2015, appendix 13.2, equation 11).
 
         >>> round(FTPL(n_items=10, horizon=10_000, measure="dcg").regret_bound())
         2874
@@ -106,7 +106,8 @@ class FTPL(CompiledRanker):
         if self.horizon is None:
             raise ValueError("regret_bound needs a horizon, got horizon=None")
         D, R, A = constants_of(self.learnable, self.n_items)
-        return float(2 * np.sqrt(D * R * A * self.horizon))
+        reach = self.params.reach * np.sqrt(self.horizon)  # 1 / epsilon
+        return float(D * reach + R * A * self.horizon / reach)
 
     @classmethod
     def bytes_for(

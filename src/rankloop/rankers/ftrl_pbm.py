@@ -103,6 +103,9 @@ class FTRLPBM(CompiledRanker):
         if (solver, sampler) != ("newton", "lazy"):
             self._take_reference(solver, sampler)
         self.params = ftrl_pbm.FTRLPBMParams(_ESTIMATORS[estimator])
+        self._proved = solver == "newton" and (
+            estimator == "loss" or (estimator == "reduced-variance" and m == 1)
+        )
         counted = (m, n) if estimator == "mean" else (0, 0)
         self.state = ftrl_pbm.FTRLPBMState(
             t=np.ones(1, np.int64),
@@ -206,12 +209,22 @@ class FTRLPBM(CompiledRanker):
         float
             The bound on the expected regret.
 
+        Raises
+        ------
+        ValueError
+            Where the theorem does not hold for this estimator or solver.
+
         Examples
         --------
         >>> round(FTRLPBM(n_items=10, n_positions=5).regret_bound(1_000_000))
         95021
         """
         T = whole("rounds", rounds, at_least=1)
+        if not self._proved:
+            raise ValueError(
+                "regret_bound is proved for estimator='loss' (or 'reduced-variance' with one position) and "
+                f"solver='newton', got {self!r}"
+            )
         m, n = self.n_positions, self.n_items
         return float(3 * m + 2 * m * np.log(T) + 6 * m * np.sqrt(float(n) * T))
 

@@ -77,6 +77,7 @@ class MW(ClickRanker):
     ) -> None:
         n, m = self.read_size(n_items, n_positions)
         T = self.read_horizon(horizon, eta=eta, gamma=gamma) or 1
+        self._own_constants = eta is None and gamma is None
         self.gamma = min(0.5, math.sqrt(n * log(n) / T)) if gamma is None else share("gamma", gamma)
         if eta is None:
             eta = math.sqrt((1 - self.gamma) * log(n) / (n * T))
@@ -135,7 +136,7 @@ class MW(ClickRanker):
         return in_order(W, np.asarray(linear_sum_assignment(W, maximize=True)[1], np.int64))
 
     def regret_bound(self, rounds: int) -> float:
-        """Our derivation: m (2 sqrt(n T log n / (1 - gamma)) + sqrt(n T log n)), for the constants of `horizon`.
+        """Our derivation: m (2 sqrt(n T log n / (1 - gamma)) + sqrt(n T log n)), for the constants of `horizon` = T.
 
         Parameters
         ----------
@@ -147,12 +148,22 @@ class MW(ClickRanker):
         float
             The bound on the expected regret.
 
+        Raises
+        ------
+        ValueError
+            Where eta or gamma were chosen, or the rounds are not the horizon: nothing is proved then.
+
         Examples
         --------
         >>> round(MW(n_items=10, n_positions=5, horizon=1_000_000).regret_bound(1_000_000))
         72093
         """
         T = whole("rounds", rounds, at_least=1)
+        if self.horizon != T or not self._own_constants:
+            raise ValueError(
+                "regret_bound is proved for rounds=horizon with eta=None and gamma=None, "
+                f"got rounds={rounds} and {self!r}"
+            )
         m, n = self.n_positions, self.n_items
         root = math.sqrt(n * T * math.log(n))
         return m * (2 * root / math.sqrt(1 - self.gamma) + root) if self.gamma < 1 else math.inf

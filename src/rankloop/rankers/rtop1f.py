@@ -222,17 +222,48 @@ class RTop1F(CompiledRanker):
     def current(self, context: Any = None) -> NDArray[np.int64]:
         return np.argsort(-self.state.s_hat, kind="stable")
 
-    def regret_bound(self) -> float:
-        """R m K + 2 (T/K) sqrt(D R A K) of Theorems 7, 9 and 10, with slots for m where k > 1.
+    def regret_bound(self, rounds: int | None = None) -> float:
+        """R m K + (T/K) (D / epsilon + epsilon R A K) of Theorems 7, 9 and 10, with slots for m where k > 1.
 
+        With the epsilon of the theorems that is R m K + 2 (T/K) sqrt(D R A K). Without a horizon: the sum over the
+        epochs up to `rounds`, where D / epsilon is paid once (docs/rankers/RTop1F.md has the argument).
+
+        Parameters
+        ----------
+        rounds : int, optional
+            The number of rounds where there is no horizon; otherwise it is the horizon.
+
+        Returns
+        -------
+        float
+            The bound on the expected regret.
+
+        Raises
+        ------
+        ValueError
+            Where the number of rounds is missing, or is not the horizon that the constants were made for.
+
+        Examples
+        --------
         >>> round(RTop1F(n_items=10, horizon=10_000, measure="dcg").regret_bound())
         29366
         """
-        if self.horizon is None:
-            raise ValueError("regret_bound needs a horizon, got horizon=None")
-        T, K = self.horizon, int(self.params.blocks[0])
+        given = self.horizon if rounds is None else rounds
+        if given is None:
+            raise ValueError("regret_bound needs rounds where there is no horizon, got rounds=None")
+        T = whole("rounds", given, at_least=1)
+        if self.horizon not in (None, T):
+            raise ValueError(f"regret_bound is proved for horizon={self.horizon} rounds, got rounds={rounds}")
         D, R, A = constants_of(self.learnable, self.n_items)
-        return float(R * self.n_slots * K + 2 * (T / K) * np.sqrt(D * R * A * K))
+        total = reach = played = 0.0
+        for T_e, K, one_by_epsilon in zip(*self.params[:3], strict=True):
+            widened = float(one_by_epsilon) * float(T_e) / int(K)  # counted in rounds; it only ever grows
+            total += D * abs(widened - reach)
+            total += R * self.n_slots * int(K) + float(T_e) * R * A / float(one_by_epsilon)
+            reach, played = widened, played + float(T_e)
+            if played >= T:
+                break
+        return float(total)
 
     @classmethod
     def bytes_for(cls, *, n_items: int = 0, k: int = 1, **parameters: Any) -> int:
