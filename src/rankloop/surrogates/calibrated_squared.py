@@ -27,7 +27,8 @@ class CalibratedSquared(Surrogate):
     level: ClassVar[int | None] = None
     reason: ClassVar[str] = (
         "Z(R) depends on every label. Under top-1 feedback the regret of every learner can grow in proportion to time "
-        "(Theorem 5.2), and the same holds for the top k of m items while k <= m - 2 (erratum B17)"
+        "(Theorem 5.2), and the same holds for the top k of m items while k <= m - 2, and with three grades for every "
+        "k < m (erratum B17)"
     )
     convex: ClassVar[bool] = True
 
