@@ -299,11 +299,21 @@ def test_fit_clicks_from_the_command_line(tmp_path: Path) -> None:
 
 
 def test_simulate_plays_a_ranker_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "somebodys.py").write_text(
+    (tmp_path / "lists_of_a_neighbour.py").write_text(
         "from rankloop.rankers import Uniform\n\n\nclass Mine(Uniform):\n    pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    command = ["simulate", "--ranker", "somebodys:Mine", "--items", "3", "--rounds", "20", "--json"]
+    command = [
+        "simulate",
+        "--ranker",
+        "lists_of_a_neighbour:Mine",
+        "--items",
+        "3",
+        "--rounds",
+        "20",
+        "--json",
+    ]
     result = runner.invoke(cli.app, command)
     assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["ranker"] == "somebodys:Mine"
+    assert json.loads(result.stdout)["ranker"] == "lists_of_a_neighbour:Mine"
+    sys.modules.pop("lists_of_a_neighbour")
