@@ -20,12 +20,10 @@ from rankloop.base import Environment, Ranker
 from rankloop.serving.adapters.registry import has_items, served
 from rankloop.serving.stores.contract import Store
 from tests.golden.test_transcripts import CLASSES, transcript
-from tests.serving.service import ITEMS, answer, create, rank, running
+from tests.serving.service import INSTEAD, ITEMS, answer, create, rank, running
 
 ROUNDS = 2_000
 SERVED_ROUNDS = 100
-# What these would take from a horizon, which a service does not have.
-INSTEAD = {"MW": {"eta": 0.05, "gamma": 0.1}, "RankedExp3": {"gamma": 0.1}, "TopRank": {"delta": 1e-4}}
 
 
 def digest(*parts: Any) -> str:
