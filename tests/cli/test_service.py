@@ -35,8 +35,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(1)
     with Service("--data", str(folder)) as service:
         client = rankloop.Client(service.url)
-        client.create("unwind", algorithm="RTop1F", items=list(LIKED))
-        client.create("pages", algorithm="FTRLPBM", items=list(LIKED), parameters={"n_positions": 2})
+        client.create("unwind", algorithm="RTop1F", items=list(LIKED), seed=3)
+        client.create("pages", algorithm="FTRLPBM", items=list(LIKED), parameters={"n_positions": 2}, seed=3)
         for _ in range(150):
             shown = client.rank("unwind", context={"hour": 7})
             liked = float(rng.random() < LIKED[shown.items[0]])
