@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import rankloop
-from benchmarks import clicks, games, growth, letor, memory, pbm, rivals, speed, startup, topk
+from benchmarks import clicks, elementary, games, growth, letor, memory, pbm, rivals, speed, startup, topk
 from benchmarks.timing import FULL, QUICK
 
 BENCHMARKS: dict[str, Any] = {
@@ -35,6 +35,7 @@ BENCHMARKS: dict[str, Any] = {
     "rivals": rivals,
     "pbm": pbm,
     "games": games,
+    "elementary": elementary,
 }
 _STEPS = {
     "speed": len(speed.SIZES) * len(speed.RANKERS),
@@ -47,6 +48,7 @@ _STEPS = {
     "rivals": len(rivals.RANKERS) + 1,
     "pbm": len(pbm.SIZES) + len(pbm.MORE_SIZES),
     "games": len(games.MEASURES) * (len(games.CELLS) + len(games.STRUCTURE)),
+    "elementary": len(elementary.PAIRS),
 }
 
 

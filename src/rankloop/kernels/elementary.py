@@ -34,6 +34,7 @@ _ROUND = 6755399441055744.0  # 1.5 * 2**52: added and taken away again, it leave
 _SPLIT = 134217729.0  # 2**27 + 1: cuts a number into halves whose products are exact
 _MANTISSA = 52  # bits
 _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
+_EXPONENT = np.int64(-(1 << 52))  # keeps the sign and the exponent
 _HIGH_HALF = np.int64(-(1 << 21))  # keeps 32 bits of a mantissa
 _MOST, _LEAST = 709.782712893384, -745.1332191019412  # exp overflows above, and is 0 below
 _SMALLEST_NORMAL = 2.2250738585072014e-308
@@ -74,13 +75,16 @@ def _powers_of_two() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _reciprocals() -> NDArray[np.float64]:
-    """Of each stretch of [sqrt(1/2), sqrt(2)): c of nine bits near 1 / x, and -ln(c) in two parts; c = 1 around 1."""
+    """Of each stretch of [sqrt(1/2), sqrt(2)): c of nine bits near 1 / x, and -ln(c) in two parts; c = 1 around 1.
+
+    A fourth column fills each row up to 32 bytes, so that a shift finds it.
+    """
     rows = []
     for j in range(_STEPS):
         bits = _ROOT_HALF + ((2 * j + 1) << (_MANTISSA - 8))
         middle = float(np.int64(bits).view(np.float64))
         c = Fraction(round(512 / middle) if abs(middle - 1) > 1 / _STEPS else 512, 512)
-        rows.append((float(c), *_parts(-_ln(c), 42)))
+        rows.append((float(c), *_parts(-_ln(c), 42), 0.0))
     return np.array(rows)
 
 
@@ -130,9 +134,12 @@ def exp2m1(x: float) -> Any:
 @both
 def log(x: float) -> Any:
     """The natural logarithm; -infinity of 0, NaN below."""
-    if not 0.0 < x < np.inf:
-        return _log_at_the_edge(x)
-    k, j, near, far = _cut(x)
+    bits = np.float64(x).view(np.int64)
+    if not _SMALLEST_NORMAL <= x < np.inf:
+        if not 0.0 < x < np.inf:
+            return _log_at_the_edge(x)
+        bits = _bits_below_normal(x)
+    k, j, near, far = _cut(bits)
     r = near + far
     base = k * _LN2 + _RECIPROCAL[j, 1]  # exact
     high = base + r
@@ -237,15 +244,18 @@ def _power_of_two(k: int) -> Any:
 
 
 @both
-def _cut(x: float) -> Any:
-    """(k, j, near, far) with x c_j = 2^k (1 + near + far), all exact; their sum is up to 0.008."""
-    bits = np.float64(x).view(np.int64)
-    if x < _SMALLEST_NORMAL:
-        bits = np.float64(x * 18014398509481984.0).view(np.int64) - (54 << _MANTISSA)
+def _bits_below_normal(x: float) -> Any:
+    """The bits that a number below the smallest normal one would have if the exponent reached further down."""
+    return np.float64(x * 18014398509481984.0).view(np.int64) - (54 << _MANTISSA)
+
+
+@both
+def _cut(bits: Any) -> Any:
+    """(k, j, near, far) with x c_j = 2^k (1 + near + far), of the bits of x, all exact; their sum is up to 0.008."""
     distance = bits - _ROOT_HALF
     k = distance >> _MANTISSA
     j = (distance >> (_MANTISSA - 7)) & (_STEPS - 1)
-    bits -= k << _MANTISSA
+    bits -= distance & _EXPONENT
     head = np.int64(bits & _HIGH_HALF).view(np.float64)
     rest = np.int64(bits).view(np.float64) - head
     c = _RECIPROCAL[j, 0]
@@ -255,7 +265,10 @@ def _cut(x: float) -> Any:
 @both
 def _log_in_two(x: float) -> Any:
     """Log x as a sum of two numbers, to about 2^-66."""
-    k, j, near, far = _cut(x)
+    bits = np.float64(x).view(np.int64)
+    if x < _SMALLEST_NORMAL:
+        bits = _bits_below_normal(x)
+    k, j, near, far = _cut(bits)
     r = near + far
     base = k * _LN2 + _RECIPROCAL[j, 1]  # exact
     high = base + r
