@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo serve test setup lint format bench load torture docs lock clean
+.PHONY: help demo serve test setup lint format bench load torture soak docs lock clean
 
 # Name another interpreter with `make setup PYTHON=/path/to/python`; a second environment beside the first with VENV=:
 # `make test PYTHON=python3.13 VENV=.venv-3.13`.
@@ -54,6 +54,9 @@ load: $(READY) ## load on the service from a second process: ranks per CPU-secon
 
 torture: $(READY) ## kill the service more than 250 times under load, and count what was lost (half an hour)
 	@$(BIN)/python -m tests.serving.torture $(TORTURE_ARGS)
+
+soak: $(READY) ## a million events with a fault every few seconds: is memory flat, is anything lost (ten minutes or more)
+	@$(BIN)/python -m tests.serving.soak $(SOAK_ARGS)
 
 docs: $(READY) ## build the documentation into site/
 	@$(BIN)/typer rankloop.cli utils docs --name rankloop --title "Command line" --output docs/cli.md >/dev/null

@@ -13,14 +13,14 @@ from pathlib import Path
 class Server:
     def __init__(self, folder: Path, binaries: Path, user: str | None) -> None:
         self.folder = folder
-        self._binaries = binaries
-        self._user = user
+        self.binaries = binaries
+        self.user = user
         self.url = f"postgresql://rankloop@/postgres?host={folder}"
 
-    def run(self, program: str, *arguments: str) -> None:
-        command = [str(self._binaries / program), *arguments]
+    def run(self, program: str, *arguments: str) -> str:
+        command = [str(self.binaries / program), *arguments]
         # PostgreSQL refuses to run as root.
-        as_user = {"user": self._user, "extra_groups": []} if self._user else {}
+        as_user = {"user": self.user, "extra_groups": []} if self.user else {}
         with tempfile.TemporaryFile("w+") as log:
             done = subprocess.run(
                 command,
@@ -31,9 +31,21 @@ class Server:
                 cwd=self.folder,
                 **as_user,
             )
+            log.seek(0)
+            told = log.read()
             if done.returncode:
-                log.seek(0)
-                raise RuntimeError(f"{command}:\n{log.read()}")
+                raise RuntimeError(f"{command}:\n{told}")
+            return told
+
+    def sql(self, statement: str) -> str:
+        """Run a statement, and give back what it answered."""
+        return self.run("psql", "-d", self.url, "-X", "-A", "-t", "-c", statement).strip()
+
+    def begin(self) -> None:
+        """Start, on a socket in the folder."""
+        options = f"-k {self.folder} -c listen_addresses='' -c shared_buffers=16MB -c max_connections=50"
+        log = str(self.folder / "log")
+        self.run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-o", options, "-l", log, "start")
 
     def stop(self) -> None:
         self.run("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "stop")
@@ -52,8 +64,7 @@ def start(folder: Path) -> Server:
     server = Server(place, Path(binary).parent, user)
     data = str(place / "data")
     server.run("initdb", "-D", data, "-U", "rankloop", "--auth=trust", "--no-sync", "-E", "UTF8")
-    options = f"-k {place} -c listen_addresses='' -c shared_buffers=16MB -c max_connections=50"
-    server.run("pg_ctl", "-D", data, "-w", "-o", options, "-l", str(place / "log"), "start")
+    server.begin()
     return server
 
 
