@@ -30,6 +30,7 @@ from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws
 from rankloop.serving.log.records import Config, Entry, Row
+from rankloop.serving.log_clock import LogClock, since_boot
 from rankloop.serving.schemas import (
     ActivateRequest,
     CreateRequest,
@@ -49,7 +50,7 @@ from rankloop.serving.stores.contract import Appended, Broken, Fenced, Full, Sto
 class Engine:
     """Rankers on a store.
 
-    clock: seconds since 1970; the tests bring their own.
+    clock: seconds since 1970. steady: seconds that only ever pass. Tests bring their own; one clock is then both.
     housekeeping: whether to snapshot, to expire and to follow other replicas in the background.
     """
 
@@ -58,14 +59,15 @@ class Engine:
         store: Store,
         *,
         limits: Limits | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
+        steady: Callable[[], float] | None = None,
         snapshot_every: int = 20_000,
         keep_snapshots: int = 8,
         housekeeping: bool = True,
     ) -> None:
         self.store = store
         self.limits = limits or Limits()
-        self.clock = clock
+        self.clock = LogClock(clock or time.time, steady or clock or since_boot)
         self.keep_snapshots = keep_snapshots
         self.rankers: dict[str, ServedRanker] = {}
         self.broken: str | None = None  # why nothing can be written any more
@@ -100,8 +102,8 @@ class Engine:
         await self.store.close()
 
     def now(self) -> int:
-        """Milliseconds since 1970."""
-        return int(self.clock() * 1000)
+        """Milliseconds since 1970, by a clock that does not jump."""
+        return self.clock.now()
 
     async def find(self, name: str) -> ServedRanker:
         """The ranker of this name; another replica may have made it."""
@@ -152,6 +154,7 @@ class Engine:
         for name, rows in rows_of.items():
             for row, outcome in zip(rows, await self.rankers[name].take_in(rows), strict=True):
                 outcomes[name, row.seq] = outcome
+            self.housekeeping.changed.add(name)
         return [
             Written(one.row, one.new, outcomes.get((entry.ranker, one.row.seq)) if one.new else None)
             for entry, one in zip(entries, appended, strict=True)
@@ -206,9 +209,7 @@ class Engine:
         served = self.rankers.get(name) or await self.find(name)
         decision_id = request.decision_id or new_id()
         try:
-            entry, decision = served.draw(
-                request, decision_id, draws=self._draws, now=self.now(), limits=self.limits
-            )
+            entry, decision = served.draw(request, decision_id, draws=self._draws, limits=self.limits)
         except RequestError:
             raise
         except ValueError as error:

@@ -8,13 +8,14 @@ import logging
 import secrets
 from typing import TYPE_CHECKING
 
+from rankloop.serving.deadlines import Deadlines
 from rankloop.serving.errors import Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records, snapshots
-from rankloop.serving.log.decision_state import replay_decision
 from rankloop.serving.log.records import Entry
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Fenced, StoreError
+from rankloop.serving.stores.due import OpenList
 
 if TYPE_CHECKING:
     from rankloop.serving.engine import Engine
@@ -34,6 +35,9 @@ class Housekeeping:
         self.snapshot_every = snapshot_every
         self.holder = secrets.token_hex(8)
         self.epoch: int | None = None
+        self.changed: set[str] = set()  # rankers that have new rows since the last tick
+        self._deadlines = Deadlines()
+        self._began = False
         self._background = in_background
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -63,7 +67,7 @@ class Housekeeping:
         if not store.shared and self.epoch is not None:
             return
         seconds = _LEASE_SECONDS if store.shared else 0.0
-        self.epoch = await store.take_lease(self.holder, seconds=seconds, now=self.engine.clock())
+        self.epoch = await store.take_lease(self.holder, seconds=seconds, now=self.engine.now() / 1000)
 
     async def _every_tick(self) -> None:
         while True:
@@ -76,22 +80,46 @@ class Housekeeping:
                 _log.exception("housekeeping failed; it goes on with the next tick")
 
     async def tick(self) -> None:
-        """Everything that is due."""
+        """Everything that is due. Rankers to which nothing happens cost nothing."""
         if self.engine.broken:
             return
+        before = self.epoch
         await self.hold_lease()
         if self.epoch is None:
             return
         reach("lease-held")
-        for served in list(self.engine.rankers.values()):
+        if self.epoch != before or not self._began:
+            self._began = True
+            self._deadlines.clear()
+            self.changed |= set(self.engine.rankers)
+        try:
+            await self._look_after_changed()
+            await self._expire_due()
+        except Fenced:
+            self.epoch = None
+            _log.warning("another process took over; nothing was written")
+
+    async def _look_after_changed(self) -> None:
+        changed, self.changed = self.changed, set()
+        for name in changed:
+            served = self.engine.rankers.get(name)
+            if served is None:
+                continue
+            if name not in self._deadlines:
+                self._deadlines.put(name, self.engine.now())
+            if served.fold.applied - served.snapshot_seq >= self.snapshot_every:
+                await self.snapshot(served)
+
+    async def _expire_due(self) -> None:
+        for name in self._deadlines.due(self.engine.now()):
+            served = self.engine.rankers.get(name)
+            if served is None:
+                continue
             try:
                 await self.expire(served)
-                if served.fold.applied - served.snapshot_seq >= self.snapshot_every:
-                    await self.snapshot(served)
-            except Fenced:
-                self.epoch = None
-                _log.warning("another process took over; nothing was written")
-                return
+            except BaseException:
+                self.changed.add(name)  # it is tried again with the next tick
+                raise
 
     async def snapshot(self, served: ServedRanker) -> None:
         """Write one now."""
@@ -104,37 +132,40 @@ class Housekeeping:
     async def expire(self, served: ServedRanker) -> int:
         """Write `expire` for lists whose deadline has passed without an answer; how many. A long log takes turns."""
         engine, fold, written = self.engine, served.fold, 0
+        allowed = round(fold.config.policy.deadline_seconds * 1000)
         for _ in range(_PAGES_A_TICK):
             await asyncio.sleep(0)
-            served.scanned = max(served.scanned, fold.expire_cursor)
-            page = await engine.store.read(served.name, after=served.scanned, limit=_PAGE)
-            due, through = [], served.scanned
-            for row in page:
-                if row.kind == "decision":
-                    if records.read_decision(row.body).deadline >= engine.now():
-                        break
-                    due.append(row)
-                through = row.seq
-            stories = await engine.store.stories(served.name, [row.event_id for row in due]) if due else {}
-            entries = []
-            for row in due:
-                state = replay_decision(
-                    stories[row.event_id],
-                    through=1 << 60,
-                    policy=fold.config.policy,
-                    silence_counts=fold.silence_counts,
-                )
-                if state is not None and state.answer is None and not state.expired:
-                    body = records.encode(records.Expire(row.seq))
-                    entries.append(Entry(served.name, "expire", row.event_id, body, b"\0", row.event_id))
+            # The log's own clock decides, not this machine's.
+            now = await engine.store.time(served.name, at=engine.now())
+            found = await engine.store.due(
+                served.name, after=fold.expire_cursor, before=now - allowed, allowed=allowed, limit=_PAGE
+            )
+            entries = [
+                Entry(served.name, "expire", decision, records.encode(records.Expire(seq)), b"\0", decision)
+                for seq, decision, _ in await self._unanswered(served, found.open)
+            ]
             if entries:
                 await engine.append(entries, epoch=self.epoch)
                 written += len(entries)
-            if through == served.scanned:
-                break
             # All up to here are answered or expired: a hint for the next start, and no part of what was learnt.
-            served.scanned = fold.expire_cursor = through
+            reached = found.through == fold.expire_cursor
+            fold.expire_cursor = max(fold.expire_cursor, found.through)
+            if found.next_at is not None:
+                self._deadlines.put(served.name, engine.now() + found.next_at + allowed + 1 - now)
+                return written
+            if reached:
+                return written
+        self._deadlines.put(served.name, engine.now())
         return written
+
+    async def _unanswered(self, served: ServedRanker, lists: list[OpenList]) -> list[OpenList]:
+        """Those without an answer: feedback that came before its list, and late feedback that was learnt, are one."""
+        left = []
+        for one in lists:
+            state = await served.decision_state(one.decision) if one.has_feedback else None
+            if state is None or (state.answer is None and not state.expired):
+                left.append(one)
+        return left
 
     async def _follow(self) -> None:
         while True:

@@ -37,7 +37,6 @@ class ServedRanker:
         self.fold = fold
         self.store = store
         self.snapshot_seq = 0
-        self.scanned = 0  # decisions up to here were looked at for expiry
         self._outcomes: dict[int, Outcome] = {}
         self._folding = asyncio.Lock()
 
@@ -143,7 +142,7 @@ class ServedRanker:
         )
 
     def draw(
-        self, request: RankRequest, decision_id: str, *, draws: Draws, now: int, limits: Limits
+        self, request: RankRequest, decision_id: str, *, draws: Draws, limits: Limits
     ) -> tuple[Entry, Decision]:
         """A new decision, and the entry that makes it one. Changes nothing."""
         fold = self.fold
@@ -157,7 +156,7 @@ class ServedRanker:
             fold.generation,
             shown.astype(_SHOWN).tobytes(),
             key,
-            now + round(fold.config.policy.deadline_seconds * 1000),
+            0,
             ranking.explored,
             None if ranking.propensities is None else ranking.propensities.astype("<f8").tobytes(),
             tuple(records.pack(part) for part in ranking.memo),
@@ -165,6 +164,7 @@ class ServedRanker:
             packed,
             request.context,
             None if weights is None else weights.astype("<f8").tobytes(),
+            round(fold.config.policy.deadline_seconds * 1000),
         )
         digest = _digest(request.items, packed, request.context)
         return Entry(self.name, "decision", decision_id, records.encode(decision), digest), decision

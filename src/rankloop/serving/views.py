@@ -85,7 +85,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
         model_seq=decision.model_seq,
         seq=state.seq,
         at=state.at,
-        deadline=decision.deadline,
+        deadline=state.deadline,
         key=decision.key.hex(),
         generation=decision.generation,
         context=decision.context,

@@ -6,6 +6,7 @@ import pytest
 
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import (
+    PARKED_PER_DECISION,
     DecisionState,
     Outcome,
     RecentDecisions,
@@ -45,6 +46,24 @@ def test_the_first_answer_counts() -> None:
 def test_an_answer_after_the_deadline_is_late(policy: Policy, learns: bool) -> None:
     assert _fresh().feedback(b"1", at=DEADLINE, policy=policy) == Outcome("accepted", True)
     assert _fresh().feedback(b"1", at=DEADLINE + 1, policy=policy) == Outcome("late", learns)
+
+
+def test_the_deadline_is_measured_from_the_row_of_the_list() -> None:
+    body = records.encode(Decision(0, 0, b"\0" * 8, b"k", 0, False, allowed=60_000))
+    state = DecisionState.of(Row(1, 5_000_000, "decision", "d", body))
+    assert state.deadline == 5_060_000
+    assert state.feedback(b"1", at=5_060_000, policy=IGNORE) == Outcome("accepted", True)
+    state = DecisionState.of(Row(1, 5_000_000, "decision", "d", body))
+    assert state.feedback(b"1", at=5_060_001, policy=IGNORE) == Outcome("late")
+
+
+def test_of_many_that_wait_for_one_list_the_newest_count() -> None:
+    story = [_row(i, "feedback", at=0, digest=bytes([i])) for i in range(1, 30)]
+    state = replay_decision(
+        [*story, _row(30, "decision", at=1)], through=99, policy=IGNORE, silence_counts=True
+    )
+    assert state is not None
+    assert state.answer == bytes([30 - PARKED_PER_DECISION])
 
 
 @pytest.mark.parametrize(

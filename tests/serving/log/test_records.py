@@ -47,6 +47,7 @@ def test_the_numbers_of_the_kinds_are_what_stores_have_written() -> None:
         "rollback",
         "reset",
         "conflict",
+        "degraded",
     )
 
 
@@ -74,12 +75,25 @@ def test_a_row_without_a_body_has_none() -> None:
         (Packed("<f8", (2, 1), b"x"), "93a33c6638920201c40178"),
         (
             Decision(3, 1, b"s", b"k", 99, False),
-            "9c0301c40173c4016b63c2c090c0c0c0c0",
+            "9d0301c40173c4016b63c2c090c0c0c0c0c0",
         ),
     ],
 )
 def test_the_bytes_do_not_change(body: msgspec.Struct, written: str) -> None:
     assert records.encode(body).hex() == written
+
+
+def test_a_list_of_before_deadlines_were_measured_between_rows_is_read_as_it_was() -> None:
+    old = records.read_decision(bytes.fromhex("9c0301c40173c4016b63c2c090c0c0c0c0"))
+    assert old == Decision(3, 1, b"s", b"k", 99, False)
+    assert (old.deadline, old.allowed) == (99, None)
+
+
+def test_a_policy_that_says_nothing_of_degraded_lists_has_the_bytes_it_always_had() -> None:
+    assert (
+        msgspec.json.encode(Policy())
+        == b'{"deadline_seconds":86400.0,"parking_seconds":60.0,"late":"ignore"}'
+    )
 
 
 @pytest.mark.parametrize("dtype", ["<f8", ">f8", "<i4", ">i8", "<f4", "?"])

@@ -75,11 +75,14 @@ class Policy:
         How long feedback is kept whose decision is not known yet.
     late : {"ignore", "learn"}
         What is done with feedback after the deadline.
+    degraded : bool, optional
+        Whether lists are shown while the store cannot be written to.
     """
 
     deadline_seconds: float
     parking_seconds: float
     late: Literal["ignore", "learn"]
+    degraded: bool = False
 
 
 @dataclass(frozen=True)

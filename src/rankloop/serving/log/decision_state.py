@@ -43,6 +43,12 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
         """How many items were shown."""
         return len(self.decision.shown) // 4  # int32
 
+    @property
+    def deadline(self) -> int:
+        """The time, by the clock of the log, up to which an answer is in time."""
+        allowed = self.decision.allowed
+        return self.decision.deadline if allowed is None else self.at + allowed
+
     def activate(self) -> Outcome:
         """The list was really shown."""
         if self.activated:
@@ -64,13 +70,17 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
         """An answer came: the first one counts, the same again is a duplicate, another is a conflict."""
         if self.answer is not None:
             return Outcome("duplicate" if digest == self.answer else "conflict")
-        if self.expired or at > self.decision.deadline:
+        if self.expired or at > self.deadline:
             if policy.late == "ignore" or self.silence:
                 return Outcome("late")
             self.answer = digest
             return Outcome("late", True)
         self.answer = digest
         return Outcome("accepted", True)
+
+
+# Feedback on one id that waits for its list: the newest this many. The list has one answer, so more is of no use.
+PARKED_PER_DECISION = 16
 
 
 def in_time(row: Row, *, at: int, policy: Policy) -> bool:
@@ -98,7 +108,7 @@ def replay_decision(
             break
         if row.kind == "decision":
             state = DecisionState.of(row)
-            for one in early:
+            for one in early[-PARKED_PER_DECISION:]:
                 if in_time(one, at=row.at, policy=policy):
                     outcomes[one.seq] = state.feedback(one.digest, at=row.at, policy=policy)
         elif row.kind == "conflict":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,12 @@ from rankloop.serving.adapters.item_changes import carried, changed, check_chang
 from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records
-from rankloop.serving.log.decision_state import DecisionState, Outcome, RecentDecisions
+from rankloop.serving.log.decision_state import (
+    PARKED_PER_DECISION,
+    DecisionState,
+    Outcome,
+    RecentDecisions,
+)
 from rankloop.serving.log.records import Config, Decision, Row
 from rankloop.serving.log.saved_state import Counts, DeadLetter, Learnt, Saved
 from rankloop.serving.series import Series
@@ -51,9 +57,8 @@ class Fold:
         self.parked: dict[
             str, list[tuple[int, int]]
         ] = {}  # by decision: seq and time of feedback that waits for it
-        self._waiting: deque[tuple[int, str]] = (
-            deque()
-        )  # the same in order of time; may hold some that are gone
+        # The same as a heap: for each decision the time of the oldest, or of an older one that is gone.
+        self._waiting: list[tuple[int, str]] = []
         self.dead: deque[DeadLetter] = deque(maxlen=_DEAD_KEPT)
         self.counts = Counts()
         self.series = Series()
@@ -125,19 +130,26 @@ class Fold:
         return outcome
 
     def _give_up_parked(self, at: int) -> None:
-        while self._waiting and at - self._waiting[0][0] > self.config.policy.parking_seconds * 1000:
-            came, decision = self._waiting.popleft()
+        oldest = at - self.config.policy.parking_seconds * 1000
+        while self._waiting and self._waiting[0][0] < oldest:
+            decision = self._waiting[0][1]
             there = self.parked.get(decision, [])
-            for seq, since in [one for one in there if one[1] <= came]:
-                there.remove((seq, since))
-                self._bury(DeadLetter(seq, since, decision, "no such decision came"))
-            if not there:
+            while there and there[0][1] < oldest:
+                self._bury(DeadLetter(*there.pop(0), decision, "no such decision came"))
+            if there:
+                heapq.heapreplace(self._waiting, (there[0][1], decision))
+            else:
+                heapq.heappop(self._waiting)
                 self.parked.pop(decision, None)
 
     def _park(self, row: Row, related: RelatedRows) -> Outcome:
         decision = row.decision or ""
-        self.parked.setdefault(decision, []).append((row.seq, row.at))
-        self._waiting.append((row.at, decision))
+        there = self.parked.setdefault(decision, [])
+        if not there:
+            heapq.heappush(self._waiting, (row.at, decision))
+        there.append((row.seq, row.at))
+        if len(there) > PARKED_PER_DECISION:
+            self._bury(DeadLetter(*there.pop(0), decision, "newer feedback waits for the same decision"))
         related.early.setdefault(decision, []).append(row)
         return Outcome("parked")
 
@@ -262,6 +274,10 @@ class Fold:
         self.frozen = records.read_body(row).frozen
         return Outcome("accepted")
 
+    def _degraded(self, row: Row, related: RelatedRows) -> Outcome:
+        self.counts.degraded += 1
+        return Outcome("accepted")
+
     def _conflict(self, row: Row, related: RelatedRows) -> Outcome:
         self.counts.conflicts += 1
         return Outcome("conflict")
@@ -332,7 +348,7 @@ class Fold:
         fold.applied, fold.at, fold.generation = saved.applied, saved.at, saved.generation
         fold.frozen, fold.expire_cursor = saved.frozen, saved.expire_cursor
         fold.parked = {name: list(there) for name, there in saved.parked.items()}
-        fold._waiting.extend(sorted((at, name) for name, there in fold.parked.items() for _, at in there))
+        fold._waiting = sorted((there[0][1], name) for name, there in fold.parked.items())
         fold.dead.extend(saved.dead)
         fold.counts, fold.series = saved.counts, saved.series
         fold.estimates = Estimates.restore(saved.estimates)

@@ -21,6 +21,7 @@ Kind = Literal[
     "rollback",
     "reset",
     "conflict",
+    "degraded",
 ]
 # The place in this tuple is what stores write: append to it, never reorder it.
 KINDS: tuple[Kind, ...] = (
@@ -34,6 +35,7 @@ KINDS: tuple[Kind, ...] = (
     "rollback",
     "reset",
     "conflict",
+    "degraded",
 )
 
 
@@ -65,11 +67,16 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long the service waits, and what it does with what comes too late."""
+    """How long the service waits, what it does with what comes too late, and what it does without its store.
+
+    degraded: whether it may show lists that cannot be written, and so cannot be learnt from. Left out of the bytes
+    where it is not set, so that older configurations keep their hash.
+    """
 
     deadline_seconds: float = 86_400.0
     parking_seconds: float = 60.0
     late: Literal["ignore", "learn"] = "ignore"
+    degraded: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class Config(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -96,7 +103,9 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     shown: numbers of the shown items, best first (int32): of the catalogue, or of the request's own list.
     candidates: the names in the request's own list; None where the ranker has items of its own.
     generation: how often the ranker's items had changed; a ticket of another generation has other item numbers.
-    key: 128 bits that the whole draw follows from; deadline: in milliseconds.
+    key: 128 bits that the whole draw follows from.
+    allowed: milliseconds from this row to the last row that may answer it. Times of two rows are compared, so no
+    clock but the log's own counts. None in older rows, where `deadline` is a time by the clock of who drew the list.
     """
 
     model_seq: int
@@ -113,6 +122,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     weights: bytes | None = (
         None  # float64: what an answer counts for in the estimate of the whole list's value
     )
+    allowed: int | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -186,6 +196,7 @@ def read_body(row: Row) -> Any:
         "config": Config,
         "reset": Config,
         "decision": Decision,
+        "degraded": Decision,
         "feedback": Answer,
         "items": Items,
         "freeze": Freeze,

@@ -30,6 +30,7 @@ class Counts(msgspec.Struct):
     expired: int = 0
     conflicts: int = 0
     dead: int = 0
+    degraded: int = 0  # lists that were shown while the store was away
 
 
 class Learnt(msgspec.Struct):

@@ -31,6 +31,8 @@ def check_store(make: MakeStore) -> None:
         check_an_event_is_there_once,
         check_a_batch_is_whole,
         check_stories,
+        check_clock,
+        check_due,
         check_writers_at_once,
         check_snapshots,
         check_leases,
@@ -183,6 +185,64 @@ def check_stories(make: MakeStore) -> None:
     _play(make, story)
 
 
+def check_clock(make: MakeStore) -> None:
+    """The time of a log never falls, and goes on at the same pace where the clock was set back.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh, unopened store.
+    """
+
+    async def story(store: Store) -> None:
+        await store.append([_config("a")], at=1_000)
+        await store.append([_config("b")], at=2_000)
+        times = [await store.append([_entry("a", f"{at}")], at=at) for at in (9_000, 2_000, 3_000)]
+        _demand(
+            [one.row.at for (one,) in times] == [9_000, 9_000, 10_000],
+            f"rows at 9000, set back to 2000, then 3000, have the times {[one.row.at for (one,) in times]}",
+        )
+        now = [await store.time(name, at=3_500) for name in "ab"]
+        _demand(now == [10_500, 3_500], f"the clocks of the two logs are at {now}")
+
+    _play(make, story)
+
+
+def check_due(make: MakeStore) -> None:
+    """Lists without an answer in time are found, and no others.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh, unopened store.
+    """
+
+    async def story(store: Store) -> None:
+        await store.append([_config("a"), _config("b")], at=1)
+        lists = ("open", "answered", "late", "expired", "early")
+        await store.append([_entry("a", "0", kind="feedback", decision="early")], at=1)
+        await store.append([_entry("a", name) for name in lists], at=1)
+        await store.append([_entry("b", "1", kind="feedback", decision="open")], at=1)
+        await store.append([_entry("a", "1", kind="feedback", decision="answered")], at=11)
+        await store.append([_entry("a", "2", kind="feedback", decision="late")], at=12)
+        await store.append([_entry("a", "3", kind="expire", decision="expired"), _entry("a", "new")], at=13)
+        found = await store.due("a", after=0, before=13, allowed=10, limit=100)
+        _demand(
+            [(one.decision, one.has_feedback) for one in found.open]
+            == [("open", False), ("late", True), ("early", True)],
+            f"open are {found.open}",
+        )
+        _demand(
+            (found.through, found.next_at) == (10, 13), f"searched through {found.through}, {found.next_at}"
+        )
+        part = await store.due("a", after=2, before=99, allowed=10, limit=2)
+        _demand(
+            ([one[0] for one in part.open], part.through) == ([3], 4), f"of two rows, open are {part.open}"
+        )
+
+    _play(make, story)
+
+
 def check_writers_at_once(make: MakeStore) -> None:
     """Many appends at the same time: every event once, no gap.
 
@@ -252,6 +312,10 @@ def check_leases(make: MakeStore) -> None:
         second = await store.take_lease("two", seconds=10, now=119.5)
         _demand(second is not None and first is not None and second > first, f"epochs {first}, {second}")
         _demand(await store.take_lease("one", seconds=10, now=120.0) is None, "a lost lease was given back")
+        third = await store.take_lease("one", seconds=10, now=20.0)  # the clock was set back
+        _demand(
+            third is not None and third > (second or 0), "a clock that was set back keeps the lease from all"
+        )
 
     _play(make, story)
 

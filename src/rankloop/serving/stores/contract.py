@@ -7,6 +7,7 @@ What a store promises, and `rankloop.serving.stores.checks.check_store` tests:
 3. A kind and an event id are there once. Appending them again gives the row that is there, and changes nothing.
 4. A snapshot is there whole or not at all.
 5. The holder of a lease has an epoch; what is written with an older epoch is refused.
+6. The time of a ranker's rows never falls; where the clock is set back, it goes on from the last row at the same pace.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from rankloop.serving.log.records import Entry, Kind, Row
+from rankloop.serving.stores.due import Due, search
 
 
 class StoreError(Exception):
@@ -317,6 +319,48 @@ class Store(abc.ABC):
         int
             The epoch; None while another holds the lease.
         """
+
+    async def time(self, ranker: str, *, at: int) -> int:
+        """The present time by the clock of this ranker's log, in milliseconds.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        at : int
+            The present time by the clock of this process; stores with a clock of their own do without.
+
+        Returns
+        -------
+        int
+            The time that a row would get now.
+        """
+        return at
+
+    async def due(self, ranker: str, *, after: int, before: int, allowed: int, limit: int) -> Due:
+        """Search up to `limit` rows for lists from before the time `before` that have no answer in time.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        after : int
+            The last row that was searched.
+        before : int
+            Lists of this time and later are left for later.
+        allowed : int
+            Milliseconds in which an answer is in time.
+        limit : int
+            How many rows at most.
+
+        Returns
+        -------
+        Due
+            What was found. A list whose answer was reported before the list itself counts as open here.
+        """
+        rows = await self.read(ranker, after=after, limit=limit)
+        lists = [row.event_id for row in rows if row.kind == "decision" and row.at < before]
+        return search(rows, await self.stories(ranker, lists), before=before, allowed=allowed)
 
     async def wait_for_news(self, *, seconds: float) -> None:
         """Return when another process may have appended something, or after `seconds`. A hint, nothing more.

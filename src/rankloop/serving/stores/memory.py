@@ -7,6 +7,7 @@ import bisect
 import msgspec
 
 from rankloop.serving.log.records import Entry, Kind, Row
+from rankloop.serving.log_clock import held, next_time
 from rankloop.serving.stores.contract import Appended, Fenced, Missing, Snapshot, Store, StoredKey
 
 
@@ -18,6 +19,7 @@ class MemoryStore(Store):
         self._index: dict[tuple[str, Kind, str], Row] = {}
         self._about: dict[tuple[str, str], list[Row]] = {}
         self._snapshots: dict[str, list[Snapshot]] = {}
+        self._ahead: dict[str, int] = {}  # how far each log's clock is ahead of the given one
         self._keys: dict[str, StoredKey] = {}
         self._holder = ""
         self._epoch = 0
@@ -45,9 +47,12 @@ class MemoryStore(Store):
         if there is not None:
             return Appended(there, False)
         log = self._logs.setdefault(entry.ranker, [])
+        time, self._ahead[entry.ranker] = next_time(
+            at, last=log[-1].at if log else at, ahead=self._ahead.get(entry.ranker, 0)
+        )
         row = Row(
             len(log) + 1,
-            max(at, log[-1].at if log else at),
+            time,
             entry.kind,
             entry.event_id,
             entry.body,
@@ -60,6 +65,11 @@ class MemoryStore(Store):
         if about is not None:
             self._about.setdefault((entry.ranker, about), []).append(row)
         return Appended(row, True)
+
+    async def time(self, ranker: str, *, at: int) -> int:
+        last = self._logs[ranker][-1].at if self._logs.get(ranker) else at
+        time, self._ahead[ranker] = next_time(at, last=last, ahead=self._ahead.get(ranker, 0))
+        return time
 
     async def read(self, ranker: str, *, after: int, limit: int) -> list[Row]:
         return self._logs.get(ranker, [])[after : after + limit]
@@ -97,7 +107,7 @@ class MemoryStore(Store):
 
     async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
         if holder != self._holder:
-            if now < self._until:
+            if held(now, until=self._until, seconds=seconds):
                 return None
             self._holder = holder
             self._epoch += 1

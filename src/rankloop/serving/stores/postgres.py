@@ -28,6 +28,7 @@ from rankloop.serving.stores.contract import (
     StoredKey,
     StoreError,
 )
+from rankloop.serving.stores.due import Due, OpenList
 from rankloop.serving.stores.postgres_schema import CHANNEL, SCHEMA, VERSION
 
 Result = TypeVar("Result")
@@ -202,6 +203,32 @@ class PostgresStore(Store):
         for row in await self._do(lambda one: one.fetch(sql, number, decisions)):
             told[row["decision"] or row["event"]].append(_row(row))
         return told
+
+    async def time(self, ranker: str, *, at: int) -> int:
+        sql = "SELECT log_time($1, last_at, ahead) FROM ranker WHERE name = $2"
+        given = None if self._database_clock else at
+        found: int | None = await self._do(lambda one: one.fetchval(sql, given, ranker))
+        return at if found is None else found
+
+    async def due(self, ranker: str, *, after: int, before: int, allowed: int, limit: int) -> Due:
+        number = await self._id(ranker)
+        sql = (
+            f"SELECT seq, kind, at, event, kind = {_NUMBER['decision']} AND at < $3 AND NOT EXISTS ("
+            "SELECT 1 FROM log WHERE ranker = $1 AND decision = one.event AND seq > one.seq AND ("
+            f"kind = {_NUMBER['feedback']} AND at <= one.at + $4 OR kind = {_NUMBER['expire']})) AS is_open, "
+            f"EXISTS (SELECT 1 FROM log WHERE ranker = $1 AND kind = {_NUMBER['feedback']} AND decision = one.event) "
+            "AS touched "
+            "FROM log AS one WHERE ranker = $1 AND seq > $2 ORDER BY seq LIMIT $5"
+        )
+        found: list[OpenList] = []
+        through = after
+        for row in await self._do(lambda one: one.fetch(sql, number, after, before, allowed, limit)):
+            if row["kind"] == _NUMBER["decision"] and row["at"] >= before:
+                return Due(found, through, row["at"])
+            if row["is_open"]:
+                found.append(OpenList(row["seq"], row["event"], row["touched"]))
+            through = row["seq"]
+        return Due(found, through)
 
     async def last_seq(self, ranker: str) -> int:
         sql = "SELECT last_seq FROM ranker WHERE name = $1"

@@ -10,6 +10,8 @@ CREATE TABLE IF NOT EXISTS format (version int NOT NULL);
 CREATE TABLE IF NOT EXISTS ranker (
     id serial PRIMARY KEY, name text NOT NULL UNIQUE, last_seq bigint NOT NULL DEFAULT 0,
     last_at bigint NOT NULL DEFAULT 0);
+-- How far this log's clock is ahead of the database's, which was set back: the time of a log never falls.
+ALTER TABLE ranker ADD COLUMN IF NOT EXISTS ahead bigint NOT NULL DEFAULT 0;
 CREATE TABLE IF NOT EXISTS log (
     ranker int NOT NULL, seq bigint NOT NULL, at bigint NOT NULL, kind int NOT NULL, event text NOT NULL,
     decision text, digest bytea NOT NULL, body bytea NOT NULL, PRIMARY KEY (ranker, seq));
@@ -34,6 +36,21 @@ BEGIN
     END IF;
 END $$;
 
+CREATE OR REPLACE FUNCTION clock(given_at bigint) RETURNS bigint LANGUAGE sql AS $$
+    SELECT coalesce(given_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+$$;
+
+CREATE OR REPLACE FUNCTION log_time(given_at bigint, last_at bigint, ahead bigint) RETURNS bigint
+LANGUAGE sql AS $$ SELECT greatest(last_at, clock(given_at) + ahead) $$;
+
+CREATE OR REPLACE FUNCTION keep_clock(of_ranker int, new_seq bigint, new_at bigint, given_at bigint)
+RETURNS void LANGUAGE sql AS $$
+    -- A new lead is kept where the clock stood still since the row before; otherwise the lead is the same as before.
+    UPDATE ranker SET last_seq = new_seq, last_at = new_at,
+        ahead = CASE WHEN clock(given_at) + ahead < new_at THEN new_at - clock(given_at) ELSE ahead END
+        WHERE id = of_ranker
+$$;
+
 CREATE OR REPLACE FUNCTION append(
     given_at bigint, names text[], kinds int[], events text[], decisions text[], digests bytea[], bodies bytea[],
     wanted_epoch bigint)
@@ -53,7 +70,7 @@ BEGIN
     FOR i IN 1 .. cardinality(names) LOOP
         IF named IS DISTINCT FROM names[i] THEN
             IF named IS NOT NULL THEN
-                UPDATE ranker SET last_seq = next_seq, last_at = now_at WHERE id = mine.id;
+                PERFORM keep_clock(mine.id, next_seq, now_at, given_at);
             END IF;
             named := names[i];
             IF kinds[i] = 0 THEN
@@ -62,8 +79,7 @@ BEGIN
             -- From here to the commit nobody else numbers rows of this ranker.
             SELECT * INTO STRICT mine FROM ranker WHERE name = named FOR UPDATE;
             next_seq := mine.last_seq;
-            now_at := greatest(
-                mine.last_at, coalesce(given_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint));
+            now_at := log_time(given_at, mine.last_at, mine.ahead);
         END IF;
         SELECT * INTO there FROM log
             WHERE ranker = mine.id AND kind = kinds[i] AND event = events[i];
@@ -82,7 +98,7 @@ BEGIN
         RETURN NEXT;
     END LOOP;
     IF named IS NOT NULL THEN
-        UPDATE ranker SET last_seq = next_seq, last_at = now_at WHERE id = mine.id;
+        PERFORM keep_clock(mine.id, next_seq, now_at, given_at);
         PERFORM pg_notify('rankloop_' || current_schema(), '');
     END IF;
 END $$;
@@ -109,7 +125,8 @@ BEGIN
     INSERT INTO lease VALUES (1, '', 0, 0) ON CONFLICT (one) DO NOTHING;
     SELECT * INTO held FROM lease FOR UPDATE;
     IF held.holder <> wanted THEN
-        IF moment < held.until THEN
+        -- No lease reaches so far: one that does was taken before the clock was set back.
+        IF moment < held.until AND held.until - moment <= 2 * seconds THEN
             RETURN NULL;
         END IF;
         held.epoch := held.epoch + 1;

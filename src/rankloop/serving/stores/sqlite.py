@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import apsw
 
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.records import KINDS, Entry, Kind, Row
+from rankloop.serving.log_clock import held, next_time
 from rankloop.serving.stores.commit_thread import CommitThread
 from rankloop.serving.stores.contract import (
     Appended,
@@ -25,13 +24,15 @@ from rankloop.serving.stores.contract import (
     Fenced,
     Full,
     Missing,
-    Owned,
     Snapshot,
     Store,
     StoredKey,
     StoreError,
 )
+from rankloop.serving.stores.due import Due
+from rankloop.serving.stores.owner_lock import OwnerLock
 from rankloop.serving.stores.sqlite_checkpoint import Checkpoints
+from rankloop.serving.stores.sqlite_due import DUE, read_due
 
 _VERSION = 1
 _SCHEMA = """
@@ -74,10 +75,11 @@ class SQLiteStore(Store):
         self._vfs = vfs
         self._ids: dict[str, int] = {}
         self._last: dict[str, tuple[int, int]] = {}  # of each ranker: newest seq, newest time
+        self._ahead: dict[str, int] = {}  # how far each log's clock is ahead of the given one
         self._disk = CommitThread()
         self._checkpoints = Checkpoints(self.path, vfs)
         self._writing = asyncio.Lock()
-        self._lock_file = -1
+        self._lock = OwnerLock(self.folder)
         self._is_open = False
         self.n_commits = 0
 
@@ -94,13 +96,13 @@ class SQLiteStore(Store):
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 if self._wants_own:
-                    self._own()
+                    self._lock.take()
             except OSError as error:
                 raise StoreError(f"cannot write to the folder {self.folder}: {error.strerror}") from None
         try:
             self._connect()
         except BaseException:
-            self._disown()
+            self._lock.release()
             raise
         self._is_open = True
 
@@ -137,26 +139,6 @@ class SQLiteStore(Store):
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         return connection
 
-    def _own(self) -> None:
-        self._lock_file = os.open(self.folder / "owner.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            owner = os.pread(self._lock_file, 32, 0).decode(errors="replace").strip()
-            os.close(self._lock_file)
-            self._lock_file = -1
-            raise Owned(
-                f"{self.folder} is served by another process already (process ID {owner or 'unknown'}): "
-                "stop it, choose another folder, or share a PostgreSQL database"
-            ) from None
-        os.ftruncate(self._lock_file, 0)
-        os.pwrite(self._lock_file, str(os.getpid()).encode(), 0)
-
-    def _disown(self) -> None:
-        if self._lock_file >= 0:
-            os.close(self._lock_file)
-            self._lock_file = -1
-
     async def close(self) -> None:
         if not self._is_open:
             return
@@ -167,7 +149,7 @@ class SQLiteStore(Store):
             for connection in {self._writer, self._reader}:
                 with contextlib.suppress(apsw.Error):
                     connection.close()
-            self._disown()
+            self._lock.release()
 
     async def rankers(self) -> list[str]:
         return list(self._ids)
@@ -246,7 +228,7 @@ class SQLiteStore(Store):
             name, kind = entry.ranker, entry.kind
             seq, time = last[name]
             seq += 1
-            time = max(time, at)
+            time, self._ahead[name] = next_time(at, last=time, ahead=self._ahead.get(name, 0))
             last[name] = (seq, time)
             row = Row(seq, time, kind, entry.event_id, entry.body, entry.digest, entry.decision)
             ranker = self._ids[name]
@@ -300,14 +282,28 @@ class SQLiteStore(Store):
 
     async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
         told: dict[str, list[Row]] = {}
-        number = self._ids.get(ranker, -1)
+        base = self._ids.get(ranker, -1) << _SEQ_BITS
         for decision in decisions:
             first = self._find(self._reader, ranker, "decision", decision)
-            sql = f"SELECT {_COLUMNS} FROM log WHERE decision = ? AND id >> {_SEQ_BITS} = ?"
-            rest: Iterable[Any] = self._rows(self._reader, sql, (decision, number))
+            # A range of ids: the index has them, so that rows of other rankers about the same id are not read.
+            sql = f"SELECT {_COLUMNS} FROM log WHERE decision = ? AND id BETWEEN ? AND ?"
+            rest: Iterable[Any] = self._rows(self._reader, sql, (decision, base, base | _SEQ))
             rows = [*([first] if first else []), *map(_row, rest)]
             told[decision] = sorted(rows, key=lambda row: row.seq)
         return told
+
+    async def time(self, ranker: str, *, at: int) -> int:
+        last = self._last.get(ranker, (0, 0))[1]
+        time, self._ahead[ranker] = next_time(at, last=last, ahead=self._ahead.get(ranker, 0))
+        return time
+
+    async def due(self, ranker: str, *, after: int, before: int, allowed: int, limit: int) -> Due:
+        base = self._ids.get(ranker, -1) << _SEQ_BITS
+        topics = [
+            base >> _SEQ_BITS - _KIND_BITS | _NUMBER[kind] for kind in ("decision", "feedback", "expire")
+        ]
+        values = (*topics, base, base | _SEQ, base + after, before, allowed, limit)
+        return read_due(self._rows(self._reader, DUE, values), after=after, before=before)
 
     async def last_seq(self, ranker: str) -> int:
         return self._last.get(ranker, (0, 0))[0]
@@ -380,7 +376,7 @@ class SQLiteStore(Store):
             found = self._rows(self._writer, "SELECT holder, epoch, until FROM lease")
             held_by, epoch, until = found[0] if found else ("", 0, 0.0)
             if holder != held_by:
-                if now < until:
+                if held(now, until=until, seconds=seconds):
                     return None
                 epoch += 1
             self._writer.execute(
