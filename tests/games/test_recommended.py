@@ -48,9 +48,11 @@ def test_the_first_item_alone_is_precision_at_1(name: str) -> None:
     ("name", "items", "top", "grades", "call"),
     [
         ("dcg", 10, 10, 3, "FTPL(n_items=10, measure='dcg', max_grade=2)"),
-        ("err@1", 10, 1, 3, "RTop1F(n_items=10, measure='dcg@1', k=1, max_grade=2)"),
+        ("err@1", 10, 1, 3, "SemiBanditFTRL(n_items=10, measure='dcg@1', max_grade=2)"),
         ("pairwise_loss", 3, 2, 3, "FeedExp3(n_items=3, measure='pairwise_loss', k=2, max_grade=2)"),
-        ("ndcg", 6, 6, 2, None),
+        ("ndcg", 6, 6, 2, "FTPL(n_items=6, measure='ndcg')"),
+        ("ndcg", 6, 6, 3, "FTPL(n_items=6, measure='ndcg', max_grade=2)"),
+        ("average_precision", 6, 6, 2, None),
         ("dcg", 10, 1, 2000, None),
     ],
 )

@@ -89,8 +89,7 @@ def test_regret_per_round_falls_with_and_without_a_horizon(horizon: int | None) 
     [
         ({"n_items": 0}, "n_items"),
         ({"horizon": 0}, "horizon"),
-        ({"measure": "ndcg"}, "ndcg"),
-        ({"measure": "auc"}, "auc"),
+        ({"measure": "average_precision"}, "average_precision"),
         ({"max_grade": 0}, "max_grade"),
         ({"max_grade": 2000}, "max_grade"),
         ({"epsilon": 0.1}, "epsilon"),
@@ -117,3 +116,51 @@ def test_relevance_above_max_grade_is_refused_and_changes_nothing() -> None:
     with pytest.raises(ValueError, match=r"max_grade|feedback"):
         ranker.learn(ranker.rank(rng=np.random.default_rng(1)), np.array([0.0, 1100.0]))
     assert ranker.state.r_sum.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("measure", "max_grade"), [("ndcg", 1), ("ndcg@2", 3), ("auc", 1)])
+def test_of_normalised_measures_it_sums_what_each_item_adds(measure: str, max_grade: int) -> None:
+    # Whatever order is shown, f(order) . r_sum and the measure's total differ by a constant.
+    ranker = rankers.FTPL(n_items=4, measure=measure, max_grade=max_grade)
+    rng = np.random.default_rng(1)
+    users = rng.integers(0, max_grade + 1, (40, 4))
+    users[:2] = [[0] * 4, [max_grade] * 4]
+    for relevance in users:
+        shown = ranker.rank(rng=rng)
+        ranker.learn(shown, relevance[shown.items].astype(float))
+    scored = ranker.learnable.measure
+    orders = np.array(list(permutations(range(4))))
+    totals = scored(orders[:, None, :], users[None, :, :]).sum(axis=1)
+    sums = ranker.state.r_sum[orders] @ scored.discount(4)
+    np.testing.assert_allclose(sums - sums[0], totals - totals[0], atol=1e-9)
+    best = totals.min() if scored.is_loss else totals.max()
+    assert scored(ranker.current(), users).sum() == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("measure", ["ndcg", "ndcg@2", "auc"])
+def test_normalised_measures_are_learnt_within_the_bound(measure: str) -> None:
+    people = environments.FixedItems(
+        environments.users.switching([[0.9, 0.5, 0.2, 0.4], [0.1, 0.5, 0.8, 0.4]], period=500),
+        measure=measure,
+    )
+    regrets = []
+    for rounds in (1_000, 32_000):
+        people.restart()
+        ranker = rankers.FTPL(n_items=4, horizon=rounds, measure=measure)
+        runs = [simulation.play(ranker.clone(), people, rounds=rounds, seed=s, points=1) for s in range(5)]
+        regrets.append(np.mean([run.total_regret for run in runs]))
+        assert regrets[-1] < ranker.regret_bound()
+    assert regrets[1] / 32_000 < 0.3 * max(regrets[0], 10) / 1_000
+
+
+def test_normalised_measures_refuse_labels_of_another_scale() -> None:
+    for measure, label in (("auc", 0.5), ("auc", 2.0), ("ndcg", 2.0)):
+        ranker = rankers.FTPL(n_items=3, measure=measure)
+        shown = ranker.rank(rng=np.random.default_rng(1))
+        with pytest.raises(ValueError, match=f"feedback must be relevance up to 1 for {measure}"):
+            ranker.learn(shown, [label, 0.0, 1.0])
+        assert ranker.state.t[0] == 0
+    with pytest.raises(ValueError, match="auc is defined for relevance 0 and 1 only, got max_grade=2"):
+        rankers.FTPL(n_items=3, measure="auc", max_grade=2)
+    with pytest.raises(ValueError, match="'average_precision' cannot be learnt"):
+        rankers.FTPL(n_items=3, measure="average_precision")

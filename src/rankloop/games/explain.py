@@ -175,9 +175,12 @@ def constructor(verdict: Verdict) -> str | None:
     if family == "precision":
         n = measures.get(name).cutoff or 1
         return f"PrecisionFTRL(n_items={m}, measure={name!r}, k={min(k, n)}{most})"
-    if family in ADDITIVE or (family == "pairwise_loss" and not graded):
-        if k == m:
-            return f"FTPL(n_items={m}, measure={name!r}{most})"
+    summed = family in ADDITIVE or (family == "pairwise_loss" and not graded)
+    if k == m and (summed or family in ("ndcg", "auc")):
+        return f"FTPL(n_items={m}, measure={name!r}{most})"
+    if summed:
+        if k >= min(measures.get(name).cutoff or m, m - 1):  # every label at a position that counts is seen
+            return f"SemiBanditFTRL(n_items={m}, measure={name!r}{most})"
         return f"RTop1F(n_items={m}, measure={name!r}, k={k}{most})"
     if _fits_feedexp3(m, k, verdict.max_grade + 1):
         return f"FeedExp3(n_items={m}, measure={name!r}, k={k}{most})"

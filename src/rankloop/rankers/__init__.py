@@ -17,6 +17,7 @@ from rankloop.rankers.precision_ftrl import PrecisionFTRL
 from rankloop.rankers.ranked_exp3 import RankedExp3
 from rankloop.rankers.rtop1f import RTop1F
 from rankloop.rankers.rtopkf import RTopKF
+from rankloop.rankers.semi_bandit_ftrl import SemiBanditFTRL
 from rankloop.rankers.top_rank import TopRank
 from rankloop.rankers.uniform import Uniform
 
@@ -38,6 +39,7 @@ __all__ = [
     "RTop1F",
     "RTopKF",
     "RankedExp3",
+    "SemiBanditFTRL",
     "TopRank",
     "Uniform",
 ]

@@ -11,6 +11,7 @@ from rankloop.measures import Measure
 from rankloop.measures.measure import HIGHEST_GRADE
 
 _LEARNABLE = ("sum_loss", "pairwise_loss", "dcg", "precision")
+NORMALISED = ("ndcg", "auc")
 _PROVED_HOPELESS = ("ndcg", "average_precision", "auc")
 
 
@@ -21,6 +22,11 @@ class Learnable:
     measure: Measure
     exponential: bool
     largest_gain: float
+
+    @property
+    def normalised(self) -> bool:
+        """Whether g divides by a number that depends on all labels."""
+        return self.measure.family in NORMALISED
 
 
 def learnable(measure: str | Measure, *, max_grade: int, n_items: int) -> Learnable:
@@ -45,11 +51,30 @@ def learnable(measure: str | Measure, *, max_grade: int, n_items: int) -> Learna
     return Learnable(scored, exponential, float(2**n - 1) if exponential else float(n))
 
 
+def with_all_labels(measure: str | Measure, *, max_grade: int, n_items: int) -> Learnable:
+    """`measure` if it is f(order) . g(relevance), where g may look at all labels at once; otherwise a ValueError."""
+    scored = measures.get(measure).within(n_items)
+    if scored.family not in NORMALISED:
+        return learnable(measure, max_grade=max_grade, n_items=n_items)
+    n = whole("max_grade", max_grade, at_least=1, at_most=HIGHEST_GRADE)
+    return Learnable(scored.graded(n), scored.family == "ndcg", 1.0)
+
+
 def constants_of(learnable: Learnable, n_items: int) -> tuple[float, float, float]:
     """D, R, A of appendix 13.2, 14.1.3 and 14.2.1: bounds on |f(order)|_1, f(order) . g(r) and |g(r)|_1.
 
+    Of NDCG and AUC, R is 1: the proof needs no more than how far two orders can differ. NDCG's gains, labels sorted,
+    are a mixture of 1 / Z(s) for each of the first s items, so A is m / Z(m). AUC's are 1 / (s (m - s)) for s items,
+    and two orders of ranks 1 to m differ by at most m^2 / 4 upwards.
+
     >>> constants_of(learnable("precision@2", max_grade=1, n_items=10), 10)
     (2.0, 2.0, 10.0)
+    >>> constants_of(with_all_labels("auc", max_grade=1, n_items=10), 10)
+    (25.0, 1.0, 1.0)
     """
+    if learnable.measure.family == "auc":
+        return max(1.0, n_items * n_items / 4), 1.0, 1.0
     D = math.fsum(learnable.measure.discount(n_items))
+    if learnable.measure.family == "ndcg":
+        return D, 1.0, n_items / D
     return D, D * learnable.largest_gain, n_items * learnable.largest_gain

@@ -6,23 +6,25 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import epsilon as read_epsilon
 from rankloop.arguments import whole
+from rankloop.base import Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import ftpl
 from rankloop.measures import Measure
-from rankloop.rankers.constants import constants_of, learnable
+from rankloop.rankers.constants import constants_of, with_all_labels
 from rankloop.servable import carried_sums
 
 
 class FTPL(CompiledRanker):
     """Follow the perturbed leader with full information: what RTop-1F could do if every label were revealed.
 
-    Each round shows the items by their summed relevance plus a fresh perturbation. Regret O(sqrt T).
+    Each round shows the items by their summed relevance plus a fresh perturbation. Regret O(sqrt T). For NDCG and AUC
+    it sums what each item adds to the measure: its gain divided by Z(r), or by the number of pairs.
 
     Parameters
     ----------
@@ -31,11 +33,12 @@ class FTPL(CompiledRanker):
     horizon : int, optional
         How many rounds will be played, T; None takes the rounds so far, so that the perturbation grows.
     measure : str or Measure, optional
-        "sum_loss", "pairwise_loss", "dcg" or "precision@k".
+        "sum_loss", "pairwise_loss", "dcg", "precision@k", "ndcg" or "auc".
     max_grade : int, optional
         The largest relevance that can come back.
     epsilon : float, optional
-        The inverse of the perturbation's reach, instead of 1 / sqrt(m T); needs a horizon.
+        The inverse of the perturbation's reach, instead of 1 / sqrt(m T) (for NDCG and AUC sqrt(D / (R A T))); needs a
+        horizon.
 
     Notation
     --------
@@ -43,7 +46,8 @@ class FTPL(CompiledRanker):
 
     Departures
     ----------
-    None with a horizon. Without one, 1/epsilon = sqrt(m t), the usual anytime choice.
+    None with a horizon. Without one, 1/epsilon = sqrt(m t), the usual anytime choice. NDCG and AUC are
+    not in the paper.
 
     References
     ----------
@@ -62,6 +66,7 @@ class FTPL(CompiledRanker):
     summary = "Observes the relevance of every item, and ranks by perturbed sums."
     kernels = RankerKernels(ftpl.rank, ftpl.learn)
     n_items: int
+    max_grade: int
 
     def __init__(
         self,
@@ -73,22 +78,41 @@ class FTPL(CompiledRanker):
         epsilon: float | None = None,
     ) -> None:
         self.n_items = self.n_positions = whole("n_items", n_items, at_least=1)
-        self.learnable = learnable(measure, max_grade=max_grade, n_items=self.n_items)
+        self.learnable = with_all_labels(measure, max_grade=max_grade, n_items=self.n_items)
         self.max_grade = max_grade
         self.horizon = None if horizon is None else whole("horizon", horizon, at_least=1)
         if self.horizon is not None and self.horizon >= 1 << 62:
             raise ValueError(f"horizon must be below 2**62, got {horizon}")
         self.feedback = FullRelevance()
-        reach = self.learnable.largest_gain * float(np.sqrt(self.n_items))
+        D, R, A = constants_of(self.learnable, self.n_items)
+        reach = self.learnable.largest_gain * float(
+            np.sqrt(self.n_items)
+        )  # sqrt(R A / D) for sums over items
+        discount = np.empty(0)
+        if self.learnable.normalised:
+            self.kernels = RankerKernels(ftpl.rank, ftpl.learn_normalised)
+            reach, discount = float(np.sqrt(R * A / D)), self.learnable.measure.discount(self.n_items)
         if epsilon is not None:
             if self.horizon is None:
                 raise ValueError("epsilon needs a horizon, got horizon=None")
             reach = 1 / read_epsilon("epsilon", epsilon) / float(np.sqrt(self.horizon))
-        self.params = ftpl.FTPLParams(reach, self.horizon or 0, self.learnable.exponential)
+        self.params = ftpl.FTPLParams(
+            reach, self.horizon or 0, self.learnable.exponential, self.learnable.measure.kind, discount
+        )
         self.state = ftpl.FTPLState(np.zeros(1, np.int64), np.zeros(self.n_items))
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         return np.empty(n), sorting.scratch(n)
+
+    def learn(self, ranking: Ranking, feedback: ArrayLike) -> None:
+        if self.learnable.normalised:
+            given = self.feedback.check(feedback, len(ranking.items))
+            taken = given <= self.max_grade if self.learnable.exponential else np.isin(given, (0.0, 1.0))
+            if not taken.all():  # the divisor would be of another scale, or negative
+                raise ValueError(
+                    f"feedback must be relevance up to {self.max_grade} for {self.learnable.measure.name}, got {given}"
+                )
+        super().learn(ranking, feedback)
 
     def carry(self, old: Any, origin: NDArray[np.int64]) -> None:
         self.state.r_sum[:] = carried_sums(old.state.r_sum, origin)
@@ -121,3 +145,5 @@ class FTPL(CompiledRanker):
         yield cls(n_items=5, measure="sum_loss")
         yield cls(n_items=3, horizon=100, measure="dcg", max_grade=4)
         yield cls(n_items=1)
+        yield cls(n_items=4, measure="ndcg@3", max_grade=2)
+        yield cls(n_items=4, measure="auc", horizon=200)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.jit import hot
-from rankloop.kernels.measures import exp2_gain, is_binary
+from rankloop.kernels.measures import exp2_gain, gain, is_binary
 from rankloop.kernels.random import uniform
 from rankloop.kernels.sorting import by_falling_score
 
@@ -19,6 +19,8 @@ class FTPLParams(NamedTuple):
     reach: float  # in units of the square root of the rounds
     horizon: int  # the rounds, or 0 for those so far
     exponential: bool  # whether a gain is 2^r - 1
+    kind: int  # which gain, where it is divided by a number that depends on all labels: of NDCG or of AUC
+    discount: NDArray[np.float64]  # by position, which NDCG's divisor needs
 
 
 class FTPLState(NamedTuple):
@@ -58,3 +60,22 @@ def learn(
     for position in range(len(items)):
         relevance = feedback[position]
         state.r_sum[items[position]] += exp2_gain(relevance) if exponential else relevance
+
+
+@hot
+def learn_normalised(
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
+) -> None:
+    """g_{1:t} = g_{1:t-1} + g(r_t), where g divides by what the best order is worth (NDCG), or by the pairs (AUC)."""
+    gains = scratch[0]
+    state.t[0] += 1
+    gain(params.kind, feedback, params.discount, gains)
+    for position in range(len(items)):
+        state.r_sum[items[position]] += gains[position]
