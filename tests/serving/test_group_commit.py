@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from rankloop.serving.admission import Limits
 from rankloop.serving.errors import Busy, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
+from rankloop.serving.limits import Limits
 from rankloop.serving.log.records import Entry, Row
 from rankloop.serving.schemas import (
     FeedbackRequest,

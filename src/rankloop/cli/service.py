@@ -79,6 +79,13 @@ def serve(
     ] = False,
     allow: AllowOption = None,
     seconds: Annotated[float | None, typer.Option(help="Stop after that long.", show_default="never")] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=NUMBER",
+            help="Set a limit, such as rankers=20000 or connections=500; repeatable. A wrong name lists them all.",
+        ),
+    ] = None,
 ) -> None:
     """Rank for an application over HTTP, and learn from the feedback. What it acknowledges is never lost.
 
@@ -91,8 +98,10 @@ def serve(
       rankloop serve --ranker mypackage.rankers:Mine
     """
     _allow(allow)
+    from rankloop.serving.limits import read_limits
     from rankloop.serving.server import run
 
+    limits = read_limits(limit or [])
     with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop it
         run(
             _store(data, database, schema, memory=memory),
@@ -102,6 +111,7 @@ def serve(
             tell=typer.echo,
             people=people,
             seconds=seconds,
+            limits=limits,
         )
     typer.echo(
         "rankloop stopped." if memory else "rankloop stopped; everything that it acknowledged is kept."
@@ -251,7 +261,9 @@ def replay(
 
 
 def keys(
-    action: Annotated[str, typer.Argument(help="[b]list[/b], [b]add[/b] or [b]delete[/b].")] = "list",
+    action: Annotated[
+        str, typer.Argument(help="[b]list[/b], [b]add[/b], [b]delete[/b] or [b]open[/b].")
+    ] = "list",
     key_id: Annotated[str | None, typer.Argument(metavar="ID", help="Of the key to delete.")] = None,
     role: Annotated[str, typer.Option(help="reader, writer or admin.")] = "writer",
     note: Annotated[str, typer.Option(help="What it is for.")] = "",
@@ -261,7 +273,8 @@ def keys(
 ) -> None:
     """Make, list and delete API keys. A running service notices within seconds.
 
-    Once there is a key, every call needs one: make an admin key first.
+    Once there is a key, every call needs one: make an admin key first. That stays so when the last key is deleted,
+    until [b]open[/b] says that callers on this machine need none.
 
     [b]Examples[/b]
 
@@ -270,21 +283,25 @@ def keys(
     import time
 
     from rankloop.base import one_of
-    from rankloop.serving.auth import make_key
+    from rankloop.serving.auth import delete_key, make_key, need_no_keys, stored_keys
 
-    one_of("action", action, ("list", "add", "delete"))
+    one_of("action", action, ("list", "add", "delete", "open"))
+    now = int(time.time() * 1000)
 
     async def work(store: Store) -> list[str]:
         if action == "add":
-            made = await make_key(store, role=role, at=int(time.time() * 1000), note=note)
+            made = await make_key(store, role=role, at=now, note=note)
             return [made, "Shown once: keep it. Send it as  Authorization: Bearer KEY"]
         if action == "delete":
             if key_id is None:
                 raise ValueError("keys delete needs the ID of a key: `rankloop keys list` shows them")
-            if not await store.delete_key(key_id):
+            if not await delete_key(store, key_id, at=now):
                 raise ValueError(f"there is no key {key_id!r}: `rankloop keys list` shows those there are")
             return [f"{key_id} deleted"]
-        found = await store.keys()
+        if action == "open":
+            await need_no_keys(store, at=now)
+            return ["No key is needed: callers on this machine may do everything."]
+        found = await stored_keys(store)
         return [f"{key.key_id}  {key.role:<6}  {key.note}" for key in found] or ["There are no keys."]
 
     for line in _with(_store(data, database, schema, own=False), work):

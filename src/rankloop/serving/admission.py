@@ -5,26 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-import msgspec
-
 from rankloop.serving.adapters import registry
 from rankloop.serving.errors import RequestError
+from rankloop.serving.limits import Limits
 from rankloop.serving.log.records import Config
-
-
-class Limits(msgspec.Struct, frozen=True):
-    """How much one request may ask for, so that one caller cannot take everything."""
-
-    body_bytes: int = 8_000_000
-    items: int = 10_000
-    features: int = 4_096
-    ranker_bytes: int = 256_000_000  # memory of one ranker
-    batch: int = 1_000  # feedback in one request
-    rankers: int = 1_000
-    parked: int = 10_000  # feedback that waits for its decision, in one ranker
-    waiting: int = 4_096  # events that wait for the disk
-    context_bytes: int = 16_000
-    streams: int = 64
 
 
 def digest_of(*parts: str | bytes) -> bytes:

@@ -1,29 +1,76 @@
 """Who may call: API keys, kept hashed and compared in constant time, with the roles reader, writer and admin.
 
-Without any key the service answers every caller, but only under the address of this machine.
+A store that never had a key is open to callers on this machine. With the first key a row says that keys are needed,
+and it stays when the last key is deleted: only `rankloop keys open`, on the machine itself, takes it back.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import re
 import secrets
 
 from rankloop.base import one_of
 from rankloop.serving.errors import Forbidden, Unauthorized
+from rankloop.serving.rates import Rate
 from rankloop.serving.stores.contract import Store, StoredKey
 
 ROLES = ("reader", "writer", "admin")  # each may do what those before it may
 _LOCAL_HOSTS = {b"localhost", b"127.0.0.1", b"[::1]"}
+_STATE = "needs-keys"  # the row that says whether keys are needed: no key, its ID has a form that no key has
+_NEEDED, _OPEN = "needed", "open"
+_GUESSES_PER_SECOND = 20.0  # wrong keys from one address
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach the address, or is there.
+
+    >>> is_local("127.0.0.1"), is_local("localhost"), is_local("0.0.0.0"), is_local("::ffff:127.0.0.1")
+    (True, True, False, True)
+    """
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback
 
 
 async def make_key(store: Store, *, role: str, at: int, note: str = "") -> str:
     """A new key. It is shown once, here: what is kept cannot be turned back into it."""
     one_of("role", role, ROLES)
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    await _write_state(store, _NEEDED, at=at)  # first: there is no moment with a key and an open service
     await store.write_key(StoredKey(key_id, role, _digest(secret), at, note))
     return f"rl_{key_id}_{secret}"
+
+
+async def delete_key(store: Store, key_id: str, *, at: int) -> bool:
+    """Forget a key; whether it was there. Keys stay needed, also when it was the last."""
+    if key_id == _STATE or all(key.key_id != key_id for key in await stored_keys(store)):
+        return False
+    await _write_state(store, _NEEDED, at=at)
+    return await store.delete_key(key_id)
+
+
+async def stored_keys(store: Store) -> list[StoredKey]:
+    """All keys, without the row that says that they are needed."""
+    return [key for key in await store.keys() if key.key_id != _STATE]
+
+
+async def need_no_keys(store: Store, *, at: int) -> None:
+    """Open the service to callers on this machine again; ValueError while there are keys."""
+    if found := await stored_keys(store):
+        raise ValueError(f"there are {len(found)} keys: delete them first, then no key is needed")
+    await _write_state(store, _OPEN, at=at)
+
+
+async def _write_state(store: Store, state: str, *, at: int) -> None:
+    await store.write_key(StoredKey(_STATE, state, b"\0" * 32, at, "whether keys are needed"))
 
 
 def _digest(secret: str) -> bytes:
@@ -32,24 +79,31 @@ def _digest(secret: str) -> bytes:
 
 
 class Access:
-    """Permissions. Without any key every caller may do everything, and the service listens on this machine only."""
+    """Permissions. Where no key was ever made, every caller on this machine may do everything."""
 
     def __init__(self) -> None:
         self._keys: dict[str, StoredKey] = {}
+        self._needed = False
 
     @property
     def open(self) -> bool:
         """Whether no key is needed."""
-        return not self._keys
+        return not self._needed
 
     async def refresh(self, store: Store) -> None:
         """Learn of keys that were made or deleted."""
-        self._keys = {key.key_id: key for key in await store.keys()}
+        found = {key.key_id: key for key in await store.keys()}
+        state = found.pop(_STATE, None)
+        self._keys = found
+        if found or (state is not None and state.role != _OPEN):
+            self._needed = True
+        elif state is not None:  # without the row it stays as it is: keys that vanish open nothing
+            self._needed = False
 
-    def check(self, authorization: str | None, role: str) -> None:
-        """`Unauthorized` or `Forbidden` unless the header carries a key of this role or a higher one."""
+    def check(self, authorization: str | None, role: str) -> str:
+        """The ID of the key; `Unauthorized` or `Forbidden` unless the header carries one of this role or a higher."""
         if self.open:
-            return
+            return ""
         scheme, _, given = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not given:
             raise Unauthorized("a key is needed: Authorization: Bearer ...")
@@ -62,28 +116,47 @@ class Access:
             raise Unauthorized("unknown key")
         if ROLES.index(stored.role) < ROLES.index(role):
             raise Forbidden(f"this needs the role {role}, the key has {stored.role}")
+        return key_id
 
 
 class Guard:
-    """Checks every request: by key, and where there are no keys, by the address that it was sent to."""
+    """Checks every request: by key, and where no keys are needed, by where it comes from and is sent to."""
 
-    def __init__(self, access: Access, *, host: str) -> None:
+    def __init__(self, access: Access, *, host: str, requests_per_second: float = 5_000.0) -> None:
         self._access = access
+        self._local = is_local(host)
         self._hosts = _LOCAL_HOSTS | {host.encode(), f"[{host}]".encode()}
         self._known: set[bytes] = set()  # Host headers that were accepted, with their ports
+        self._rate = Rate(requests_per_second)
+        self._guesses = Rate(_GUESSES_PER_SECOND)
 
-    def check(self, headers: dict[bytes, bytes], role: str) -> None:
-        """`Unauthorized` or `Forbidden` unless this caller may do what `role` may."""
+    def check(self, headers: dict[bytes, bytes], role: str, *, peer: str | None) -> None:
+        """`Unauthorized`, `Forbidden` or `RateLimited` unless this caller, at the address `peer`, may do it now."""
         if self._access.open:
-            # Another site's page could make a browser on this machine send requests; it cannot forge these two.
-            host = headers.get(b"host", b"")
-            if host not in self._known:
-                if re.sub(rb":\d+$", b"", host) not in self._hosts:
-                    raise Forbidden("without keys this service is reached under its own address only")
-                if len(self._known) < 100:
-                    self._known.add(host)
-            if headers.get(b"sec-fetch-site") == b"cross-site":
-                raise Forbidden("without keys this service refuses requests from other sites")
+            self._check_open(headers, peer)
             return
         authorization = headers.get(b"authorization")
-        self._access.check(authorization.decode("latin-1") if authorization else None, role)
+        try:
+            key_id = self._access.check(authorization.decode("latin-1") if authorization else None, role)
+        except Unauthorized:
+            self._guesses.take(peer or "")
+            raise
+        self._rate.take(key_id)
+
+    def _check_open(self, headers: dict[bytes, bytes], peer: str | None) -> None:
+        if not self._local:
+            raise Unauthorized(
+                "a key is needed, and there is none: `rankloop keys add` on the machine itself"
+            )
+        # The address of the peer is a fact; what the request says about itself is not.
+        if peer is None or not is_local(peer):
+            raise Forbidden("without keys this service answers callers on its own machine only")
+        # Another site's page could make a browser on this machine send requests; it cannot forge these two.
+        host = headers.get(b"host", b"")
+        if host not in self._known:
+            if re.sub(rb":\d+$", b"", host) not in self._hosts:
+                raise Forbidden("without keys this service is reached under its own address only")
+            if len(self._known) < 100:
+                self._known.add(host)
+        if headers.get(b"sec-fetch-site") == b"cross-site":
+            raise Forbidden("without keys this service refuses requests from other sites")

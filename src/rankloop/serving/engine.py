@@ -13,7 +13,6 @@ import numpy as np
 
 from rankloop.serving.adapters.registry import config_hash
 from rankloop.serving.admission import (
-    Limits,
     check_names,
     check_policy,
     check_portable,
@@ -25,6 +24,7 @@ from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unav
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
 from rankloop.serving.ids import new_id
+from rankloop.serving.limits import Limits
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.fold import Fold

@@ -8,6 +8,7 @@ class RequestError(Exception):
 
     status = 422
     code = "invalid"
+    retry_after: int | None = None  # seconds, where trying again makes sense
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
@@ -61,9 +62,19 @@ class Busy(RequestError):
     """The queue is full; nothing was dropped silently, and nothing was written."""
 
     status, code = 429, "busy"
+    retry_after = 1
+
+
+class RateLimited(Busy):
+    """More requests than allowed from one caller."""
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class Unavailable(RequestError):
     """The store cannot write now."""
 
     status, code = 503, "unavailable"
+    retry_after = 1

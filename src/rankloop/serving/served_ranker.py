@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.serving.adapters.estimates import weigh
-from rankloop.serving.admission import Limits, digest_of
+from rankloop.serving.admission import digest_of
 from rankloop.serving.errors import Conflict, RequestError, TooLarge
 from rankloop.serving.failpoints import reach
+from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import DecisionState, Outcome, replay_decision
 from rankloop.serving.log.fold import Fold, RelatedRows

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import errno
 import gc
-import ipaddress
 import socket
 import sys
 from collections.abc import Callable
@@ -14,24 +13,13 @@ from collections.abc import Callable
 import uvicorn
 
 from rankloop.base import whole
+from rankloop.serving.auth import is_local, stored_keys
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
+from rankloop.serving.http.connection import limited
+from rankloop.serving.limits import Limits
 from rankloop.serving.simulated_users import come_and_go
 from rankloop.serving.stores.contract import Store, StoreError
-
-
-def is_local(host: str) -> bool:
-    """Whether only this machine can reach the address.
-
-    >>> is_local("127.0.0.1"), is_local("localhost"), is_local("0.0.0.0")
-    (True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def run(
@@ -43,6 +31,7 @@ def run(
     tell: Callable[[str], object],
     people: bool = False,
     seconds: float | None = None,
+    limits: Limits | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, or for `seconds`; ValueError where that is refused.
 
@@ -53,7 +42,7 @@ def run(
         raise ValueError(f"port must be between 0 and 65535, got {port}")
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(store, host, port, snapshot_every, tell, people, seconds))
+            runner.run(_run(store, host, port, snapshot_every, tell, people, seconds, limits or Limits()))
     except StoreError as error:
         raise ValueError(str(error)) from None
 
@@ -74,8 +63,9 @@ async def _run(
     tell: Callable[[str], object],
     people: bool,
     seconds: float | None,
+    limits: Limits,
 ) -> None:
-    engine = Engine(store, snapshot_every=snapshot_every)
+    engine = Engine(store, limits=limits, snapshot_every=snapshot_every)
     app = App(engine, host=host)
     listening = _listen(host, port, or_any=people)
     # Before uvicorn: what is wrong with the store is told in one sentence, not as a failed start of an application.
@@ -84,7 +74,7 @@ async def _run(
     except BaseException:
         listening.close()
         raise
-    if not is_local(host) and not await store.keys():
+    if not is_local(host) and not await stored_keys(store):
         await engine.close()
         listening.close()
         raise ValueError(
@@ -93,6 +83,7 @@ async def _run(
         )
     config = uvicorn.Config(
         app,
+        http=limited(limits),
         ws="none",
         proxy_headers=False,
         log_level="warning",
@@ -100,7 +91,7 @@ async def _run(
         lifespan="on",
         server_header=False,
         timeout_graceful_shutdown=5,
-        timeout_keep_alive=30,
+        timeout_keep_alive=limits.idle_seconds,
     )
     server = _Server(config, app)
     shown = f"[{host}]" if ":" in host else host

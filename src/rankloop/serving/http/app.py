@@ -18,7 +18,15 @@ from rankloop.serving.auth import Access, Guard
 from rankloop.serving.dashboard.routes import page_routes
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import RequestError
-from rankloop.serving.http.endpoint import EndpointApp, Receive, Scope, Send, headers_of
+from rankloop.serving.http.endpoint import (
+    EndpointApp,
+    Receive,
+    Scope,
+    Send,
+    error_headers,
+    headers_of,
+    peer_of,
+)
 from rankloop.serving.http.endpoints import ENDPOINTS
 from rankloop.serving.http.metrics import exposition, is_ready
 from rankloop.serving.http.openapi import describe
@@ -37,7 +45,8 @@ class App:
         self.engine = engine
         self.access = Access()
         self.broadcast = Broadcast(engine)
-        self._guard = Guard(self.access, host=host)
+        rate = engine.limits.requests_per_second
+        self._guard = Guard(self.access, host=host, requests_per_second=rate)
         self._description = msgspec.json.encode(describe())
         routes: list[BaseRoute] = []
         self._short: dict[str, EndpointApp] = {}
@@ -92,7 +101,7 @@ class App:
                 await self.access.refresh(self.engine.store)
 
     async def _stream(self, request: Request) -> Response:
-        self._guard.check(headers_of(request.scope), "reader")
+        self._may_read(request)
         ranker = request.query_params.get("ranker")
         if ranker is not None:
             await self.engine.find(ranker)
@@ -108,6 +117,9 @@ class App:
             all_messages(), media_type="text/event-stream", headers={"cache-control": "no-store"}
         )
 
+    def _may_read(self, request: Request) -> None:
+        self._guard.check(headers_of(request.scope), "reader", peer=peer_of(request.scope))
+
     async def _livez(self, request: Request) -> Response:
         return Response("ok\n", media_type="text/plain")
 
@@ -117,7 +129,7 @@ class App:
         return _error(503, "unavailable", self.engine.broken or "starting or stopping")
 
     async def _metrics(self, request: Request) -> Response:
-        self._guard.check(headers_of(request.scope), "reader")
+        self._may_read(request)
         return Response(exposition(self.engine), media_type="text/plain; version=0.0.4")
 
     async def _openapi(self, request: Request) -> Response:
@@ -133,7 +145,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 async def _request_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestError):
         raise error
-    return _error(error.status, error.code, error.message, field=error.field)
+    return _error(error.status, error.code, error.message, error_headers(error), error.field)
 
 
 def _error(status: int, code: str, message: str, headers: Any = None, field: str | None = None) -> Response:

@@ -13,7 +13,6 @@ import msgspec
 from rankloop.serving.auth import Guard
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import (
-    Busy,
     Malformed,
     RequestError,
     TooLarge,
@@ -38,6 +37,12 @@ _JSON = b"application/json"
 _SPOKEN = (_JSON, *_MSGPACK)
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 _FIELD = re.compile(r" - at `\$\.?([^`]*)`$")
+
+
+def peer_of(scope: Scope) -> str | None:
+    """The address that the connection comes from, as the system says; None where there is none."""
+    client = scope.get("client")
+    return client[0] if client else None
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
@@ -66,7 +71,7 @@ class EndpointApp:
         sent = _sent(headers.get(b"content-type", b""))
         packed = _wants_msgpack(headers.get(b"accept", b"*/*"), sent)
         try:
-            self._guard.check(headers, self._endpoint.role)
+            self._guard.check(headers, self._endpoint.role, peer=peer_of(scope))
             body = None
             if self._endpoint.request is not None:
                 raw = await receive_body(headers, receive, self._engine.limits.body_bytes)
@@ -157,14 +162,20 @@ async def send_bytes(
     await send({"type": "http.response.body", "body": body})
 
 
+def error_headers(error: RequestError) -> dict[str, str]:
+    """What a caller is told about trying again."""
+    more: dict[str, str] = {}
+    if error.retry_after is not None:
+        more["retry-after"] = str(error.retry_after)
+    if isinstance(error, Unauthorized):
+        more["www-authenticate"] = "Bearer"
+    return more
+
+
 async def send_error(send: Send, error: RequestError, *, packed: bool = False) -> None:
     """Send an error in the common form."""
     answer = ErrorAnswer(ErrorBody(error.code, error.message, error.field))
-    more: list[tuple[bytes, bytes]] = []
-    if isinstance(error, Busy | Unavailable):
-        more.append((b"retry-after", b"1"))
-    if isinstance(error, Unauthorized):
-        more.append((b"www-authenticate", b"Bearer"))
+    more = [(name.encode(), value.encode()) for name, value in error_headers(error).items()]
     if packed:
         await send_bytes(send, error.status, _msgpack(answer), b"application/msgpack", more)
     else:
