@@ -22,11 +22,15 @@ class Servable:
         What a service estimates the value of whole lists from: the feedback alone; blocks of rounds in which every item
         is explored once (`exploration_block`, `explored_items`); or the distribution that a list was drawn from
         (`mean_by_position`).
+    algorithm_version : int
+        Raised by whoever changes what the ranker shows or learns. A service goes on with a log of another version
+        only after `rankloop upgrade`.
     """
 
     summary: ClassVar[str] = "Learns from the feedback on the lists that it shows."
     unservable: ClassVar[str] = ""
     estimate_from: ClassVar[Literal["feedback", "blocks", "weights"]] = "feedback"
+    algorithm_version: ClassVar[int] = 1
 
     @classmethod
     def bytes_for(

@@ -4,11 +4,79 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from typing import Any
 
 from rankloop.serving.adapters import registry
-from rankloop.serving.errors import RequestError
+from rankloop.serving.errors import RequestError, TooLarge
 from rankloop.serving.limits import Limits
-from rankloop.serving.log.records import Config
+from rankloop.serving.log.digests import content
+from rankloop.serving.log.records import Config, Entry, read_body
+
+DEPTH = 32  # of nested values in a request
+_INTEGERS = range(-(1 << 63), 1 << 64)
+_CARRY_STATES = ("rollback", "upgrade")
+
+
+def check_value(value: Any, *, field: str) -> None:
+    """Refuse a value that could not be written and read again anywhere: too deep, or of another kind than JSON has.
+
+    Parameters
+    ----------
+    value : Any
+        What a request brought, decoded.
+    field : str
+        Its name in the request.
+
+    Raises
+    ------
+    RequestError
+        Where it is nested too deep, has an integer beyond 64 bits, a key that is not a string, or something else.
+    """
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > DEPTH:
+            raise RequestError(f"{field} must be nested at most {DEPTH} deep", field=field)
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                for key in one:
+                    if not isinstance(key, str):
+                        raise RequestError(f"{field} must have strings as keys, got {key!r:.40}", field=field)
+                below += one.values()
+            elif isinstance(one, list | tuple):
+                below += one
+            elif isinstance(one, int):
+                if one not in _INTEGERS:
+                    raise RequestError(f"{field} must have integers of 64 bits at most", field=field)
+            elif one is not None and not isinstance(one, str | float):
+                raise RequestError(f"{field} must not have a {type(one).__name__}", field=field)
+        level = below
+
+
+def check_entry(entry: Entry, limits: Limits) -> None:
+    """Refuse an entry that could not be read again; nothing else may be committed.
+
+    Parameters
+    ----------
+    entry : Entry
+        What is to be written.
+    limits : Limits
+        How large it may be.
+
+    Raises
+    ------
+    RequestError
+        Where it is too large, or does not decode.
+    """
+    most = 2 * limits.ranker_bytes if entry.kind in _CARRY_STATES else limits.row_bytes
+    if len(entry.body) > most:
+        raise TooLarge(f"a row of the log may have {most:,} bytes, this one has {len(entry.body):,}")
+    try:
+        content(entry)
+        read_body(entry)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise RequestError(f"what was sent cannot be read again: {error}") from None
 
 
 def digest_of(*parts: str | bytes) -> bytes:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import secrets
 import time
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
-import numpy as np
 
 from rankloop.serving.adapters.registry import config_hash
+from rankloop.serving.administration import Administration
 from rankloop.serving.admission import (
+    check_entry,
     check_names,
     check_policy,
     check_portable,
     check_size,
+    check_value,
     digest_of,
     refuse,
 )
@@ -25,29 +28,38 @@ from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
 from rankloop.serving.ids import new_id
 from rankloop.serving.limits import Limits
-from rankloop.serving.log import records, snapshots
+from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import Outcome
+from rankloop.serving.log.fingerprint import stamped
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws
 from rankloop.serving.log.records import Config, Entry, Row
 from rankloop.serving.log_clock import LogClock, since_boot
+from rankloop.serving.outcomes import conflict, event_answer, rank_answer, read_only_answer
+from rankloop.serving.roster import Roster
 from rankloop.serving.schemas import (
     ActivateRequest,
     CreateRequest,
     EventAnswer,
     FeedbackRequest,
-    FreezeRequest,
-    ItemsRequest,
     RankAnswer,
     RankRequest,
-    ResetRequest,
-    RollbackRequest,
 )
 from rankloop.serving.served_ranker import ServedRanker, check_digest
-from rankloop.serving.stores.contract import Appended, Broken, Fenced, Full, Store, StoreError
+from rankloop.serving.stores.contract import (
+    Appended,
+    Broken,
+    Diverged,
+    Fenced,
+    Full,
+    Store,
+    StoreError,
+)
+
+_log = logging.getLogger("rankloop.serving")
 
 
-class Engine:
+class Engine(Administration):
     """Rankers on a store.
 
     clock: seconds since 1970. steady: seconds that only ever pass. Tests bring their own; one clock is then both.
@@ -69,37 +81,89 @@ class Engine:
         self.limits = limits or Limits()
         self.clock = LogClock(clock or time.time, steady or clock or since_boot)
         self.keep_snapshots = keep_snapshots
-        self.rankers: dict[str, ServedRanker] = {}
+        self.roster = Roster(store, self.limits)
+        self.rankers = self.roster.rankers
         self.broken: str | None = None  # why nothing can be written any more
         self.ready = False
         self.commit = GroupCommit(self.append, most_waiting=self.limits.waiting)
         self.changed = asyncio.Event()  # something was folded: for those who watch
         self._draws = Draws()
         self._writing = asyncio.Lock()
-        self._loading = asyncio.Lock()
+        self._opened = False
+        self._folding: asyncio.Task[None] | None = None
         self.housekeeping = Housekeeping(self, snapshot_every=snapshot_every, in_background=housekeeping)
 
-    async def open(self) -> None:
-        """Take over what is in the store; nothing to do where it is open already."""
-        if self.ready:
+    async def open(self, *, wait: bool = True) -> None:
+        """Take over what is in the store; nothing to do where it is open already.
+
+        Parameters
+        ----------
+        wait : bool, optional
+            Whether to return only when every log has been folded; otherwise that goes on in the background.
+        """
+        if self._opened:
             return
         await self.store.open()
-        try:
-            for name in await self.store.rankers():
-                self.rankers[name] = await ServedRanker.load(name, self.store)
-        except BaseException:
-            await self.store.close()
-            raise
+        self._opened = True
         self.commit.start()
+        if not wait:
+            self._folding = asyncio.create_task(self._fold_all_in_background())
+            return
+        try:
+            await self._fold_all()
+        except BaseException:
+            await self.commit.stop()
+            await self.store.close()
+            self._opened = False
+            raise
+
+    async def _fold_all(self) -> None:
+        await self.roster.load_all()
+        for served in list(self.rankers.values()):
+            await self._sign(served)
         await self.housekeeping.start()
         self.ready = True
 
+    async def _fold_all_in_background(self) -> None:
+        while True:
+            try:
+                return await self._fold_all()
+            except (StoreError, Unavailable) as error:
+                _log.warning("the store cannot be read, which is tried again: %s", error)
+                await asyncio.sleep(1.0)
+
+    async def _sign(self, served: ServedRanker) -> None:
+        """Say in a log from before there were probes what it has been folded with so far."""
+        config = served.fold.config
+        if config.probe or served.read_only:
+            return
+        made = stamped(config)
+        body = records.encode(records.Upgrade(made.version, made.probe))
+        await self.append([Entry(served.name, "upgrade", f"sign-{made.probe}", body, digest_of(body))])
+
+    async def folded(self) -> None:
+        """Return when every log has been folded."""
+        if self._folding is not None:
+            await self._folding
+
     async def close(self) -> None:
         """Write what is waiting, leave a snapshot, and let go."""
-        self.ready = False
+        self.ready = self._opened = False
+        if self._folding is not None:
+            self._folding.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._folding
+            self._folding = None
         await self.commit.stop()
         await self.housekeeping.stop()
         await self.store.close()
+
+    @property
+    def trouble(self) -> str | None:
+        """Why it is not ready, in words; None where it is."""
+        if self.broken or self.ready:
+            return self.broken
+        return self.roster.progress() if self._opened else "starting or stopping"
 
     def now(self) -> int:
         """Milliseconds since 1970, by a clock that does not jump."""
@@ -107,15 +171,17 @@ class Engine:
 
     async def find(self, name: str) -> ServedRanker:
         """The ranker of this name; another replica may have made it."""
-        found = self.rankers.get(name)
-        if found is None and self.store.shared:
-            async with self._loading:
-                if name not in self.rankers and name in await self.store.rankers():
-                    self.rankers[name] = await ServedRanker.load(name, self.store)
-            found = self.rankers.get(name)
-        if found is None:
-            raise NotFound(f"there is no ranker {name!r}")
-        return found
+        unknown = name not in self.rankers and name not in self.roster.absent
+        if unknown and self.store.shared and name in await self.store.rankers():
+            await self.roster.load(name)
+        return self.roster.find(name)
+
+    async def find_to_write(self, name: str) -> ServedRanker:
+        """The ranker of this name; `Unavailable` where it is read-only."""
+        served = self.rankers.get(name) or await self.find(name)
+        if served.read_only:
+            raise Unavailable(f"ranker {name!r} is read-only: {served.read_only}")
+        return served
 
     async def append(self, entries: list[Entry], epoch: int | None = None) -> list[Written]:
         """Write entries at once, and fold them; with `epoch`, `Fenced` unless the lease still has it.
@@ -135,6 +201,9 @@ class Engine:
                 raise Unavailable(f"read-only from now on: {error}") from error
             except Fenced:
                 raise
+            except Diverged as error:
+                await self._refold(entries)
+                raise Unavailable(f"{error}; its state is folded anew, try again") from error
             except StoreError as error:
                 raise Unavailable(str(error)) from error
             try:
@@ -151,58 +220,93 @@ class Engine:
             if entry.ranker in self.rankers and (one.new or self.store.shared):
                 rows_of.setdefault(entry.ranker, []).append(one.row)
         outcomes: dict[tuple[str, int], Outcome] = {}
+        failed: set[str] = set()
         for name, rows in rows_of.items():
-            for row, outcome in zip(rows, await self.rankers[name].take_in(rows), strict=True):
-                outcomes[name, row.seq] = outcome
+            try:
+                for row, outcome in zip(rows, await self.rankers[name].take_in(rows), strict=True):
+                    outcomes[name, row.seq] = outcome
+            except BaseException as error:
+                await self.roster.recover(name, error)
+                failed.add(name)
             self.housekeeping.changed.add(name)
         return [
-            Written(one.row, one.new, outcomes.get((entry.ranker, one.row.seq)) if one.new else None)
+            Written(
+                one.row,
+                one.new,
+                outcomes.get((entry.ranker, one.row.seq)) if one.new else None,
+                entry.ranker in failed,
+            )
             for entry, one in zip(entries, appended, strict=True)
         ]
+
+    async def _refold(self, entries: list[Entry]) -> None:
+        """Fold anew whatever no longer follows from its log."""
+        for name in {entry.ranker for entry in entries if entry.drawn_from is not None}:
+            served = self.rankers.get(name)
+            if served is not None and not await self._is_in_log(name, served.fold):
+                await self.roster.refold(
+                    name, Diverged(f"row {served.fold.applied} is not in the log any more")
+                )
+
+    async def _is_in_log(self, name: str, fold: Fold) -> bool:
+        rows = await self.store.read(name, after=fold.applied - 1, limit=1)
+        return bool(rows) and (rows[0].seq, rows[0].link) == (fold.applied, fold.link)
 
     async def write(self, entry: Entry) -> Written:
         """Write one entry with whatever else is waiting. The same id with another body is kept as a conflict."""
         if self.broken:
             raise Unavailable(f"read-only: {self.broken}")
-        (written,) = await self.commit.submit([entry])
+        (written,) = await self._submit([entry])
         if not written.new:
             await self._check_same(entry, written.row)
+        return written
+
+    async def _submit(self, entries: list[Entry]) -> list[Written]:
+        """Write entries that can be read again; 503 where they were written and could not be folded."""
+        for entry in entries:
+            check_entry(entry, self.limits)
+        written = await self.commit.submit(entries)
+        if any(one.failed for one in written):
+            self.roster.find(entries[0].ranker)
+            raise Unavailable(f"ranker {entries[0].ranker!r} was folded anew: ask again")
         return written
 
     async def _check_same(self, entry: Entry, row: Row) -> None:
         try:
             check_digest(entry, row)
         except Conflict:
-            await self.commit.submit([_conflict(entry)])
+            await self._submit([conflict(entry)])
             raise
 
     async def create(self, request: CreateRequest) -> tuple[ServedRanker, bool]:
         """A new ranker, and whether it was there already, just so."""
+        if not self.ready:
+            raise Unavailable(self.trouble or "starting or stopping")
         if len(self.rankers) >= self.limits.rankers and request.name not in self.rankers:
             raise Busy(f"limit reached: {self.limits.rankers:,} rankers")
         check_names(request.items, self.limits, field="items")
         seed = secrets.randbits(63) if request.seed is None else request.seed
         config = Config(request.algorithm, seed, request.items, request.parameters, request.policy)
+        check_value(request.parameters, field="parameters")
         check_policy(config)
         check_size(config, self.limits, n_items=len(request.items or ()))
         check_portable(config, shared=self.store.shared)
         refuse(lambda: Fold(config), field="parameters")
+        made = await asyncio.to_thread(stamped, config)
         # Without a seed in the request, the seed is ours, and not part of what makes two requests the same.
         asked = msgspec.structs.replace(config, seed=request.seed or 0)
         entry = Entry(
             request.name,
             "config",
             request.name,
-            records.encode(config),
+            records.encode(made),
             bytes.fromhex(config_hash(asked))[:16],
         )
-        (written,) = await self.commit.submit([entry])
+        (written,) = await self._submit([entry])
         if not written.new:
             await self._check_same(entry, written.row)
-        async with self._loading:
-            if request.name not in self.rankers:
-                self.rankers[request.name] = await ServedRanker.load(request.name, self.store)
-        return self.rankers[request.name], not written.new
+        await self.roster.load(request.name)
+        return self.roster.find(request.name), not written.new
 
     async def rank(self, name: str, request: RankRequest) -> RankAnswer:
         """A list to show; the decision is in the log."""
@@ -214,24 +318,26 @@ class Engine:
             raise
         except ValueError as error:
             raise RequestError(str(error)) from None
+        if served.read_only:
+            return read_only_answer(served, decision, decision_id)
         written = await self.write(entry)
         if not written.new:
             decision = records.read_decision(written.row.body)
-        return _rank_answer(served, decision, written)
+        return rank_answer(served, decision, written)
 
     async def activate(self, name: str, request: ActivateRequest) -> EventAnswer:
         """The list was shown."""
-        served = await self.find(name)
+        served = await self.find_to_write(name)
         if await served.decision_state(request.decision_id) is None:
             raise NotFound(f"there is no decision {request.decision_id!r}", field="decision_id")
         event_id = request.event_id or request.decision_id
         digest = digest_of(request.decision_id)
         written = await self.write(Entry(name, "activate", event_id, b"", digest, request.decision_id))
-        return _event_answer(written)
+        return event_answer(written)
 
     async def feedback(self, name: str, requests: list[FeedbackRequest]) -> list[EventAnswer]:
         """Feedback on one list or many; all of it is checked before any is written."""
-        served = await self.find(name)
+        served = await self.find_to_write(name)
         if len(requests) > self.limits.batch:
             raise RequestError(
                 f"limit reached: {self.limits.batch:,} feedback events in one request, got {len(requests):,}"
@@ -244,106 +350,20 @@ class Engine:
         if self.broken:
             raise Unavailable(f"read-only: {self.broken}")
         answers = []
-        for entry, written in zip(entries, await self.commit.submit(entries), strict=True):
-            answer = _event_answer(written)
+        for entry, written in zip(entries, await self._submit(entries), strict=True):
+            answer = event_answer(written)
             if not written.new and entry.digest != written.row.digest:
-                await self.commit.submit([_conflict(entry)])
+                await self._submit([conflict(entry)])
                 answer = EventAnswer("conflict", written.row.seq)
             answers.append(answer)
         return answers
 
-    async def change_items(self, name: str, request: ItemsRequest) -> EventAnswer:
-        """Items come and go."""
-        served = await self.find(name)
-        if not served.fold.has_items:
-            raise RequestError(
-                f"{served.fold.config.algorithm} takes its items with each request", field="add"
-            )
-        check_names([*request.add, *request.retire], self.limits, field="add")
-        body = records.encode(records.Items(request.add, request.retire))
-        event_id = request.event_id or new_id()
-        there = await self.store.find(name, "items", event_id)
-        if there is None:
-            n_items = len(served.fold.items) + len(request.add)
-            if n_items > self.limits.items:
-                raise RequestError(f"limit reached: {self.limits.items:,} items", field="add")
-            check_size(served.fold.config, self.limits, n_items=n_items)
-            refuse(lambda: served.fold.check_items(request.add, request.retire), field="add")
-        return _event_answer(await self.write(Entry(name, "items", event_id, body, digest_of(body))))
-
-    async def freeze(self, name: str, request: FreezeRequest) -> EventAnswer:
-        """Stop learning, or go on."""
-        await self.find(name)
-        body = records.encode(records.Freeze(request.frozen))
-        event_id = request.event_id or new_id()
-        return _event_answer(await self.write(Entry(name, "freeze", event_id, body, digest_of(body))))
-
-    async def reset(self, name: str, request: ResetRequest) -> EventAnswer:
-        """Begin anew; the log, and with it all history, stays."""
-        served = await self.find(name)
-        old = served.fold.config
-        items = (
-            (served.fold.items if served.fold.has_items else None) if request.items is None else request.items
-        )
-        check_names(items, self.limits, field="items")
-        parameters = old.parameters if request.parameters is None else request.parameters
-        config = msgspec.structs.replace(old, items=items, parameters=parameters)
-        check_size(config, self.limits, n_items=len(items or ()))
-        refuse(lambda: Fold(config), field="parameters")
-        body = records.encode(config)
-        event_id = request.event_id or new_id()
-        return _event_answer(await self.write(Entry(name, "reset", event_id, body, digest_of(body))))
-
-    async def rollback(self, name: str, request: RollbackRequest) -> EventAnswer:
-        """Back to what was known at a snapshot."""
-        served = await self.find(name)
-        event_id = request.event_id or new_id()
-        digest = digest_of(str(request.to_seq))
-        there = await self.store.find(name, "rollback", event_id)
-        body = b""
-        if there is None:
-            snapshot = await self.store.read_snapshot(name, request.to_seq)
-            if snapshot is None:
-                raise NotFound(f"there is no snapshot at {request.to_seq}", field="to_seq")
-            then = snapshots.revive(snapshot)
-            if config_hash(then.config) != config_hash(served.fold.config):
-                raise Conflict(
-                    "that snapshot is of another configuration, from before a reset", field="to_seq"
-                )
-            learnt = msgspec.msgpack.encode(then.learnt())
-            body = records.encode(records.Rollback(request.to_seq, snapshot.state_hash, learnt))
-        return _event_answer(await self.write(Entry(name, "rollback", event_id, body, digest)))
-
     async def snapshot(self, name: str) -> int:
         """Write a snapshot now; its seq."""
-        served = await self.find(name)
+        served = await self.find_to_write(name)
         try:
             await self.housekeeping.snapshot(served)
         except Fenced as error:
             self.housekeeping.epoch = None
             raise Unavailable("another process holds the lease, and takes the snapshots") from error
         return served.snapshot_seq
-
-
-def _rank_answer(served: ServedRanker, decision: records.Decision, written: Written) -> RankAnswer:
-    chances = decision.propensities
-    return RankAnswer(
-        written.row.event_id,
-        served.fold.names(decision),
-        None if chances is None else np.frombuffer(chances, "<f8").tolist(),
-        decision.model_seq,
-        not written.new,
-    )
-
-
-def _event_answer(written: Written) -> EventAnswer:
-    if not written.new or written.outcome is None:
-        return EventAnswer("duplicate", written.row.seq, duplicate=True)
-    status: Any = written.outcome.status
-    return EventAnswer(status, written.row.seq, status == "duplicate", written.outcome.learns)
-
-
-def _conflict(entry: Entry) -> Entry:
-    body = records.encode(records.Conflict(entry.kind, entry.event_id, entry.body))
-    event_id = digest_of(entry.kind, entry.event_id, entry.digest).hex()
-    return Entry(entry.ranker, "conflict", event_id, body, entry.digest, entry.decision)

@@ -22,11 +22,15 @@ MOST_IN_A_BATCH = 512
 
 
 class Written(NamedTuple):
-    """An entry that is durable: its row, whether it is new, and what it came to (None where it is not new)."""
+    """An entry that is durable: its row, whether it is new, and what it came to (None where it is not new).
+
+    failed: it could not be folded, and what it came to is not known.
+    """
 
     row: Row
     new: bool
     outcome: Outcome | None
+    failed: bool = False
 
 
 Write = Callable[[list[Entry]], Awaitable[list[Written]]]

@@ -57,7 +57,7 @@ class Housekeeping:
                 await task
         if self._background and self.epoch is not None and not self.engine.broken:
             for served in self.engine.rankers.values():
-                if served.fold.applied > served.snapshot_seq:
+                if served.fold.applied > served.snapshot_seq and not served.read_only:
                     with contextlib.suppress(StoreError):
                         await self.snapshot(served)
 
@@ -103,7 +103,7 @@ class Housekeeping:
         changed, self.changed = self.changed, set()
         for name in changed:
             served = self.engine.rankers.get(name)
-            if served is None:
+            if served is None or served.read_only:
                 continue
             if name not in self._deadlines:
                 self._deadlines.put(name, self.engine.now())
@@ -113,7 +113,7 @@ class Housekeeping:
     async def _expire_due(self) -> None:
         for name in self._deadlines.due(self.engine.now()):
             served = self.engine.rankers.get(name)
-            if served is None:
+            if served is None or served.read_only:
                 continue
             try:
                 await self.expire(served)
@@ -172,8 +172,7 @@ class Housekeeping:
             await self.engine.store.wait_for_news(seconds=1.0)
             try:
                 for name in await self.engine.store.rankers():
-                    served = await self.engine.find(name)
-                    await served.catch_up()
+                    await self.engine.roster.follow(name)
                 self.engine.changed.set()
             except Exception:
                 _log.exception("following other replicas failed; it is tried again")

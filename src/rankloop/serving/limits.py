@@ -17,6 +17,7 @@ class Limits(msgspec.Struct, frozen=True):
     parked: int = 10_000  # feedback that waits for its decision, in one ranker
     waiting: int = 4_096  # events that wait for the disk
     context_bytes: int = 16_000
+    row_bytes: int = 16_000_000  # one row of the log; rows that carry a state may have twice `ranker_bytes`
     streams: int = 64
     cache_bytes: int = 256_000_000  # lists at hand, of all rankers together
     degraded: int = 10_000  # lists shown without the store that wait to be logged

@@ -50,13 +50,14 @@ class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
 
 
 class RankAnswer(msgspec.Struct, frozen=True, gc=False):
-    """The list to show, best first."""
+    """The list to show, best first. `degraded`: it is not logged, and feedback on it cannot be learnt from."""
 
     decision_id: str
     items: list[str]
     propensities: list[float] | None
     model_seq: int
     duplicate: bool
+    degraded: bool = False
 
 
 class FeedbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):

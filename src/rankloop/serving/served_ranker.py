@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,20 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.serving.adapters.estimates import weigh
-from rankloop.serving.admission import digest_of
+from rankloop.serving.admission import check_value, digest_of
 from rankloop.serving.errors import Conflict, RequestError, TooLarge
 from rankloop.serving.failpoints import reach
 from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import DecisionState, Outcome, replay_decision
-from rankloop.serving.log.fold import Fold, RelatedRows
+from rankloop.serving.log.digests import check_row
+from rankloop.serving.log.fingerprint import OtherVersion
+from rankloop.serving.log.fold import Fold, OtherHistory, RelatedRows
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
-from rankloop.serving.log.snapshots import code_hash, revive
+from rankloop.serving.log.starting_point import newest_fold, old_fold, warm_up
 from rankloop.serving.schemas import FeedbackRequest, Matrix, RankRequest
-from rankloop.serving.stores.contract import Store
+from rankloop.serving.stores.contract import Diverged, Store
 
 _PAGE = 2_000  # rows read at a time
+_AT_ONCE = 250  # rows folded before others get a turn
 _REMEMBERED = 20_000  # outcomes of the newest rows but decisions, for those who wait for them
 _ACCEPTED = Outcome("accepted")
 _SHOWN = np.dtype("<i4")
@@ -38,37 +42,90 @@ class ServedRanker:
         self.fold = fold
         self.store = store
         self.snapshot_seq = 0
+        self.read_only: str | None = None  # why it ranks only, and learns nothing
         self._outcomes: dict[int, Outcome] = {}
         self._folding = asyncio.Lock()
 
     @classmethod
-    async def load(cls, name: str, store: Store) -> ServedRanker:
-        """From the newest snapshot that this code made, and the rows after it; from the first row if there is none."""
-        served: ServedRanker | None = None
-        first = await first_fold(store, name)
-        code = code_hash(first.config.algorithm)
-        for snapshot in reversed(await store.snapshots(name)):
-            if snapshot.code_hash != code:
-                continue
-            whole = await store.read_snapshot(name, snapshot.seq)
-            if whole is not None:
-                served = cls(name, revive(whole), store)
-                served.snapshot_seq = snapshot.seq
-                break
-        if served is None:
-            served = cls(name, first, store)
-        await asyncio.to_thread(warm_up, served.fold.config)
-        await served.catch_up()
+    async def load(
+        cls,
+        name: str,
+        store: Store,
+        *,
+        check: Callable[[Config], object] = lambda config: None,
+        tell: Callable[[int], object] = lambda seq: None,
+    ) -> ServedRanker:
+        """From the newest snapshot that can be trusted, and the rows after it; from the first row if there is none.
+
+        Where this code has another version of the algorithm than the log, the ranker is read-only, from a snapshot.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        store : Store
+            Where its log is.
+        check : callable, optional
+            Is given the configuration before anything is built, and may refuse it.
+        tell : callable, optional
+            Is told how far the log has been folded, now and then.
+
+        Returns
+        -------
+        ServedRanker
+            The ranker as its log has made it.
+        """
+        try:
+            fold, seq = await newest_fold(store, name, check)
+            served = cls(name, fold, store)
+            served.snapshot_seq = seq
+            await asyncio.to_thread(warm_up, fold.config)
+            await served.catch_up(tell)
+        except OtherVersion as error:
+            old = await old_fold(store, name)
+            if old is None:
+                raise
+            served = cls(name, old, store)
+            served.snapshot_seq = old.applied
+            served.read_only = f"{error}; run `rankloop upgrade` to go on from here"
         return served
 
-    async def catch_up(self) -> None:
-        """Fold what is in the store and not here yet."""
+    async def catch_up(self, tell: Callable[[int], object] = lambda seq: None) -> None:
+        """Fold what is in the store and not here yet.
+
+        Raises
+        ------
+        Diverged
+            Where the log has another history than this state: it has lost rows, or is another one.
+        BadRow
+            Where a row is not what was written.
+        """
         async with self._folding:
             while new := await self.store.read(self.name, after=self.fold.applied, limit=_PAGE):
                 reach("while-tailing")
-                await self._fold(new)
+                for first in range(0, len(new), _AT_ONCE):
+                    part = new[first : first + _AT_ONCE]
+                    for row in part:
+                        check_row(row)
+                    try:
+                        await self._fold(part)
+                    except OtherHistory as error:
+                        raise Diverged(f"{error}, which this state had folded") from None
+                    tell(self.fold.applied)
+                    if len(new) > _AT_ONCE:
+                        await asyncio.sleep(0)  # others are served meanwhile
                 if len(new) < _PAGE:
-                    break
+                    return
+            if self.store.shared:
+                await self._check_end()
+
+    async def _check_end(self) -> None:
+        head = await self.store.head(self.name)
+        if head.seq < self.fold.applied or (head.seq == self.fold.applied and head.link != self.fold.link):
+            raise Diverged(
+                f"the log of {self.name!r} ends at row {head.seq} and is not the one that this state had folded "
+                f"up to row {self.fold.applied}"
+            )
 
     async def take_in(self, new: list[Row]) -> list[Outcome]:
         """Fold rows that were just written, and say what each came to.
@@ -77,11 +134,17 @@ class ServedRanker:
         from the store.
         """
         if self.store.shared or new[0].seq != self.fold.applied + 1:
+            if new[-1].seq <= self.fold.applied and self._unlike(new[-1]):
+                raise Diverged(f"row {new[-1].seq} of the log is another one than this state had folded")
             await self.catch_up()
         else:
             async with self._folding:
                 await self._fold(new)
         return [self._outcomes.get(row.seq, _ACCEPTED) for row in new]
+
+    def _unlike(self, row: Row) -> bool:
+        """Whether a row that is written only now has a number that was folded already, as something else."""
+        return row.seq == self.fold.applied and row.link != self.fold.link
 
     async def _fold(self, new: list[Row]) -> None:
         related = await related_rows(self.fold, self.store, self.name, new)
@@ -168,12 +231,15 @@ class ServedRanker:
             round(fold.config.policy.deadline_seconds * 1000),
         )
         digest = _digest(request.items, packed, request.context)
-        return Entry(self.name, "decision", decision_id, records.encode(decision), digest), decision
+        drawn_from = (fold.applied, fold.link)
+        body = records.encode(decision)
+        return Entry(self.name, "decision", decision_id, body, digest, None, drawn_from), decision
 
     def _context(
         self, request: RankRequest, limits: Limits
     ) -> tuple[Any, list[str] | None, records.Packed | None]:
         if request.context is not None:
+            check_value(request.context, field="context")
             size = len(msgspec.json.encode(request.context))
             if size > limits.context_bytes:
                 raise TooLarge(
@@ -247,32 +313,6 @@ def check_digest(entry: Entry, row: Row) -> None:
         )
 
 
-def warm_up(config: Config) -> None:
-    """Have the ranker's code compiled, or found on disk, before a request waits for a list."""
-    fold = Fold(config)
-    ranker = fold.ranker
-    rng = np.random.default_rng(1)
-    context = None if fold.has_items else rng.random((2, ranker.n_features or 1)).astype(np.float32)
-    ranking = ranker.rank(context, rng=rng)
-    ranker.learn(ranking, np.zeros(ranker.feedback.length(len(ranking.items))))
-    if fold.has_items:
-        ranker.current()
-
-
-async def first_fold(store: Store, name: str) -> Fold:
-    """The fold of the first row, a `config`."""
-    (first,) = await store.read(name, after=0, limit=1)
-    config = records.read_body(first)
-    if not isinstance(config, Config):
-        raise ValueError(f"the log of {name!r} must begin with its configuration, got {first.kind}")
-    try:
-        fold = Fold(config)
-    except ValueError as error:
-        raise ValueError(f"ranker {name!r} cannot be loaded: {error}") from None
-    fold.fold(first, RelatedRows())
-    return fold
-
-
 async def related_rows(fold: Fold, store: Store, name: str, new: list[Row]) -> RelatedRows:
     """Everything that folding `new` will ask for."""
     related = RelatedRows()
@@ -287,6 +327,8 @@ async def related_rows(fold: Fold, store: Store, name: str, new: list[Row]) -> R
                 related.states[about] = state
     if wanted:
         for about, story in (await store.stories(name, list(wanted))).items():
+            for row in story:
+                check_row(row)
             state = _state_of(fold, story, through=fold.applied)
             if state is not None:
                 related.states[about] = state

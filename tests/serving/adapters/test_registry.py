@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from rankloop.cli import app
 from rankloop.serving.adapters import registry
 from rankloop.serving.errors import RequestError
-from rankloop.serving.log import snapshots
+from rankloop.serving.log.fingerprint import fingerprint
 from rankloop.serving.log.records import Config
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.service import ITEMS, adds_up, answer, create, play, rank, running
@@ -161,17 +161,13 @@ def test_what_is_not_a_ranker_cannot_be_allowed(acme: Path) -> None:
     assert NAME not in registry.served()
 
 
-def test_the_code_hash_covers_the_source_of_somebody_elses_ranker(acme: Path) -> None:
+def test_the_fingerprint_of_somebody_elses_ranker_has_its_version(acme: Path) -> None:
+    config = Config("acme", 1, ["a", "b", "c"])
     kind = registry.find("acme")
-    assert snapshots.own_sources(kind) == [acme / "counting.py"]
-    assert snapshots.own_sources(registry.find("FTPL")) == []
-    before = snapshots.code_hash("acme")
-    assert before != snapshots.code_hash("FTPL")
-    assert snapshots.code_hash("FTPL") == snapshots.code_hash("RTop1F")
-    (acme / "counting.py").write_text(OWN + "# changed\n")
-    assert snapshots.code_hash("acme") == before  # the code that runs is the old one
-    snapshots._own_hash.cache_clear()  # as in a new process
-    assert snapshots.code_hash("acme") != before
+    before = fingerprint(config)
+    assert before.startswith("format 2, version 1, arithmetic ")
+    kind.algorithm_version = 2
+    assert fingerprint(config) == before.replace("version 1", "version 2")
 
 
 @pytest.mark.parametrize(

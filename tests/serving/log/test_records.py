@@ -48,6 +48,7 @@ def test_the_numbers_of_the_kinds_are_what_stores_have_written() -> None:
         "reset",
         "conflict",
         "degraded",
+        "upgrade",
     )
 
 

@@ -32,6 +32,8 @@ class RankAnswer:
         The row of the log up to which the ranker had learnt.
     duplicate : bool
         Whether the same request was answered before.
+    degraded : bool, optional
+        Whether the list is not in the log, so that nothing can be learnt from feedback on it.
     """
 
     decision_id: str
@@ -39,6 +41,7 @@ class RankAnswer:
     propensities: list[float] | None
     model_seq: int
     duplicate: bool
+    degraded: bool = False
 
 
 @dataclass(frozen=True)

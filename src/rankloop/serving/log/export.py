@@ -17,7 +17,7 @@ from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import Outcome, replay_decision
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Decision, Row
-from rankloop.serving.served_ranker import first_fold
+from rankloop.serving.log.starting_point import config_fold
 from rankloop.serving.stores.contract import Store
 
 _PAGE = 1_000
@@ -36,7 +36,7 @@ class Answered(NamedTuple):
 
 async def answered_lists(store: Store, ranker: str) -> AsyncIterator[Answered]:
     """Every list that an answer counted for, in the order in which they were shown."""
-    fold = await first_fold(store, ranker)
+    fold = await config_fold(store, ranker)
     after = 0
     while page := await store.read(ranker, after=after, limit=_PAGE):
         after = page[-1].seq

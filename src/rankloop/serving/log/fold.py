@@ -24,6 +24,8 @@ from rankloop.serving.log.decision_state import (
     Outcome,
     RecentDecisions,
 )
+from rankloop.serving.log.digests import BadRow
+from rankloop.serving.log.fingerprint import check_same
 from rankloop.serving.log.records import Config, Decision, Row
 from rankloop.serving.log.saved_state import Counts, DeadLetter, Learnt, Saved
 from rankloop.serving.series import Series
@@ -40,6 +42,13 @@ class RelatedRows:
         self.early: dict[str, list[Row]] = {}
 
 
+class OtherHistory(BadRow):
+    """A row does not follow the one that was folded before it: the log has another history than this state."""
+
+    def __init__(self, seq: int) -> None:
+        super().__init__(seq, "does not follow the row before it")
+
+
 class Fold:
     """One ranker, as its log up to `applied` has made it."""
 
@@ -51,6 +60,7 @@ class Fold:
             raise ValueError(f"{config.algorithm} {needs}, got items={config.items!r}")
         self.recent = RecentDecisions()
         self.applied = self.at = self.generation = self.expire_cursor = 0
+        self.link = b""  # of the row that was folded last
         self.catalogue: list[str] = []
         self.number: dict[str, int] = {}
         self.frozen = False
@@ -121,12 +131,14 @@ class Fold:
         """Take in the next row. Never fails: what cannot be used becomes a dead letter."""
         if row.seq != self.applied + 1:
             raise ValueError(f"rows must be folded in order: {self.applied} was the last, got {row.seq}")
+        if self.applied and row.before != self.link:
+            raise OtherHistory(row.seq)
         self.at = row.at
         if self._waiting:
             self._give_up_parked(row.at)
         outcome = self._handlers[row.kind](row, related)
         reach("after-learn")
-        self.applied = row.seq
+        self.applied, self.link = row.seq, row.link
         return outcome
 
     def _give_up_parked(self, at: int) -> None:
@@ -283,13 +295,27 @@ class Fold:
         return Outcome("conflict")
 
     def _reset(self, row: Row, related: RelatedRows) -> Outcome:
-        self._begin(records.read_body(row))
+        config = records.read_body(row)
+        check_same(config)
+        self._begin(config)
         self.generation += 1
         self.frozen = False
         return Outcome("accepted")
 
+    def _upgrade(self, row: Row, related: RelatedRows) -> Outcome:
+        told = records.read_body(row)
+        if not told.saved and (self.config.probe or told.version != self.config.version):
+            return Outcome("conflict")  # another process was quicker to say it
+        config = msgspec.structs.replace(self.config, version=told.version, probe=told.probe)
+        check_same(config)
+        if told.saved:
+            self._become(records.decode(Saved, told.saved))
+            self.at = row.at
+        self.config = config
+        return Outcome("accepted")
+
     def _rollback(self, row: Row, related: RelatedRows) -> Outcome:
-        learnt = msgspec.msgpack.decode(records.read_body(row).learnt, type=Learnt)
+        learnt = records.decode(Learnt, records.read_body(row).learnt)
         return self._attempt(lambda: self.take_over(learnt))
 
     def take_over(self, learnt: Learnt) -> None:
@@ -341,15 +367,19 @@ class Fold:
     def restore(cls, saved: Saved) -> Fold:
         """The fold that `save` wrote. Decisions are read again when they are needed."""
         fold = cls(saved.config)
-        fold.catalogue = list(saved.catalogue)
-        fold.number = {name: i for i, name in enumerate(fold.catalogue)}
-        fold._set_active([fold.catalogue[i] for i in saved.active])
-        fold.take_over(saved.learnt)
-        fold.applied, fold.at, fold.generation = saved.applied, saved.at, saved.generation
-        fold.frozen, fold.expire_cursor = saved.frozen, saved.expire_cursor
-        fold.parked = {name: list(there) for name, there in saved.parked.items()}
-        fold._waiting = sorted((there[0][1], name) for name, there in fold.parked.items())
-        fold.dead.extend(saved.dead)
-        fold.counts, fold.series = saved.counts, saved.series
-        fold.estimates = Estimates.restore(saved.estimates)
+        fold._become(saved)
         return fold
+
+    def _become(self, saved: Saved) -> None:
+        self.config = saved.config
+        self.catalogue = list(saved.catalogue)
+        self.number = {name: i for i, name in enumerate(self.catalogue)}
+        self._set_active([self.catalogue[i] for i in saved.active])
+        self.take_over(saved.learnt)
+        self.applied, self.at, self.generation = saved.applied, saved.at, saved.generation
+        self.frozen, self.expire_cursor = saved.frozen, saved.expire_cursor
+        self.parked = {name: list(there) for name, there in saved.parked.items()}
+        self._waiting = sorted((there[0][1], name) for name, there in self.parked.items())
+        self.dead = deque(saved.dead, maxlen=_DEAD_KEPT)
+        self.counts, self.series = saved.counts, saved.series
+        self.estimates = Estimates.restore(saved.estimates)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+Body = TypeVar("Body")
 Kind = Literal[
     "config",
     "decision",
@@ -22,6 +23,7 @@ Kind = Literal[
     "reset",
     "conflict",
     "degraded",
+    "upgrade",
 ]
 # The place in this tuple is what stores write: append to it, never reorder it.
 KINDS: tuple[Kind, ...] = (
@@ -36,7 +38,9 @@ KINDS: tuple[Kind, ...] = (
     "reset",
     "conflict",
     "degraded",
+    "upgrade",
 )
+NUMBER_OF_KIND: dict[Kind, int] = {kind: number for number, kind in enumerate(KINDS)}
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -44,6 +48,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
     event_id: unique within ranker and kind; digest: tells whether a second delivery says the same thing.
     decision: the decision that this is about, None where it is about none (or is one).
+    drawn_from: for a decision, the number and the link of the row that the state behind it had folded last. A store
+    that others write to as well refuses a decision whose state is not of its log.
     """
 
     ranker: str
@@ -52,10 +58,14 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     body: bytes
     digest: bytes = b""
     decision: str | None = None
+    drawn_from: tuple[int, bytes] | None = None
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """One row of a ranker's log. `seq` counts from 1 without gaps; `at` is in milliseconds and never falls."""
+    """One row of a ranker's log. `seq` counts from 1 without gaps; `at` is in milliseconds and never falls.
+
+    link: chains it to the row before, whose link is `before`; see `rankloop.serving.log.digests`.
+    """
 
     seq: int
     at: int
@@ -64,6 +74,8 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     body: bytes
     digest: bytes = b""
     decision: str | None = None
+    link: bytes = b""
+    before: bytes = b""
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,13 +92,19 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Config(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Everything that a ranker is built from; the body of a `config` row, and of a `reset` row."""
+    """Everything that a ranker is built from; the body of a `config` row, and of a `reset` row.
+
+    version: of the algorithm. probe: what a short trial of it came to where the row was written, empty in rows from
+    before there were any; see `rankloop.serving.log.fingerprint`.
+    """
 
     algorithm: str
     seed: int
     items: list[str] | None = None
     parameters: dict[str, Any] = {}
     policy: Policy = Policy()
+    version: int = 1
+    probe: str = ""
 
 
 class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -167,15 +185,39 @@ class Conflict(msgspec.Struct, frozen=True, array_like=True):
     body: bytes
 
 
+class Upgrade(msgspec.Struct, frozen=True, array_like=True):
+    """From here on another version of the algorithm, or another arithmetic. `saved`: the state that it goes on from.
+
+    Without a state it only says what the log has been folded with so far, where no row has said so yet.
+    """
+
+    version: int
+    probe: str
+    saved: bytes = b""
+
+
 # gc=False: none of them can be part of a cycle, and a service keeps so many that looking for cycles would take long.
 
 _encode = msgspec.msgpack.Encoder().encode
 _DECODERS: dict[Any, Callable[[bytes], Any]] = {
     of: msgspec.msgpack.Decoder(of).decode
-    for of in (Config, Decision, Answer, Items, Freeze, Expire, Rollback, Conflict)
+    for of in (Config, Decision, Answer, Items, Freeze, Expire, Rollback, Conflict, Upgrade)
 }
 
 
+_BODIES: dict[str, Callable[[bytes], Any]] = {
+    "config": _DECODERS[Config],
+    "reset": _DECODERS[Config],
+    "decision": _DECODERS[Decision],
+    "degraded": _DECODERS[Decision],
+    "feedback": _DECODERS[Answer],
+    "items": _DECODERS[Items],
+    "freeze": _DECODERS[Freeze],
+    "expire": _DECODERS[Expire],
+    "rollback": _DECODERS[Rollback],
+    "conflict": _DECODERS[Conflict],
+    "upgrade": _DECODERS[Upgrade],
+}
 _LITTLE = sys.byteorder == "little"
 
 
@@ -184,27 +226,21 @@ def encode(body: msgspec.Struct) -> bytes:
     return _encode(body)
 
 
+def decode(of: type[Body], told: bytes) -> Body:
+    """What `encode` wrote, as the type that it was."""
+    return msgspec.msgpack.decode(told, type=of)
+
+
 def read_decision(body: bytes) -> Decision:
     """The body of a `decision` row."""
     decision: Decision = _DECODERS[Decision](body)
     return decision
 
 
-def read_body(row: Row) -> Any:
+def read_body(row: Row | Entry) -> Any:
     """The body of any row, as its own type; None for rows that have none."""
-    of = {
-        "config": Config,
-        "reset": Config,
-        "decision": Decision,
-        "degraded": Decision,
-        "feedback": Answer,
-        "items": Items,
-        "freeze": Freeze,
-        "expire": Expire,
-        "rollback": Rollback,
-        "conflict": Conflict,
-    }.get(row.kind)
-    return None if of is None else _DECODERS[of](row.body)
+    decoder = _BODIES.get(row.kind)
+    return None if decoder is None else decoder(row.body)
 
 
 def pack(array: NDArray[Any]) -> Packed:

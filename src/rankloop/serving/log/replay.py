@@ -20,7 +20,7 @@ from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.log.export import Answered, answered_lists
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Config, unpack
-from rankloop.serving.served_ranker import first_fold
+from rankloop.serving.log.starting_point import config_fold
 from rankloop.serving.stores.contract import Store
 
 
@@ -41,7 +41,7 @@ async def replay(
     store: Store, ranker: str, *, other: str, parameters: dict[str, Any] | None = None
 ) -> Replay:
     """Play `other` on the log of `ranker`; ValueError where it does not take what is in the log."""
-    first = await first_fold(store, ranker)
+    first = await config_fold(store, ranker)
     own_items = has_items(other)
     if own_items != first.has_items:
         raise ValueError(f"{other} and {first.config.algorithm} do not take the same requests")

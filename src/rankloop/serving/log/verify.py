@@ -1,19 +1,21 @@
-"""Checks that a log is consistent: replays it from the first row and every snapshot, and draws all decisions again."""
+"""Checks that a log is consistent: digests, replays from the first row and every snapshot, decisions drawn again."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
 import msgspec
-import numpy as np
 
 from rankloop.serving.log import records as rows
+from rankloop.serving.log.digests import beginning, check_seal, link_of
+from rankloop.serving.log.fingerprint import readable
 from rankloop.serving.log.fold import Fold
-from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Row
-from rankloop.serving.log.snapshots import code_hash, revive
-from rankloop.serving.served_ranker import first_fold, related_rows
-from rankloop.serving.stores.contract import Store
+from rankloop.serving.log.redraw import Redraw
+from rankloop.serving.log.snapshots import read_sound, revive
+from rankloop.serving.log.starting_point import first_fold
+from rankloop.serving.served_ranker import related_rows
+from rankloop.serving.stores.contract import Snapshot, Store, StoreError
 
 _PAGE = 1_000
 _TOLD = 20  # problems that are spelled out
@@ -28,6 +30,9 @@ class Verdict(msgspec.Struct):
     learnt: int = 0
     snapshots: int = 0
     other_code: int = 0  # snapshots made by other code: not used, so not compared
+    earlier: int = (
+        0  # rows of an earlier version of the algorithm: their digests are checked, they are not replayed
+    )
     state_hash: str = ""
     n_problems: int = 0
     problems: list[str] = []
@@ -45,46 +50,69 @@ class Verdict(msgspec.Struct):
 
 
 async def verify(store: Store, ranker: str, *, through: int | None = None) -> Verdict:
-    """Replay the log of `ranker`, to its end or `through` a seq, and compare everything that can be compared."""
+    """Replay the log of `ranker`, to its end or `through` a seq, and compare everything that can be compared.
+
+    Whatever is wrong with it becomes part of the verdict: the next ranker can be verified after this one.
+    """
     verdict = Verdict(ranker, problems=[])
-    last = await store.last_seq(ranker) if through is None else through
     try:
-        await _replay(store, ranker, last, verdict)
-    except (msgspec.DecodeError, ValueError, KeyError, IndexError) as error:
-        verdict.complain(f"the replay came to a row that cannot be read: {error}")
+        last = await store.last_seq(ranker) if through is None else through
+        seen = _Seen()
+        await _look_through(store, ranker, last, verdict, seen)
+        await _check_end(store, ranker, seen, verdict, whole=through is None)
+        snapshots = await _sound_snapshots(store, ranker, last, verdict)
+        await _replay(store, ranker, last, verdict, seen, snapshots)
+    except StoreError as error:
+        verdict.complain(f"the store cannot be read: {error}")
+    except Exception as error:  # a ranker may fail in any way on rows that are not what was written
+        verdict.complain(f"the replay failed: {error or type(error).__name__}")
     return verdict
 
 
-async def _replay(store: Store, ranker: str, last: int, verdict: Verdict) -> None:
-    drawn, targets = await _look_through(store, ranker, last, verdict)
-    snapshots = {one.seq: one for one in await store.snapshots(ranker) if one.seq <= last}
+class _Seen:
+    """What a first look at all rows finds."""
+
+    def __init__(self) -> None:
+        self.drawn: list[
+            tuple[int, int]
+        ] = []  # of each decision: the row that its state had folded, its own row
+        self.targets: dict[int, str] = {}  # what rollbacks say was there
+        self.links: dict[int, bytes] = {}
+
+
+async def _replay(
+    store: Store, ranker: str, last: int, verdict: Verdict, seen: _Seen, snapshots: dict[int, Snapshot]
+) -> None:
     hashes: dict[int, str] = {}
     fold = await first_fold(store, ranker)
-    replay = _Redraw(store, ranker, drawn, verdict)
-    await replay.at(fold)
-    wanted = {*snapshots, *targets, fold.applied}
-    if fold.applied in wanted:
-        hashes[fold.applied] = fold.state_hash()
-    async for page in _pages(store, ranker, after=fold.applied, through=last):
+    start = fold.applied
+    verdict.earlier = start - 1
+    redraw = Redraw(store, ranker, [one for one in sorted(seen.drawn) if one[0] >= start], verdict.complain)
+    await redraw.at(fold)
+    targets = {to: told for to, told in seen.targets.items() if to >= start}
+    wanted = {*snapshots, *targets, start}
+    hashes[start] = fold.state_hash()
+    async for page in _pages(store, ranker, after=start, through=last):
         related = await related_rows(fold, store, ranker, page)
         for row in page:
             fold.fold(row, related)
-            await replay.at(fold)
+            await redraw.at(fold)
             if row.seq in wanted:
                 hashes[row.seq] = fold.state_hash()
     verdict.state_hash = fold.state_hash()
     verdict.learnt = fold.counts.learnt
+    verdict.decisions = redraw.done
     for to_seq, told in targets.items():
         if hashes.get(to_seq) != told:
             verdict.complain(f"a rollback to {to_seq} brought back another state than was there")
     for seq, snapshot in snapshots.items():
-        if snapshot.code_hash != code_hash(fold.config.algorithm):
+        if seq < start or not readable(snapshot.code_hash, fold.config):
             verdict.other_code += 1
         elif snapshot.state_hash != hashes.get(seq):
             verdict.complain(f"the snapshot at {seq} differs from a replay of the rows up to it")
         else:
             verdict.snapshots += 1
-            await _from_snapshot(store, ranker, seq, last, verdict)
+            await _from_snapshot(store, ranker, revive(snapshot), last, verdict)
 
 
 async def _pages(store: Store, ranker: str, *, after: int, through: int) -> AsyncIterator[list[Row]]:
@@ -96,85 +124,85 @@ async def _pages(store: Store, ranker: str, *, after: int, through: int) -> Asyn
         yield page
 
 
-async def _look_through(
-    store: Store, ranker: str, last: int, verdict: Verdict
-) -> tuple[list[tuple[int, int]], dict[int, str]]:
-    """Which rows hold decisions, by the state they were drawn from; and what rollbacks say was there."""
-    drawn: list[tuple[int, int]] = []
-    targets: dict[int, str] = {}
-    seen: set[int] = set()
+async def _look_through(store: Store, ranker: str, last: int, verdict: Verdict, seen: _Seen) -> None:
+    """Check the digests, numbers and times of all rows, and gather what the replay needs to know beforehand."""
+    identities: set[int] = set()
     expected, at = 1, 0
+    before = {beginning(store.timeline, ranker)}
     async for page in _pages(store, ranker, after=0, through=last):
         for row in page:
             if row.seq != expected:
                 verdict.complain(f"after row {expected - 1} comes row {row.seq}")
+            before = _check_link(row, before, verdict)
             if row.at < at:
                 verdict.complain(f"time falls at row {row.seq}")
             identity = hash((row.kind, row.event_id))
-            if identity in seen:
+            if identity in identities:
                 verdict.complain(f"{row.kind} {row.event_id!r} is there twice")
-            seen.add(identity)
+            identities.add(identity)
             expected, at = row.seq + 1, row.at
             verdict.rows += 1
-            if row.kind == "decision":
-                drawn.append((rows.read_decision(row.body).model_seq, row.seq))
-            elif row.kind == "rollback":
-                body = rows.read_body(row)
-                targets[body.to_seq] = body.state_hash
+            seen.links[row.seq] = row.link
+            try:
+                if row.kind == "decision":
+                    seen.drawn.append((rows.read_decision(row.body).model_seq, row.seq))
+                elif row.kind == "rollback":
+                    body = rows.read_body(row)
+                    seen.targets[body.to_seq] = body.state_hash
+            except (msgspec.DecodeError, ValueError, RecursionError) as error:
+                verdict.complain(f"row {row.seq} cannot be read: {error or type(error).__name__}")
     if expected != last + 1:
         verdict.complain(f"the log ends at row {expected - 1}, not at {last}")
-    return sorted(drawn), targets
 
 
-class _Redraw:
-    """Draws every decision again when the replay has come to the state that it was drawn from."""
+def _check_link(row: Row, before: set[bytes], verdict: Verdict) -> set[bytes]:
+    """Complain where a row is not what was written; the links that the next row may follow.
 
-    def __init__(self, store: Store, ranker: str, drawn: list[tuple[int, int]], verdict: Verdict) -> None:
-        self._store = store
-        self._ranker = ranker
-        self._drawn = drawn
-        self._next = 0
-        self._verdict = verdict
-        self._draws = Draws()
-
-    async def at(self, fold: Fold) -> None:
-        while self._next < len(self._drawn) and self._drawn[self._next][0] <= fold.applied:
-            model_seq, seq = self._drawn[self._next]
-            self._next += 1
-            (row,) = await self._store.read(self._ranker, after=seq - 1, limit=1)
-            if model_seq != fold.applied:
-                self._verdict.complain(
-                    f"decision {row.event_id!r} says that it was drawn from row {model_seq}"
-                )
-                continue
-            self._verdict.decisions += 1
-            if not self._same(fold, row):
-                self._verdict.complain(f"decision {row.event_id!r} (row {seq}) cannot be drawn again")
-
-    def _same(self, fold: Fold, row: Row) -> bool:
-        decision = rows.read_decision(row.body)
-        if decision.key != key_of(fold.config.seed, row.event_id) or decision.generation != fold.generation:
-            return False
-        features = None if decision.features is None else rows.unpack(decision.features)
-        ranking = fold.ranker.rank(features, rng=self._draws.generator(decision.key))
-        shown = fold.active[ranking.items] if fold.has_items else ranking.items
-        chances = None if ranking.propensities is None else ranking.propensities.astype("<f8").tobytes()
-        return (
-            np.array_equal(np.frombuffer(decision.shown, "<i4"), shown)
-            and decision.propensities == chances
-            and decision.memo == tuple(rows.pack(part) for part in ranking.memo)
-        )
+    Where this one is bad, that is the link it has and the one it ought to have: the digest itself may be damaged.
+    """
+    links = {link_of(row, one) for one in before}
+    if row.link in links:
+        return {row.link}
+    verdict.complain(f"row {row.seq} is not what was written: its digest differs")
+    return {row.link, *links}
 
 
-async def _from_snapshot(store: Store, ranker: str, seq: int, last: int, verdict: Verdict) -> None:
-    snapshot = await store.read_snapshot(ranker, seq)
-    if snapshot is None:  # a newer one pushed it out meanwhile
-        return
+async def _check_end(store: Store, ranker: str, seen: _Seen, verdict: Verdict, *, whole: bool) -> None:
+    """Compare with the newest row that was acknowledged, where that is kept apart: the log may have lost its end."""
     try:
-        fold = revive(snapshot)
+        mark = await store.acknowledged(ranker)
     except ValueError as error:
         verdict.complain(str(error))
         return
+    if mark is None or not mark.seq or (mark.seq not in seen.links and not whole):
+        return
+    if mark.seq not in seen.links:
+        last = max(seen.links, default=0)
+        verdict.complain(f"row {mark.seq} was acknowledged, and the log ends at row {last}")
+    elif seen.links[mark.seq] != mark.link:
+        verdict.complain(f"row {mark.seq} is another one than was acknowledged")
+
+
+async def _sound_snapshots(store: Store, ranker: str, last: int, verdict: Verdict) -> dict[int, Snapshot]:
+    """Every snapshot whose digest is right, and which is of this log; complains about the others."""
+    sound: dict[int, Snapshot] = {}
+    for listed in await store.snapshots(ranker):
+        whole = await store.read_snapshot(ranker, listed.seq)
+        if whole is None:  # a newer one pushed it out meanwhile
+            continue
+        try:
+            check_seal(ranker, whole)
+            if listed.seq <= last and (found := await read_sound(store, ranker, listed.seq)) is not None:
+                sound[listed.seq] = found
+            elif listed.seq > await store.last_seq(ranker):
+                verdict.complain(f"there is a snapshot at {listed.seq}, and the log ends before it")
+        except ValueError as error:
+            verdict.complain(str(error))
+    return sound
+
+
+async def _from_snapshot(store: Store, ranker: str, fold: Fold, last: int, verdict: Verdict) -> None:
+    seq = fold.applied
     async for page in _pages(store, ranker, after=seq, through=last):
         related = await related_rows(fold, store, ranker, page)
         for row in page:

@@ -8,18 +8,35 @@ What a store promises, and `rankloop.serving.stores.checks.check_store` tests:
 4. A snapshot is there whole or not at all.
 5. The holder of a lease has an epoch; what is written with an older epoch is refused.
 6. The time of a ranker's rows never falls; where the clock is set back, it goes on from the last row at the same pace.
+7. Every row is linked to the one before it (`rankloop.serving.log.digests`), beginning with the store's identity; a
+   snapshot is sealed. A snapshot of another history than the log's is refused.
 """
 
 from __future__ import annotations
 
 import abc
 import asyncio
-from typing import NamedTuple
-
-import msgspec
 
 from rankloop.serving.log.records import Entry, Kind, Row
 from rankloop.serving.stores.due import Due, search
+from rankloop.serving.stores.values import Appended, Head, Snapshot, StoredKey
+
+__all__ = [
+    "Appended",
+    "Broken",
+    "Damaged",
+    "Diverged",
+    "Due",
+    "Fenced",
+    "Full",
+    "Head",
+    "Missing",
+    "Owned",
+    "Snapshot",
+    "Store",
+    "StoreError",
+    "StoredKey",
+]
 
 
 class StoreError(Exception):
@@ -38,6 +55,14 @@ class Fenced(StoreError):
     """Another process took over: the epoch that this was written with is over."""
 
 
+class Diverged(StoreError):
+    """The log has another history than the state that this was made from; nothing was written."""
+
+
+class Damaged(StoreError):
+    """Something in the store cannot be read. What else it holds may be good."""
+
+
 class Owned(StoreError):
     """Another process owns this store."""
 
@@ -46,79 +71,11 @@ class Missing(StoreError):
     """No ranker has this name."""
 
 
-class Appended(NamedTuple):
-    """The row that is in the log under the entry's id, and whether this call put it there.
-
-    Parameters
-    ----------
-    row : Row
-        The row.
-    new : bool
-        Whether this call wrote it.
-    """
-
-    row: Row
-    new: bool
-
-
-class Snapshot(msgspec.Struct, frozen=True):
-    """The fold of the log up to and with `seq`, and the hashes that tell whether it can be trusted.
-
-    Parameters
-    ----------
-    seq : int
-        The row of the log that it includes last.
-    at : int
-        When it was taken, in milliseconds.
-    epoch : int
-        The epoch of the lease that it was taken under.
-    code_hash : str
-        The hash of the code that computed it.
-    config_hash : str
-        The hash of the ranker's configuration.
-    state_hash : str
-        The hash of the state.
-    state : bytes, optional
-        The state itself; empty in lists of snapshots.
-    """
-
-    seq: int
-    at: int
-    epoch: int
-    code_hash: str
-    config_hash: str
-    state_hash: str
-    state: bytes = b""
-
-
-class StoredKey(msgspec.Struct, frozen=True):
-    """An API key as it is kept: never the secret itself.
-
-    Parameters
-    ----------
-    key_id : str
-        The public part of the key.
-    role : str
-        What the key allows.
-    digest : bytes
-        The hash of the secret.
-    at : int
-        When it was made, in milliseconds.
-    note : str, optional
-        What it is for.
-    """
-
-    key_id: str
-    role: str
-    digest: bytes
-    at: int
-    note: str = ""
-
-
 class Store(abc.ABC):
     """The storage of a service. All calls come from one event loop."""
 
     shared = False  # whether other processes append to the same logs
+    timeline = ""  # the identity of this store, made with it
 
     @abc.abstractmethod
     async def open(self) -> None:
@@ -225,8 +182,50 @@ class Store(abc.ABC):
         """
 
     @abc.abstractmethod
+    async def head(self, ranker: str) -> Head:
+        """The newest row, as the store would number on from it.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+
+        Returns
+        -------
+        Head
+            Its number and link.
+        """
+
+    async def acknowledged(self, ranker: str) -> Head | None:
+        """The newest row that was ever acknowledged, as it is kept apart from the log.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+
+        Returns
+        -------
+        Head
+            Its number and link; None where that is not kept.
+        """
+        return None
+
+    async def problems(self) -> list[str]:
+        """What is wrong with the store itself, beside the logs and snapshots of its rankers.
+
+        Returns
+        -------
+        list of str
+            A sentence for each problem.
+        """
+        return []
+
+    @abc.abstractmethod
     async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
-        """Keep it, with the newest `keep` - 1 before it; `Fenced` where its epoch is over.
+        """Keep it, sealed, with the newest `keep` - 1 before it.
+
+        `Fenced` where its epoch is over, `Diverged` where the log has no row of its number and link.
 
         Parameters
         ----------

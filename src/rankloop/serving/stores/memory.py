@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import bisect
+import secrets
 
 import msgspec
 
+from rankloop.serving.log.digests import beginning, content, link, seal
 from rankloop.serving.log.records import Entry, Kind, Row
 from rankloop.serving.log_clock import held, next_time
-from rankloop.serving.stores.contract import Appended, Fenced, Missing, Snapshot, Store, StoredKey
+from rankloop.serving.stores.contract import (
+    Appended,
+    Diverged,
+    Fenced,
+    Head,
+    Missing,
+    Snapshot,
+    Store,
+    StoredKey,
+)
 
 
 class MemoryStore(Store):
     """Lists and dictionaries."""
 
     def __init__(self) -> None:
+        self.timeline = secrets.token_hex(8)
         self._logs: dict[str, list[Row]] = {}
         self._index: dict[tuple[str, Kind, str], Row] = {}
         self._about: dict[tuple[str, str], list[Row]] = {}
@@ -40,7 +52,14 @@ class MemoryStore(Store):
         for entry in entries:
             if entry.kind != "config" and entry.ranker not in self._logs:
                 raise Missing(f"there is no ranker {entry.ranker!r}")
+            if entry.drawn_from is not None:
+                self._check_history(entry.ranker, Head(*entry.drawn_from))
         return [self._append(entry, at) for entry in entries]
+
+    def _check_history(self, ranker: str, known: Head) -> None:
+        log = self._logs.get(ranker, [])
+        if not 1 <= known.seq <= len(log) or log[known.seq - 1].link != known.link:
+            raise Diverged(f"the log of {ranker!r} has no such row {known.seq}")
 
     def _append(self, entry: Entry, at: int) -> Appended:
         there = self._index.get((entry.ranker, entry.kind, entry.event_id))
@@ -50,14 +69,18 @@ class MemoryStore(Store):
         time, self._ahead[entry.ranker] = next_time(
             at, last=log[-1].at if log else at, ahead=self._ahead.get(entry.ranker, 0)
         )
+        seq = len(log) + 1
+        before = log[-1].link if log else beginning(self.timeline, entry.ranker)
         row = Row(
-            len(log) + 1,
+            seq,
             time,
             entry.kind,
             entry.event_id,
             entry.body,
             entry.digest,
             entry.decision,
+            link(before, seq, time, content(entry)),
+            before,
         )
         log.append(row)
         self._index[entry.ranker, entry.kind, entry.event_id] = row
@@ -83,11 +106,17 @@ class MemoryStore(Store):
     async def last_seq(self, ranker: str) -> int:
         return len(self._logs.get(ranker, ()))
 
+    async def head(self, ranker: str) -> Head:
+        log = self._logs.get(ranker)
+        return Head(len(log), log[-1].link) if log else Head(0, b"")
+
     async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
         if snapshot.epoch != self._epoch:
             raise Fenced(f"epoch {snapshot.epoch} is over, {self._epoch} has taken over")
+        self._check_history(ranker, Head(snapshot.seq, snapshot.link))
         kept = [old for old in self._snapshots.get(ranker, ()) if old.seq != snapshot.seq]
-        bisect.insort(kept, snapshot, key=lambda one: one.seq)
+        sealed = msgspec.structs.replace(snapshot, seal=seal(ranker, snapshot))
+        bisect.insort(kept, sealed, key=lambda one: one.seq)
         self._snapshots[ranker] = kept[-keep:]
 
     async def snapshots(self, ranker: str) -> list[Snapshot]:

@@ -16,12 +16,15 @@ from typing import Any, TypeVar
 import asyncpg
 
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.records import KINDS, Entry, Kind, Row
+from rankloop.serving.log.digests import beginning, content, seal
+from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores.contract import (
     Appended,
     Broken,
+    Diverged,
     Fenced,
     Full,
+    Head,
     Missing,
     Snapshot,
     Store,
@@ -29,11 +32,17 @@ from rankloop.serving.stores.contract import (
     StoreError,
 )
 from rankloop.serving.stores.due import Due, OpenList
-from rankloop.serving.stores.postgres_schema import CHANNEL, SCHEMA, VERSION
+from rankloop.serving.stores.postgres_durability import check_durable_connection, check_durable_server
+from rankloop.serving.stores.postgres_schema import CHANNEL
+from rankloop.serving.stores.postgres_setup import prepare
 
 Result = TypeVar("Result")
-_NUMBER = {kind: number for number, kind in enumerate(KINDS)}
-_COLUMNS = "seq, at, kind, event, body, digest, decision"
+_COLUMNS = (
+    "seq, at, kind, event, body, digest, decision, link, (SELECT old.link FROM log AS old "
+    "WHERE old.ranker = log.ranker AND old.seq = log.seq - 1) AS before"
+)
+_SNAPSHOT = "seq, at, epoch, code, config, hash, state, link, seal"
+_NO_STATE = "''::bytea"
 _LOST = (
     OSError,
     asyncpg.InterfaceError,
@@ -42,6 +51,7 @@ _LOST = (
     asyncpg.CannotConnectNowError,
 )
 _TRIES = 6
+_ABOUT_LISTS: tuple[Kind, ...] = ("decision", "feedback", "expire")
 
 
 class PostgresStore(Store):
@@ -49,16 +59,28 @@ class PostgresStore(Store):
 
     url: postgresql://user@host/name. schema: where the tables are, so that several stores fit in one database.
     database_clock: take the time from the database, so that replicas need not agree; the tests bring their own.
+    migrate: whether tables of an older format may be brought forward.
+    allow_unsafe: whether to use a server that can lose what it has acknowledged, for tests.
     """
 
     shared = True
 
-    def __init__(self, url: str, *, schema: str = "rankloop", database_clock: bool = True) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str = "rankloop",
+        database_clock: bool = True,
+        migrate: bool = True,
+        allow_unsafe: bool = False,
+    ) -> None:
         if not schema.isidentifier() or schema != schema.lower():
             raise ValueError(f"schema must be a plain lower-case name, got {schema!r}")
         self.url = url
         self.schema = schema
         self._database_clock = database_clock
+        self._migrate = migrate
+        self._allow_unsafe = allow_unsafe
         self._pool: Any = None
         self._listener: Any = None
         self._news = asyncio.Event()
@@ -66,14 +88,19 @@ class PostgresStore(Store):
 
     async def open(self) -> None:
         try:
-            await self._prepare()
+            synchronous = await self._prepare()
             self._pool = await asyncpg.create_pool(
                 self.url,
                 min_size=1,
                 max_size=4,
                 command_timeout=30,
                 reset=_nothing,
-                server_settings={"search_path": self.schema, "application_name": "rankloop"},
+                init=None if self._allow_unsafe else check_durable_connection,
+                server_settings={
+                    "search_path": self.schema,
+                    "application_name": "rankloop",
+                    "synchronous_commit": synchronous,
+                },
             )
         except (asyncpg.PostgresError, OSError) as error:
             raise StoreError(f"cannot connect to {_without_password(self.url)}: {error}") from error
@@ -84,22 +111,14 @@ class PostgresStore(Store):
             ) from error
         await self._listen()
 
-    async def _prepare(self) -> None:
+    async def _prepare(self) -> str:
         connection = await asyncpg.connect(self.url)
         try:
-            async with connection.transaction():
-                # Two replicas that start at once must not both make the tables.
-                await connection.execute("SELECT pg_advisory_xact_lock(7205001)")
-                await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
-                await connection.execute(f"SET LOCAL search_path TO {self.schema}")
-                await connection.execute(SCHEMA)
-                version = await connection.fetchval("SELECT version FROM format")
-                if version is None:
-                    await connection.execute("INSERT INTO format VALUES ($1)", VERSION)
-                elif version != VERSION:
-                    raise StoreError(f"the database is in format {version}, this version reads {VERSION}")
+            synchronous = await check_durable_server(connection, allow_unsafe=self._allow_unsafe)
+            self.timeline = await prepare(connection, self.schema, may_migrate=self._migrate)
         finally:
             await connection.close()
+        return synchronous
 
     async def close(self) -> None:
         if self._listener is not None:
@@ -161,14 +180,20 @@ class PostgresStore(Store):
         order = sorted(range(len(entries)), key=lambda i: entries[i].ranker)
         columns: list[list[Any]] = [
             [entries[i].ranker for i in order],
-            [_NUMBER[entries[i].kind] for i in order],
+            [NUMBER_OF_KIND[entries[i].kind] for i in order],
             [entries[i].event_id for i in order],
             [entries[i].decision for i in order],
             [entries[i].digest for i in order],
             [entries[i].body for i in order],
+            [content(entries[i]) for i in order],
+            [drawn[0] if (drawn := entries[i].drawn_from) else None for i in order],
+            [drawn[1] if (drawn := entries[i].drawn_from) else None for i in order],
         ]
         time = None if self._database_clock else at
-        call = "SELECT * FROM append($1, $2::text[], $3::int[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], $8)"
+        call = (
+            "SELECT * FROM append($1, $2::text[], $3::int[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], "
+            "$8::bytea[], $9::bigint[], $10::bytea[], $11)"
+        )
 
         async def work(connection: Any) -> Any:
             reach("before-commit")
@@ -179,29 +204,31 @@ class PostgresStore(Store):
         found = await self._do(work)
         appended: list[Appended | None] = [None] * len(entries)
         for row in found:
-            appended[order[row["place"] - 1]] = Appended(_row(row), row["fresh"])
+            place = order[row["place"] - 1]
+            appended[place] = Appended(self._row(row, entries[place].ranker), row["fresh"])
         return [one for one in appended if one is not None]
 
     async def read(self, ranker: str, *, after: int, limit: int) -> list[Row]:
         number = await self._id(ranker)
         sql = f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND seq > $2 ORDER BY seq LIMIT $3"
-        return [_row(row) for row in await self._do(lambda one: one.fetch(sql, number, after, limit))]
+        found = await self._do(lambda one: one.fetch(sql, number, after, limit))
+        return [self._row(row, ranker) for row in found]
 
     async def find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
         number = await self._id(ranker)
         sql = f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND kind = $2 AND event = $3"
-        row = await self._do(lambda one: one.fetchrow(sql, number, _NUMBER[kind], event_id))
-        return None if row is None else _row(row)
+        row = await self._do(lambda one: one.fetchrow(sql, number, NUMBER_OF_KIND[kind], event_id))
+        return None if row is None else self._row(row, ranker)
 
     async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
         number = await self._id(ranker)
         told: dict[str, list[Row]] = {decision: [] for decision in decisions}
         sql = (
-            f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND kind = {_NUMBER['decision']} AND event = ANY($2) "
+            f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND kind = {NUMBER_OF_KIND['decision']} AND event = ANY($2) "
             f"UNION ALL SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND decision = ANY($2) ORDER BY seq"
         )
         for row in await self._do(lambda one: one.fetch(sql, number, decisions)):
-            told[row["decision"] or row["event"]].append(_row(row))
+            told[row["decision"] or row["event"]].append(self._row(row, ranker))
         return told
 
     async def time(self, ranker: str, *, at: int) -> int:
@@ -212,18 +239,19 @@ class PostgresStore(Store):
 
     async def due(self, ranker: str, *, after: int, before: int, allowed: int, limit: int) -> Due:
         number = await self._id(ranker)
+        listed, heard, over = (NUMBER_OF_KIND[kind] for kind in _ABOUT_LISTS)
         sql = (
-            f"SELECT seq, kind, at, event, kind = {_NUMBER['decision']} AND at < $3 AND NOT EXISTS ("
+            f"SELECT seq, kind, at, event, kind = {listed} AND at < $3 AND NOT EXISTS ("
             "SELECT 1 FROM log WHERE ranker = $1 AND decision = one.event AND seq > one.seq AND ("
-            f"kind = {_NUMBER['feedback']} AND at <= one.at + $4 OR kind = {_NUMBER['expire']})) AS is_open, "
-            f"EXISTS (SELECT 1 FROM log WHERE ranker = $1 AND kind = {_NUMBER['feedback']} AND decision = one.event) "
+            f"kind = {heard} AND at <= one.at + $4 OR kind = {over})) AS is_open, "
+            f"EXISTS (SELECT 1 FROM log WHERE ranker = $1 AND kind = {heard} AND decision = one.event) "
             "AS touched "
             "FROM log AS one WHERE ranker = $1 AND seq > $2 ORDER BY seq LIMIT $5"
         )
         found: list[OpenList] = []
         through = after
         for row in await self._do(lambda one: one.fetch(sql, number, after, before, allowed, limit)):
-            if row["kind"] == _NUMBER["decision"] and row["at"] >= before:
+            if row["kind"] == listed and row["at"] >= before:
                 return Due(found, through, row["at"])
             if row["is_open"]:
                 found.append(OpenList(row["seq"], row["event"], row["touched"]))
@@ -231,12 +259,19 @@ class PostgresStore(Store):
         return Due(found, through)
 
     async def last_seq(self, ranker: str) -> int:
-        sql = "SELECT last_seq FROM ranker WHERE name = $1"
-        return await self._do(lambda one: one.fetchval(sql, ranker)) or 0
+        return (await self.head(ranker)).seq
+
+    async def head(self, ranker: str) -> Head:
+        sql = "SELECT last_seq, link FROM ranker WHERE name = $1"
+        found = await self._do(lambda one: one.fetchrow(sql, ranker))
+        return Head(0, b"") if found is None else Head(*found)
+
+    async def acknowledged(self, ranker: str) -> Head | None:
+        return await self.head(ranker)  # kept in another table than the rows
 
     async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
         number = await self._id(ranker)
-        sql = "SELECT write_snapshot($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+        sql = "SELECT write_snapshot($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
         values = (
             snapshot.seq,
             snapshot.at,
@@ -245,6 +280,8 @@ class PostgresStore(Store):
             snapshot.config_hash,
             snapshot.state_hash,
             snapshot.state,
+            snapshot.link,
+            seal(ranker, snapshot),
         )
         reach("during-snapshot")
         await self._do(lambda one: one.execute(sql, number, *values, keep))
@@ -252,12 +289,12 @@ class PostgresStore(Store):
 
     async def snapshots(self, ranker: str) -> list[Snapshot]:
         number = await self._id(ranker)
-        sql = "SELECT seq, at, epoch, code, config, hash FROM snapshot WHERE ranker = $1 ORDER BY seq"
+        sql = f"SELECT {_SNAPSHOT.replace('state', _NO_STATE)} FROM snapshot WHERE ranker = $1 ORDER BY seq"
         return [Snapshot(*row) for row in await self._do(lambda one: one.fetch(sql, number))]
 
     async def read_snapshot(self, ranker: str, seq: int) -> Snapshot | None:
         number = await self._id(ranker)
-        sql = "SELECT seq, at, epoch, code, config, hash, state FROM snapshot WHERE ranker = $1 AND seq = $2"
+        sql = f"SELECT {_SNAPSHOT} FROM snapshot WHERE ranker = $1 AND seq = $2"
         row = await self._do(lambda one: one.fetchrow(sql, number, seq))
         return None if row is None else Snapshot(*row)
 
@@ -283,6 +320,23 @@ class PostgresStore(Store):
         epoch: int | None = await self._do(lambda one: one.fetchval(sql, holder, seconds, time))
         return epoch
 
+    def _row(self, row: Any, ranker: str) -> Row:
+        before = row["before"]
+        if before is None:
+            before = beginning(self.timeline, ranker) if row["seq"] == 1 else b""
+        kind: Kind = KINDS[row["kind"]] if row["kind"] < len(KINDS) else "conflict"
+        return Row(
+            row["seq"],
+            row["at"],
+            kind,
+            row["event"],
+            row["body"],
+            row["digest"],
+            row["decision"],
+            row["link"],
+            before,
+        )
+
 
 def _without_password(url: str) -> str:
     """The URL as it may be shown.
@@ -299,10 +353,7 @@ async def _nothing(connection: Any) -> None:
 
 def _meaning(error: Any) -> StoreError:
     text = str(error)
-    return Fenced(text) if text.startswith("epoch") else StoreError(text)
-
-
-def _row(row: Any) -> Row:
-    return Row(
-        row["seq"], row["at"], KINDS[row["kind"]], row["event"], row["body"], row["digest"], row["decision"]
-    )
+    for start, kind in (("epoch", Fenced), ("history", Diverged)):
+        if text.startswith(start):
+            return kind(text)
+    return StoreError(text)

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
-VERSION = 1
+FORMAT = 2  # 2: rows are linked, snapshots are sealed
 CHANNEL = "rankloop"
 
-SCHEMA = """
+TABLES = """
 CREATE TABLE IF NOT EXISTS format (version int NOT NULL);
+CREATE TABLE IF NOT EXISTS meta (name text PRIMARY KEY, value text NOT NULL);
 CREATE TABLE IF NOT EXISTS ranker (
     id serial PRIMARY KEY, name text NOT NULL UNIQUE, last_seq bigint NOT NULL DEFAULT 0,
-    last_at bigint NOT NULL DEFAULT 0);
+    last_at bigint NOT NULL DEFAULT 0, link bytea NOT NULL DEFAULT '');
 -- How far this log's clock is ahead of the database's, which was set back: the time of a log never falls.
 ALTER TABLE ranker ADD COLUMN IF NOT EXISTS ahead bigint NOT NULL DEFAULT 0;
 CREATE TABLE IF NOT EXISTS log (
     ranker int NOT NULL, seq bigint NOT NULL, at bigint NOT NULL, kind int NOT NULL, event text NOT NULL,
-    decision text, digest bytea NOT NULL, body bytea NOT NULL, PRIMARY KEY (ranker, seq));
+    decision text, digest bytea NOT NULL, body bytea NOT NULL, link bytea NOT NULL,
+    PRIMARY KEY (ranker, seq));
 CREATE UNIQUE INDEX IF NOT EXISTS log_event ON log (ranker, kind, event);
 CREATE INDEX IF NOT EXISTS log_decision ON log (ranker, decision) WHERE decision IS NOT NULL;
 CREATE TABLE IF NOT EXISTS snapshot (
     ranker int NOT NULL, seq bigint NOT NULL, at bigint NOT NULL, epoch bigint NOT NULL, code text NOT NULL,
-    config text NOT NULL, hash text NOT NULL, state bytea NOT NULL, PRIMARY KEY (ranker, seq));
+    config text NOT NULL, hash text NOT NULL, state bytea NOT NULL, link bytea NOT NULL, seal bytea NOT NULL,
+    PRIMARY KEY (ranker, seq));
 CREATE TABLE IF NOT EXISTS api_key (
     id text PRIMARY KEY, role text NOT NULL, digest bytea NOT NULL, at bigint NOT NULL, note text NOT NULL);
 CREATE TABLE IF NOT EXISTS lease (
     one int PRIMARY KEY CHECK (one = 1), holder text NOT NULL, epoch bigint NOT NULL,
     until double precision NOT NULL);
+"""
 
+# From format 1, whose rows had no digests. The old functions go: code that knows only them must not write here.
+FORWARD = """
+DROP FUNCTION IF EXISTS append(bigint, text[], int[], text[], text[], bytea[], bytea[], bigint);
+DROP FUNCTION IF EXISTS write_snapshot(int, bigint, bigint, bigint, text, text, text, bytea, int);
+ALTER TABLE ranker ADD COLUMN link bytea NOT NULL DEFAULT '';
+ALTER TABLE log ADD COLUMN link bytea NOT NULL DEFAULT '';
+ALTER TABLE log ALTER COLUMN link DROP DEFAULT;
+ALTER TABLE snapshot ADD COLUMN link bytea NOT NULL DEFAULT '', ADD COLUMN seal bytea NOT NULL DEFAULT '';
+"""
+
+FUNCTIONS = """
 CREATE OR REPLACE FUNCTION check_epoch(wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE found bigint;
 BEGIN
@@ -43,25 +58,47 @@ $$;
 CREATE OR REPLACE FUNCTION log_time(given_at bigint, last_at bigint, ahead bigint) RETURNS bigint
 LANGUAGE sql AS $$ SELECT greatest(last_at, clock(given_at) + ahead) $$;
 
-CREATE OR REPLACE FUNCTION keep_clock(of_ranker int, new_seq bigint, new_at bigint, given_at bigint)
+CREATE OR REPLACE FUNCTION keep_clock(of_ranker int, new_seq bigint, new_at bigint, given_at bigint, new_link bytea)
 RETURNS void LANGUAGE sql AS $$
     -- A new lead is kept where the clock stood still since the row before; otherwise the lead is the same as before.
-    UPDATE ranker SET last_seq = new_seq, last_at = new_at,
+    UPDATE ranker SET last_seq = new_seq, last_at = new_at, link = new_link,
         ahead = CASE WHEN clock(given_at) + ahead < new_at THEN new_at - clock(given_at) ELSE ahead END
         WHERE id = of_ranker
 $$;
 
+CREATE OR REPLACE FUNCTION check_history(of_ranker int, wanted_seq bigint, wanted_link bytea)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE found bytea;
+BEGIN
+    SELECT link INTO found FROM log WHERE ranker = of_ranker AND seq = wanted_seq;
+    IF found IS DISTINCT FROM wanted_link THEN
+        RAISE EXCEPTION 'history: the log has no such row %', wanted_seq;
+    END IF;
+END $$;
+
+-- The same digests as in rankloop.serving.log.digests.
+CREATE OR REPLACE FUNCTION beginning(told text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
+    SELECT substring(sha256(convert_to(told, 'UTF8')) FOR 16)
+$$;
+
+CREATE OR REPLACE FUNCTION next_link(old bytea, new_seq bigint, new_at bigint, told bytea)
+RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
+    SELECT substring(sha256(old || int8send(new_seq) || int8send(new_at) || told) FOR 16)
+$$;
+
 CREATE OR REPLACE FUNCTION append(
     given_at bigint, names text[], kinds int[], events text[], decisions text[], digests bytea[], bodies bytea[],
-    wanted_epoch bigint)
+    contents bytea[], drawn_seqs bigint[], drawn_links bytea[], wanted_epoch bigint)
 RETURNS TABLE (place int, fresh boolean, seq bigint, at bigint, kind int, event text, body bytea, digest bytea,
-    decision text) LANGUAGE plpgsql AS $$
+    decision text, link bytea, before bytea) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     mine ranker%ROWTYPE;
     named text := NULL;
     next_seq bigint;
     now_at bigint;
+    last_link bytea;
+    drawn_seq bigint;
     there log%ROWTYPE;
 BEGIN
     IF wanted_epoch IS NOT NULL THEN
@@ -70,48 +107,60 @@ BEGIN
     FOR i IN 1 .. cardinality(names) LOOP
         IF named IS DISTINCT FROM names[i] THEN
             IF named IS NOT NULL THEN
-                PERFORM keep_clock(mine.id, next_seq, now_at, given_at);
+                PERFORM keep_clock(mine.id, next_seq, now_at, given_at, last_link);
             END IF;
             named := names[i];
             IF kinds[i] = 0 THEN
-                INSERT INTO ranker (name) VALUES (named) ON CONFLICT (name) DO NOTHING;
+                INSERT INTO ranker (name, link) SELECT named, beginning(value || '/' || named)
+                    FROM meta WHERE name = 'timeline' ON CONFLICT (name) DO NOTHING;
             END IF;
             -- From here to the commit nobody else numbers rows of this ranker.
             SELECT * INTO STRICT mine FROM ranker WHERE name = named FOR UPDATE;
             next_seq := mine.last_seq;
+            last_link := mine.link;
+            drawn_seq := NULL;
             now_at := log_time(given_at, mine.last_at, mine.ahead);
+        END IF;
+        -- Most decisions of a batch were drawn from one state: look it up once.
+        IF drawn_seqs[i] IS DISTINCT FROM drawn_seq AND drawn_seqs[i] IS NOT NULL THEN
+            PERFORM check_history(mine.id, drawn_seqs[i], drawn_links[i]);
+            drawn_seq := drawn_seqs[i];
         END IF;
         SELECT * INTO there FROM log
             WHERE ranker = mine.id AND kind = kinds[i] AND event = events[i];
         place := i;
         IF FOUND THEN
             fresh := false;
+            SELECT log.link INTO before FROM log WHERE ranker = mine.id AND seq = there.seq - 1;
         ELSE
             next_seq := next_seq + 1;
-            INSERT INTO log (ranker, seq, at, kind, event, decision, digest, body)
-                VALUES (mine.id, next_seq, now_at, kinds[i], events[i], decisions[i], digests[i], bodies[i])
+            before := last_link;
+            last_link := next_link(before, next_seq, now_at, contents[i]);
+            INSERT INTO log (ranker, seq, at, kind, event, decision, digest, body, link)
+                VALUES (mine.id, next_seq, now_at, kinds[i], events[i], decisions[i], digests[i], bodies[i], last_link)
                 RETURNING * INTO there;
             fresh := true;
         END IF;
         seq := there.seq; at := there.at; kind := there.kind; event := there.event; body := there.body;
-        digest := there.digest; decision := there.decision;
+        digest := there.digest; decision := there.decision; link := there.link;
         RETURN NEXT;
     END LOOP;
     IF named IS NOT NULL THEN
-        PERFORM keep_clock(mine.id, next_seq, now_at, given_at);
+        PERFORM keep_clock(mine.id, next_seq, now_at, given_at, last_link);
         PERFORM pg_notify('rankloop_' || current_schema(), '');
     END IF;
 END $$;
 
 CREATE OR REPLACE FUNCTION write_snapshot(
     of_ranker int, s_seq bigint, s_at bigint, s_epoch bigint, s_code text, s_config text, s_hash text, s_state bytea,
-    keep int)
+    s_link bytea, s_seal bytea, keep int)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM check_epoch(s_epoch);
-    INSERT INTO snapshot VALUES (of_ranker, s_seq, s_at, s_epoch, s_code, s_config, s_hash, s_state)
+    PERFORM check_history(of_ranker, s_seq, s_link);
+    INSERT INTO snapshot VALUES (of_ranker, s_seq, s_at, s_epoch, s_code, s_config, s_hash, s_state, s_link, s_seal)
         ON CONFLICT (ranker, seq) DO UPDATE SET at = s_at, epoch = s_epoch, code = s_code, config = s_config,
-        hash = s_hash, state = s_state;
+        hash = s_hash, state = s_state, link = s_link, seal = s_seal;
     DELETE FROM snapshot WHERE ranker = of_ranker AND seq NOT IN
         (SELECT s.seq FROM snapshot s WHERE s.ranker = of_ranker ORDER BY s.seq DESC LIMIT keep);
 END $$;

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.records import KINDS, Entry, Kind, Row
+from rankloop.serving.log.digests import beginning, content, link
+from rankloop.serving.log.records import NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.log_clock import held, next_time
+from rankloop.serving.stores import sqlite_snapshots
 from rankloop.serving.stores.commit_thread import CommitThread
 from rankloop.serving.stores.contract import (
     Appended,
     Broken,
+    Damaged,
     Fenced,
     Full,
+    Head,
     Missing,
     Snapshot,
     Store,
@@ -30,32 +34,22 @@ from rankloop.serving.stores.contract import (
     StoreError,
 )
 from rankloop.serving.stores.due import Due
+from rankloop.serving.stores.marks import Marks
 from rankloop.serving.stores.owner_lock import OwnerLock
 from rankloop.serving.stores.sqlite_checkpoint import Checkpoints
 from rankloop.serving.stores.sqlite_due import DUE, read_due
+from rankloop.serving.stores.sqlite_schema import (
+    KIND_BITS,
+    SEQ,
+    SEQ_BITS,
+    check_format,
+    oddities,
+    prepare,
+    read_log,
+    timeline_of,
+)
 
-_VERSION = 1
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS ranker (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
--- id: ranker << 40 | seq, so that the table itself is in order of seq; topic: ranker << 5 | kind
-CREATE TABLE IF NOT EXISTS log (
-    id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, at INTEGER NOT NULL, event TEXT NOT NULL,
-    decision TEXT, digest BLOB NOT NULL, body BLOB NOT NULL);
-CREATE UNIQUE INDEX IF NOT EXISTS log_event ON log (topic, event);
-CREATE INDEX IF NOT EXISTS log_decision ON log (decision) WHERE decision IS NOT NULL;
-CREATE TABLE IF NOT EXISTS snapshot (
-    ranker INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, epoch INTEGER NOT NULL, code TEXT NOT NULL,
-    config TEXT NOT NULL, hash TEXT NOT NULL, state BLOB NOT NULL, PRIMARY KEY (ranker, seq));
-CREATE TABLE IF NOT EXISTS api_key (
-    id TEXT PRIMARY KEY, role TEXT NOT NULL, digest BLOB NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS lease (
-    one INTEGER PRIMARY KEY CHECK (one = 1), holder TEXT NOT NULL, epoch INTEGER NOT NULL, until REAL NOT NULL);
-"""
-_SEQ_BITS = 40
-_SEQ = (1 << _SEQ_BITS) - 1
-_NUMBER = {kind: number for number, kind in enumerate(KINDS)}
-_KIND_BITS = 5
-_COLUMNS = "id, at, topic & 31, event, body, digest, decision"
+_ACKNOWLEDGED = "acknowledged"  # the file of marks
 
 
 class SQLiteStore(Store):
@@ -74,8 +68,9 @@ class SQLiteStore(Store):
         self._wants_own = own
         self._vfs = vfs
         self._ids: dict[str, int] = {}
-        self._last: dict[str, tuple[int, int]] = {}  # of each ranker: newest seq, newest time
+        self._last: dict[str, tuple[int, int, bytes]] = {}  # of each ranker the newest seq, time and link
         self._ahead: dict[str, int] = {}  # how far each log's clock is ahead of the given one
+        self._marks = Marks(self.folder / _ACKNOWLEDGED)
         self._disk = CommitThread()
         self._checkpoints = Checkpoints(self.path, vfs)
         self._writing = asyncio.Lock()
@@ -110,20 +105,21 @@ class SQLiteStore(Store):
         try:
             self._reader = self._connection()
             self._writer = self._reader if self.read_only else self._connection()
-            if not self.read_only:
-                (found,) = self._rows(self._writer, "PRAGMA user_version")[0]
-                if found not in (0, _VERSION):
-                    raise ValueError(
-                        f"{self.path} was written in format {found}, this version reads {_VERSION}"
-                    )
-                for statement in _SCHEMA.split(";\n"):
-                    self._writer.execute(statement)
-                self._writer.execute(f"PRAGMA user_version = {_VERSION}")
+            if self.read_only:
+                ((found,),) = self._rows(self._reader, "PRAGMA user_version")
+                check_format(int(found), self.path, may_migrate=False)
+            else:
+                prepare(self._writer, self.path, may_migrate=self._wants_own)
+            self.timeline = timeline_of(self._reader)
+            for ranker_id, name in self._rows(self._reader, "SELECT id, name FROM ranker ORDER BY id"):
+                self._ids[name] = ranker_id
+                self._last[name] = self._newest(name)
         except apsw.NotADBError:
             raise ValueError(f"{self.path} is not an SQLite file") from None
-        for ranker_id, name in self._rows(self._reader, "SELECT id, name FROM ranker ORDER BY id"):
-            self._ids[name] = ranker_id
-            self._last[name] = self._newest(ranker_id)
+        except (apsw.CorruptError, UnicodeDecodeError) as error:
+            raise Damaged(f"{self.path} is damaged: {error}") from None
+        if self.read_only or self._wants_own:
+            self._marks.open(read_only=self.read_only)
 
     def _connection(self) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | (0 if self.read_only else apsw.SQLITE_OPEN_CREATE)
@@ -149,6 +145,7 @@ class SQLiteStore(Store):
             for connection in {self._writer, self._reader}:
                 with contextlib.suppress(apsw.Error):
                     connection.close()
+            self._marks.close()
             self._lock.release()
 
     async def rankers(self) -> list[str]:
@@ -162,22 +159,30 @@ class SQLiteStore(Store):
             before = dict(self._last)
             known = dict(self._ids)
             try:
-                done: list[Appended] = await self._transaction(lambda: self._insert(entries, at, epoch))
+                done: list[Appended] = await self._transaction(
+                    lambda: self._insert(entries, at, epoch), then=lambda: self._mark(entries)
+                )
                 return done
             except BaseException:
                 self._last, self._ids = before, known
                 raise
 
-    async def _transaction(self, work: Any) -> Any:
-        """Run `work` in one transaction; the wait for the disk happens in a thread."""
+    async def _transaction(self, work: Callable[[], Any], then: Callable[[], None] | None = None) -> Any:
+        """Run `work` in one transaction; the wait for the disk happens in a thread, and `then` after it."""
         writer = self._writer
+
+        def commit() -> None:
+            writer.execute("COMMIT")
+            if then is not None:
+                then()
+
         if self._checkpoints.failed is not None:
             raise Broken(self._checkpoints.failed)
         try:
             writer.execute("BEGIN IMMEDIATE")
             done = work()
             reach("before-commit")
-            await self._disk.run(lambda: writer.execute("COMMIT"))
+            await self._disk.run(commit)
             reach("after-commit")
         except apsw.FullError as error:
             self._roll_back()
@@ -191,6 +196,13 @@ class SQLiteStore(Store):
         self.n_commits += 1
         await self._checkpoints.after_commit(writer)
         return done
+
+    def _mark(self, entries: list[Entry]) -> None:
+        heads = {}
+        for name in {entry.ranker for entry in entries}:
+            seq, _, newest = self._last[name]
+            heads[self._ids[name]] = Head(seq, newest)
+        self._marks.write(heads)
 
     def _roll_back(self) -> None:
         with contextlib.suppress(apsw.Error):
@@ -221,30 +233,34 @@ class SQLiteStore(Store):
             if entry.kind == "config" and entry.ranker not in self._ids:
                 self._writer.execute("INSERT INTO ranker (name) VALUES (?)", (entry.ranker,))
                 self._ids[entry.ranker] = self._writer.last_insert_rowid()
-                self._last = self._last | {entry.ranker: (0, 0)}
+                self._last = self._last | {entry.ranker: (0, 0, beginning(self.timeline, entry.ranker))}
         last = dict(self._last)
         values, appended = [], []
         for entry in entries:
             name, kind = entry.ranker, entry.kind
-            seq, time = last[name]
+            seq, time, before = last[name]
             seq += 1
             time, self._ahead[name] = next_time(at, last=time, ahead=self._ahead.get(name, 0))
-            last[name] = (seq, time)
-            row = Row(seq, time, kind, entry.event_id, entry.body, entry.digest, entry.decision)
+            linked = link(before, seq, time, content(entry))
+            last[name] = (seq, time, linked)
+            row = Row(
+                seq, time, kind, entry.event_id, entry.body, entry.digest, entry.decision, linked, before
+            )
             ranker = self._ids[name]
             values.append(
                 (
-                    ranker << _SEQ_BITS | seq,
-                    ranker << _KIND_BITS | _NUMBER[kind],
+                    ranker << SEQ_BITS | seq,
+                    ranker << KIND_BITS | NUMBER_OF_KIND[kind],
                     time,
                     entry.event_id,
                     entry.decision,
                     entry.digest,
                     entry.body,
+                    linked,
                 )
             )
             appended.append(Appended(row, True))
-        sql = "INSERT INTO log (id, topic, at, event, decision, digest, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        sql = "INSERT INTO log (id, topic, at, event, decision, digest, body, link) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         half = len(values) // 2
         self._writer.executemany(sql, values[:half])
         reach("mid-batch")
@@ -256,57 +272,71 @@ class SQLiteStore(Store):
     def _rows(connection: apsw.Connection, sql: str, values: Any = ()) -> list[Any]:
         return list(connection.execute(sql, values))
 
-    def _newest(self, ranker_id: int) -> tuple[int, int]:
-        sql = "SELECT id, at FROM log WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
-        found = self._rows(self._reader, sql, (ranker_id << _SEQ_BITS, (ranker_id + 1 << _SEQ_BITS) - 1))
-        return (found[0][0] & _SEQ, found[0][1]) if found else (0, 0)
+    def _log(
+        self, connection: apsw.Connection, ranker: str, which: str, values: tuple[Any, ...]
+    ) -> list[Row]:
+        return read_log(connection, which, values, beginning(self.timeline, ranker))
+
+    def _newest(self, ranker: str) -> tuple[int, int, bytes]:
+        base = self._ids[ranker] << SEQ_BITS
+        sql = "SELECT id, at, link FROM log WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+        for number, at, newest in self._rows(self._reader, sql, (base, base | SEQ)):
+            return number & SEQ, at, newest
+        return 0, 0, beginning(self.timeline, ranker)
 
     def _find(self, connection: apsw.Connection, ranker: str, kind: Kind, event_id: str) -> Row | None:
         if ranker not in self._ids:
             return None
-        topic = self._ids[ranker] << _KIND_BITS | _NUMBER[kind]
-        found = self._rows(
-            connection, f"SELECT {_COLUMNS} FROM log WHERE topic = ? AND event = ?", (topic, event_id)
-        )
-        return _row(found[0]) if found else None
+        topic = self._ids[ranker] << KIND_BITS | NUMBER_OF_KIND[kind]
+        found = self._log(connection, ranker, "topic = ? AND event = ?", (topic, event_id))
+        return found[0] if found else None
 
     async def read(self, ranker: str, *, after: int, limit: int) -> list[Row]:
         if ranker not in self._ids:
             return []
-        base = self._ids[ranker] << _SEQ_BITS
-        sql = f"SELECT {_COLUMNS} FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
-        return [_row(found) for found in self._rows(self._reader, sql, (base + after, base | _SEQ, limit))]
+        base = self._ids[ranker] << SEQ_BITS
+        which = "id > ? AND id <= ? ORDER BY id LIMIT ?"
+        return self._log(self._reader, ranker, which, (base + after, base | SEQ, limit))
 
     async def find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
         return self._find(self._reader, ranker, kind, event_id)
 
     async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
         told: dict[str, list[Row]] = {}
-        base = self._ids.get(ranker, -1) << _SEQ_BITS
+        base = self._ids.get(ranker, -1) << SEQ_BITS
         for decision in decisions:
             first = self._find(self._reader, ranker, "decision", decision)
             # A range of ids: the index has them, so that rows of other rankers about the same id are not read.
-            sql = f"SELECT {_COLUMNS} FROM log WHERE decision = ? AND id BETWEEN ? AND ?"
-            rest: Iterable[Any] = self._rows(self._reader, sql, (decision, base, base | _SEQ))
-            rows = [*([first] if first else []), *map(_row, rest)]
-            told[decision] = sorted(rows, key=lambda row: row.seq)
+            which = "decision = ? AND id BETWEEN ? AND ?"
+            rest = self._log(self._reader, ranker, which, (decision, base, base | SEQ))
+            told[decision] = sorted([*([first] if first else []), *rest], key=lambda row: row.seq)
         return told
 
     async def time(self, ranker: str, *, at: int) -> int:
-        last = self._last.get(ranker, (0, 0))[1]
+        last = self._last.get(ranker, (0, 0, b""))[1]
         time, self._ahead[ranker] = next_time(at, last=last, ahead=self._ahead.get(ranker, 0))
         return time
 
     async def due(self, ranker: str, *, after: int, before: int, allowed: int, limit: int) -> Due:
-        base = self._ids.get(ranker, -1) << _SEQ_BITS
+        base = self._ids.get(ranker, -1) << SEQ_BITS
         topics = [
-            base >> _SEQ_BITS - _KIND_BITS | _NUMBER[kind] for kind in ("decision", "feedback", "expire")
+            base >> SEQ_BITS - KIND_BITS | NUMBER_OF_KIND[kind] for kind in ("decision", "feedback", "expire")
         ]
-        values = (*topics, base, base | _SEQ, base + after, before, allowed, limit)
+        values = (*topics, base, base | SEQ, base + after, before, allowed, limit)
         return read_due(self._rows(self._reader, DUE, values), after=after, before=before)
 
     async def last_seq(self, ranker: str) -> int:
-        return self._last.get(ranker, (0, 0))[0]
+        return (await self.head(ranker)).seq
+
+    async def head(self, ranker: str) -> Head:
+        seq, _, newest = self._last.get(ranker, (0, 0, b""))
+        return Head(seq, newest)
+
+    async def acknowledged(self, ranker: str) -> Head | None:
+        return self._marks.read(self._ids[ranker]) if ranker in self._ids else None
+
+    async def problems(self) -> list[str]:
+        return oddities(self._reader)
 
     def _check_epoch(self, epoch: int) -> None:
         found = self._rows(self._writer, "SELECT epoch FROM lease")
@@ -318,38 +348,17 @@ class SQLiteStore(Store):
 
         def work() -> None:
             self._check_epoch(snapshot.epoch)
-            self._writer.execute(
-                "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    number,
-                    snapshot.seq,
-                    snapshot.at,
-                    snapshot.epoch,
-                    snapshot.code_hash,
-                    snapshot.config_hash,
-                    snapshot.state_hash,
-                    snapshot.state,
-                ),
-            )
-            reach("during-snapshot")
-            self._writer.execute(
-                "DELETE FROM snapshot WHERE ranker = ?1 AND seq NOT IN "
-                "(SELECT seq FROM snapshot WHERE ranker = ?1 ORDER BY seq DESC LIMIT ?2)",
-                (number, keep),
-            )
+            sqlite_snapshots.write(self._writer, number, ranker, snapshot, keep=keep)
 
         async with self._writing:
             await self._transaction(work)
         reach("after-snapshot")
 
     async def snapshots(self, ranker: str) -> list[Snapshot]:
-        sql = "SELECT seq, at, epoch, code, config, hash FROM snapshot WHERE ranker = ? ORDER BY seq"
-        return [Snapshot(*found) for found in self._rows(self._reader, sql, (self._ids.get(ranker),))]
+        return sqlite_snapshots.listed(self._reader, self._ids.get(ranker))
 
     async def read_snapshot(self, ranker: str, seq: int) -> Snapshot | None:
-        sql = "SELECT seq, at, epoch, code, config, hash, state FROM snapshot WHERE ranker = ? AND seq = ?"
-        found = self._rows(self._reader, sql, (self._ids.get(ranker), seq))
-        return Snapshot(*found[0]) if found else None
+        return sqlite_snapshots.read(self._reader, self._ids.get(ranker), seq)
 
     async def write_key(self, key: StoredKey) -> None:
         async with self._writing:
@@ -387,8 +396,3 @@ class SQLiteStore(Store):
         async with self._writing:
             epoch: int | None = await self._transaction(work)
             return epoch
-
-
-def _row(found: Any) -> Row:
-    number, at, kind, event_id, body, digest, decision = found
-    return Row(number & _SEQ, at, KINDS[kind], event_id, body, digest, decision)

@@ -1,0 +1,109 @@
+"""Calls that change a ranker itself: its items, whether it learns, what it has learnt. Each is a row of its log."""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+
+import msgspec
+
+from rankloop.serving.adapters.registry import config_hash
+from rankloop.serving.admission import check_names, check_size, check_value, digest_of, refuse
+from rankloop.serving.errors import Conflict, NotFound, RequestError
+from rankloop.serving.group_commit import Written
+from rankloop.serving.ids import new_id
+from rankloop.serving.limits import Limits
+from rankloop.serving.log import records, snapshots
+from rankloop.serving.log.fingerprint import stamped
+from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.records import Config, Entry
+from rankloop.serving.outcomes import event_answer
+from rankloop.serving.schemas import EventAnswer, FreezeRequest, ItemsRequest, ResetRequest, RollbackRequest
+from rankloop.serving.served_ranker import ServedRanker
+from rankloop.serving.stores.contract import Store
+
+
+class Administration(abc.ABC):
+    """The part of an engine that an administrator calls."""
+
+    store: Store
+    limits: Limits
+
+    @abc.abstractmethod
+    async def find_to_write(self, name: str) -> ServedRanker:
+        """The ranker of this name; `Unavailable` where it is read-only."""
+
+    @abc.abstractmethod
+    async def write(self, entry: Entry) -> Written:
+        """Write one entry with whatever else is waiting. The same id with another body is kept as a conflict."""
+
+    async def change_items(self, name: str, request: ItemsRequest) -> EventAnswer:
+        """Items come and go."""
+        served = await self.find_to_write(name)
+        if not served.fold.has_items:
+            raise RequestError(
+                f"{served.fold.config.algorithm} takes its items with each request", field="add"
+            )
+        check_names([*request.add, *request.retire], self.limits, field="add")
+        body = records.encode(records.Items(request.add, request.retire))
+        event_id = request.event_id or new_id()
+        there = await self.store.find(name, "items", event_id)
+        if there is None:
+            n_items = len(served.fold.items) + len(request.add)
+            if n_items > self.limits.items:
+                raise RequestError(f"limit reached: {self.limits.items:,} items", field="add")
+            check_size(served.fold.config, self.limits, n_items=n_items)
+            refuse(lambda: served.fold.check_items(request.add, request.retire), field="add")
+        return event_answer(await self.write(Entry(name, "items", event_id, body, digest_of(body))))
+
+    async def freeze(self, name: str, request: FreezeRequest) -> EventAnswer:
+        """Stop learning, or go on."""
+        await self.find_to_write(name)
+        body = records.encode(records.Freeze(request.frozen))
+        event_id = request.event_id or new_id()
+        return event_answer(await self.write(Entry(name, "freeze", event_id, body, digest_of(body))))
+
+    async def reset(self, name: str, request: ResetRequest) -> EventAnswer:
+        """Begin anew; the log, and with it all history, stays."""
+        served = await self.find_to_write(name)
+        old = served.fold.config
+        items = (
+            (served.fold.items if served.fold.has_items else None) if request.items is None else request.items
+        )
+        check_names(items, self.limits, field="items")
+        parameters = old.parameters if request.parameters is None else request.parameters
+        check_value(parameters, field="parameters")
+        config = msgspec.structs.replace(old, items=items, parameters=parameters)
+        check_size(config, self.limits, n_items=len(items or ()))
+        refuse(lambda: Fold(config), field="parameters")
+        body = records.encode(await asyncio.to_thread(stamped, config))
+        event_id = request.event_id or new_id()
+        return event_answer(await self.write(Entry(name, "reset", event_id, body, digest_of(body))))
+
+    async def rollback(self, name: str, request: RollbackRequest) -> EventAnswer:
+        """Back to what was known at a snapshot."""
+        served = await self.find_to_write(name)
+        event_id = request.event_id or new_id()
+        digest = digest_of(str(request.to_seq))
+        there = await self.store.find(name, "rollback", event_id)
+        body = b"" if there is None else there.body
+        if there is None:
+            try:
+                snapshot = await snapshots.read_sound(self.store, name, request.to_seq)
+                then = None if snapshot is None else snapshots.revive(snapshot)
+            except ValueError as error:
+                raise Conflict(str(error), field="to_seq") from None
+            if snapshot is None or then is None:
+                raise NotFound(f"there is no snapshot at {request.to_seq}", field="to_seq")
+            if _identity(then.config) != _identity(served.fold.config):
+                raise Conflict(
+                    "that snapshot is of another configuration, from before a reset or an upgrade",
+                    field="to_seq",
+                )
+            learnt = msgspec.msgpack.encode(then.learnt())
+            body = records.encode(records.Rollback(request.to_seq, snapshot.state_hash, learnt))
+        return event_answer(await self.write(Entry(name, "rollback", event_id, body, digest)))
+
+
+def _identity(config: Config) -> str:
+    return config_hash(msgspec.structs.replace(config, probe=""))  # which a log may have been given later

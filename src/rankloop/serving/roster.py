@@ -1,0 +1,179 @@
+"""The rankers of a service: which can be served, which are still folded, which cannot be, and why.
+
+One that cannot be folded is quarantined: it is named, with the reason, and the others serve.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Literal, NamedTuple
+
+from rankloop.serving.admission import check_size
+from rankloop.serving.errors import NotFound, RequestError, Unavailable
+from rankloop.serving.limits import Limits
+from rankloop.serving.log.fingerprint import OtherVersion
+from rankloop.serving.log.records import Config
+from rankloop.serving.served_ranker import ServedRanker
+from rankloop.serving.stores.contract import Damaged, Diverged, Store, StoreError
+
+_log = logging.getLogger("rankloop.serving")
+
+
+class Absent(NamedTuple):
+    """Why a ranker cannot be served now."""
+
+    status: Literal["folding", "quarantined"]
+    reason: str
+
+
+class Roster:
+    """All rankers in a store, by name: those that are served in `rankers`, the others in `absent`."""
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self.store = store
+        self.limits = limits
+        self.rankers: dict[str, ServedRanker] = {}
+        self.absent: dict[str, Absent] = {}
+        self.lost: dict[str, str] = {}  # what was acknowledged and is not in the log any more
+        self._loading = asyncio.Lock()
+        self._folded = self._to_fold = 0
+
+    async def load_all(self) -> None:
+        """Load every ranker that is not here yet, one after the other.
+
+        Raises
+        ------
+        StoreError
+            Where the store cannot be reached; what cannot be read is the trouble of one ranker.
+        """
+        names = [name for name in await self.store.rankers() if name not in self.rankers]
+        ends = {name: (await self.store.head(name)).seq for name in names}
+        self._folded, self._to_fold = 0, sum(ends.values())
+        for name in names:
+            self.absent.setdefault(name, Absent("folding", "its log is being folded"))
+        for name in names:
+            before = self._folded
+            await self.load(name)
+            self._folded = before + ends[name]
+
+    async def load(self, name: str) -> None:
+        """Load one ranker: from then on it is served, or quarantined."""
+        async with self._loading:
+            if name in self.rankers:
+                return
+            before = self._folded
+
+            def tell(seq: int) -> None:
+                self._folded = before + seq
+
+            try:
+                await self._compare_with_mark(name)
+                served = await ServedRanker.load(name, self.store, check=self._check, tell=tell)
+            except Exception as error:
+                if isinstance(error, StoreError) and not isinstance(error, Damaged | Diverged):
+                    raise
+                self.quarantine(name, error)
+                return
+            self.absent.pop(name, None)
+            self.rankers[name] = served
+            if served.read_only:
+                _log.warning("ranker %r is read-only: %s", name, served.read_only)
+
+    def _check(self, config: Config) -> None:
+        """Refuse a ranker that would take too much memory, before it takes any."""
+        check_size(config, self.limits, n_items=len(config.items or ()))
+
+    async def _compare_with_mark(self, name: str) -> None:
+        try:
+            mark = await self.store.acknowledged(name)
+        except ValueError as error:
+            _log.warning("ranker %r: %s", name, error)
+            return
+        last = await self.store.last_seq(name)
+        if mark is not None and mark.seq > last:
+            self.lost[name] = (
+                f"rows {last + 1} to {mark.seq} were acknowledged and are not in the log any more"
+            )
+            _log.error("ranker %r has lost rows: %s", name, self.lost[name])
+
+    def quarantine(self, name: str, error: BaseException) -> None:
+        """Serve it no more, and say why."""
+        reason = error.message if isinstance(error, RequestError) else str(error) or type(error).__name__
+        self.rankers.pop(name, None)
+        self.absent[name] = Absent("quarantined", reason)
+        _log.error("ranker %r is quarantined, the others are served: %s", name, reason, exc_info=error)
+
+    async def refold(self, name: str, why: Diverged) -> None:
+        """Let go of a state that the log has no longer made, and fold the log that is there."""
+        _log.error("ranker %r: %s; its state is dropped, and the log folded anew", name, why)
+        self.rankers.pop(name, None)
+        self.absent[name] = Absent("folding", f"{why}; the log is folded anew")
+        await self.load(name)
+
+    async def follow(self, name: str) -> None:
+        """Take in what other processes have appended."""
+        served = self.rankers.get(name)
+        if served is None:
+            if name not in self.absent:
+                await self.load(name)
+        elif served.read_only is None:
+            await self.fold_new(served)
+
+    async def fold_new(self, served: ServedRanker) -> None:
+        """Fold what is new; a ranker with which that goes wrong is folded anew, or quarantined."""
+        try:
+            await served.catch_up()
+        except BaseException as error:
+            await self.recover(served.name, error)
+
+    async def recover(self, name: str, error: BaseException) -> None:
+        """Do what is to be done about a ranker whose rows could not be folded.
+
+        Raises
+        ------
+        StoreError
+            Where the store cannot be reached: then nothing is wrong with the ranker.
+        """
+        if isinstance(error, Diverged):
+            await self.refold(name, error)
+        elif isinstance(error, OtherVersion):
+            self.rankers[name].read_only = f"{error}; run `rankloop upgrade` where the code is old"
+            _log.warning("ranker %r is read-only: %s", name, error)
+        elif isinstance(error, StoreError) and not isinstance(error, Damaged):
+            raise error
+        elif isinstance(error, Exception):
+            self.quarantine(name, error)
+        else:
+            raise error
+
+    def find(self, name: str) -> ServedRanker:
+        """The ranker; `Unavailable` where it cannot be served now, `NotFound` where there is none."""
+        served = self.rankers.get(name)
+        if served is not None:
+            return served
+        why = self.absent.get(name)
+        if why is None:
+            raise NotFound(f"there is no ranker {name!r}")
+        if why.status == "folding":
+            raise Unavailable(f"ranker {name!r} cannot be served yet: {why.reason} ({self.progress()})")
+        raise Unavailable(f"ranker {name!r} is quarantined: {why.reason}")
+
+    def progress(self) -> str:
+        """How far the logs have been folded.
+
+        >>> from rankloop.serving.stores.memory import MemoryStore
+        >>> Roster(MemoryStore(), Limits()).progress()
+        'folding, 0 %'
+        """
+        return f"folding, {100 * self._folded // max(self._to_fold, 1)} %"
+
+    def notices(self) -> list[str]:
+        """A sentence for each ranker with which something is wrong."""
+        told = [f"ranker {name!r} is {why.status}: {why.reason}" for name, why in self.absent.items()]
+        told += [
+            f"ranker {one.name!r} is read-only: {one.read_only}"
+            for one in self.rankers.values()
+            if one.read_only
+        ]
+        return told + [f"ranker {name!r} has lost rows: {what}" for name, what in self.lost.items()]
