@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from rankloop.cli import app
 from rankloop.serving.adapters import registry
-from rankloop.serving.errors import RequestError
+from rankloop.serving.errors import RequestError, Unavailable
 from rankloop.serving.log.fingerprint import fingerprint
 from rankloop.serving.log.records import Config
 from rankloop.serving.stores.sqlite import SQLiteStore
@@ -141,11 +141,11 @@ def test_a_log_names_only_what_is_allowed(acme: Path, tmp_path: Path) -> None:
             await create(engine, "own", algorithm=NAME, items=ITEMS)
         registry._allowed.clear()
         registry.served.cache_clear()
-        with pytest.raises(
-            ValueError, match=r"ranker 'own' cannot be loaded: .* not allowed here: .*--ranker"
-        ):
-            async with running(SQLiteStore(tmp_path / "data")):
-                pass
+        async with running(SQLiteStore(tmp_path / "data")) as engine:
+            with pytest.raises(
+                Unavailable, match=r"ranker 'own' is quarantined: .* not allowed here: .*--ranker"
+            ):
+                await engine.find("own")
 
     play(story)
 

@@ -59,7 +59,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
 def test_the_fixed_shapes(wire: Wire) -> None:
     status, shown, _ = wire.ask("POST", "/v1/rankers/unwind/rank", {"decision_id": "shape"})
     assert status == 200
-    assert {"decision_id", "items", "propensities", "model_seq", "duplicate"} == set(shown)
+    assert {"decision_id", "items", "propensities", "model_seq", "duplicate", "degraded"} == set(shown)
     assert (shown["decision_id"], sorted(shown["items"]), shown["duplicate"]) == (
         "shape",
         ["nap", "tea", "walk"],
