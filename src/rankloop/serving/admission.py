@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from rankloop.serving.adapters import registry
 from rankloop.serving.errors import RequestError, TooLarge
 from rankloop.serving.limits import Limits
