@@ -23,6 +23,7 @@ from rankloop.serving.admission import (
     digest_of,
     refuse,
 )
+from rankloop.serving.degraded import DegradedLists
 from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
@@ -35,7 +36,7 @@ from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws
 from rankloop.serving.log.records import Config, Entry, Row
 from rankloop.serving.log_clock import LogClock, since_boot
-from rankloop.serving.outcomes import conflict, event_answer, rank_answer, read_only_answer
+from rankloop.serving.outcomes import conflict, event_answer, rank_answer, unlogged_answer
 from rankloop.serving.roster import Roster
 from rankloop.serving.schemas import (
     ActivateRequest,
@@ -52,6 +53,7 @@ from rankloop.serving.stores.contract import (
     Diverged,
     Fenced,
     Full,
+    Missing,
     Store,
     StoreError,
 )
@@ -84,8 +86,12 @@ class Engine(Administration):
         self.roster = Roster(store, self.limits)
         self.rankers = self.roster.rankers
         self.broken: str | None = None  # why nothing can be written any more
+        self.store_trouble: str | None = None  # why nothing could be written just now
+        self.degraded = DegradedLists(self.limits.degraded)
         self.ready = False
-        self.commit = GroupCommit(self.append, most_waiting=self.limits.waiting)
+        self.commit = GroupCommit(
+            self.append, most_waiting=self.limits.waiting, seconds=self.limits.store_seconds
+        )
         self.changed = asyncio.Event()  # something was folded: for those who watch
         self._draws = Draws()
         self._writing = asyncio.Lock()
@@ -161,9 +167,13 @@ class Engine(Administration):
     @property
     def trouble(self) -> str | None:
         """Why it is not ready, in words; None where it is."""
-        if self.broken or self.ready:
+        if self.broken:
             return self.broken
-        return self.roster.progress() if self._opened else "starting or stopping"
+        if not self.ready:
+            return self.roster.progress() if self._opened else "starting or stopping"
+        if self.commit.overdue:
+            return "the store does not answer"
+        return self.store_trouble or self.store.complaint()
 
     def now(self) -> int:
         """Milliseconds since 1970, by a clock that does not jump."""
@@ -194,6 +204,7 @@ class Engine(Administration):
             try:
                 appended = await self.store.append(entries, at=self.now(), epoch=epoch)
             except Full as error:
+                self.store_trouble = str(error)
                 raise Unavailable(f"{error}; nothing was written") from error
             except Broken as error:
                 # After a failed fsync the content of the disk is unknown: trying again could seem to succeed.
@@ -204,8 +215,12 @@ class Engine(Administration):
             except Diverged as error:
                 await self._refold(entries)
                 raise Unavailable(f"{error}; its state is folded anew, try again") from error
+            except Missing as error:
+                raise NotFound(str(error)) from error
             except StoreError as error:
+                self.store_trouble = str(error)
                 raise Unavailable(str(error)) from error
+            self.store_trouble = None
             try:
                 written = await self._take_in(entries, appended)
             except StoreError as error:  # written, and folded later: who asks again gets the same answer
@@ -319,11 +334,25 @@ class Engine(Administration):
         except ValueError as error:
             raise RequestError(str(error)) from None
         if served.read_only:
-            return read_only_answer(served, decision, decision_id)
-        written = await self.write(entry)
+            return unlogged_answer(served, decision, decision_id)
+        may_degrade = served.fold.config.policy.degraded is True
+        try:
+            if may_degrade and self.without_store:
+                raise Unavailable("the store is away")
+            written = await self.write(entry)
+        except Unavailable:
+            if not may_degrade or self.broken:
+                raise
+            self.degraded.add(entry)
+            return unlogged_answer(served, decision, decision_id)
         if not written.new:
             decision = records.read_decision(written.row.body)
         return rank_answer(served, decision, written)
+
+    @property
+    def without_store(self) -> bool:
+        """Whether the store could not be written to just now; it is tried again all the time."""
+        return self.ready and (self.store_trouble is not None or self.commit.overdue)
 
     async def activate(self, name: str, request: ActivateRequest) -> EventAnswer:
         """The list was shown."""

@@ -39,9 +39,10 @@ Write = Callable[[list[Entry]], Awaitable[list[Written]]]
 class GroupCommit:
     """A queue in front of `write`."""
 
-    def __init__(self, write: Write, *, most_waiting: int) -> None:
+    def __init__(self, write: Write, *, most_waiting: int, seconds: float = 10.0) -> None:
         self._write = write
         self._most = most_waiting
+        self._seconds = seconds  # that anybody waits for the store
         self._queue: deque[tuple[list[Entry], asyncio.Future[list[Written]]]] = deque()
         self._come = asyncio.Event()
         self._enough = asyncio.Event()
@@ -49,6 +50,7 @@ class GroupCommit:
         self._usual = 1.0  # events in a batch
         self._takes = 0.004  # seconds for a commit
         self._target = 1
+        self.overdue = False  # the store has not answered in that time, and has not since
         self.waiting = 0
         self.batches = 0
         self.events = 0
@@ -62,7 +64,8 @@ class GroupCommit:
         """Write what is waiting, then stop."""
         if self._task is None:
             return
-        while self.waiting and not self._task.done():
+        end = time.monotonic() + self._seconds
+        while self.waiting and not self._task.done() and time.monotonic() < end:
             await asyncio.sleep(0.002)
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -72,6 +75,8 @@ class GroupCommit:
         """Queue them, to be written together; `Busy` where there is no room."""
         if self._task is None or self._task.done():
             raise Unavailable("the service is stopping")
+        if self.overdue:
+            raise self._late()
         if self.waiting + len(entries) > self._most:
             raise Busy(f"limit reached: {self._most:,} events that wait for the disk; try again in a second")
         future: asyncio.Future[list[Written]] = asyncio.get_running_loop().create_future()
@@ -96,6 +101,7 @@ class GroupCommit:
             if not self._queue:
                 self._come.clear()
             began = time.perf_counter()
+            timer = asyncio.get_running_loop().call_later(self._seconds, self._give_up, batch)
             try:
                 written = await self._write(entries)
             except Exception as error:
@@ -108,6 +114,8 @@ class GroupCommit:
                     if not future.done():  # the caller may have gone
                         future.set_result(written[first : first + len(asked)])
                     first += len(asked)
+            timer.cancel()
+            self.overdue = False
             self.waiting -= len(entries)
             took = time.perf_counter() - began
             self.batches += 1
@@ -115,6 +123,22 @@ class GroupCommit:
             self.seconds += took
             self._usual += 0.2 * (len(entries) - self._usual)
             self._takes += 0.2 * (took - self._takes)
+
+    def _late(self) -> Unavailable:
+        return Unavailable(
+            f"the store has not answered for {self._seconds:g} s; what was sent may yet be written: send it again"
+        )
+
+    def _give_up(self, batch: list[tuple[list[Entry], asyncio.Future[list[Written]]]]) -> None:
+        """Nobody waits longer. The batch may be written yet; what was queued behind it is not."""
+        self.overdue = True
+        for entries, _ in self._queue:
+            self.waiting -= len(entries)
+        for _, future in (*batch, *self._queue):
+            if not future.done():
+                future.set_exception(self._late())
+        self._queue.clear()
+        self._come.clear()
 
     async def _gather(self) -> None:
         self._target = min(MOST_IN_A_BATCH, int(0.9 * self._usual))

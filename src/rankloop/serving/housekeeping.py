@@ -64,7 +64,7 @@ class Housekeeping:
     async def hold_lease(self) -> None:
         """Take or renew the lease. A store with one owner needs no renewal: the owner is the holder."""
         store = self.engine.store
-        if not store.shared and self.epoch is not None:
+        if not store.shared and self.epoch is not None and self.engine.store_trouble is None:
             return
         seconds = _LEASE_SECONDS if store.shared else 0.0
         self.epoch = await store.take_lease(self.holder, seconds=seconds, now=self.engine.now() / 1000)
@@ -75,7 +75,9 @@ class Housekeeping:
             try:
                 await self.tick()
             except (StoreError, Unavailable) as error:
-                _log.warning("housekeeping: %s", error)
+                if self.engine.store_trouble is None:
+                    _log.warning("the store cannot be written to: %s", error)
+                self.engine.store_trouble = str(error)
             except Exception:
                 _log.exception("housekeeping failed; it goes on with the next tick")
 
@@ -84,7 +86,11 @@ class Housekeeping:
         if self.engine.broken:
             return
         before = self.epoch
-        await self.hold_lease()
+        await self.hold_lease()  # a write where others share the store, or where the last one failed
+        if self.engine.store_trouble is not None:
+            _log.warning("the store can be written to again")
+            self.engine.store_trouble = None
+        await self.engine.degraded.log(self.engine.append)
         if self.epoch is None:
             return
         reach("lease-held")
@@ -169,11 +175,13 @@ class Housekeeping:
 
     async def _follow(self) -> None:
         while True:
-            await self.engine.store.wait_for_news(seconds=1.0)
             try:
+                await self.engine.store.wait_for_news(seconds=1.0)
                 for name in await self.engine.store.rankers():
                     await self.engine.roster.follow(name)
                 self.engine.changed.set()
+            except StoreError:  # the tick says so
+                await asyncio.sleep(0.2)
             except Exception:
                 _log.exception("following other replicas failed; it is tried again")
                 await asyncio.sleep(0.2)

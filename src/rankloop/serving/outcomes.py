@@ -14,7 +14,7 @@ from rankloop.serving.schemas import EventAnswer, RankAnswer
 from rankloop.serving.served_ranker import ServedRanker
 
 
-def read_only_answer(served: ServedRanker, decision: records.Decision, decision_id: str) -> RankAnswer:
+def unlogged_answer(served: ServedRanker, decision: records.Decision, decision_id: str) -> RankAnswer:
     """A list that is not logged: nothing can be learnt from feedback on it."""
     chances = decision.propensities
     return RankAnswer(

@@ -41,6 +41,7 @@ def test_feedback_is_decoded_once_and_enters_no_file_three_times() -> None:
                 "type": "http",
                 "method": "POST",
                 "path": "/v1/rankers/unwind/feedback",
+                "client": ("127.0.0.1", 50_000),
                 "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
             }
 

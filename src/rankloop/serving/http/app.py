@@ -28,8 +28,9 @@ from rankloop.serving.http.endpoint import (
     peer_of,
 )
 from rankloop.serving.http.endpoints import ENDPOINTS
-from rankloop.serving.http.metrics import exposition, is_ready
+from rankloop.serving.http.metrics import exposition
 from rankloop.serving.http.openapi import describe
+from rankloop.serving.http.readiness import remarks
 from rankloop.serving.http.stream import Broadcast
 from rankloop.serving.schemas import ErrorAnswer, ErrorBody
 
@@ -124,9 +125,10 @@ class App:
         return Response("ok\n", media_type="text/plain")
 
     async def _readyz(self, request: Request) -> Response:
-        if is_ready(self.engine):
-            return Response("ok\n", media_type="text/plain")
-        return _error(503, "unavailable", self.engine.broken or "starting or stopping")
+        why, more = self.engine.trouble, remarks(self.engine)
+        if why is None:
+            return Response("\n".join(["ok", *more, ""]), media_type="text/plain")
+        return _error(503, "unavailable", "; ".join([why, *more]), {"retry-after": "1"})
 
     async def _metrics(self, request: Request) -> Response:
         self._may_read(request)

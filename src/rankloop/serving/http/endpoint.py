@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
 import re
@@ -77,15 +78,17 @@ class EndpointApp:
                 raw = await receive_body(headers, receive, self._engine.limits.body_bytes)
                 body = self._decode(sent, raw)
             reach("after-decode")
-            answer = await self._endpoint.handle(self._engine, params, body)
+            answer = await self._handle(params, body)
             status = 200
             if isinstance(answer, Created):
                 status, answer = 201, answer.answer
         except RequestError as error:
             await send_error(send, error, packed=packed)
             return
-        except StoreError as error:
-            await send_error(send, Unavailable(str(error)), packed=packed)
+        except (StoreError, TimeoutError) as error:
+            await send_error(
+                send, Unavailable(str(error) or "the store did not answer in time"), packed=packed
+            )
             return
         except Exception:
             _log.exception("%s %s failed", scope["method"], self._endpoint.path)
@@ -97,6 +100,12 @@ class EndpointApp:
             await send_bytes(send, status, _msgpack(answer), b"application/msgpack")
         else:
             await send_bytes(send, status, _json(answer), b"application/json")
+
+    async def _handle(self, params: dict[str, str], body: Any) -> Any:
+        if not self._endpoint.reads_much:
+            return await self._endpoint.handle(self._engine, params, body)
+        async with asyncio.timeout(self._engine.limits.store_seconds):
+            return await self._endpoint.handle(self._engine, params, body)
 
     def _decode(self, sent: bytes, body: bytes) -> Any:
         if sent not in _SPOKEN:

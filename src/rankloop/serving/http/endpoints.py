@@ -24,6 +24,11 @@ class Endpoint(NamedTuple):
     answer: Any
     request: Any = None
 
+    @property
+    def reads_much(self) -> bool:
+        """Whether it may ask the store many times, so that there must be an end to all of it together."""
+        return self.method == "GET" or self.path.endswith("/feedback")
+
 
 class Created(NamedTuple):
     """An answer that is to be sent with 201."""

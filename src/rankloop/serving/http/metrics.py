@@ -9,6 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from rankloop.serving.engine import Engine
+from rankloop.serving.http.readiness import is_ready
 
 
 class _Collector:
@@ -22,12 +23,22 @@ class _Collector:
             ("rankloop_commits", "Batches that were made durable", commit.batches),
             ("rankloop_events", "Events that were made durable", commit.events),
             ("rankloop_commit_seconds", "Seconds spent on making batches durable", commit.seconds),
+            ("rankloop_clock_jumps", "Jumps of this machine's clock since the start", engine.clock.jumps),
         ):
             yield CounterMetricFamily(name, help_, value=value)
         yield GaugeMetricFamily("rankloop_waiting", "Events that wait for the disk", value=commit.waiting)
         yield GaugeMetricFamily(
             "rankloop_ready", "Whether it can rank and write", value=float(is_ready(engine))
         )
+        for name, help_, value in (
+            ("rankloop_clock_offset_seconds", "This machine's clock minus the log's", engine.clock.offset),
+            (
+                "rankloop_degraded_waiting",
+                "Lists shown without the store, not logged yet",
+                len(engine.degraded),
+            ),
+        ):
+            yield GaugeMetricFamily(name, help_, value=value)
         counts = CounterMetricFamily(
             "rankloop_ranker_events", "What happened, by kind", labels=["ranker", "kind"]
         )
@@ -53,11 +64,6 @@ class _Collector:
                 for bound in ("mean", "low", "high") if found is not None else ():
                     estimate.add_metric([served.name, measure, bound], getattr(found, bound))
         yield from (counts, *families.values(), estimate)
-
-
-def is_ready(engine: Engine) -> bool:
-    """Whether it can rank and write."""
-    return engine.ready and engine.broken is None
 
 
 def exposition(engine: Engine) -> bytes:

@@ -14,7 +14,6 @@ import msgspec
 from rankloop.serving import views
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Busy
-from rankloop.serving.http.metrics import is_ready
 
 _PAUSE = 0.25
 _HEARTBEAT = 5.0
@@ -79,9 +78,10 @@ class Broadcast:
 
     def _health(self) -> bytes:
         engine = self._engine
+        why = engine.trouble
         told = {
-            "ready": is_ready(engine),
-            "why": engine.broken,
+            "ready": why is None,
+            "why": why,
             "waiting": engine.commit.waiting,
             "rankers": len(engine.rankers),
             "now": engine.now(),

@@ -27,12 +27,15 @@ class CommitThread:
         self._jobs.put((loop, future, call))
         await future
 
-    def stop(self) -> None:
-        """Finish what was begun."""
+    def stop(self, seconds: float = 10.0) -> bool:
+        """Finish what was begun; whether that was possible within `seconds`, on a disk that may hang."""
         if self._thread is not None:
             self._jobs.put(None)
-            self._thread.join()
+            self._thread.join(seconds)
+            if self._thread.is_alive():
+                return False
             self._thread = None
+        return True
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:

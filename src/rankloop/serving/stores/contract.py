@@ -319,6 +319,10 @@ class Store(abc.ABC):
             The epoch; None while another holds the lease.
         """
 
+    def complaint(self) -> str | None:
+        """Why nothing could be written now, as far as can be told without writing; None where nothing is known."""
+        return None
+
     async def time(self, ranker: str, *, at: int) -> int:
         """The present time by the clock of this ranker's log, in milliseconds.
 

@@ -50,7 +50,6 @@ _LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
 )
-_TRIES = 6
 _ABOUT_LISTS: tuple[Kind, ...] = ("decision", "feedback", "expire")
 
 
@@ -61,6 +60,7 @@ class PostgresStore(Store):
     database_clock: take the time from the database, so that replicas need not agree; the tests bring their own.
     migrate: whether tables of an older format may be brought forward.
     allow_unsafe: whether to use a server that can lose what it has acknowledged, for tests.
+    seconds: how long a call may take, all its attempts together.
     """
 
     shared = True
@@ -73,6 +73,7 @@ class PostgresStore(Store):
         database_clock: bool = True,
         migrate: bool = True,
         allow_unsafe: bool = False,
+        seconds: float = 5.0,
     ) -> None:
         if not schema.isidentifier() or schema != schema.lower():
             raise ValueError(f"schema must be a plain lower-case name, got {schema!r}")
@@ -81,6 +82,7 @@ class PostgresStore(Store):
         self._database_clock = database_clock
         self._migrate = migrate
         self._allow_unsafe = allow_unsafe
+        self._seconds = seconds
         self._pool: Any = None
         self._listener: Any = None
         self._news = asyncio.Event()
@@ -93,7 +95,7 @@ class PostgresStore(Store):
                 self.url,
                 min_size=1,
                 max_size=4,
-                command_timeout=30,
+                timeout=self._seconds,
                 reset=_nothing,
                 init=None if self._allow_unsafe else check_durable_connection,
                 server_settings={
@@ -112,7 +114,7 @@ class PostgresStore(Store):
         await self._listen()
 
     async def _prepare(self) -> str:
-        connection = await asyncpg.connect(self.url)
+        connection = await asyncpg.connect(self.url, timeout=self._seconds)
         try:
             synchronous = await check_durable_server(connection, allow_unsafe=self._allow_unsafe)
             self.timeline = await prepare(connection, self.schema, may_migrate=self._migrate)
@@ -132,7 +134,7 @@ class PostgresStore(Store):
 
     async def _listen(self) -> None:
         with contextlib.suppress(*_LOST):
-            self._listener = await asyncpg.connect(self.url)
+            self._listener = await asyncpg.connect(self.url, timeout=self._seconds)
             await self._listener.add_listener(f"{CHANNEL}_{self.schema}", lambda *_: self._news.set())
 
     async def wait_for_news(self, *, seconds: float) -> None:
@@ -144,23 +146,38 @@ class PostgresStore(Store):
 
     async def _do(self, work: Callable[[Any], Awaitable[Result]]) -> Result:
         """Run `work` with a connection. All of it may be repeated: what is there already is found, not doubled."""
-        pause = 0.05
-        for attempt in range(_TRIES):
+        clock = asyncio.get_running_loop().time
+        pause, end = 0.05, clock() + self._seconds
+        while True:
             try:
-                async with self._pool.acquire() as connection:
-                    return await work(connection)
+                return await self._once(work, end - clock())
+            except TimeoutError:
+                raise StoreError(f"the database did not answer within {self._seconds:g} s") from None
             except asyncpg.exceptions.RaiseError as error:
                 raise _meaning(error) from error
             except (asyncpg.DiskFullError, asyncpg.InsufficientResourcesError) as error:
                 raise Full(f"no room in the database: {error}") from error
             except (*_LOST, asyncpg.AdminShutdownError, asyncpg.DeadlockDetectedError) as error:
-                if attempt == _TRIES - 1 or self._pool is None:
+                if clock() + pause >= end or self._pool is None:
                     raise StoreError(f"the database cannot be reached: {error}") from error
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 1.0)
             except asyncpg.PostgresIOError as error:
                 raise Broken(f"the database could not write: {error}") from error
-        raise AssertionError("unreachable")
+
+    async def _once(self, work: Callable[[Any], Awaitable[Result]], seconds: float) -> Result:
+        pool, connection, done = self._pool, None, False
+        try:
+            async with asyncio.timeout(seconds):
+                connection = await pool.acquire()
+                result = await work(connection)
+            done = True
+            return result
+        finally:
+            if connection is not None:
+                if not done:
+                    connection.terminate()  # it may hang: nothing is asked of it any more
+                await pool.release(connection)
 
     async def rankers(self) -> list[str]:
         found = await self._do(lambda one: one.fetch("SELECT id, name FROM ranker ORDER BY id"))

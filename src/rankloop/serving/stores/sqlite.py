@@ -18,14 +18,13 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.log.digests import beginning, content, link
 from rankloop.serving.log.records import NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.log_clock import held, next_time
-from rankloop.serving.stores import sqlite_snapshots
+from rankloop.serving.stores import sqlite_file, sqlite_snapshots
 from rankloop.serving.stores.commit_thread import CommitThread
 from rankloop.serving.stores.contract import (
     Appended,
     Broken,
     Damaged,
     Fenced,
-    Full,
     Head,
     Missing,
     Snapshot,
@@ -58,15 +57,23 @@ class SQLiteStore(Store):
     read_only: for a second process that only looks; it needs no ownership.
     own: False for a second process that only writes keys, beside a running service.
     vfs: the name of an SQLite file system; the tests have one whose disk fails.
+    busy_seconds: how long a write waits for another process that holds the file's write lock.
     """
 
     def __init__(
-        self, folder: Path | str, *, read_only: bool = False, own: bool = True, vfs: str | None = None
+        self,
+        folder: Path | str,
+        *,
+        read_only: bool = False,
+        own: bool = True,
+        vfs: str | None = None,
+        busy_seconds: float = 5.0,
     ) -> None:
         self.folder = Path(folder)
         self.read_only = read_only
         self._wants_own = own
         self._vfs = vfs
+        self._busy_seconds = busy_seconds
         self._ids: dict[str, int] = {}
         self._last: dict[str, tuple[int, int, bytes]] = {}  # of each ranker the newest seq, time and link
         self._ahead: dict[str, int] = {}  # how far each log's clock is ahead of the given one
@@ -84,6 +91,7 @@ class SQLiteStore(Store):
         return self.folder / "rankloop.db"
 
     async def open(self) -> None:
+        sqlite_file.check_version(apsw.sqlite_lib_version())
         if self.read_only:
             if not self.path.exists():
                 raise Missing(f"there is no store in {self.folder}")
@@ -92,6 +100,7 @@ class SQLiteStore(Store):
                 self.folder.mkdir(parents=True, exist_ok=True)
                 if self._wants_own:
                     self._lock.take()
+                sqlite_file.make_private(self.path)
             except OSError as error:
                 raise StoreError(f"cannot write to the folder {self.folder}: {error.strerror}") from None
         try:
@@ -103,8 +112,10 @@ class SQLiteStore(Store):
 
     def _connect(self) -> None:
         try:
-            self._reader = self._connection()
-            self._writer = self._reader if self.read_only else self._connection()
+            self._reader = sqlite_file.connect(self.path, self._vfs, read_only=self.read_only)
+            self._writer = (
+                self._reader if self.read_only else sqlite_file.connect(self.path, self._vfs, read_only=False)
+            )
             if self.read_only:
                 ((found,),) = self._rows(self._reader, "PRAGMA user_version")
                 check_format(int(found), self.path, may_migrate=False)
@@ -120,31 +131,20 @@ class SQLiteStore(Store):
             raise Damaged(f"{self.path} is damaged: {error}") from None
         if self.read_only or self._wants_own:
             self._marks.open(read_only=self.read_only)
-
-    def _connection(self) -> apsw.Connection:
-        flags = apsw.SQLITE_OPEN_READWRITE | (0 if self.read_only else apsw.SQLITE_OPEN_CREATE)
-        connection = apsw.Connection(str(self.path), flags=flags, vfs=self._vfs)
-        connection.set_busy_timeout(10_000)
-        if self.read_only:
-            connection.execute("PRAGMA query_only = ON")
-            return connection
-        ((mode,),) = self._rows(connection, "PRAGMA journal_mode = WAL")
-        if mode != "wal":
-            raise ValueError(f"{self.path} cannot be written in WAL mode, SQLite offers {mode!r}")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA wal_autocheckpoint = 0")
-        return connection
+        # From here on nothing on the event loop waits for another process.
+        self._reader.set_busy_timeout(0)
+        self._writer.set_busy_timeout(0)
 
     async def close(self) -> None:
         if not self._is_open:
             return
         async with self._writing:
             self._is_open = False
-            self._disk.stop()
-            self._checkpoints.stop()
-            for connection in {self._writer, self._reader}:
-                with contextlib.suppress(apsw.Error):
-                    connection.close()
+            if self._disk.stop():  # otherwise the disk hangs, and closing would hang as well
+                self._checkpoints.stop()
+                for connection in {self._writer, self._reader}:
+                    with contextlib.suppress(apsw.Error):
+                        connection.close()
             self._marks.close()
             self._lock.release()
 
@@ -179,17 +179,14 @@ class SQLiteStore(Store):
         if self._checkpoints.failed is not None:
             raise Broken(self._checkpoints.failed)
         try:
-            writer.execute("BEGIN IMMEDIATE")
-            done = work()
-            reach("before-commit")
-            await self._disk.run(commit)
-            reach("after-commit")
-        except apsw.FullError as error:
-            self._roll_back()
-            raise Full(f"no room to write to {self.path}: {error}") from error
-        except (apsw.IOError, apsw.CorruptError, apsw.ReadOnlyError, apsw.CantOpenError) as error:
-            self._roll_back()
-            raise Broken(f"could not write to {self.path}: {error}") from error
+            with sqlite_file.write_errors(self.path):
+                await sqlite_file.begin(writer, self._disk, self.path, seconds=self._busy_seconds)
+                done = work()
+                reach("before-commit")
+                await self._disk.run(commit)
+                reach("after-commit")
+        except asyncio.CancelledError:
+            raise  # the thread has the connection: it commits, or finds that it cannot
         except BaseException:
             self._roll_back()
             raise
@@ -213,15 +210,13 @@ class SQLiteStore(Store):
         before, known = self._last, dict(self._ids)
         if epoch is not None:
             self._check_epoch(epoch)
+        self._writer.execute("SAVEPOINT batch")
         try:
             return self._insert_all(entries, at)
         except apsw.ConstraintError:
-            # Something is there already: begin again, and find out what, one by one.
-            self._writer.execute("ROLLBACK")
+            # Something is there already: go back, without letting go of the lock, and find out what, one by one.
+            self._writer.execute("ROLLBACK TO batch")
             self._last, self._ids = before, known
-            self._writer.execute("BEGIN IMMEDIATE")
-            if epoch is not None:
-                self._check_epoch(epoch)
             return [self._insert_one(entry, at) for entry in entries]
 
     def _insert_one(self, entry: Entry, at: int) -> Appended:
@@ -268,14 +263,15 @@ class SQLiteStore(Store):
         self._last = last
         return appended
 
-    @staticmethod
-    def _rows(connection: apsw.Connection, sql: str, values: Any = ()) -> list[Any]:
-        return list(connection.execute(sql, values))
+    def _rows(self, connection: apsw.Connection, sql: str, values: Any = ()) -> list[Any]:
+        with sqlite_file.read_errors(self.path):
+            return list(connection.execute(sql, values))
 
     def _log(
         self, connection: apsw.Connection, ranker: str, which: str, values: tuple[Any, ...]
     ) -> list[Row]:
-        return read_log(connection, which, values, beginning(self.timeline, ranker))
+        with sqlite_file.read_errors(self.path):
+            return read_log(connection, which, values, beginning(self.timeline, ranker))
 
     def _newest(self, ranker: str) -> tuple[int, int, bytes]:
         base = self._ids[ranker] << SEQ_BITS
@@ -324,6 +320,9 @@ class SQLiteStore(Store):
         ]
         values = (*topics, base, base | SEQ, base + after, before, allowed, limit)
         return read_due(self._rows(self._reader, DUE, values), after=after, before=before)
+
+    def complaint(self) -> str | None:
+        return None if sqlite_file.has_room(self.folder) else f"no room to write to {self.path}"
 
     async def last_seq(self, ranker: str) -> int:
         return (await self.head(ranker)).seq

@@ -13,6 +13,7 @@ import apsw
 EVERY = 64  # commits
 MOVE_BYTES = 8_000_000
 RESTART_BYTES = 64_000_000
+_PATIENCE = 1_000  # milliseconds that it waits for readers
 
 
 class Checkpoints:
@@ -44,7 +45,11 @@ class Checkpoints:
 
     def _restart(self, writer: apsw.Connection) -> None:
         with self._noticing():
-            writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            writer.set_busy_timeout(_PATIENCE)
+            try:
+                writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            finally:
+                writer.set_busy_timeout(0)
 
     def _move(self) -> None:
         # Passive: copies what it can without blocking anyone.

@@ -1,0 +1,23 @@
+"""Whether the service can rank and write, and what an operator should know about it."""
+
+from __future__ import annotations
+
+from rankloop.serving.engine import Engine
+
+
+def is_ready(engine: Engine) -> bool:
+    """Whether it can rank and write."""
+    return engine.trouble is None
+
+
+def remarks(engine: Engine) -> list[str]:
+    """What is not as usual, although it can rank and write or waits until it can."""
+    found = engine.roster.notices()
+    if engine.clock.jumps:
+        found.append(
+            f"the clock of this machine jumped {engine.clock.jumps} times; "
+            f"it is {engine.clock.offset:+.1f} s from the log's"
+        )
+    if len(engine.degraded):
+        found.append(f"{len(engine.degraded):,} lists were shown without the store and wait to be logged")
+    return found
