@@ -25,6 +25,7 @@ MODULES = [
     ("Data", "rankloop.data", True),
     ("Logs", "rankloop.logs", True),
     ("Experiments", "rankloop.experiments", False),
+    ("Statements of the papers", "rankloop.claims", False),
     ("Contracts", "rankloop.base", False),
     ("What a service asks of a ranker", "rankloop.servable", False),
     ("Reading arguments", "rankloop.arguments", False),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers an
     from rankloop import arguments as arguments
     from rankloop import base as base
     from rankloop import checks as checks
+    from rankloop import claims as claims
     from rankloop import data as data
     from rankloop import environments as environments
     from rankloop import experiments as experiments
@@ -46,6 +47,7 @@ _MODULES = frozenset(
         "arguments",
         "base",
         "checks",
+        "claims",
         "data",
         "environments",
         "experiments",

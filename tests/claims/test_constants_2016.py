@@ -25,6 +25,7 @@ from tests.claims.test_top_2016 import (
 )
 
 
+@pytest.mark.judges("2016-144")
 @pytest.mark.parametrize(("surrogate", "k"), CONVEX)
 def test_the_constants_of_the_preprint_learn(surrogate: str, k: int) -> None:
     constants = {"learning_rate": "preprint", "exploration": "preprint", "horizon": ROUNDS}
@@ -37,6 +38,7 @@ def test_the_constants_of_the_preprint_learn(surrogate: str, k: int) -> None:
     assert not (wrong > random_order() + 0.7 * (listnet.min() - random_order())).any()
 
 
+@pytest.mark.judges("2016-146")
 @pytest.mark.parametrize(("surrogate", "k"), CONVEX)
 def test_eta_much_smaller_than_gamma_is_better(surrogate: str, k: int) -> None:
     # gamma = 0.1 t^(-1/3) for all; eta = 0.01 t^(-2/3), the paper's, against a tenth of gamma and gamma itself.
@@ -60,6 +62,7 @@ def marks(make: Any) -> Any:
     return np.array(found)
 
 
+@pytest.mark.judges("2016-147")
 def test_full_information_is_above_all_of_them_at_every_mark() -> None:
     # "ListNet, with full information, has highest average NDCG value throughout."
     lowest = marks(lambda: rankers.ListNet(n_features=FEATURES)).min(axis=0)

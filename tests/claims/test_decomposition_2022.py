@@ -24,6 +24,7 @@ def doubly_stochastic(rng: np.random.Generator, n: int) -> Floats:
     return W
 
 
+@pytest.mark.judges("2022-171")
 @pytest.mark.parametrize("n", [2, 3, 4, 6])
 def test_a_decomposition_has_at_most_so_many_lists(n: int) -> None:
     rng, counts = np.random.default_rng(n), []
@@ -40,6 +41,7 @@ def test_a_decomposition_has_at_most_so_many_lists(n: int) -> None:
     assert max(counts) == most  # needed by some, so one fewer is not enough
 
 
+@pytest.mark.judges("2022-172")
 def test_a_decomposition_takes_matchings_in_proportion_to_n_squared(monkeypatch: pytest.MonkeyPatch) -> None:
     # Leaders of FTRL-PBM. Each matching is Hopcroft-Karp's, O(n^2.5): with n squared of them O(n^4.5) in all.
     calls = 0
@@ -103,6 +105,7 @@ def by_slsqp(L: Floats, eta: float) -> Floats:
     return np.asarray(found.x).reshape(m, n)
 
 
+@pytest.mark.judges("2022-176")
 def test_the_hybrid_leader_is_found_as_quickly() -> None:
     # The regulariser of Zimmert, Luo and Wei. Its leader too is a function of n + m multipliers, whatever m n is.
     rng = np.random.default_rng(1)

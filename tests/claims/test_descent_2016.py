@@ -76,6 +76,7 @@ def best(surrogate: str, k: int, seed: int) -> Floats:
     return np.asarray(solved.x)
 
 
+@pytest.mark.judges("2016-124", "2016-131")
 @pytest.mark.parametrize(("surrogate", "k"), CONVEX)
 def test_eq_4_holds_in_every_run(surrogate: str, k: int) -> None:
     # Before the expectation: sum of z . (w_t - w) <= |w|^2 / (2 eta) + (eta / 2) sum |z|^2, w best for the sequence.
@@ -94,6 +95,7 @@ def test_eq_4_holds_in_every_run(surrogate: str, k: int) -> None:
     assert np.mean(regrets) <= np.mean(bounds)
 
 
+@pytest.mark.judges("2016-093")
 @pytest.mark.parametrize("surrogate", ["squared", "kl"])
 def test_the_comparator_is_the_best_for_the_sequence(surrogate: str) -> None:
     found, w = run(surrogate, 1, 0), best(surrogate, 1, 0)
@@ -112,6 +114,7 @@ def cube(surrogate: str, R: Floats) -> Floats:
     return np.asarray(surrogates.get(surrogate).value(corners, np.tile(R, (len(corners), 1))))
 
 
+@pytest.mark.judges("2016-126")
 @pytest.mark.parametrize(("surrogate", "k"), CONVEX)
 def test_footnote_2_scores_of_exploration_lose_a_constant(surrogate: str, k: int) -> None:
     # A convex function on the cube is greatest at a corner, so the largest loss of a round of exploration is exact.
@@ -127,6 +130,7 @@ def test_footnote_2_scores_of_exploration_lose_a_constant(surrogate: str, k: int
             assert (wide > most).any()
 
 
+@pytest.mark.judges("2016-125")
 @pytest.mark.parametrize(("surrogate", "k"), CONVEX)
 def test_eq_5_exploration_costs_gamma_times_a_constant(surrogate: str, k: int) -> None:
     found, phi = run(surrogate, k, 0), surrogates.get(surrogate)
@@ -141,6 +145,7 @@ def test_eq_5_exploration_costs_gamma_times_a_constant(surrogate: str, k: int) -
     assert 0.01 * float((random - greedy).sum()) > 0.01**2 * T * most  # gamma squared would not do
 
 
+@pytest.mark.judges("2016-131")
 @pytest.mark.parametrize(("surrogate", "k"), CONVEX)
 def test_theorem_4_1_adds_up(surrogate: str, k: int) -> None:
     # U^2 / (2 eta) + (eta / 2) T C / gamma + gamma T most, with the constants of Lemma 5 and of footnote 2.

@@ -42,6 +42,7 @@ def against_the_leader(K: int) -> Floats:
     return np.concatenate(blocks)
 
 
+@pytest.mark.judges("2015-075")
 @pytest.mark.parametrize("K", [20, 200, 2_000])
 def test_ftpl_with_blocks_and_full_information(K: int) -> None:
     rng, length = np.random.default_rng(3), T // K

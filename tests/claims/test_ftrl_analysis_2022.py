@@ -29,6 +29,7 @@ def slope(x: Floats, t: float) -> Floats:
     return (1 - 1 / (2 * np.sqrt(x))) / eta(t)
 
 
+@pytest.mark.judges("2022-209")
 @pytest.mark.parametrize("t", [1.0, 10.0, 1000.0])
 def test_the_conjugate_of_the_regulariser(t: float) -> None:
     x = np.geomspace(1e-8, 1, 100_001)  # for y <= 0 the largest is at x <= 1/4
@@ -38,6 +39,7 @@ def test_the_conjugate_of_the_regulariser(t: float) -> None:
         assert 2 * float(conjugate(np.array(y), t)) > 1.5 * largest  # with 1 / (2 eta) it is another function
 
 
+@pytest.mark.judges("2022-210")
 def test_the_leader_is_the_gradient_of_the_conjugate() -> None:
     # Eq. (9)-(10): both regularisers have the same leader, and it is the gradient of Phi.
     rng, h = np.random.default_rng(1), 1e-5
@@ -57,6 +59,7 @@ def test_the_leader_is_the_gradient_of_the_conjugate() -> None:
             assert objective(other, L, t) + other.sum() / eta(t) > with_term
 
 
+@pytest.mark.judges("2022-211")
 def test_lemma_3_compares_the_divergences() -> None:
     rng, shares = np.random.default_rng(1), []
     for _ in range(300):
@@ -72,6 +75,7 @@ def test_lemma_3_compares_the_divergences() -> None:
     assert max(shares) > 0.9  # so nine tenths of the right side are exceeded
 
 
+@pytest.mark.judges("2022-173", "2022-178", "2022-179", "2022-180", "2022-212", "2022-214")
 @pytest.mark.parametrize("world", WORLDS)
 def test_stability_and_penalty_add_up_and_keep_their_bounds(world: str) -> None:
     regrets, stabilities, estimated = [], [], []
@@ -111,6 +115,7 @@ def test_stability_and_penalty_add_up_and_keep_their_bounds(world: str) -> None:
         assert theorem_1 < 2 * T / 3
 
 
+@pytest.mark.judges("2022-215")
 @pytest.mark.parametrize("world", WORLDS)
 def test_lemma_6_in_every_round(world: str) -> None:
     # With w_j the loss at position j, from round 4 on (erratum C7).
@@ -130,6 +135,7 @@ def test_lemma_6_in_every_round(world: str) -> None:
     assert max(shares) > {"chance": 0.9, "sure": 0.7}[world]  # so half of the right side is exceeded
 
 
+@pytest.mark.judges("2022-213")
 def test_the_index_of_eq_13() -> None:
     # Psi(x*) - Psi(x) = sum sqrt(x) - sum over i = I*_j of sqrt(1) (erratum C7): m ones, not m (n - 1) of them.
     for found in runs("chance")[:2]:
@@ -143,6 +149,7 @@ def test_the_index_of_eq_13() -> None:
             assert as_printed != pytest.approx(left, abs=0.1)
 
 
+@pytest.mark.judges("2022-217")
 def test_pinsker_and_the_divergence_of_two_coins() -> None:
     def kl(p: Floats, q: Floats) -> Floats:
         return p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))

@@ -48,6 +48,7 @@ WORLDS: dict[str, ClickWorlds] = {
 }
 
 
+@pytest.mark.judges("2022-174")
 @pytest.mark.parametrize("name", WORLDS)
 def test_theorem_1_bounds_the_regret_at_every_round(name: str) -> None:
     # 3m + 2m log T + 6m sqrt(nT), erratum C8. The bound is on the mean; each run keeps it, with much to spare.
@@ -57,6 +58,7 @@ def test_theorem_1_bounds_the_regret_at_every_round(name: str) -> None:
         assert trace.counters == {"solver_fallbacks": 0, "solver_inexact": 0}
 
 
+@pytest.mark.judges("2022-188")
 @pytest.mark.parametrize("horizon", [5_000, 60_000])
 def test_theorem_3_bounds_it_from_below(horizon: int) -> None:
     world = LowerBound(n_items=N, n_positions=M, horizon=horizon)
@@ -80,6 +82,7 @@ def gaps(alpha: Floats, beta: Floats) -> Floats:
     return Delta
 
 
+@pytest.mark.judges("2022-184", "2022-208")
 def test_lemma_2_on_random_instances() -> None:
     rng = np.random.default_rng(1)
     least = np.inf
@@ -95,6 +98,7 @@ def test_lemma_2_on_random_instances() -> None:
     assert -1e-15 <= least <= 1e-15  # erratum C9; the best list itself has no slack
 
 
+@pytest.mark.judges("2022-183")
 def test_lemma_1_bounds_what_every_leader_loses() -> None:
     # The self-bounding constraint, before the sum over rounds: it is linear in x.
     world = gap(0.03)

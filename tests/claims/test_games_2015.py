@@ -31,6 +31,7 @@ TABLE_2 = [
 ]
 
 
+@pytest.mark.judges("2015-026", "2015-027", "2015-028", "2015-030", "2015-088")
 def test_tables_1_and_2() -> None:
     game = ranking_game(measure="sum_loss", n_items=3, k=1)
     assert game.loss.tolist() == TABLE_1
@@ -39,6 +40,7 @@ def test_tables_1_and_2() -> None:
     assert (game.loss[2, 3], game.signals[2, 3]) == (4, 1)
 
 
+@pytest.mark.judges("2015-030", "2015-031", "2015-032")
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 5])
 def test_theorem_1_sum_loss_is_globally_observable(m: int) -> None:
     game = ranking_game(measure="sum_loss", n_items=m, k=1)
@@ -49,6 +51,7 @@ def test_theorem_1_sum_loss_is_globally_observable(m: int) -> None:
     assert len(seen.chosen) == m + 1  # erratum A19
 
 
+@pytest.mark.judges("2015-029", "2015-034", "2015-036", "2015-037", "2015-073")
 @pytest.mark.parametrize("m", [2, 3, 4])
 def test_lemmas_2_and_3_every_order_is_best_somewhere_and_neighbours_swap_two_in_a_row(m: int) -> None:
     game = ranking_game(measure="sum_loss", n_items=m, k=1)
@@ -63,6 +66,7 @@ def test_lemmas_2_and_3_every_order_is_best_somewhere_and_neighbours_swap_two_in
         assert on_segment(game.whole, i, j) == [i, j]
 
 
+@pytest.mark.judges("2015-020", "2015-035", "2015-038", "2015-073")
 def test_theorem_4_local_observability_fails_at_three_items_for_the_papers_pair() -> None:
     game = ranking_game(measure="sum_loss", n_items=3, k=1)
     verdict = classify(game, route="cells")
@@ -75,6 +79,7 @@ def test_theorem_4_local_observability_fails_at_three_items_for_the_papers_pair(
     assert classify(ranking_game(measure="sum_loss", n_items=2, k=1), route="cells").class_ == "easy"
 
 
+@pytest.mark.judges("2015-020", "2015-025", "2015-081")
 def test_the_same_for_dcg_with_the_printed_rows() -> None:
     game = ranking_game(measure="dcg", n_items=3, k=1)
     d = 1 / log2(3)
@@ -102,6 +107,7 @@ def _residual(measure: str, m: int) -> float:
 NDCG = log2(3) / (2 * (1 + log2(3)))
 
 
+@pytest.mark.judges("2015-087")
 def test_lemma_11_prints_the_right_rows() -> None:
     ndcg = ranking_game(measure="ndcg", n_items=3, k=1)
     np.testing.assert_allclose(
@@ -120,6 +126,7 @@ COLUMNS = ["0000", "0001", "0010", "0100", "1000", "0011", "0101", "1001"]
 COLUMNS += ["0110", "1010", "1100", "0111", "1011", "1101", "1110", "1111"]
 
 
+@pytest.mark.judges("2015-063", "2015-089")
 def test_lemma_11_auc_with_four_items() -> None:
     game = ranking_game(measure="auc", n_items=4, k=1)
     at = [game.outcomes.index(tuple(map(int, column))) for column in COLUMNS]
@@ -166,6 +173,7 @@ def test_lemma_11_auc_with_four_items() -> None:
     assert game.orders[-1] == (3, 2, 1, 0)
 
 
+@pytest.mark.judges("2015-061", "2015-062", "2015-063")
 @pytest.mark.parametrize(
     ("measure", "m", "seen"),
     [
@@ -182,6 +190,7 @@ def test_lemma_11_what_can_be_seen(measure: str, m: int, seen: bool) -> None:
     assert (_residual(measure, m) < 1e-12) == seen
 
 
+@pytest.mark.judges("2015-061", "2015-062")
 def test_residuals_of_lemma_11() -> None:
     # Erratum A19, as lengths of what is left over.
     def length(measure: str, m: int) -> float:
@@ -195,6 +204,7 @@ def test_residuals_of_lemma_11() -> None:
     assert found == pytest.approx([0.1934, 0.2500, 0.3727, 0.6455], abs=5e-5)
 
 
+@pytest.mark.judges("2015-024", "2015-064")
 @pytest.mark.parametrize(("measure", "m"), [("ndcg", 3), ("average_precision", 3), ("auc", 4)])
 def test_theorem_12_normalised_measures_are_hopeless(measure: str, m: int) -> None:
     game = ranking_game(measure=measure, n_items=m, k=1)
@@ -205,6 +215,7 @@ def test_theorem_12_normalised_measures_are_hopeless(measure: str, m: int) -> No
     assert classify(ranking_game(measure="auc", n_items=3, k=1), route="cells").class_ == "hard"
 
 
+@pytest.mark.judges("2015-023", "2015-060", "2015-070", "2015-084")
 def test_the_open_question_precision_at_k() -> None:
     # Result 2 leaves it open. C(m, n) cells, C(m, n) n (m - n) / 2 pairs of neighbours; duplicates lend their eyes.
     for m, n in ((3, 2), (4, 2), (4, 3), (5, 2)):

@@ -60,6 +60,7 @@ def explore_then_commit(measure: str, T: int, epsilon: float) -> float:
     return float(min(costs))
 
 
+@pytest.mark.judges("2015-020", "2015-039", "2015-057")
 @pytest.mark.parametrize("measure", STEPS)
 def test_gaps_of_the_cube_root_force_two_thirds_on_every_learner(measure: str) -> None:
     shares = [forced(measure, T, gap(T)) / T ** (2 / 3) for T in (10**4, 10**6, 10**8)]
@@ -83,6 +84,7 @@ def lost(ranker: Any, who: Any, measure: str, T: int, seed: int = 1) -> float:
     return play(ranker, FixedItems(who, measure=measure), rounds=T, seed=seed, points=1).total_regret
 
 
+@pytest.mark.judges("2015-039", "2015-057")
 @pytest.mark.parametrize("measure", STEPS)
 def test_learners_that_see_the_top_lose_what_is_forced(measure: str) -> None:
     T = 10**5
@@ -111,6 +113,7 @@ def greatest(name: str, T: int) -> float:
     return max(lost(make(), worlds(epsilon)[0], "sum_loss", T) for epsilon in gaps)
 
 
+@pytest.mark.judges("2015-040")
 def test_feedexp3_loses_as_two_thirds() -> None:
     assert 0.5 < log10(greatest("FeedExp3", 10**6) / greatest("FeedExp3", 10**5)) < 2 / 3 + 0.03
     for T in (10**5, 10**6):
@@ -153,6 +156,7 @@ def minimax(table: NDArray[np.float64]) -> float:
     return float(solved.fun)
 
 
+@pytest.mark.judges("2015-007")
 def test_worst_case_and_minimax_regret_by_enumeration() -> None:
     orders, outcomes = orders_and_outcomes()
     blind = [(first, lambda r, then=then: then) for first in orders for then in orders]
@@ -187,6 +191,7 @@ def test_worst_case_and_minimax_regret_by_enumeration() -> None:
     assert min(found.min() for found in worst.values()) == 1
 
 
+@pytest.mark.judges("2015-015")
 def test_for_precision_at_1_the_top_label_is_bandit_feedback() -> None:
     # Erratum A7. Item 0 on top: whether item 1 is relevant is not seen, and full information would show it.
     game = ranking_game(measure="precision@1", n_items=2, k=1)
@@ -198,6 +203,7 @@ def test_for_precision_at_1_the_top_label_is_bandit_feedback() -> None:
     assert classify(game, route="cells").class_ == "easy"  # and still of order sqrt(T)
 
 
+@pytest.mark.judges("2015-072")
 @pytest.mark.parametrize("m", [2, 3, 4, 5])
 def test_a_constant_factor_is_had_for_nothing_and_how_small_it_can_be(m: int) -> None:
     # Section 11 asks for regret against a constant factor. A random order has this share of the best, whatever comes.

@@ -33,6 +33,7 @@ def per_round_and_range(name: str, m: int) -> float:
     return lost / T / (m * (m + 1) / 2)
 
 
+@pytest.mark.judges("2015-003")
 def test_regret_grows_with_m_itself_and_that_of_feedexp3_with_m_factorial() -> None:
     # From 3 to 5 items the number of orders N grows from 6 to 120, and its logarithm by a factor of 2.7.
     growth = {
@@ -48,6 +49,7 @@ def test_regret_grows_with_m_itself_and_that_of_feedexp3_with_m_factorial() -> N
     assert ours[1] / ours[0] / (15 / 6) == pytest.approx((5 / 3) ** (2 / 3), rel=0.01)
 
 
+@pytest.mark.judges("2015-056")
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_with_grades_regret_is_that_of_two_grades_times_the_gain(n: int) -> None:
     # Labels are 0 or n. With the epsilon of Theorem 9 the run is that of labels 0 and 1, all gains times 2^n - 1.
@@ -76,6 +78,7 @@ def bound(measure: str, m: int, T: int, **own: int) -> float:
     return rankers.RTop1F(n_items=m, horizon=T, measure=measure, **own).regret_bound()  # type: ignore[arg-type]
 
 
+@pytest.mark.judges("2015-059")
 def test_bounds_have_the_powers_of_the_theorems() -> None:
     T = 10**15  # so long that rounding K does not show
     assert slope(lambda m: bound("sum_loss", m, T), 1000) == pytest.approx(8 / 3, abs=0.002)
@@ -110,6 +113,7 @@ def exploration(m: int, T: int, blocks: int | None) -> tuple[float, int]:
     return lost, rounds
 
 
+@pytest.mark.judges("2015-077")
 def test_exploration_costs_at_most_r_m_k() -> None:
     # R = 3, the most that a round can be worth. With 30 items a random order is worth hardly anything.
     m, T, R = 30, 8_000, 3
@@ -122,6 +126,7 @@ def test_exploration_costs_at_most_r_m_k() -> None:
     assert twice > R * m * K
 
 
+@pytest.mark.judges("2015-050", "2015-055", "2015-058")
 @pytest.mark.parametrize("measure", ["sum_loss", "dcg", "precision@3"])
 def test_orders_that_learn_nothing_break_the_bounds(measure: str) -> None:
     # Up to 10^5 rounds even a reversed order keeps some of the bounds; at 10^6 no order that does not learn does.

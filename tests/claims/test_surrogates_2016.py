@@ -26,6 +26,7 @@ def divergence(p: Floats, q: Floats) -> float:
     return float((p * np.log(p / q)).sum())
 
 
+@pytest.mark.judges("2016-113")
 def test_listnet_is_the_divergence_less_the_entropy() -> None:
     rng, listnet = np.random.default_rng(1), surrogates.get("listnet")
     wrong = []
@@ -70,6 +71,7 @@ def mixed(
     return total
 
 
+@pytest.mark.judges("2016-117")
 @pytest.mark.parametrize("m", [3, 4])
 def test_structured_surrogates_cannot_be_estimated(m: int) -> None:
     # For every k < m some mixed difference in k + 1 labels does not vanish: no sum of terms with k labels each.
@@ -109,6 +111,7 @@ def best_pairs(labels: Floats, shares: Floats) -> Floats:
     return np.asarray(solved.x[:m])
 
 
+@pytest.mark.judges("2016-133")
 def test_convex_surrogates_are_not_calibrated() -> None:
     # Their minimisers put first an item that E[G/Z] does not, so the best scores are not best for NDCG.
     labels, shares = TABLE.astype(float), P_TILDE
@@ -137,6 +140,7 @@ def same_order(one: Floats, other: Floats) -> bool:
     return bool((np.argsort(one) == np.argsort(other)).all())
 
 
+@pytest.mark.judges("2016-136")
 def test_with_normalised_gains_for_labels_others_are_calibrated() -> None:
     # KL with G/Z where it has e^R, ListNet with G/Z where it has softmax(R): both are least at log E[G/Z].
     rng = np.random.default_rng(2)
@@ -159,6 +163,7 @@ def test_with_normalised_gains_for_labels_others_are_calibrated() -> None:
     assert naive > 0
 
 
+@pytest.mark.judges("2016-127")
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 4.0, np.inf])
 def test_lemma_4_the_norm_is_that_of_the_longest_row(p: float) -> None:
     rng = np.random.default_rng(3)

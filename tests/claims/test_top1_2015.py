@@ -46,6 +46,7 @@ def average_regret(name: str, T: int, measure: str = "dcg", noise: float = 0.25)
     return float(np.mean(regrets)), float(np.std(regrets, ddof=1) / sqrt(len(regrets)))
 
 
+@pytest.mark.judges("2015-066")
 @pytest.mark.parametrize(
     ("explore", "noise", "T", "reference"),
     [
@@ -76,6 +77,7 @@ def test_full_information_is_more_than_ten_times_better(noise: float) -> None:
         assert mean < average_regret("random", 10**4)[0] / 10
 
 
+@pytest.mark.judges("2015-067")
 @pytest.mark.parametrize("explore", ["random", "keep-rest"])
 def test_average_regret_falls_as_the_cube_root_of_time(explore: str) -> None:
     means = {T: average_regret(explore, T)[0] for T in (10**3, 10**4, 10**5)}
@@ -84,12 +86,14 @@ def test_average_regret_falls_as_the_cube_root_of_time(explore: str) -> None:
     assert means[10**4] < means[10**3]
 
 
+@pytest.mark.judges("2015-069", "2015-074")
 def test_full_information_falls_faster() -> None:
     ftpl = average_regret("ftpl", 10**5)[0] / average_regret("ftpl", 10**4)[0]
     top1 = average_regret("random", 10**5)[0] / average_regret("random", 10**4)[0]
     assert ftpl < 10 ** (-0.4) < top1
 
 
+@pytest.mark.judges("2015-067", "2015-068")
 def test_at_a_fixed_horizon_the_curve_flattens_at_the_price_of_exploring() -> None:
     # Erratum A23: average regret does not go to zero within a run; what is left is exploration share times its cost.
     late = [
@@ -125,6 +129,7 @@ def hard_users(kind: str, T: int) -> Any:
     }[kind]
 
 
+@pytest.mark.judges("2015-050", "2015-053", "2015-055", "2015-058")
 @pytest.mark.parametrize("measure", ["sum_loss", "dcg", "precision@3", "pairwise_loss"])
 @pytest.mark.parametrize("kind", ["halves", "alike", "one turn", "many turns", "everything"])
 @pytest.mark.parametrize("name", ["random", "keep-rest", "ftpl"])
@@ -135,6 +140,7 @@ def test_regret_stays_below_the_bounds_of_theorems_7_9_and_10(name: str, kind: s
         assert play(ranker, people, rounds=T, seed=1, points=1).total_regret <= ranker.regret_bound()
 
 
+@pytest.mark.judges("2015-020", "2015-022")
 @pytest.mark.parametrize("measure", ["sum_loss", "dcg", "precision@3"])
 def test_regret_grows_as_two_thirds_from_the_top_item_and_as_one_half_from_all(measure: str) -> None:
     growth = {}
@@ -164,6 +170,7 @@ def hopeless(measure: str, name: str, T: int) -> tuple[float, float]:
     return float(np.mean(lost)), float(np.std(lost, ddof=1) / sqrt(len(lost)))
 
 
+@pytest.mark.judges("2015-024", "2015-064")
 @pytest.mark.parametrize("measure", ["ndcg", "average_precision", "auc"])
 @pytest.mark.parametrize("name", ["random", "keep-rest", "uniform"])
 def test_nothing_learns_a_normalised_measure_from_the_top_item(measure: str, name: str) -> None:

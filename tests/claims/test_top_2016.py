@@ -55,6 +55,7 @@ def full_information() -> Any:
     return averages(lambda: rankers.ListNet(n_features=FEATURES))
 
 
+@pytest.mark.judges("2015-071", "2016-145", "2016-148", "2016-152")
 @pytest.mark.parametrize(("surrogate", "k"), CONVEX)
 def test_convex_surrogates_are_far_above_random_and_nearer_to_full_information(
     surrogate: str, k: int
@@ -74,6 +75,7 @@ def test_full_information_is_above_all_of_them_throughout() -> None:
         assert averages(lambda surrogate=surrogate, k=k: top_k(surrogate, k))[:, 0].max() < lowest
 
 
+@pytest.mark.judges("2016-100")
 def test_all_labels_that_come_back_are_better_than_one() -> None:
     # Erratum B7: with k = 2, Horvitz-Thompson wastes nothing.
     def kl(estimator: str) -> Any:
@@ -82,6 +84,7 @@ def test_all_labels_that_come_back_are_better_than_one() -> None:
     assert kl("horvitz-thompson") > kl("paper") + 0.01
 
 
+@pytest.mark.judges("2016-153")
 def test_smooth_dcg_fails_for_its_epsilon_and_not_for_its_shape() -> None:
     # The paper finds it poor and blames non-convexity; its epsilon of 0.01 saturates the softmax (erratum B4).
     papers, ours = averages(lambda: top_k("smooth_dcg", epsilon=0.01)), averages(lambda: top_k("smooth_dcg"))
@@ -91,6 +94,7 @@ def test_smooth_dcg_fails_for_its_epsilon_and_not_for_its_shape() -> None:
     assert ours[:, 0].mean() > papers[:, 0].mean() + 0.15
 
 
+@pytest.mark.judges("2016-119")
 def test_smooth_dcg_descended_is_worse_than_random() -> None:
     # Erratum B3: Algorithm 1, taken at its word, walks down a gain.
     def descending() -> rankers.RTopKF:

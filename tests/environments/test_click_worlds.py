@@ -89,6 +89,7 @@ def test_each_position_is_clicked_by_a_number_of_its_own() -> None:
         assert clicks.tolist() == [float(u < p) for u, p in zip(drawn, chances, strict=True)]
 
 
+@pytest.mark.judges("2022-160")
 def test_clicks_come_as_often_as_they_should_and_independently() -> None:
     rng = np.random.default_rng(2)
     ranking = Ranking(np.array([0, 3, 2]))
@@ -112,6 +113,7 @@ def test_certain_and_impossible_clicks() -> None:
 # Which world is there
 
 
+@pytest.mark.judges("2022-158")
 def test_phases_follow_each_other() -> None:
     worlds = [ClickMatrix(matrix) for matrix in np.random.default_rng(1).random((3, 2, 4))]
     assert _worlds(Periodic(worlds, phase=2), 9, 1) == [0, 0, 1, 1, 2, 2, 0, 0, 1]
@@ -142,6 +144,7 @@ def test_the_drift_goes_there_and_back() -> None:
     assert _worlds(world, 27, 1) == [i // 3 % 8 for i in range(27)]
 
 
+@pytest.mark.judges("2022-158")
 def test_worlds_change_into_their_relatives() -> None:
     alpha, beta = PEOPLE.attraction, PEOPLE.examination
     assert PEOPLE.reversed().clicks[0] == pytest.approx(np.outer(beta[::-1], alpha[::-1]))
@@ -155,6 +158,7 @@ def test_worlds_change_into_their_relatives() -> None:
 # What is best
 
 
+@pytest.mark.judges("2022-159")
 @pytest.mark.parametrize("name", CLICK_WORLDS)
 def test_the_best_lists_beat_all_others(name: str) -> None:
     world = CLICK_WORLDS[name]()
@@ -179,6 +183,7 @@ def test_position_based_is_best_sorted(seed: int) -> None:
     assert world.params.best[0] == pytest.approx(np.sort(alpha)[::-1][: len(beta)] @ np.sort(beta)[::-1])
 
 
+@pytest.mark.judges("2022-159")
 @pytest.mark.parametrize("name", CLICK_WORLDS)
 @pytest.mark.parametrize("before", [0, 13])
 def test_regret_against_the_best_fixed_list_and_the_best_of_each_phase(name: str, before: int) -> None:
@@ -226,6 +231,7 @@ def test_what_is_ideal_can_be_told_of_rounds_to_come_unless_worlds_are_drawn() -
 # The lower bound
 
 
+@pytest.mark.judges("2022-189")
 def test_the_world_of_theorem_3() -> None:
     world = LowerBound(n_items=8, n_positions=3, horizon=2_400, best=[5, 0, 7])
     assert world.delta == pytest.approx(np.sqrt(6 / 2_400) / 8)

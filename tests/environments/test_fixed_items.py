@@ -26,6 +26,7 @@ def orders(m: int) -> NDArray[np.int64]:
     return np.array(list(permutations(range(m))), dtype=np.int64)
 
 
+@pytest.mark.judges("2015-005")
 def test_a_matrix_comes_row_after_row_and_then_says_that_it_is_over() -> None:
     matrix = np.random.default_rng(1).integers(0, 2, (5, 3))
     people = FixedItems(matrix)
@@ -63,6 +64,7 @@ def test_users_without_end_have_no_number() -> None:
     assert FixedItems(users.listed([[1]], in_order=True)).remaining == 1
 
 
+@pytest.mark.judges("2015-006", "2015-051")
 @settings(max_examples=20)
 @given(st.integers(1, 4), st.integers(1, 25), st.integers(0, 2**32 - 1))
 @pytest.mark.parametrize("name", NAMES)

@@ -30,6 +30,7 @@ def test_every_world_of_clicks_can_be_played(name: str) -> None:
     assert (people.ideal(trace.rounds) >= trace.total).all()
 
 
+@pytest.mark.judges("2022-191")
 def test_the_nine_worlds_of_the_2022_paper_are_there() -> None:
     for world in ("gap-0.03", "gap-0.01", "yandex"):
         assert {world, f"{world}-periodic-1", f"{world}-periodic-2"} <= set(CLICKS)
@@ -43,6 +44,7 @@ def test_worlds_of_clicks_have_their_own_items_and_measure() -> None:
 
 
 # Reference values: the expected clicks of the best list, worked out by hand from the printed parameters.
+@pytest.mark.judges("2022-220")
 @pytest.mark.parametrize(
     ("name", "best"),
     [
@@ -56,6 +58,7 @@ def test_the_best_list_of_the_paper(name: str, best: float) -> None:
         assert environments.named(name + change).params.best == pytest.approx(best)
 
 
+@pytest.mark.judges("2022-192")
 def test_the_periodic_worlds_are_those_of_the_paper() -> None:
     first, second = environments.named("gap-0.03-periodic-1").clicks
     beta, alpha = 1 / np.arange(1, 6), 0.95 - 0.03 * np.arange(10)

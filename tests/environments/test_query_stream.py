@@ -57,6 +57,7 @@ def came(stream: QueryStream, queries: Any, rounds: int, seed: int) -> list[int]
 # What a ranking is worth
 
 
+@pytest.mark.judges("2016-092")
 @settings(max_examples=25)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=5), SEEDS)
 @pytest.mark.parametrize(("name", "grades"), [(n, 2) for n in BINARY] + [(n, 4) for n in GRADED])
@@ -126,6 +127,7 @@ def test_a_query_without_a_relevant_document_counts_one_for_ndcg() -> None:
     assert stream.value(Ranking(np.array([2, 0, 1]))) == 1.0
 
 
+@pytest.mark.judges("2016-095")
 @settings(max_examples=40)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), SEEDS, st.booleans())
 @pytest.mark.parametrize("name", ["ndcg@3", "sum_loss", "pairwise_loss", "average_precision", "err@2"])

@@ -63,6 +63,7 @@ def test_noisy_halves_flip_like_a_gaussian_cut_in_the_middle(m: int, noise: floa
     )
 
 
+@pytest.mark.judges("2015-066")
 def test_noisy_halves_come_as_the_paper_made_them() -> None:
     true = np.array([1, 1, 1, 0, 0, 0])
     made = true + 0.5 * np.random.default_rng(2).standard_normal((N, 6)) > 0.5

@@ -16,6 +16,7 @@ from rankloop.feedback import Clicks, FullRelevance, Nothing, TopK
 KINDS: list[Feedback] = [TopK(), TopK(3), FullRelevance(), Clicks(), Nothing()]
 
 
+@pytest.mark.judges("2015-001")
 @given(st.integers(1, 50), st.integers(1, 50))
 def test_top_k_reveals_k_positions_or_all(k: int, n: int) -> None:
     assert TopK(k).length(n) == min(k, n)

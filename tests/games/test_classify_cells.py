@@ -81,6 +81,7 @@ def test_random_games_have_proofs_and_permuting_changes_nothing(seed: int) -> No
     assert (seen.class_ == "trivial") == (verdict.class_ == "trivial")
 
 
+@pytest.mark.judges("2015-029")
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10**9))
 def test_cells_contain_what_sampling_finds(seed: int) -> None:

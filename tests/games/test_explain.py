@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rankloop import games
+from rankloop.games.alternating import difference_is_nonzero
 from rankloop.games.explain import headline, learner
 
 
@@ -52,6 +53,24 @@ def test_every_class_says_why_and_what_would_help(
     assert len(lines) == (3 if easier is None else 4)
     assert easier is None or lines[2].startswith(easier)
     assert headline(verdict)
+
+
+def test_a_cut_off_far_above_the_end_is_a_matter_of_computing() -> None:
+    def told(measure: str, items: int, top: int) -> str:
+        return " ".join(
+            games.explain(games.classify(games.ranking_game(measure=measure, n_items=items, k=top)))
+        )
+
+    assert "is a conjecture for ndcg@10" in told("ndcg@10", 50, 5)
+    for proved in (("ndcg", 50, 5), ("ndcg@9", 10, 5), ("ndcg@1", 10, 5), ("dcg@3", 10, 2)):
+        assert "conjecture" not in told(*proved)
+
+
+def test_the_conjecture_holds_as_far_as_the_page_says() -> None:
+    # docs/concepts/games.md: n from 2 to 10, m up to 200.
+    for n in range(2, 11):
+        for m in range(n + 2, 201):
+            assert difference_is_nonzero(m - 2, start=1, cutoff=n)
 
 
 def test_a_game_of_matrices_is_explained_by_its_cells() -> None:

@@ -44,6 +44,7 @@ def cells_of(measure: str, m: int) -> Cells:
     return find_cells(ranking_game(measure=measure, n_items=m, k=1))  # they depend on the losses alone
 
 
+@pytest.mark.judges("2015-032")
 @pytest.mark.parametrize("m", range(2, 9))
 def test_by_structure(m: int) -> None:
     extra = ["average_precision@1", "average_precision@2"]
@@ -72,6 +73,7 @@ def test_by_cells_with_five_items(measure: str) -> None:
         assert classify_cells(ranking_game(measure=measure, n_items=5, k=k), cells=cells).class_ == class_, k
 
 
+@pytest.mark.judges("2015-025", "2015-065", "2015-080")
 @pytest.mark.parametrize(
     ("measure", "m", "classes"),
     [

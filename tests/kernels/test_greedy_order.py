@@ -34,6 +34,7 @@ def order(scores: Any, key: int, *, first: int = 1, spare: int = 0) -> NDArray[n
 LENGTHS = st.one_of(st.integers(1, 9), st.sampled_from([127, 128, 129, 130, 337]))
 
 
+@pytest.mark.judges("2016-095")
 @given(LENGTHS, st.integers(1, 6), st.integers(0, MASK), st.integers(0, 2**32 - 1), st.integers(0, 300))
 def test_scores_fall_and_every_item_is_there(n: int, grades: int, key: int, seed: int, spare: int) -> None:
     scores = np.random.default_rng(seed).integers(-grades, grades, n) / 2.0

@@ -88,6 +88,7 @@ def test_counts_take_the_same_steps_as_sessions() -> None:
     np.testing.assert_allclose(end.beta, beta, rtol=1e-10)
 
 
+@pytest.mark.judges("2022-218")
 @pytest.mark.parametrize("smoothing", [0.0, 3.0])
 @pytest.mark.parametrize("accelerate", [True, False])
 def test_it_ends_at_the_maximum_and_never_goes_down(smoothing: float, accelerate: bool) -> None:
@@ -120,6 +121,7 @@ def test_leaps_save_steps_and_change_nothing_else() -> None:
     np.testing.assert_allclose(quick.examination, slow.examination, atol=1e-3)
 
 
+@pytest.mark.judges("2022-218")
 def test_the_truth_comes_out_and_lies_in_the_intervals_as_often_as_said() -> None:
     alpha_hits, beta_hits = [], []
     for seed in range(200):

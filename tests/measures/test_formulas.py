@@ -18,6 +18,7 @@ every = pytest.mark.parametrize("measure", ALL, ids=by_name)
 every_separable = pytest.mark.parametrize("measure", SEPARABLE, ids=by_name)
 
 
+@pytest.mark.judges("2015-010", "2015-011")
 @every
 @quick
 @given(data=st.data())
@@ -28,6 +29,7 @@ def test_value_is_the_formula(measure: Measure, data: st.DataObject) -> None:
     assert value == pytest.approx(formula(measure, order, relevance), rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.judges("2015-009")
 @every_separable
 @quick
 @given(data=st.data())
@@ -49,6 +51,7 @@ def test_linear_means_that_each_gain_needs_only_its_own_item(measure: Measure, d
     assert measure.offset(relevance) == 0.0
 
 
+@pytest.mark.judges("2015-016")
 @pytest.mark.parametrize("name", ["ndcg", "auc"])
 def test_a_gain_that_needs_other_items_is_not_called_linear(name: str) -> None:
     measure = measures.get(name)
@@ -83,6 +86,7 @@ def test_gain_and_offset_of_many_vectors_at_once(measure: Measure) -> None:
         assert offsets[at] == measure.offset(relevance[at])
 
 
+@pytest.mark.judges("2015-085")
 @every
 @quick
 @given(data=st.data())
@@ -152,6 +156,7 @@ def test_discounts() -> None:
     assert measures.precision.at(2).discount(3).tolist() == [1, 1, 0]
 
 
+@pytest.mark.judges("2015-014")
 def test_precision_is_a_count_up_to_and_with_position_k() -> None:
     assert measures.precision([0, 1, 2, 3], [1, 0, 1, 1], k=3) == 2.0
 

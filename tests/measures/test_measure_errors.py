@@ -73,6 +73,7 @@ def test_binary_measures_refuse_grades(name: str, wrong: float) -> None:
         measures.get(name, max_grade=4)
 
 
+@pytest.mark.judges("2015-008")
 def test_pairwise_loss_takes_grades_but_is_separable_only_without() -> None:
     assert measures.pairwise_loss([0, 1, 2], [0, 1, 2]) == 3.0
     with pytest.raises(ValueError, match=r"relevance\[2\] = 2; pairwise_loss needs relevance 0 or 1"):

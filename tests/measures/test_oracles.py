@@ -29,6 +29,7 @@ def trec_eval(order: Ints, relevance: Floats, *wanted: str) -> dict[str, float]:
     return dict(pytrec_eval.RelevanceEvaluator(qrel, set(wanted)).evaluate(run)["q"])
 
 
+@pytest.mark.judges("2015-013", "2015-017")
 @quick
 @given(rankings(max_grade=4, min_items=2), st.integers(1, 15))
 def test_dcg_and_ndcg_of_scikit_learn(case: tuple[Ints, Floats], k: int) -> None:
@@ -41,6 +42,7 @@ def test_dcg_and_ndcg_of_scikit_learn(case: tuple[Ints, Floats], k: int) -> None
         assert measures.ndcg(order, relevance, k=k) == pytest.approx(ndcg_score(truth, scores, k=k), **same)
 
 
+@pytest.mark.judges("2015-018")
 @quick
 @given(rankings())
 def test_average_precision_of_scikit_learn(case: tuple[Ints, Floats]) -> None:
@@ -50,6 +52,7 @@ def test_average_precision_of_scikit_learn(case: tuple[Ints, Floats]) -> None:
     assert measures.average_precision(order, relevance) == pytest.approx(theirs, **same)
 
 
+@pytest.mark.judges("2015-019")
 @quick
 @given(rankings(min_items=2))
 def test_auc_is_one_minus_the_area_of_scikit_learn(case: tuple[Ints, Floats]) -> None:
@@ -63,6 +66,7 @@ def test_auc_is_one_minus_the_area_of_scikit_learn(case: tuple[Ints, Floats]) ->
     assert measures.pairwise_loss(order, relevance) == pytest.approx(wrong * pairs, **same)
 
 
+@pytest.mark.judges("2015-017", "2016-094")
 @quick
 @given(rankings(max_grade=4), st.integers(1, 15))
 def test_ndcg_of_trec_eval(case: tuple[Ints, Floats], k: int) -> None:
@@ -73,6 +77,7 @@ def test_ndcg_of_trec_eval(case: tuple[Ints, Floats], k: int) -> None:
     assert measures.ndcg(order, relevance, k=k) == pytest.approx(theirs[f"ndcg_cut_{k}"], **same)
 
 
+@pytest.mark.judges("2015-018")
 @quick
 @given(rankings(), st.integers(1, 15))
 def test_map_and_precision_of_trec_eval(case: tuple[Ints, Floats], k: int) -> None:

@@ -41,6 +41,7 @@ def row(measure: Measure, ranks: str, columns: list[str]) -> NDArray[np.float64]
     return np.asarray(measure(order_of(ranks), [digits(column) for column in columns]))
 
 
+@pytest.mark.judges("2015-011")
 def test_table_1_in_full() -> None:
     header, *rows = TABLE_1.strip().splitlines()
     columns = header.split()
@@ -50,6 +51,7 @@ def test_table_1_in_full() -> None:
         assert row(measures.sum_loss, ranks, columns).tolist() == [float(loss) for loss in losses]
 
 
+@pytest.mark.judges("2015-004")
 def test_reading_table_1_as_orders_would_be_wrong() -> None:
     """Erratum A2: 231 and 312 are each other's inverse, so mixing the two readings up swaps two rows."""
     assert order_of("231") == [2, 0, 1]
@@ -89,6 +91,7 @@ def test_lemma_11_auc() -> None:
     np.testing.assert_allclose(first - last, printed, atol=1e-15)
 
 
+@pytest.mark.judges("2015-012", "2015-053")
 @pytest.mark.parametrize("n_items", [1, 2, 3, 4, 5])
 def test_sum_loss_exceeds_pairwise_loss_by_a_constant_for_binary_relevance(n_items: int) -> None:
     orders = list(permutations(range(n_items)))
@@ -99,6 +102,7 @@ def test_sum_loss_exceeds_pairwise_loss_by_a_constant_for_binary_relevance(n_ite
         assert measures.pairwise_loss.offset(relevance) == -s * (s + 1) / 2
 
 
+@pytest.mark.judges("2015-008", "2015-012")
 def test_but_not_for_graded_relevance() -> None:
     """Erratum A4: with grades 0, 1, 2 and three items the difference depends on the order for 12 of 27 vectors."""
     orders = list(permutations(range(3)))

@@ -89,6 +89,7 @@ def _error(regrets: Floats) -> Floats:
     return regrets.std(axis=0, ddof=1) / sqrt(len(regrets))
 
 
+@pytest.mark.judges("2015-047", "2015-082")
 @pytest.mark.parametrize(
     ("measure", "max_grade"),
     [("sum_loss", 1), ("dcg", 1), ("precision@3", 1), ("dcg", 2), ("sum_loss", 2)],

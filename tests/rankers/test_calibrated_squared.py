@@ -40,6 +40,7 @@ def test_where_nothing_is_relevant_the_target_is_zero() -> None:
     np.testing.assert_allclose(ranker.state.w, [0.5, -1.0], rtol=1e-14)
 
 
+@pytest.mark.judges("2016-134")
 def test_its_scores_become_the_mean_normalised_gains() -> None:
     # Theorem 5.1: its minimiser is E[G(R) / Z(R)], whose order is the best for NDCG; not that of E[R], here.
     ranker, rng = CalibratedSquared(n_features=3, learning_rate=(1.0, 1.0)), np.random.default_rng(1)

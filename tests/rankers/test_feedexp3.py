@@ -33,6 +33,7 @@ def L_of(ranker: rankers.FeedExp3) -> np.ndarray:
     return (L if ranker.measure.is_loss else -L) / ranker.scale
 
 
+@pytest.mark.judges("2015-033")
 @pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize(
     ("measure", "m", "k", "max_grade"),
@@ -55,6 +56,7 @@ def test_losses_are_k_times_h(measure: str, m: int, k: int, max_grade: int, pool
     np.testing.assert_allclose(made - made.mean(axis=0), L - L.mean(axis=0), atol=1e-9)
 
 
+@pytest.mark.judges("2015-033")
 @pytest.mark.parametrize("m", [3, 4, 5])
 def test_the_papers_coefficients(m: int) -> None:
     # k(a, b) = sigma_a(top(b)) / (m - 1)!, of losses that are not scaled; largest 1.5 for m = 3 and 1 from m = 4 on.
@@ -120,6 +122,7 @@ def test_it_takes_exactly_the_games_that_can_be_learnt(m: int) -> None:
                 rankers.FeedExp3(n_items=m, measure=name, k=k)
 
 
+@pytest.mark.judges("2015-041")
 def test_too_many_orders_are_refused_with_their_number() -> None:
     with pytest.raises(ValueError, match="n_items=8 makes 40,320 orders"):
         rankers.FeedExp3(n_items=8, pooled=True)

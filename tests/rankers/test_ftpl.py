@@ -63,6 +63,7 @@ def test_before_anything_is_known_every_order_is_equally_likely() -> None:
     assert stats.chisquare([counts[order] for order in permutations(range(4))]).pvalue > 1e-4
 
 
+@pytest.mark.judges("2015-074", "2015-076")
 def test_regret_bound_of_appendix_13() -> None:
     D = sum(1 / log2(1 + rank) for rank in range(1, 5))
     bound = rankers.FTPL(n_items=4, horizon=900, max_grade=2).regret_bound()

@@ -33,6 +33,7 @@ def ticket(ranker: FTRLPBM, *items: int) -> Ranking:
     return Ranking(shown, ranker.x[np.arange(len(shown)), shown])
 
 
+@pytest.mark.judges("2022-162", "2022-166")
 def test_the_first_rounds_by_hand() -> None:
     ranker = FTRLPBM(n_items=2, n_positions=1)
     np.testing.assert_array_equal(ranker.x, [[0.5, 0.5]])  # erratum C3
@@ -48,6 +49,7 @@ def test_the_first_rounds_by_hand() -> None:
     assert before[0, 0] < ranker.x[0, 0] < 0.5
 
 
+@pytest.mark.judges("2022-164")
 @pytest.mark.parametrize("n", [1, 2, 7])
 def test_one_position_is_tsallis_inf(n: int) -> None:
     # Zimmert and Seldin: x_i = 4 / (eta (L_i - z))^2 with eta = 4 eta_t of eq. (2); z by bisection.
@@ -73,6 +75,7 @@ def test_one_position_is_tsallis_inf(n: int) -> None:
     np.testing.assert_allclose(ranker.state.L_hat[0], L, rtol=1e-6)
 
 
+@pytest.mark.judges("2022-163")
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (1, 3), (2, 2), (3, 3), (2, 5), (5, 10)])
 def test_every_round_follows_the_leader(m: int, n: int, estimator: str) -> None:
@@ -197,6 +200,7 @@ def test_all_items_are_shown_unless_told() -> None:
     assert FTRLPBM(n_items=4).n_positions == 4
 
 
+@pytest.mark.judges("2022-216")
 def test_the_bound_of_theorem_1() -> None:
     bound = FTRLPBM(n_items=9, n_positions=2).regret_bound(100)
     assert bound == pytest.approx(6 + 4 * np.log(100) + 12 * 30)

@@ -30,6 +30,7 @@ def eta(t: float) -> float:
     return float(1 / (2 * np.sqrt(t)))
 
 
+@pytest.mark.judges("2022-167")
 @pytest.mark.parametrize(("m", "n", "t", "size"), [(1, 3, 100.0, 5.0), (2, 2, 4.0, 1.0), (2, 4, 100.0, 5.0)])
 def test_frank_wolfe_comes_to_the_leader_as_one_over_its_steps(m: int, n: int, t: float, size: float) -> None:
     # So x is right to 1e-6 from about two million steps on: 3e-7 for the second of these, 7e-7 for the third, which
@@ -41,6 +42,7 @@ def test_frank_wolfe_comes_to_the_leader_as_one_over_its_steps(m: int, n: int, t
         assert np.abs(x - exact).max() <= 2 / K
 
 
+@pytest.mark.judges("2022-167")
 def test_the_first_step_does_not_jump_to_a_vertex() -> None:
     # C1: with 2 / (1 + k) from k = 1 the first step is whole. Where it came from would be forgotten, and cells be zero.
     L = np.random.default_rng(2).random((2, 4))
@@ -49,6 +51,7 @@ def test_the_first_step_does_not_jump_to_a_vertex() -> None:
     assert sorted(x.ravel().round(12)) == pytest.approx([1 / 12] * 6 + [2 / 3 + 1 / 12] * 2)
 
 
+@pytest.mark.judges("2022-169")
 def test_few_steps_mislead() -> None:
     # C2: at t = 1e5, 10 items, 5 positions, from a cold start. Measured by the entropy, ten steps
     # are most of it off, a hundred some percent, a thousand less than one.
@@ -73,6 +76,7 @@ def test_it_returns_its_last_iterate() -> None:
     np.testing.assert_allclose(np.sort(vertex, axis=1), [[0, 0, 1], [0, 0, 1]], atol=1e-12)
 
 
+@pytest.mark.judges("2022-168")
 def test_each_step_goes_towards_the_best_list_of_the_gradient() -> None:
     # C4: by weight, so a matching that is merely maximal will not do.
     rng = np.random.default_rng(4)
@@ -140,6 +144,7 @@ def test_the_reference_is_not_compiled_and_says_so(solver: str, sampler: str) ->
         simulation.play(ranker, world, rounds=5, seed=1, fused=True)
 
 
+@pytest.mark.judges("2022-170")
 def test_birkhoff_draws_with_the_marginals() -> None:
     ranker = FTRLPBM(n_items=4, n_positions=2, sampler="birkhoff")
     rng = np.random.default_rng(6)

@@ -11,6 +11,7 @@ from rankloop import environments, rankers, simulation
 from rankloop.base import Ranking
 
 
+@pytest.mark.judges("2022-199")
 def test_a_round_is_that_of_the_paper() -> None:
     ranker = rankers.MW(n_items=4, n_positions=2, eta=0.3, gamma=0.1)
     shown = ranker.rank(rng=np.random.default_rng(3))

@@ -49,6 +49,7 @@ def alternatives(model: pmed_plan.Model, seed: int, tries: int) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.judges("2022-197")
 @pytest.mark.parametrize(
     ("theta", "kappa", "noise"),
     [
@@ -74,6 +75,7 @@ def test_the_plan_meets_its_constraint_against_alternatives_from_anywhere(
     assert plan.q.sum(axis=0).max() <= total[0] * (1 + 1e-6)
 
 
+@pytest.mark.judges("2022-197")
 def test_one_position_is_the_bound_for_a_bandit() -> None:
     # Lai and Robbins: item i must be seen 1 / d(mu_i, mu_best) log t times, and no item more.
     theta = np.array([0.8, 0.6, 0.4])

@@ -127,6 +127,7 @@ def test_estimates_are_unbiased() -> None:
     assert (np.abs(moved.mean(axis=0) - (1 - relevance)) < 5 * error + 1e-12).all()
 
 
+@pytest.mark.judges("2015-023")
 def test_regret_stays_below_the_bound_against_users_that_change_their_minds() -> None:
     m, n, T = 8, 3, 40_000
     phases = [np.roll([0.9] * n + [0.1] * (m - n), shift) for shift in (0, 3, 6)]

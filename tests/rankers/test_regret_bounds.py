@@ -36,6 +36,7 @@ def test_the_paper_s_epsilon_has_the_least_bound(kind: type) -> None:
         assert own.regret_bound() > best
 
 
+@pytest.mark.judges("2015-076")
 def test_an_epsilon_that_hardly_perturbs_loses_what_its_bound_says_it_may() -> None:
     # The bound that ignores epsilon, 2 sqrt(D R A T), is broken here: the leader is followed into every trap.
     trap = np.zeros((ROUNDS, 2))

@@ -32,6 +32,7 @@ def play(
     return story
 
 
+@pytest.mark.judges("2015-042", "2015-078")
 def test_number_of_blocks_is_the_papers_rounded_and_capped() -> None:
     for m in (1, 2, 3, 5, 10, 33, 100):
         for T in (1, 2, 7, 50, 99, 100, 101, 1000, 9999, 10_000, 123_457, 10**6):
@@ -44,6 +45,7 @@ def test_number_of_blocks_of_the_papers_simulation() -> None:
     assert rankers.RTop1F(n_items=10, horizon=10**5).params.blocks[0] == 1000
 
 
+@pytest.mark.judges("2015-043")
 @pytest.mark.parametrize(
     ("measure", "max_grade", "gain"),
     [
@@ -69,6 +71,7 @@ def test_epsilon_and_blocks_can_be_chosen() -> None:
     assert ranker.params.reaches[0] == 4.0
 
 
+@pytest.mark.judges("2015-047")
 def test_the_perturbation_reaches_as_far_as_it_says_and_no_further() -> None:
     # Two items, the first ahead by s_hat = 1: it is overtaken with probability (1 - 1/reach)^2 / 2.
     for reach, chance in ((0.99, 0.0), (2.0, 0.125), (10.0, 0.405)):
@@ -80,6 +83,7 @@ def test_the_perturbation_reaches_as_far_as_it_says_and_no_further() -> None:
         assert abs(np.mean(tops) - chance) <= 4.5 * error
 
 
+@pytest.mark.judges("2015-043")
 @pytest.mark.parametrize(
     ("m", "T", "blocks", "k"),
     [
@@ -108,6 +112,7 @@ def test_blocks_end_where_erratum_a10_says_with_one_exploration_a_slot(
     assert begun == T
 
 
+@pytest.mark.judges("2015-044", "2015-048")
 def test_only_explored_relevance_counts_and_only_after_its_block() -> None:
     rng = np.random.default_rng(5)
     r = rng.integers(0, 2, (60, 4)).astype(float)
@@ -121,6 +126,7 @@ def test_only_explored_relevance_counts_and_only_after_its_block() -> None:
         np.testing.assert_array_equal(state["s_hat"], s_hat, err_msg=f"round {t + 1}")
 
 
+@pytest.mark.judges("2015-054")
 @pytest.mark.parametrize(
     ("measure", "gain"),
     [
@@ -151,6 +157,7 @@ def _almost_unperturbed(explore: str, k: int = 1) -> rankers.RTop1F:
 BEST_FIRST = [1, 3, 6, 0, 5, 2, 4]
 
 
+@pytest.mark.judges("2015-046")
 @pytest.mark.parametrize("k", [1, 2, 3, 7])
 def test_keep_rest_moves_the_slot_to_the_front_and_nothing_else(k: int) -> None:
     ranker = _almost_unperturbed("keep-rest", k)
@@ -164,6 +171,7 @@ def test_keep_rest_moves_the_slot_to_the_front_and_nothing_else(k: int) -> None:
     assert seen == set(range(7))
 
 
+@pytest.mark.judges("2015-046")
 def test_random_puts_the_slot_before_an_order_that_knows_nothing() -> None:
     ranker = _almost_unperturbed("random")
     rng = np.random.default_rng(2)
@@ -179,6 +187,7 @@ def test_random_puts_the_slot_before_an_order_that_knows_nothing() -> None:
     assert max(abs(count / n - 1 / 7) for count in second.values()) < 4.5 * np.sqrt(6 / 49 / n)
 
 
+@pytest.mark.judges("2015-002")
 @pytest.mark.parametrize(("m", "k"), [(7, 3), (6, 3), (5, 4), (3, 3), (4, 4), (5, 1)])
 def test_all_labels_of_a_slot_are_used(m: int, k: int) -> None:
     ranker = rankers.RTop1F(n_items=m, horizon=10 * m, blocks=1, k=k, measure="sum_loss", max_grade=m)
@@ -189,6 +198,7 @@ def test_all_labels_of_a_slot_are_used(m: int, k: int) -> None:
     assert sum(shown.explored for shown, _ in story) == ceil(m / k)
 
 
+@pytest.mark.judges("2015-049")
 @pytest.mark.parametrize(
     ("m", "T"), [(1, 1), (1, 50), (2, 1), (5, 1), (5, 4), (5, 5), (5, 24), (5, 25), (100, 150)]
 )
@@ -268,6 +278,7 @@ def test_without_a_horizon_it_is_not_much_worse_than_with_one() -> None:
     assert regrets[None] < 2.5 * regrets[20_000]
 
 
+@pytest.mark.judges("2015-079", "2015-083", "2015-086")
 @pytest.mark.parametrize(
     ("measure", "max_grade", "D", "gain"),
     [

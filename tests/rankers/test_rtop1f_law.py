@@ -43,6 +43,7 @@ def times(taken: tuple[int | None, ...], m: int) -> tuple[int, ...]:
     return tuple(taken.index(slot) for slot in range(m))
 
 
+@pytest.mark.judges("2015-045")
 @pytest.mark.parametrize(("m", "length"), [(1, 1), (1, 4), (2, 2), (2, 5), (3, 3), (3, 5), (4, 6)])
 def test_the_rule_draws_every_assignment_of_items_to_rounds_equally_often(m: int, length: int) -> None:
     law: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)
@@ -53,6 +54,7 @@ def test_the_rule_draws_every_assignment_of_items_to_rounds_equally_often(m: int
     assert law == dict.fromkeys(permutations(range(length), m), evenly)
 
 
+@pytest.mark.judges("2015-052")
 def test_the_estimate_of_a_block_is_unbiased() -> None:
     """Lemma 8, for every entry of r_hat and also for the products of two entries that a second moment needs."""
     m, length = 3, 5
@@ -87,6 +89,7 @@ def block_by_block(
         yield tuple(taken)
 
 
+@pytest.mark.judges("2015-045")
 @pytest.mark.parametrize("explore", ["keep-rest", "random"])
 @pytest.mark.parametrize(("m", "length"), [(2, 2), (3, 5)])
 def test_the_implementation_draws_every_assignment_equally_often(explore: str, m: int, length: int) -> None:
@@ -100,6 +103,7 @@ def test_the_implementation_draws_every_assignment_equally_often(explore: str, m
     assert stats.chisquare(list(counts.values())).pvalue > UNLIKELY
 
 
+@pytest.mark.judges("2015-002")
 def test_the_slots_of_top_k_feedback_have_the_same_law() -> None:
     blocks, length = 6_000, 4
     ranker = rankers.RTop1F(n_items=5, horizon=length * blocks, blocks=blocks, k=2)  # slots {0,1} {2,3} {4}
@@ -108,6 +112,7 @@ def test_the_slots_of_top_k_feedback_have_the_same_law() -> None:
     assert stats.chisquare(list(counts.values())).pvalue > UNLIKELY
 
 
+@pytest.mark.judges("2015-052")
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_estimate_of_the_implementation_is_unbiased(k: int) -> None:
     # The same block of users comes again and again, so the mean estimate must be the mean of the block.

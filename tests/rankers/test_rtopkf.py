@@ -24,6 +24,7 @@ def ks(name: str) -> range:
 # One step
 
 
+@pytest.mark.judges("2016-102", "2016-106")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(("name", "estimator", "variate"), FORMS)
 def test_one_step_is_that_of_the_reference(
@@ -60,6 +61,7 @@ def test_one_step_with_tied_scores_is_that_of_the_reference(name: str) -> None:
         np.testing.assert_allclose(learner.learn(shown, R), before - learner.eta * z, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.judges("2016-106")
 @pytest.mark.parametrize("name", ALL)
 def test_a_step_out_of_the_ball_ends_on_it(name: str) -> None:
     learner = Learner(name, 2, radius=0.25, eta=5.0)
@@ -86,6 +88,7 @@ def test_the_mean_is_over_the_labels_that_the_estimator_used() -> None:
 # The law of what is shown
 
 
+@pytest.mark.judges("2016-105")
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize(("name", "estimator", "variate"), FORMS)
 def test_unbiased_by_enumeration_given_any_greedy_order(
@@ -116,6 +119,7 @@ def test_unbiased_by_enumeration_given_any_greedy_order(
             np.testing.assert_allclose(estimate, eta * learner.gradient(X, R), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.judges("2016-104")
 def test_orders_come_as_often_as_algorithm_1_says() -> None:
     gamma, n_rounds = 0.4, 20_000
     ranker = RTopKF(n_features=1, surrogate="kl", exploration=gamma, max_grade=1)
@@ -154,6 +158,7 @@ def test_ties_are_broken_evenly_and_apart_from_exploration(n: int) -> None:
         assert stats.chisquare(list(both.values())).pvalue > 1e-4
 
 
+@pytest.mark.judges("2016-096")
 @pytest.mark.parametrize("tied", [True, False])
 def test_propensities_are_exact_and_sum_to_one(tied: bool) -> None:
     gamma = 0.3

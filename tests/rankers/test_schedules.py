@@ -27,6 +27,7 @@ def test_a_number_stays_as_it_is(scale: float, t: int) -> None:
     assert read_schedule("eta", scale).at(t) == scale
 
 
+@pytest.mark.judges("2016-103")
 @pytest.mark.parametrize(
     "given",
     [0.0, -1.0, np.nan, np.inf, (0.0, 1.0), (1.0, -0.1), (np.nan, 1.0), (1.0, np.inf), (-np.inf, 0.5)],
@@ -55,6 +56,7 @@ def test_a_radius_that_is_no_number_is_named() -> None:
             kind(n_features=1, radius="wide")  # type: ignore[arg-type]
 
 
+@pytest.mark.judges("2016-130")
 def test_camera_ready_schedules_fall_with_every_round() -> None:
     ranker = RTopKF(n_features=2)
     for t in (1, 2, 8, 1000, 200_000):
@@ -64,6 +66,7 @@ def test_camera_ready_schedules_fall_with_every_round() -> None:
         np.testing.assert_allclose(kind(n_features=2).learning_rate.at(64), 0.01 / 8, rtol=1e-14)
 
 
+@pytest.mark.judges("2016-130")
 def test_preprint_schedules_are_constants_made_from_the_horizon() -> None:
     ranker = RTopKF(n_features=2, learning_rate="preprint", exploration="preprint", horizon=1000)
     for t in (1, 500, 10_000):
@@ -101,6 +104,7 @@ def test_the_kernels_keep_the_schedules(given: Any, at: Any) -> None:
         assert ranker.state.t[0] == t
 
 
+@pytest.mark.judges("2016-154")
 @pytest.mark.parametrize(
     ("given", "floor", "at"),
     [

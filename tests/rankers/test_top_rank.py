@@ -91,6 +91,7 @@ def test_late_feedback_counts_for_the_blocks_that_were_shown() -> None:
     assert ranker.state.N[0, 1] == before + 1, "the two share no block any more"
 
 
+@pytest.mark.judges("2022-194")
 @pytest.mark.parametrize(("delta", "low", "high"), [(1 / 20_000, 880, 1040), (20_000**-0.5, 600, 715)])
 def test_regret_is_that_of_two_other_implementations(delta: float, low: float, high: float) -> None:
     # They have 933 ± 22 and 964 ± 20 at delta = 1/T, 651 ± 19 and 663 ± 18 at 1/sqrt(T), over 24 seeds.

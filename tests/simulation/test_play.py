@@ -62,6 +62,7 @@ def test_recording_less_loses_nothing(measure: str, rounds: int, points: int) ->
     np.testing.assert_allclose(thin.value, means, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.judges("2015-006")
 @LOOPS
 @pytest.mark.parametrize("measure", ["dcg", "ndcg@2", "sum_loss", "average_precision", "auc"])
 def test_value_and_regret_are_those_of_the_definition(measure: str, fused: bool) -> None:

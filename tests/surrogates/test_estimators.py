@@ -43,6 +43,7 @@ def feedbacks(surrogate: Surrogate, m: int) -> range:
     return range(min(surrogate.level, m), m + 1)
 
 
+@pytest.mark.judges("2016-096", "2016-122", "2016-123")
 @pytest.mark.parametrize("which", LISTS)
 @pytest.mark.parametrize("gamma", [*GAMMAS, 1.0])
 def test_probabilities(which: str, gamma: float) -> None:
@@ -71,6 +72,7 @@ def test_probabilities(which: str, gamma: float) -> None:
         assert inclusion_probability(0, k=k, **given) == inclusion_probability([0], k=k, **given)
 
 
+@pytest.mark.judges("2016-116")
 @pytest.mark.parametrize("which", LISTS)
 @pytest.mark.parametrize("surrogate", ESTIMABLE, ids=name)
 @pytest.mark.parametrize("estimator", estimators.names())
@@ -87,6 +89,7 @@ def test_unbiased(estimator: str, surrogate: Surrogate, which: str) -> None:
         np.testing.assert_allclose(mean(z, greedy, gamma), gradient, atol=1e-10)
 
 
+@pytest.mark.judges("2016-107", "2016-108", "2016-116", "2016-118")
 @pytest.mark.parametrize("which", [which for which in LISTS if which != "one item"])
 @pytest.mark.parametrize("surrogate", ESTIMABLE, ids=name)
 @pytest.mark.parametrize("gamma", GAMMAS)
@@ -121,6 +124,7 @@ def test_all_are_one_with_just_enough_labels(surrogate: Surrogate, which: str) -
             np.testing.assert_allclose(estimator(surrogate, **given), z, atol=1e-9)
 
 
+@pytest.mark.judges("2016-099")
 def test_the_squared_loss_by_estimating_the_identity() -> None:
     """Section 4.1: 2(s - R_tilde) with R_tilde by the example after Lemma 1."""
     s, R, greedy = arrays("four items")
@@ -154,6 +158,7 @@ def test_with_more_labels_lemma_1_is_another_estimator(surrogate: Surrogate) -> 
         assert apart < 1e-9 if gamma == 1.0 else apart > 0.1
 
 
+@pytest.mark.judges("2016-101")
 @pytest.mark.parametrize("surrogate", ESTIMABLE, ids=name)
 def test_lemma_1_with_the_whole_list_is_the_gradient(surrogate: Surrogate) -> None:
     s, R, greedy = arrays("four items")
@@ -169,6 +174,7 @@ def test_lemma_1_with_the_whole_list_is_the_gradient(surrogate: Surrogate) -> No
         np.testing.assert_allclose(z, surrogate.gradient(s, R), atol=1e-12)
 
 
+@pytest.mark.judges("2016-098", "2016-099")
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_lemma_1_under_any_distribution(k: int) -> None:
     """The two illustrative functions after Lemma 1, under orders drawn from an arbitrary P."""
@@ -198,6 +204,7 @@ def test_lemma_1_under_any_distribution(k: int) -> None:
         np.testing.assert_allclose(g, [-2.0 / 0.3, -2.0 / 0.3])  # h_2(x_2) / p(2)
 
 
+@pytest.mark.judges("2016-098")
 def test_lemma_1_for_three_labels_at_a_time() -> None:
     """A product of three labels, under the orders of Algorithm 1, with three and with four labels seen."""
     x, greedy, gamma = np.array([1.0, 2.0, 3.0, 5.0]), np.array([2, 0, 3, 1]), 0.3

@@ -49,6 +49,7 @@ def lead(world: dict[Labels, Fraction]) -> Any:
     return total
 
 
+@pytest.mark.judges("2016-141")
 @pytest.mark.parametrize("m", GAPS)
 def test_any_m_minus_1_labels_look_alike(m: int) -> None:
     one, other = worlds(m)
@@ -58,6 +59,7 @@ def test_any_m_minus_1_labels_look_alike(m: int) -> None:
     assert one != other
 
 
+@pytest.mark.judges("2016-141")
 @pytest.mark.parametrize("m", GAPS)
 def test_they_want_opposite_orders(m: int) -> None:
     behind, ahead = map(lead, worlds(m))

@@ -58,6 +58,7 @@ def bounded_lists(draw: Any) -> dict[str, Any]:
     return {"list": {"X": X, "s": s, "R": R, "greedy": np.argsort(-s), "gamma": gamma}, "limits": limits}
 
 
+@pytest.mark.judges("2016-128", "2016-155")
 @pytest.mark.parametrize("surrogate", BOUNDED, ids=str)
 @settings(max_examples=40)
 @given(drawn=bounded_lists())
@@ -73,6 +74,7 @@ def test_lemma_5(surrogate: Surrogate, drawn: dict[str, Any]) -> None:
                 )
 
 
+@pytest.mark.judges("2016-128")
 def test_lemma_5_can_be_attained() -> None:
     """Not a loose bound: RankSVM on two opposite rows reaches 4 R_D^2, and KL comes within e^-8 of its bound."""
     two = {"X": np.array([[1.0], [-1.0]]), "s": [0.0, 0.0], "R": [0, 1], "greedy": [0, 1], "gamma": 1.0}
@@ -85,6 +87,7 @@ def test_lemma_5_can_be_attained() -> None:
     assert second_moment("paper", Squared(), k=1, **four) == lemma5(Squared(), **limits)
 
 
+@pytest.mark.judges("2016-129", "2016-155")
 def test_lemma_5_as_printed_does_not_hold() -> None:
     """Errata B13, B14: C = m^4 R_D^4 U^2 R_max^2 for squared, m^2 R_D^2 exp(2 R_D U) for KL."""
     m, R_D, U, R_max, gamma = 2, 1.0, 0.1, 1, 0.2
@@ -100,6 +103,7 @@ def test_lemma_5_knows_four() -> None:
         lemma5(surrogates.ListNet(), n_items=3, feature_bound=1.0, radius=1.0, max_grade=1)
 
 
+@pytest.mark.judges("2016-100")
 @pytest.mark.parametrize("surrogate", [Squared(), KL()], ids=name)
 @pytest.mark.parametrize("which", ["all tied", "four items", "two tied"])
 @pytest.mark.parametrize("gamma", [0.05, 0.4])

@@ -29,6 +29,7 @@ def at_a_kink(s: Floats) -> bool:
     return bool((np.abs(1 + s[None, :] - s[:, None]) < 1e-4).any())
 
 
+@pytest.mark.judges("2016-107", "2016-108", "2016-110", "2016-114", "2016-118")
 @pytest.mark.parametrize("surrogate", ALL, ids=name)
 @given(drawn=lists())
 def test_gradient_is_the_slope_of_the_value(surrogate: Surrogate, drawn: tuple[Floats, Floats]) -> None:
@@ -48,6 +49,7 @@ def test_gradient_is_the_sum_of_its_terms(surrogate: Surrogate, drawn: tuple[Flo
     np.testing.assert_allclose(total, surrogate.gradient(s, R), atol=1e-12)
 
 
+@pytest.mark.judges("2016-115")
 @pytest.mark.parametrize("surrogate", ALL, ids=name)
 @given(drawn=lists(), others=lists(), share=st.floats(0, 1))
 def test_convex_where_it_says_so(surrogate: Surrogate, drawn: Any, others: Any, share: float) -> None:
@@ -59,12 +61,14 @@ def test_convex_where_it_says_so(surrogate: Surrogate, drawn: Any, others: Any, 
     assert between <= share * surrogate.value(s, R) + (1 - share) * surrogate.value(t, R) + 1e-9
 
 
+@pytest.mark.judges("2016-120")
 def test_smooth_dcg_is_neither_convex_nor_concave() -> None:
     values = SmoothDCG().value([[-4.0, 0.0], [-2.0, 0.0], [0.0, 0.0], [2.0, 0.0], [4.0, 0.0]], [1, 0])
     assert values[1] < (values[0] + values[2]) / 2
     assert values[3] > (values[2] + values[4]) / 2
 
 
+@pytest.mark.judges("2016-114", "2016-135")
 def test_values_by_hand() -> None:
     s, R = np.array([0.0, 1.0, 3.0]), np.array([2.0, 1.0, 0.0])
     assert Squared().value(s, R) == 4 + 0 + 9
@@ -78,6 +82,7 @@ def test_values_by_hand() -> None:
     assert CalibratedSquared().value(s, R) == pytest.approx((3 / Z) ** 2 + (1 - 1 / Z) ** 2 + 9)
 
 
+@pytest.mark.judges("2016-115")
 @pytest.mark.parametrize("surrogate", [Squared(), KL()], ids=name)
 def test_best_scores_are_the_labels(surrogate: Surrogate) -> None:
     R = np.array([0.0, 4.0, 1.0])
@@ -85,6 +90,7 @@ def test_best_scores_are_the_labels(surrogate: Surrogate) -> None:
     assert (surrogate.gradient(R, R) == 0.0).all()
 
 
+@pytest.mark.judges("2016-135")
 def test_best_scores_of_the_others() -> None:
     R = np.array([0.0, 4.0, 1.0])
     assert (ListNet().gradient(R, R) == 0.0).all()
@@ -95,6 +101,7 @@ def test_best_scores_of_the_others() -> None:
     assert CalibratedSquared().target([0, 0]).tolist() == [0.0, 0.0]
 
 
+@pytest.mark.judges("2016-119")
 def test_only_smooth_dcg_is_a_gain() -> None:
     """Erratum B3: a step along the gradient makes it larger, and larger is better."""
     assert [surrogate.name for surrogate in ALL if surrogate.is_gain] == ["smooth_dcg"]

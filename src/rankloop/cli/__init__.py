@@ -14,6 +14,7 @@ import typer
 
 from rankloop import __version__
 from rankloop.cli import completion
+from rankloop.cli.claims import claims
 from rankloop.cli.flags import Commands
 from rankloop.cli.games import classify, rates, verify_proof
 from rankloop.cli.service import register
@@ -325,6 +326,7 @@ def fit_clicks(
 app.command()(in_words(classify))
 app.command()(in_words(verify_proof))
 app.command()(in_words(rates))
+app.command()(in_words(claims))
 
 
 @app.command()

@@ -68,6 +68,7 @@ def explain(verdict: Verdict) -> list[str]:
     if told:
         lines.append(told)
     lines.append(_easier(verdict))
+    lines.append(_computed(verdict))
     lines.append(learner(verdict))
     return [line for line in lines if line]
 
@@ -131,6 +132,18 @@ def _easier(verdict: Verdict) -> str:
     for better, at in more:
         text += f"; with {_count(at)} it is {words[better]}"
     return text + "."
+
+
+def _computed(verdict: Verdict) -> str:
+    # With a cut-off below m - 1 the last difference of 1/Z is evaluated, for this m; docs/concepts/games.md.
+    assert verdict.measure is not None
+    scored, m = measures.get(verdict.measure), verdict.n_items or 0
+    if scored.family != "ndcg" or not 1 < (scored.cutoff or m) < m - 1 or verdict.route != "structure":
+        return ""
+    return (
+        f"Which k are enough was computed for these {m:,} items, with a bound on rounding; that it is so for every "
+        f"number of items is a conjecture for {verdict.measure}."
+    )
 
 
 def learner(verdict: Verdict) -> str:

@@ -82,6 +82,7 @@ def in_plain_python(learner: Learner, dataset: Any, rounds: int, seed: int) -> t
     return state.w.copy(), total, explored
 
 
+@pytest.mark.judges("2016-102")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(("name", "estimator", "variate"), FORMS)
 def test_a_run_is_algorithm_1_in_plain_python(

@@ -45,6 +45,7 @@ def by_a_generic_solver(W: np.ndarray) -> np.ndarray:
     return done.x.reshape(m, n)
 
 
+@pytest.mark.judges("2022-199")
 @pytest.mark.parametrize(
     ("m", "n", "power"), [(2, 4, 1), (3, 5, 3), (3, 3, 2), (4, 6, 4), (1, 5, 2), (5, 10, 3)]
 )

@@ -26,6 +26,7 @@ CASES = [
 ]
 
 
+@pytest.mark.judges("2022-157", "2022-165")
 @pytest.mark.parametrize(("m", "n", "size"), CASES)
 def test_the_law_has_the_marginals(m: int, n: int, size: float) -> None:
     x = leader(m, n, size)
@@ -103,6 +104,7 @@ def _draw(x: Any, rows: Any, keys: Any, room: Any, counts: Any) -> int:
     return repeated
 
 
+@pytest.mark.judges("2022-165")
 @pytest.mark.parametrize(
     ("m", "n", "size"),
     [
@@ -152,6 +154,7 @@ def test_the_largest_of_random_numbers_still_finds_a_list() -> None:
         assert sorted(room.chosen[:n_bins]) == list(range(n_bins))
 
 
+@pytest.mark.judges("2022-170")
 @pytest.mark.parametrize(("m", "n", "size"), CASES)
 def test_algorithm_3_has_the_same_marginals(m: int, n: int, size: float) -> None:
     x = leader(m, n, size)

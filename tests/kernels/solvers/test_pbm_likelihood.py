@@ -29,6 +29,7 @@ def test_without_a_click_nothing_attracts() -> None:
     assert pbm_likelihood.item_root(np.zeros((2, 3)), np.ones((2, 3)), np.array([1.0, 0.5]), 2, 0.5) == 0.0
 
 
+@pytest.mark.judges("2022-196")
 def test_the_fit_maximises_the_likelihood() -> None:
     rng = np.random.default_rng(5)
     theta, kappa = rng.random(6) * 0.9, np.array([1.0, 0.6, 0.3, 0.1])

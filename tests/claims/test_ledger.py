@@ -1,0 +1,109 @@
+"""The table of statements is complete, and every judge that it names is there and names the statement in turn."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from rankloop import claims, experiments
+
+ROOT = Path(__file__).parents[2]
+NUMBERS = {"2015": range(1, 92), "2016": range(92, 157), "2022": range(157, 224)}
+# Data that may not be passed on, and questions that are still open.
+UNDECIDED = {"2016-143", "2016-149", "2022-219", "2022-223"}
+ALL = claims.statements()
+
+
+@cache
+def marked(path: Path) -> dict[str, set[str]]:
+    """The tests of a file, each with the ids of its marker."""
+    found = {}
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            found[node.name] = {
+                ast.literal_eval(argument)
+                for decorator in node.decorator_list
+                if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.judges"
+                for argument in decorator.args
+            }
+    return found
+
+
+@cache
+def claim_names(experiment: str) -> list[str]:
+    """Patterns for the names of an experiment's claims, in its module and in those beside it in its folder."""
+    module = (
+        ROOT / "src" / Path(*experiments._KNOWN[experiment].partition(":")[0].split(".")).with_suffix(".py")
+    )
+    files = [module] if module.parent.name == "experiments" else sorted(module.parent.rglob("*.py"))
+    patterns = []
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Claim":
+                patterns += [_pattern(word.value) for word in node.keywords if word.arg == "name"]
+    return patterns
+
+
+def _pattern(value: ast.expr) -> str:
+    if isinstance(value, ast.Constant):
+        return re.escape(str(value.value))
+    if isinstance(value, ast.JoinedStr):
+        return "".join(_pattern(part) if isinstance(part, ast.Constant) else ".+" for part in value.values)
+    strings = [node.value for node in ast.walk(value) if isinstance(node, ast.Constant)]
+    return "".join(re.escape(str(string)) for string in strings[:1]) + ".*"
+
+
+def test_ids_are_unique_and_complete() -> None:
+    assert [each.id for each in ALL] == [f"{year}-{n:03d}" for year, own in NUMBERS.items() for n in own]
+
+
+@pytest.mark.parametrize("each", ALL, ids=lambda each: each.id)
+def test_every_statement_has_a_judge_or_a_reason(each: claims.Statement) -> None:
+    assert each.status in claims.STATUSES
+    assert each.place
+    assert each.statement.endswith((".", "?"))
+    assert len(each.how) > 8
+    if each.decided:
+        assert each.where, "nothing decides it"
+    assert each.status != "cannot be judged here" or each.id in UNDECIDED
+    for judge in each.where:
+        if judge.startswith("experiment:"):
+            _, experiment, *claim = judge.split(":")
+            assert experiment in experiments.names(), judge
+            assert all(any(re.fullmatch(p, name) for p in claim_names(experiment)) for name in claim), judge
+        else:
+            file, _, name = judge.partition("::")
+            assert name in marked(ROOT / file), judge
+            assert each.id in marked(ROOT / file)[name], f"{judge} is not marked as a judge of {each.id}"
+
+
+def test_every_mark_is_in_the_table() -> None:
+    where = {each.id: each.where for each in ALL}
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        for name, ids in marked(file).items():
+            for id_ in ids:
+                assert f"{file.relative_to(ROOT)}::{name}" in where.get(id_, ()), (
+                    f"{name} is no judge of {id_}"
+                )
+
+
+def test_every_erratum_is_on_its_page() -> None:
+    labels = set(re.findall(r"^\| ([ABC]\d+) \|", (ROOT / "docs" / "errata.md").read_text(), re.M))
+    named = {label for each in ALL for label in each.errata}
+    assert named <= labels
+    assert len(named) > 40
+
+
+def test_filters() -> None:
+    assert {each.year for each in claims.statements(paper="2016")} == {"2016"}
+    assert {each.status for each in claims.statements(status="background")} == {"background"}
+    assert [each.id for each in claims.statements(word="birkhoff")] == ["2022-170"]
+    assert not claims.statements(word="no such words")
+    with pytest.raises(ValueError, match=r"paper must be one of 2015, 2016, 2022, got '1995'"):
+        claims.statements(paper="1995")
+    with pytest.raises(ValueError, match=r"status must be one of verified.*got 'missing'"):
+        claims.statements(status="missing")
