@@ -25,7 +25,7 @@ STATUSES = {
 class Statement:
     """One statement of a paper.
 
-    Attributes
+    Parameters
     ----------
     id : str
         The year of the paper and a number, such as "2015-050"; it never changes.
