@@ -10,6 +10,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.experiments.mutations import times
 from rankloop.experiments.plotting import figures
 
 
@@ -46,9 +47,13 @@ class Toy(Experiment):
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
         last = results.filter(pl.col("round") == 50)["regret"].mean()
+        small, holds = times(10), bool(last < 0.2)
+        told = {"measured": f"{last:.3f}", "source": "here", "mutation": small}
         return [
-            Claim(text="it falls", holds=True, measured=f"{last:.3f}", source="here"),
-            Claim(text="it is <true>", holds=self.truth, measured="1", source="there"),
+            Claim(name="falls", text="it falls", holds=holds, fixed=True, **told),
+            Claim(
+                name="true", text="it is <true>", holds=self.truth, fixed=False, **told | {"measured": "1"}
+            ),
         ]
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:

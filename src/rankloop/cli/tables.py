@@ -27,15 +27,20 @@ def tell(verdict: Verdict, *, console: Console) -> None:
         console.print(head, soft_wrap=True, markup=False)
         for claim in verdict.claims:
             word = "holds " if claim.holds else "BROKEN"
-            console.print(f"  {word}  {claim.text}: {claim.measured}", soft_wrap=True, markup=False)
+            told = f"  {word}  {claim.text}: {claim.measured} [{claim.name}, worded {claim.worded}]"
+            console.print(told, soft_wrap=True, markup=False)
+        for note in verdict.notes:
+            console.print(f"  {note}", soft_wrap=True, markup=False)
         return
     table = Table(title=head, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("", "claim", "measured"):
+    for heading in ("", "claim", "measured", "worded"):
         table.add_column(heading, overflow="fold")
     for claim in verdict.claims:
         mark = Text("✓", style="bold green") if claim.holds else Text("✗ broken", style="bold red")
-        table.add_row(mark, Text(claim.text), Text(claim.measured))
+        table.add_row(mark, Text(claim.text), Text(claim.measured), Text(claim.worded))
     console.print(table)
+    for note in verdict.notes:
+        console.print(note, markup=False)
 
 
 def describe(kind: str) -> dict[str, str]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
+    from rankloop.experiments.mutations import Mutation
+
 Plain = str | int | float | bool | None | list["Plain"] | dict[str, "Plain"]
 """Anything JSON can hold, so that settings can be hashed, stored and shown."""
 
@@ -26,14 +28,52 @@ Plain = str | int | float | bool | None | list["Plain"] | dict[str, "Plain"]
 class Claim:
     """One sentence that is true or false of the results, with the numbers that decide it.
 
-    >>> Claim(text="regret falls", holds=True, measured="0.31 to 0.17", source="Section 10").holds
-    True
+    Parameters
+    ----------
+    name : str
+        A name within its experiment that stays the same when words or numbers change.
+    text : str
+        The sentence, with every margin that it is allowed.
+    holds : bool
+        The verdict.
+    measured : str
+        The numbers behind it.
+    source : str
+        Who says so, and where.
+    fixed : bool
+        True if the sentence and its margins stood before the run: a theorem, a sentence of the paper read with standard
+        errors, an independent reference. False if a run had been seen when it was worded or its margin was chosen.
+    mutation : Mutation
+        A wrong learner or a wrong constant under which it breaks.
     """
 
+    name: str
     text: str
     holds: bool
     measured: str
     source: str
+    fixed: bool
+    mutation: Mutation
+
+    @property
+    def worded(self) -> str:
+        """When it was worded, as tables show it."""
+        return WORDED[self.fixed]
+
+    def record(self) -> dict[str, Plain]:
+        """What is stored of it."""
+        return {
+            "name": self.name,
+            "text": self.text,
+            "holds": self.holds,
+            "measured": self.measured,
+            "source": self.source,
+            "fixed": self.fixed,
+            "mutation": self.mutation.name,
+        }
+
+
+WORDED = {True: "before the run", False: "after a run"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +160,10 @@ class Experiment(abc.ABC):
     def summary(self, results: pl.DataFrame) -> pl.DataFrame | None:
         """A small table of numbers to show beside the pictures, or None."""
         return None
+
+    def notes(self, results: pl.DataFrame) -> tuple[str, ...]:
+        """Lines on what was played and what was left out, shown above the claims; they judge nothing."""
+        return ()
 
 
 def shared_settings(jobs: Sequence[Job]) -> dict[str, Plain]:

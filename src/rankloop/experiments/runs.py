@@ -57,10 +57,10 @@ def mean_and_error(values: ArrayLike) -> tuple[float, float]:
     return float(runs.mean()), float(runs.std(ddof=1) / np.sqrt(len(runs)))
 
 
-def level(results: pl.DataFrame, **values: Any) -> tuple[float, float]:
-    """Mean regret of the runs with these settings, each the mean over its worlds, and its standard error."""
-    by_seed = chosen(results, **values).group_by("seed").agg(pl.col("regret").mean())
-    return mean_and_error(by_seed["regret"].to_numpy())
+def level(results: pl.DataFrame, column: str = "regret", **values: Any) -> tuple[float, float]:
+    """Mean of a column over the runs with these settings, each the mean over its worlds, and its standard error."""
+    by_seed = chosen(results, **values).group_by("seed").agg(pl.col(column).mean())
+    return mean_and_error(by_seed[column].to_numpy())
 
 
 def pivot(
@@ -70,3 +70,18 @@ def pivot(
     values = (pl.col(value) if isinstance(value, str) else value).mean().round(digits).alias("mean")
     means = results.group_by(*index, on, maintain_order=True).agg(values)
     return means.pivot(on=on, index=list(index), values="mean")
+
+
+def lead(better: ArrayLike, worse: ArrayLike) -> tuple[float, float]:
+    """By how much one learner's runs are above another's, run by run: the mean difference and its standard error.
+
+    >>> lead([3.0, 5.0], [1.0, 1.0])
+    (3.0, 1.0)
+    """
+    return mean_and_error(np.subtract(better, worse))
+
+
+def ahead(better: ArrayLike, worse: ArrayLike, *, errors: float = 2.0) -> bool:
+    """Whether that lead is more than so many of its standard errors: a smaller one is no lead."""
+    gain, error = lead(better, worse)
+    return gain > errors * error

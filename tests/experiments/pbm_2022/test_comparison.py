@@ -13,18 +13,18 @@ import pytest
 from rankloop import experiments
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Job
-from rankloop.experiments.harness.reproduce import reproduce
 from rankloop.experiments.pbm_2022 import comparison as rivals
-from rankloop.experiments.pbm_2022 import comparison_claims, comparison_figures, fig1, fig2, table1
+from rankloop.experiments.pbm_2022 import comparison_figures, fig1, fig2, table1
 from rankloop.experiments.pbm_2022.setting import STOCHASTIC
+from tests.experiments.quick import judge
 
 
 @pytest.mark.parametrize("name", ["pbm-2022-fig1", "pbm-2022-fig2", "pbm-2022-table1"])
-def test_every_claim_holds(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_claim_holds_and_breaks_under_its_mutation(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rivals, "why_not_fitted", lambda: "not now")
-    verdict = reproduce(experiments.get(name), out=tmp_path, quick=True)
-    assert verdict.claims
-    assert not [f"{claim.text}: {claim.measured}" for claim in verdict.claims if not claim.holds]
+    judge(name, tmp_path)
     assert len(list((tmp_path / name).glob("*.png"))) == 1
 
 
@@ -48,10 +48,8 @@ def test_without_the_log_its_panels_are_skipped_with_a_line(monkeypatch: pytest.
     monkeypatch.setenv("RANKLOOP_DATA", "/nowhere")
     assert rivals.why_not_fitted().startswith("real data missing: no clicks/yandex_wscd/")
     assert [panel.name for panel in fig2.wanted()] == ["a", "b", "c"]
-    line = comparison_claims.fitted_line(pl.DataFrame({"panel": ["a"]}))
-    assert line.holds
-    assert "skipped" in line.text
-    assert "real data missing" in line.measured
+    (line,) = experiments.get("pbm-2022-fig2").notes(pl.DataFrame({"panel": ["a"]}))
+    assert "are skipped: real data missing" in line
 
 
 def test_jobs_that_run_at_the_same_time_do_not_share_users(monkeypatch: pytest.MonkeyPatch) -> None:

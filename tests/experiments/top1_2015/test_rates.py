@@ -10,18 +10,18 @@ import pytest
 
 from rankloop import environments, experiments, measures
 from rankloop.experiments.experiment import Job
-from rankloop.experiments.harness.reproduce import reproduce
+from rankloop.experiments.mutations import times
 from rankloop.experiments.top1_2015 import growth, hopeless
 from rankloop.experiments.top1_2015.learners import bound_of, make_learner
+from tests.experiments.quick import captions, judge
 
 
-def test_every_claim_holds(tmp_path: Path) -> None:
-    verdict = reproduce(experiments.get("top1-2015-rates"), out=tmp_path, quick=True)
-    broken = [f"{claim.text}: {claim.measured}" for claim in verdict.claims if not claim.holds]
-    assert not broken
-    assert len(verdict.claims) == 26
+def test_every_claim_holds_and_breaks_under_its_mutation(tmp_path: Path) -> None:
+    rows = judge("top1-2015-rates", tmp_path)
     pictures = {path.stem for path in (tmp_path / "top1-2015-rates").glob("*.png")}
     assert pictures == {"three-rates", "below-the-bounds", "hard-worlds"}
+    passed = captions(experiments.get("top1-2015-rates"), times(100, measure="dcg").change(rows))
+    assert "A run passes its bound" in passed["below-the-bounds"]
 
 
 @pytest.mark.parametrize("measure", hopeless.SEPARABLE)
@@ -66,6 +66,8 @@ def test_a_job_plays_each_horizon_under_its_own_bound() -> None:
     ]
     assert rows["bound"].to_list() == bounds
     assert bound_of(make_learner("Uniform", n_items=10, horizon=100)) is None
+    chance = growth.run(Job(name="small", seed=1, settings=told | {"learner": "Uniform"}))
+    assert chance["bound"].to_list() == bounds  # under which a random order is judged
 
 
 def test_an_unknown_learner_is_refused() -> None:

@@ -8,15 +8,36 @@ import numpy as np
 import pytest
 
 from rankloop import experiments
-from rankloop.experiments.harness.reproduce import reproduce
+from rankloop.experiments.mutations import times
 from rankloop.experiments.top_2016.worlds import PAIRS
+from tests.experiments.quick import captions, judge
 
 
-def test_every_claim_holds(tmp_path: Path) -> None:
-    verdict = reproduce(experiments.get("top-2016-impossible"), out=tmp_path, quick=True)
-    broken = [f"{claim.text}: {claim.measured}" for claim in verdict.claims if not claim.holds]
-    assert not broken
-    assert (tmp_path / "top-2016-impossible" / "impossible.png").exists()
+def test_every_claim_holds_and_breaks_under_its_mutation(tmp_path: Path) -> None:
+    rows = judge("top-2016-impossible", tmp_path)
+    experiment = experiments.get("top-2016-impossible")
+    assert captions(experiment, rows) != captions(experiment, times(2).change(rows))
+
+
+def test_the_worlds_of_the_proof_are_those_of_the_table() -> None:
+    made = PAIRS["top-1"]
+    for world, share in enumerate(([0.3533, 0.3920, 0.3226], [0.3339, 0.3339, 0.4000])):
+        np.testing.assert_allclose(made.expected_relevance(world), [0.45, 0.45, 0.40], atol=1e-12)
+        np.testing.assert_allclose(made.expected_share(world), share, atol=5e-5)
+    assert made.forced_squared() == pytest.approx(0.00243, abs=5e-6)
+    gaps = [float(share[0] - share[1]) for share in map(PAIRS["top-2"].expected_share, (0, 1))]
+    assert gaps == pytest.approx([0.0607, -0.0607], abs=1e-4)
+
+
+def test_no_scores_do_better_in_both_worlds_than_what_is_forced() -> None:
+    rng = np.random.default_rng(3)
+    for made in PAIRS.values():
+        aims = [made.expected_share(world) for world in (0, 1)]
+        middle = np.mean(aims, axis=0)
+        for w in (middle, *(middle + 0.1 * rng.normal(size=(50, made.n_items)))):
+            lost = np.mean([((w - aim) ** 2).sum() for aim in aims])
+            assert lost >= made.forced_squared() - 1e-12
+        assert np.mean([((middle - aim) ** 2).sum() for aim in aims]) == pytest.approx(made.forced_squared())
 
 
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=lambda pair: pair.name)

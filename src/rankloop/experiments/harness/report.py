@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rankloop.experiments import names
+from rankloop.experiments.experiment import WORDED
 from rankloop.experiments.harness.inline_svg import inline
 from rankloop.experiments.harness.progress import duration
 from rankloop.experiments.harness.report_style import STYLE
@@ -27,11 +28,17 @@ def write_report(out: Path) -> Path:
 def read_records(out: Path) -> list[Record]:
     """Every experiment's ``claims.json`` under `out`: ours first, in their order, then others by name."""
     found = {
-        file.parent.name: json.loads(file.read_text(encoding="utf-8"))
+        file.parent.name: _of_today(json.loads(file.read_text(encoding="utf-8")))
         for file in sorted(out.glob("*/claims.json"))
     }
     ours = [name for name in names() if name in found]
     return [found[name] for name in [*ours, *(name for name in found if name not in ours)]]
+
+
+def _of_today(record: Record) -> Record:
+    # Earlier versions stored less of a claim.
+    earlier = {"name": "", "fixed": False, "mutation": ""}
+    return {"notes": []} | record | {"claims": [earlier | claim for claim in record["claims"]]}
 
 
 def _page(out: Path, records: list[Record]) -> str:
@@ -60,6 +67,7 @@ def _overview(records: list[Record]) -> str:
         return "<p>No experiment has been run yet.</p>"
     claims = [claim for record in records for claim in record["claims"]]
     held = sum(claim["holds"] for claim in claims)
+    fixed = sum(claim["fixed"] for claim in claims)
     quick = sum(record["quick"] for record in records)
     note = (
         f" {_count(quick, 'experiment')} ran with quick settings: seconds instead of the full size."
@@ -75,6 +83,8 @@ def _overview(records: list[Record]) -> str:
     )
     return (
         f"<p>{held} of {_count(len(claims), 'claim')} hold, in {_count(len(records), 'experiment')}.{note}</p>"
+        f"<p>{_count(fixed, 'claim')} stood before the run, by a theorem, the paper or a reference; the others were "
+        "worded, or their margins chosen, after a run had been seen. Each names a mistake under which it breaks.</p>"
         '<div class="scroll"><table><thead><tr><th>Experiment</th><th>Shows</th><th>Claims</th><th>Settings</th>'
         f'<th class="number">Work</th></tr></thead><tbody>{rows}</tbody></table></div>'
     )
@@ -89,6 +99,7 @@ def _section(out: Path, record: Record) -> str:
 <p>{escape(record["caption"])}</p>
 {"".join(_figure(out, record, picture) for picture in record["figures"])}
 <h3>Claims</h3>
+{"".join(f"<p>{escape(note)}</p>" for note in record["notes"])}
 {_claims(record)}
 {"<h3>Numbers</h3>" + _table(record["summary"]) if record["summary"] else ""}
 {"<h3>Departures from the paper</h3><ul>" + departures + "</ul>" if departures else ""}
@@ -128,11 +139,14 @@ def _claims(record: Record) -> str:
     rows = "".join(
         f'<tr><td><span class="verdict {"good" if claim["holds"] else "bad"}">'
         f"{'✓ holds' if claim['holds'] else '✗ broken'}</span></td>"
-        f'<td>{escape(claim["text"])}</td><td class="measured">{escape(claim["measured"])}</td>'
-        f'<td class="quiet">{escape(claim["source"])}</td></tr>'
+        f'<td>{escape(claim["text"])}<br><code class="quiet">{escape(claim["name"])}</code></td>'
+        f'<td class="measured">{escape(claim["measured"])}</td>'
+        f'<td class="quiet">{escape(claim["source"])}</td><td class="quiet">{WORDED[claim["fixed"]]}</td>'
+        f'<td class="quiet">{escape(claim["mutation"])}</td></tr>'
         for claim in record["claims"]
     )
-    head = "<tr><th></th><th>Claim</th><th>Measured</th><th>Source</th></tr>"
+    titles = ("", "Claim", "Measured", "Source", "Worded", "Breaks with")
+    head = f"<tr>{''.join(f'<th>{title}</th>' for title in titles)}</tr>"
     return f'<table class="claims"><thead>{head}</thead><tbody>{rows}</tbody></table>'
 
 

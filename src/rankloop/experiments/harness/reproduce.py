@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +21,7 @@ class Verdict:
 
     experiment: str
     claims: tuple[Claim, ...]
+    notes: tuple[str, ...]
     ran: int
     resumed: int
     seconds: float
@@ -49,6 +50,9 @@ def reproduce(
     folder = ResultFolder(out=out, experiment=experiment.name)
     write_whole(folder.results, outcome.results.write_parquet)
     claims = tuple(experiment.claims(outcome.results, quick=quick))
+    if len({claim.name for claim in claims}) < len(claims):
+        raise ValueError(f"experiment {experiment.name!r} has two claims of the same name")
+    notes = experiment.notes(outcome.results)
     pictures: list[Plain] = []
     for name, figure in experiment.figures(outcome.results, quick=quick).items():
         for ending in ("png", "svg"):
@@ -68,7 +72,8 @@ def reproduce(
         "departures": list(experiment.departures),
         "quick": quick,
         "holds": all(claim.holds for claim in claims),
-        "claims": [asdict(claim) for claim in claims],
+        "claims": [claim.record() for claim in claims],
+        "notes": list(notes),
         "figures": pictures,
         "summary": [] if table is None else [dict(row) for row in table.iter_rows(named=True)],
         "settings": shared_settings(outcome.jobs),
@@ -83,4 +88,4 @@ def reproduce(
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     # Last, because the report shows an experiment as soon as it finds this file.
     write_whole(folder.claims, lambda part: part.write_text(text, encoding="utf-8"))
-    return Verdict(experiment.name, claims, outcome.ran, outcome.resumed, outcome.seconds)
+    return Verdict(experiment.name, claims, notes, outcome.ran, outcome.resumed, outcome.seconds)

@@ -21,6 +21,7 @@ class PBMBounds(Experiment):
 
     name = "pbm-2022-bounds"
     title = "Bounds proved for FTRL-PBM, and measured regret"
+    version = 2
     paper = setting.PAPER + ", Theorems 1 to 3, Lemmas 1 and 2"
     caption = (
         "Regret at every round against both forms of Theorem 1, in all nine worlds; regret in the world that Theorem 3 "

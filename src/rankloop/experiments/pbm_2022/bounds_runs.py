@@ -30,8 +30,9 @@ _COLUMNS: dict[str, pl.DataType] = {
     "sum": pl.Float64(),  # Theorem 1, with the sum over x_t as it was
     "pseudo": pl.Float64(),  # regret of x_t
     "gaps": pl.Float64(),  # right side of Lemma 1
-    "least": pl.Float64(),  # Theorem 3, or the slack in Lemma 2
-    "ratio": pl.Float64(),
+    "least": pl.Float64(),  # Theorem 3
+    "chance": pl.Float64(),  # regret of a random list
+    "ratio": pl.Float64(),  # Lemma 2: least regret over the sum of the gaps
     "lists": pl.Int64(),
 }
 Rows = dict[str, object]
@@ -77,6 +78,7 @@ def _upper(job: Job) -> Rows:
         "regret": trace.regret[marks - 1],
         "of bound": of_bound[marks - 1],
         "closed": closed[marks - 1],
+        "chance": world.levels().lost() * marks,
         "sum": lower_terms + 3 * (root_sum * off).sum(axis=(1, 2)),
         "pseudo": top * marks - (x_sum * still.clicks[0]).sum(axis=(1, 2)) if is_still else None,
         "gaps": 0.5 * (x_sum * delta).sum(axis=(1, 2)) if is_still else None,
@@ -108,6 +110,10 @@ def _lower(job: Job) -> Rows:
         "regret": trace.total_regret,
         "closed": ranker.regret_bound(T),
         "least": people.least_regret,
+        "chance": T
+        * m
+        * people.delta
+        * (1 - 1 / n),  # the one better item is missed with probability 1 - 1/n
     }
 
 
@@ -123,7 +129,6 @@ def _lemma(job: Job) -> Rows:
         "n": n,
         "m": m,
         "round": len(found),
-        "least": min(one.least for one in found),
         "ratio": min(one.least_ratio for one in found),
         "lists": sum(one.lists for one in found),
     }

@@ -17,6 +17,18 @@ _COLOURS |= {PMED: figures.GREEN, EXP3: figures.MUTED, MW: figures.GOLD}
 _BEGIN = 0.02  # of the horizon: before that averages are of few rounds and would stretch the axis
 
 
+def _highest(results: pl.DataFrame, wanted: Sequence[Panel]) -> str:
+    told = []
+    for panel in wanted:
+        ends = {
+            name: comparison.ends(results, panel.name, name, column="reward").mean()
+            for name in comparison.ALGORITHMS
+        }
+        best = max(ends, key=lambda name: ends[name])
+        told.append(f"({panel.name}) {best}")
+    return ", ".join(told)
+
+
 def draw(
     results: pl.DataFrame, wanted: Sequence[Panel], *, title: str, caption: str, also: Sequence[str] = ()
 ) -> dict[str, Figure]:
@@ -25,7 +37,7 @@ def draw(
     figure, axes_of = figures.canvas(
         title=title,
         subtitle="average reward up to round t; bands: one standard error over the runs",
-        caption=caption,
+        caption=f"{caption} Highest at the end: {_highest(results, wanted)}.",
         rows=rows,
         columns=3,
         width=17.0,

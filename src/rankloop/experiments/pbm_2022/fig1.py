@@ -35,7 +35,7 @@ class PBMFigure1(comparison.Comparison):
     caption = (
         "Ten items, five positions with examinations 1, 1/2, ..., 1/5, items 0.03 apart (a-c) or 0.01 (d-f). In "
         "(a) and (d) users stay the same. In (b) and (e) the halves of the items are exchanged every phase, in (c) "
-        "and (f) items and positions are reversed. Shown is the average reward up to round t, ten runs."
+        "and (f) items and positions are reversed. Shown is the average reward up to round t."
     )
     departures = DEPARTURES
 
@@ -48,8 +48,6 @@ class PBMFigure1(comparison.Comparison):
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         caption = (
             "Where users stay the same (a, d) the dashed line is the best list. Where they change, every phase leaves "
-            "a tooth. When items and positions are reversed (c, f), algorithms for one population fall and do not "
-            "recover. When only the halves of the items are exchanged (b, e), one fixed list is good in all "
-            "phases."
+            "a tooth: in (b, e) the halves of the items are exchanged, in (c, f) items and positions are reversed."
         )
         return comparison_figures.draw(results, PANELS, title=self.title, caption=caption, also=self.also)

@@ -41,10 +41,13 @@ class PBMFigure2(comparison.Comparison):
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         return comparison_claims.real(results, quick=quick)
 
+    def notes(self, results: pl.DataFrame) -> tuple[str, ...]:
+        return (comparison_claims.fitted_note(results),)
+
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         shown = [panel for panel in wanted() if panel.name in set(results["panel"])]
         caption = (
-            "With the paper's estimates (a-c) nearly all of the reward is decided at the first position. Where "
-            "users stay the same the dashed line is the best list; where they change, every phase leaves a tooth."
+            "Where users stay the same the dashed line is the best list; where they change, every phase leaves a "
+            "tooth."
         )
         return comparison_figures.draw(results, shown, title=self.title, caption=caption, also=self.also)

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from rankloop.experiments import runs
 from rankloop.experiments.pbm_2022 import setting
-from rankloop.experiments.pbm_2022.setting import STOCHASTIC
+from rankloop.experiments.pbm_2022.setting import STOCHASTIC, WORLDS
 from rankloop.experiments.plotting import figures
 
 
@@ -20,7 +20,7 @@ def _averages(results: pl.DataFrame) -> Figure:
     figure, panels = setting.grid(
         title="FTRL-PBM learns whether users stay the same or change",
         subtitle="average reward up to round t; bands: two standard errors over the runs",
-        caption="Left: users stay the same, and the average climbs to that of the best list. Middle: the halves of "
+        caption="Left: users stay the same. Middle: the halves of "
         "the items are exchanged every phase. Right: items and positions are reversed every phase. Dashed: "
         "a random list, the best list that never changes, and (where it differs) the best list of each "
         "phase.",
@@ -39,13 +39,23 @@ def _averages(results: pl.DataFrame) -> Figure:
     return figures.finish(figure)
 
 
+def _falls(results: pl.DataFrame) -> str:
+    told = []
+    for world in WORLDS:
+        if world.kind != STOCHASTIC:
+            rows = runs.chosen(results, source=world.source, kind=world.kind)
+            phases = runs.over_runs(rows, "value")["mean"].to_numpy().reshape(10, -1)
+            told.append(f"{world.label} {phases[:-1, -1].mean():.2f} and {phases[1:, 0].mean():.2f}")
+    return ", ".join(told)
+
+
 def _by_time(results: pl.DataFrame) -> Figure:
     figure, panels = setting.grid(
-        title="After a change rewards fall, and rise again while the learner finds the new list",
+        title="Rewards around the changes of users",
         subtitle="reward per round at round t; bands: two standard errors over the runs",
-        caption="The same runs, not averaged over time. A change costs most where the old list has little value in "
-        "the new world. The later it comes, the longer the recovery: the losses summed so far have to be "
-        "outweighed.",
+        caption="The same runs, not averaged over time. In worlds that change, reward per round at the end of a "
+        "phase and "
+        f"at the start of the next, over all changes: {_falls(results)}.",
     )
     for world, axes in panels.items():
         rows = runs.chosen(results, source=world.source, kind=world.kind)

@@ -24,7 +24,7 @@ def leader(results: pl.DataFrame, *, best: NDArray[np.int64]) -> Figure:
         title="x_t concentrates from uniform to one list, and to another one after a change",
         subtitle="the probability of every item (down) at every position (across); rings: the best list",
         caption="Each map is what one round's list is drawn from: dark means likely (shades follow the square root "
-        "of the probability), and every column sums to one. At round {CHANGE:,} the halves of the items "
+        f"of the probability), and every column sums to one. At round {CHANGE:,} the halves of the items "
         "are exchanged. Below: the probability of finding an item of the list at its position, mean over "
         "positions and runs.",
         rows=2,

@@ -85,6 +85,10 @@ class Levels:
     fixed: float
     each_phase: float
 
+    def lost(self) -> float:
+        """What a random list loses in a round against the best list that never changes."""
+        return self.fixed - self.random
+
 
 WORLDS = tuple(World(source, kind) for source in SOURCES for kind in KINDS)
 

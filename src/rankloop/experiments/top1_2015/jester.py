@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.experiments.mutations import instead
 from rankloop.experiments.top1_2015 import jester_figures, setting
 from rankloop.experiments.top1_2015 import real_users as people
 from rankloop.experiments.top1_2015.learners import ANYTIME, FULL, KEEP_REST, RANDOM, UNIFORM, UNPERTURBED
@@ -82,14 +83,21 @@ def _told(lost: dict[str, NDArray[np.float64]], *learners: str) -> str:
     return ", ".join(f"{learner} {lost[learner].mean():.4f}" for learner in learners)
 
 
+def _name(what: str, crowd: str) -> str:
+    return f"{what}-{crowd.replace(' ', '-')}"
+
+
 def _once(results: pl.DataFrame, crowd: str) -> Claim:
     lost = _lost(results, crowd, "once")
     return Claim(
+        name=_name("ladder-once", crowd),
         text=f"{CROWDS[crowd].title}, each user once: FTPL loses less than RTop-1F keep-rest, and that less than a "
         "random order, each by more than three standard errors",
         holds=smaller(lost[FULL], lost[KEEP_REST]) and smaller(lost[KEEP_REST], lost[UNIFORM]),
         measured=_told(lost, FULL, KEEP_REST, RANDOM, UNIFORM),
         source="Section 10, on real users",
+        fixed=False,
+        mutation=instead(UNIFORM, KEEP_REST),
     )
 
 
@@ -102,11 +110,14 @@ def _hardly(results: pl.DataFrame, crowd: str) -> Claim:
     share = (rows["explored"] / rows["round"]).to_numpy().mean()
     theory = (CROWDS[crowd].n_items ** 2 / int(rows["horizon"][0])) ** (1 / 3)
     return Claim(
+        name=_name("few-users", crowd),
         text=f"{CROWDS[crowd].title}, each user once: that is too few users for RTop-1F; exploration takes "
         f"(m²/T)^(1/3) = {theory:.0%} of the rounds, and less than two fifths of a random order’s regret are saved",
         holds=bool(0 < saved < 0.4 and abs(share - theory) < 0.01),
         measured=f"{saved:.0%} saved, {share:.1%} of the rounds explore",
         source="Erratum A9",
+        fixed=False,
+        mutation=instead(FULL, KEEP_REST),
     )
 
 
@@ -114,21 +125,27 @@ def _noise(results: pl.DataFrame, crowd: str) -> Claim:
     lost = _lost(results, crowd, "once")
     kept, bare = lost[KEEP_REST].mean(), lost[UNPERTURBED].mean()
     return Claim(
+        name=_name("perturbation", crowd),
         text=f"{CROWDS[crowd].title}, each user once: the perturbation is more than a fifth of RTop-1F’s regret",
         holds=bool(bare < 0.8 * kept) and smaller(lost[UNPERTURBED], lost[KEEP_REST]),
         measured=f"{bare:.3f} instead of {kept:.3f} without it, {1 - bare / kept:.0%} less",
         source="Algorithm 1, line 18; ours",
+        fixed=False,
+        mutation=instead(KEEP_REST, UNPERTURBED),
     )
 
 
 def _later(results: pl.DataFrame, crowd: str) -> Claim:
     lost, ladder = _lost(results, crowd, "again"), (FULL, KEEP_REST, RANDOM, UNIFORM)
     return Claim(
+        name=_name("ladder", crowd),
         text=f"{CROWDS[crowd].title}, T = {_LATE:,}: FTPL before RTop-1F keep-rest before random exploration "
-        "before a random order",
+        "before a random order, each by more than three standard errors",
         holds=all(smaller(lost[left], lost[right]) for left, right in itertools.pairwise(ladder)),
         measured=_told(lost, *ladder),
         source="Section 10, on real users",
+        fixed=False,
+        mutation=instead(RANDOM, KEEP_REST),
     )
 
 
@@ -137,11 +154,14 @@ def _falls(results: pl.DataFrame, crowd: str) -> Claim:
         _lost(results, crowd, "again", horizon=T)[KEEP_REST].mean() for T in (1_000, 10_000, _LATE)
     )
     return Claim(
+        name=_name("falls", crowd),
         text=f"{CROWDS[crowd].title}: the longer RTop-1F runs, the less it loses per round; at T = {_LATE:,} less "
         "than two thirds of what it lost at 1,000",
         holds=bool(first > second > last and last < 2 / 3 * first),
         measured=f"{first:.4f} → {second:.4f} → {last:.4f}",
         source="Theorem 9",
+        fixed=False,
+        mutation=instead(UNIFORM, KEEP_REST),
     )
 
 
@@ -149,9 +169,12 @@ def _anytime(results: pl.DataFrame, crowd: str) -> Claim:
     lost = _lost(results, crowd, "again")
     known, unknown = lost[KEEP_REST].mean(), lost[ANYTIME].mean()
     return Claim(
+        name=_name("no-horizon", crowd),
         text=f"{CROWDS[crowd].title}, T = {_LATE:,}: not knowing T costs nothing; doubling loses less than three "
         "quarters of what the known horizon does",
         holds=bool(unknown < 0.75 * known),
         measured=f"{unknown:.4f} against {known:.4f}",
         source="Ours",
+        fixed=False,
+        mutation=instead(KEEP_REST, ANYTIME),
     )

@@ -26,15 +26,18 @@ def everybody_once(results: pl.DataFrame) -> Figure:
     """Cumulative regret while all complete raters of ten jokes arrive once."""
     once = results.filter(pl.col("way") == "once")
     T = int(once["horizon"][0])
-    share = once.filter(pl.col("learner") == KEEP_REST, pl.col("round") == T)
-    explored = share.select((pl.col("explored") / pl.col("round")).mean()).item()
+    ends = once.filter(pl.col("round") == T)
+    explored = ends.filter(pl.col("learner") == KEEP_REST).select((pl.col("explored") / T).mean()).item()
+    lost = dict(ends.group_by("learner").agg(pl.col("regret").sum()).iter_rows())
+    shares = {name: lost[name] / lost[UNIFORM] for name in (RANDOM, KEEP_REST, UNPERTURBED, FULL)}
     figure, panels = figures.canvas(
-        title=f"With {T:,} users RTop-1F has hardly begun",
+        title=f"What RTop-1F learns from {T:,} users",
         subtitle=f"real ratings of ten jokes, {once['seed'].n_unique()} shuffles; band: all of them (blue, green)",
-        caption="RTop-1F, exploring with the rest of the order at random (orange) or as learnt (blue), stays close "
-        f"to a random order: {explored:.0%} of its rounds explore, and its perturbation, there to guard "
-        "against an adversary, is as large as anything it can learn from so few. Without it (light blue) "
-        "regret would be smaller. Full information (green) soon learns what users like.",
+        caption=f"Of what a random order loses RTop-1F loses {shares[RANDOM]:.0%}, exploring with the rest of the "
+        "order "
+        f"at random (orange), or {shares[KEEP_REST]:.0%} with the rest as learnt (blue): {explored:.0%} of its rounds "
+        f"explore, and it is perturbed to guard against an adversary. Without perturbation (light blue) it loses "
+        f"{shares[UNPERTURBED]:.0%}, full information (green) {shares[FULL]:.0%}; of both panels together.",
         height=9.2,
         rows=len(people.ONCE),
     )
@@ -52,16 +55,31 @@ def everybody_once(results: pl.DataFrame) -> Figure:
     return figures.finish(figure)
 
 
+def _left(results: pl.DataFrame, learner: str) -> str:
+    """What is left of a random order's regret at the longest horizon, over the crowds."""
+    T = max(results.filter(pl.col("way") == "again")["horizon"].to_list())
+    shares = []
+    for crowd in CROWDS:
+        own, chance = (
+            people.per_round(results, crowd=crowd, way="again", learner=name, horizon=T).mean()
+            for name in (learner, UNIFORM)
+        )
+        shares.append(own / chance)
+    return f"{min(shares):.0%} to {max(shares):.0%}"
+
+
 def if_more_came(results: pl.DataFrame) -> Figure:
     """Regret per round at T as a share of what a random order loses, for users drawn with replacement."""
     again = results.filter(pl.col("way") == "again")
     figure, panels = figures.canvas(
-        title="With more users of the same kind it pays off",
+        title="What more users of the same kind bring",
         subtitle=f"drawn with replacement, {again['seed'].n_unique()} runs for each horizon; band: all (not orange)",
-        caption="Regret per round at T, as a share of what a random order loses. Real users differ far more than the "
-        "simulated users of Figure 1, so RTop-1F needs many of them; but it gets there, with jokes and "
-        "with films. RTop-1F without a horizon (purple) is better here: it perturbs by what it has seen so far, not by "
-        "what may yet come.",
+        caption="Regret per round at T, as a share of what a random order loses. At the longest horizon RTop-1F with "
+        f"the rest as learnt (blue) is left with {_left(results, KEEP_REST)}, without a horizon (purple), which "
+        "perturbs "
+        f"by what it has seen so far and not by what may yet come, with {_left(results, ANYTIME)}, and full "
+        "information "
+        f"(green) with {_left(results, FULL)}.",
         height=12.0,
         rows=len(CROWDS),
     )

@@ -121,5 +121,4 @@ def per_round(
 
 def smaller(left: NDArray[np.float64], right: NDArray[np.float64]) -> bool:
     """Whether left lies below right by more than three standard errors of their paired difference."""
-    gain, error = runs.mean_and_error(right - left)
-    return gain > 3 * error
+    return runs.ahead(right, left, errors=3.0)

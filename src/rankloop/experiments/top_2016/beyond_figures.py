@@ -56,11 +56,11 @@ def steps(results: pl.DataFrame) -> Figure:
     """Average NDCG of the runs that were tried, against the size of the steps, by estimator."""
     sets = tables.sets(results)
     figure, panels = figures.canvas(
-        title="Better estimates allow larger steps",
+        title="What each size of the steps gives, by estimator",
         subtitle="runs that were tried to choose the steps; exploration t^(-1/3), radius 30; bands: one standard error",
         caption="Steps fall as t^(-2/3), for SmoothDCG as t^(-1/3). The paper's estimators use one of the two labels "
         "that are seen. Horvitz-Thompson (HT) uses both; a guess at the labels, the document's score for Squared and "
-        "the mean label for the others, takes further noise out. Less noise shows most where steps are large.",
+        "the mean label for the others, takes further noise out.",
         width=15.0,
         height=1.0 + 4.0 * len(sets),
         rows=len(sets),

@@ -19,7 +19,7 @@ import polars as pl
 from rankloop import data
 from rankloop.data import Dataset
 from rankloop.environments import QueryStream
-from rankloop.experiments.experiment import Claim, Job, Plain, seeded
+from rankloop.experiments.experiment import Job, Plain, seeded
 from rankloop.experiments.plotting.thinning import thin
 from rankloop.rankers import ListNet, RTopKF, Uniform
 from rankloop.simulation import Trace, play
@@ -74,16 +74,11 @@ def available() -> list[str]:
     return [*(name for name in SOURCES if name not in skipped()), SYNTHETIC]
 
 
-def told_as_claim(played: list[str], *, wanted: Iterable[str] = tuple(SOURCES)) -> Claim:
-    """A line on which data sets the verdict rests, and on those left out because they are not on this machine."""
+def played_note(played: list[str], *, wanted: Iterable[str] = tuple(SOURCES)) -> str:
+    """On which data sets the verdict rests, and which were left out because they are not on this machine."""
     missing = skipped()
     lacks = [f"skipped {label_of(name)}, {missing[name]}" for name in wanted if name in missing]
-    return Claim(
-        text=f"Played on {', '.join(map(label_of, played))}",
-        holds=bool(played),
-        measured="; ".join(lacks) or "nothing skipped for lack of data",
-        source="Section 6: Yahoo's challenge and Yandex, of which only a sample of the first is free to share",
-    )
+    return "; ".join([f"Played on {', '.join(map(label_of, played))}", *lacks])
 
 
 @lru_cache(maxsize=len(SOURCES) + 1)

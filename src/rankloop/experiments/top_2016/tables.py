@@ -11,7 +11,7 @@ RANDOM, LISTNET, SMOOTH = "Random", "ListNet", "SmoothDCG"
 CONVEX = ("RankSVM", "KL", "Squared")
 LEARNERS = (*CONVEX, SMOOTH, LISTNET, RANDOM)
 PAPERS, OURS = "the paper's", "ours"
-TENTH, RESCALED = "a tenth of the paper's steps", "1/10,000 of the paper's steps"
+TENTH = "a tenth of the paper's steps"
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 

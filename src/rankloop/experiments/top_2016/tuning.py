@@ -184,11 +184,11 @@ def share(
     return mean_and_error((own - low) / (high - low))
 
 
-def gain(results: pl.DataFrame, dataset: str, better: str, worse: str) -> tuple[float, float]:
-    """By how much of the gap one learner is ahead of another, part by part: mean and standard error."""
+def gains(results: pl.DataFrame, dataset: str, better: str, worse: str) -> NDArray[np.float64]:
+    """By how much of the gap one learner is ahead of another, part by part."""
     names = (RANDOM, LISTNET, better, worse)
     low, high, up, down = (by_part(results, dataset, name) for name in names)
-    return mean_and_error((up - down) / (high - low))
+    return (up - down) / (high - low)
 
 
 def chosen(results: pl.DataFrame, dataset: str, method: str) -> str:
