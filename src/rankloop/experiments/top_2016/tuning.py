@@ -10,6 +10,7 @@ their average is evaluated, and their greedy order on the queries held out.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,11 @@ def _short(name: str, value: Any) -> float | None:
     return found
 
 
+@lru_cache(maxsize=64)
+def _random_level(dataset: str, part: int, side: int) -> float:
+    return setting.greedy_value(Uniform(), setting.parts(dataset, part)[side])
+
+
 def by_part(
     results: pl.DataFrame, dataset: str, method: str, *, column: str = "average"
 ) -> NDArray[np.float64]:
@@ -156,9 +162,7 @@ def by_part(
     if method == RANDOM:
         side = 0 if column == "average" else 1
         held = runs.chosen(results, set=dataset)["seed"].unique().sort().to_list()
-        return np.array(
-            [setting.greedy_value(Uniform(), setting.parts(dataset, part)[side]) for part in held]
-        )
+        return np.array([_random_level(dataset, part, side) for part in held])
     rows = runs.chosen(results, set=dataset, method=method, kind="judged")
     return rows.group_by("seed").agg(pl.col(column).mean()).sort("seed")[column].to_numpy()
 
