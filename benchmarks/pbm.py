@@ -14,7 +14,7 @@ from rich.table import Table
 from benchmarks import bare_pbm, scipy_ftrl_pbm
 from benchmarks.timing import FULL, Contender, Effort, race
 from rankloop import environments, rankers, simulation
-from rankloop.kernels.solvers import tsallis
+from rankloop.kernels.solvers import list_network
 
 Size = tuple[int, int]  # items, positions
 
@@ -131,7 +131,7 @@ def bare_own(ranker: rankers.FTRLPBM) -> Contender:
         part.copy()
         for part in (ranker.state.L_hat, ranker.state.u, ranker.state.v, ranker.state.x, ranker.state.rows)
     )
-    room = tsallis.room(ranker.n_items, ranker.n_positions)
+    room = list_network.room(ranker.n_items, ranker.n_positions)
     return lambda rounds: lambda: bare_pbm.own_pass(rounds, L, u, v, x, rows, room)
 
 

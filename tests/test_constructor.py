@@ -68,6 +68,8 @@ def test_get_params_has_the_defaults_too() -> None:
         "n_items": 10,
         "n_positions": None,
         "estimator": "loss",
+        "regulariser": "tsallis",
+        "forget": None,
         "solver": "newton",
         "sampler": "lazy",
         "steps": 1000,

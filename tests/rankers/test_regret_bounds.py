@@ -79,6 +79,8 @@ def test_a_bound_for_other_rounds_than_the_horizon_is_refused() -> None:
         rankers.FTRLPBM(n_items=4, n_positions=2, estimator="mean"),
         rankers.FTRLPBM(n_items=4, n_positions=2, estimator="reduced-variance"),
         rankers.FTRLPBM(n_items=4, n_positions=2, solver="frank-wolfe", steps=2),
+        rankers.FTRLPBM(n_items=4, n_positions=1, estimator="reduced-variance", forget=9),
+        rankers.FTRLPBM(n_items=4, n_positions=2, estimator="mean", forget=9),
     ],
     ids=repr,
 )

@@ -12,8 +12,8 @@ from rankloop.arguments import one_of, whole
 from rankloop.base import Array, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
-from rankloop.kernels.rankers import ftrl_pbm
-from rankloop.kernels.solvers import list_sampling, tsallis
+from rankloop.kernels.rankers import ftrl_pbm, ftrl_pbm_hybrid
+from rankloop.kernels.solvers import hybrid, list_network, list_sampling, tsallis
 from rankloop.kernels.solvers.assignment import best_list
 from rankloop.kernels.solvers.ties import in_order
 from rankloop.servable import carried_sums
@@ -43,6 +43,11 @@ class FTRLPBM(CompiledRanker):
     estimator : str, optional
         "loss" is the paper's; "reduced-variance" and "mean" weigh a loss against a baseline, one half or the
         mean of that item at that position so far. All are unbiased.
+    regulariser : str, optional
+        "tsallis" is the paper's; "hybrid" is that of Zimmert, Luo and Wei, with smaller baselines for unlikely items.
+        With estimator="mean" it has the least regret.
+    forget : int, optional
+        What was learnt this many rounds ago counts for about a third, 1/e, for users who change; None forgets nothing.
     solver : str, optional
         "newton" finds the minimiser; "frank-wolfe" is the paper's Algorithm 2, slow and inexact, for reference.
     sampler : str, optional
@@ -53,7 +58,8 @@ class FTRLPBM(CompiledRanker):
 
     Notation
     --------
-    n: n_items, m: n_positions, L_hat: state.L_hat, x_t: state.x (position by item), eta_t = 1 / (2 sqrt t), K: steps.
+    n: n_items, m: n_positions, L_hat: state.L_hat, x_t: state.x (position by item), eta_t = 1 / (2 sqrt t), with the
+    hybrid regulariser 2 / sqrt t; N: forget, K: steps.
 
     Departures
     ----------
@@ -64,6 +70,8 @@ class FTRLPBM(CompiledRanker):
     ----------
     C. Chen, C. Zhao and S. Li, Simultaneously learning stochastic and adversarial bandits under the position-based
     model, AAAI 2022.
+    J. Zimmert, H. Luo and C.-Y. Wei, Beating stochastic and adversarial semi-bandits optimally and simultaneously,
+    ICML 2019.
 
     Examples
     --------
@@ -87,6 +95,8 @@ class FTRLPBM(CompiledRanker):
         n_items: int,
         n_positions: int | None = None,
         estimator: str = "loss",
+        regulariser: str = "tsallis",
+        forget: int | None = None,
         solver: str = "newton",
         sampler: str = "lazy",
         steps: int = 1000,
@@ -94,24 +104,36 @@ class FTRLPBM(CompiledRanker):
         n = whole("n_items", n_items, at_least=1)
         m = read_positions(n_positions, n) or n
         one_of("estimator", estimator, tuple(_ESTIMATORS))
+        one_of("regulariser", regulariser, ("tsallis", "hybrid"))
         one_of("solver", solver, ("newton", "frank-wolfe"))
         one_of("sampler", sampler, ("lazy", "birkhoff"))
         self.n_items, self.n_positions = n, m
         self.steps = whole("steps", steps, at_least=1)
         self.feedback = Clicks()
-        self.kernels = RankerKernels(ftrl_pbm.rank, ftrl_pbm.learn)
+        self.forget = None if forget is None else whole("forget", forget, at_least=2)
+        self.hybrid = regulariser == "hybrid"
+        if solver == "frank-wolfe" and (self.hybrid or forget is not None):
+            raise ValueError(
+                "solver='frank-wolfe' is the paper's and needs regulariser='tsallis' and forget=None, got "
+                f"regulariser={regulariser!r} and forget={forget!r}"
+            )
+        self.kernels = RankerKernels(ftrl_pbm.rank, ftrl_pbm_hybrid.learn if self.hybrid else ftrl_pbm.learn)
         if (solver, sampler) != ("newton", "lazy"):
             self._take_reference(solver, sampler)
-        self.params = ftrl_pbm.FTRLPBMParams(_ESTIMATORS[estimator])
+        self.params = ftrl_pbm.FTRLPBMParams(
+            _ESTIMATORS[estimator], 1.0 if self.forget is None else 1.0 - 1.0 / self.forget
+        )
         self._proved = solver == "newton" and (
-            estimator == "loss" or (estimator == "reduced-variance" and m == 1)
+            self.hybrid
+            or estimator == "loss"
+            or (estimator == "reduced-variance" and m == 1 and forget is None)
         )
         counted = (m, n) if estimator == "mean" else (0, 0)
         self.state = ftrl_pbm.FTRLPBMState(
             t=np.ones(1, np.int64),
             L_hat=np.zeros((m, n)),
             u=np.zeros(n),
-            v=np.full(m, np.sqrt(n)),
+            v=np.full(m, ftrl_pbm_hybrid.WEIGHT * hybrid.even_multiplier(n) if self.hybrid else np.sqrt(n)),
             x=np.full((m, n), 1 / n),  # L_hat = 0, erratum C3
             rows=np.full(n, m / n),
             seen=np.zeros(counted),
@@ -124,7 +146,7 @@ class FTRLPBM(CompiledRanker):
 
         self.fusable = False
         rank: Any = reference.rank if sampler == "birkhoff" else ftrl_pbm.rank
-        learn: Any = ftrl_pbm.learn if solver == "newton" else reference.learner(self.steps)
+        learn: Any = self.kernels.learn if solver == "newton" else reference.learner(self.steps)
         self.kernels = RankerKernels(rank, learn)
 
     @property
@@ -134,7 +156,8 @@ class FTRLPBM(CompiledRanker):
         return chances
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        return tsallis.room(self.n_items, self.n_positions), list_sampling.room(self.n_positions)
+        make = hybrid.room if self.hybrid else list_network.room
+        return make(self.n_items, self.n_positions), list_sampling.room(self.n_positions)
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
         return np.empty(n)
@@ -175,9 +198,12 @@ class FTRLPBM(CompiledRanker):
                 getattr(state, name)[:] = np.where(origin >= 0, known[there][:, np.maximum(origin, 0)], 0.0)
         state.t[:] = old.state.t
         # The leader that follows from the losses; otherwise `learn` finds it.
-        t, room = float(state.t[0]), self.scratch(self.n_positions)[0]
-        if tsallis.newton(t, state.L_hat, state.u, state.v, state.x, state.rows, room) < 0:
-            tsallis.recover(t, state.L_hat, state.u, state.v, state.x, state.rows, room)
+        kept: float = ftrl_pbm.rounds_kept(self.params, state)
+        found = (state.L_hat, state.u, state.v, state.x, state.rows, self.scratch(self.n_positions)[0])
+        if self.hybrid:
+            hybrid.recover(ftrl_pbm_hybrid.WEIGHT * np.sqrt(kept), *found)
+        elif tsallis.newton(kept, *found) < 0:
+            tsallis.recover(kept, *found)
 
     def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
         """As it is, as long as all shown items and positions are still there."""
@@ -197,7 +223,7 @@ class FTRLPBM(CompiledRanker):
         return in_order(self.state.x, items)
 
     def regret_bound(self, rounds: int) -> float:
-        """Theorem 1 with its lower terms (erratum C8): 3m + 2m log T + 6m sqrt(nT).
+        """Theorem 1 with its lower terms (erratum C8), or what is proved for the hybrid and for forgetting.
 
         Parameters
         ----------
@@ -207,26 +233,40 @@ class FTRLPBM(CompiledRanker):
         Returns
         -------
         float
-            The bound on the expected regret.
+            The bound on the expected regret against the best list that never changes, where no feedback is late. Each
+            further list that the regret is measured against costs at most m `forget` more.
 
         Raises
         ------
         ValueError
-            Where the theorem does not hold for this estimator or solver.
+            Where nothing is proved for these settings.
 
         Examples
         --------
         >>> round(FTRLPBM(n_items=10, n_positions=5).regret_bound(1_000_000))
         95021
+        >>> round(FTRLPBM(n_items=10, n_positions=5, regulariser="hybrid").regret_bound(1_000_000))
+        134397
         """
         T = whole("rounds", rounds, at_least=1)
         if not self._proved:
             raise ValueError(
-                "regret_bound is proved for estimator='loss' (or 'reduced-variance' with one position) and "
-                f"solver='newton', got {self!r}"
+                "regret_bound is proved for solver='newton' with regulariser='hybrid' or estimator='loss' (or "
+                f"'reduced-variance' with one position and forget=None), got {self!r}"
             )
         m, n = self.n_positions, self.n_items
-        return float(3 * m + 2 * m * np.log(T) + 6 * m * np.sqrt(float(n) * T))
+        if self.forget is None and not self.hybrid:
+            return float(3 * m + 2 * m * np.log(T) + 6 * m * np.sqrt(float(n) * T))
+        kept = self.params.kept
+        weight = ftrl_pbm_hybrid.WEIGHT if self.hybrid else 2.0
+        # By how much a negative estimate may be worse than a positive one.
+        factor = (
+            1.0 if self.params.estimator == ftrl_pbm.LOSS else 1.0 / (1.0 - 2 * ftrl_pbm_hybrid.GUARD / kept)
+        )
+        unit = m * np.sqrt(float(n)) * (weight * kept + 4.0 * factor / (weight * kept))
+        if self.forget is None:
+            return float(unit * np.sqrt(T))
+        return float((T / self.forget + kept) * unit * np.sqrt(min(T, self.forget)))
 
     @classmethod
     def bytes_for(
@@ -236,11 +276,13 @@ class FTRLPBM(CompiledRanker):
         n_positions: int | None = None,
         n_features: int = 0,
         estimator: str = "loss",
+        regulariser: str = "tsallis",
         **parameters: Any,
     ) -> int:
         n, m = n_items, n_positions or n_items
         tables = 4 if estimator == "mean" else 2
-        return 8 * (tables * m * n + 2 * n + m) + tsallis.room_bytes(n, m) + list_sampling.room_bytes(m)
+        room = hybrid.room_bytes(n, m) if regulariser == "hybrid" else list_network.room_bytes(n, m)
+        return 8 * (tables * m * n + 2 * n + m) + room + list_sampling.room_bytes(m)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -250,3 +292,6 @@ class FTRLPBM(CompiledRanker):
         yield cls(n_items=3, n_positions=1)
         yield cls(n_items=1)
         yield cls(n_items=4, n_positions=2, solver="frank-wolfe", sampler="birkhoff", steps=20)
+        yield cls(n_items=6, n_positions=3, regulariser="hybrid", estimator="mean")
+        yield cls(n_items=3, regulariser="hybrid", forget=10)
+        yield cls(n_items=4, n_positions=2, forget=20)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, linear_sum_assignment, minimize
 
-from rankloop.kernels.solvers import tsallis
+from rankloop.kernels.solvers import list_network, tsallis
 from tests.kernels.leader import Floats, check_chances, check_optimal, find, instances
 
 
@@ -180,7 +180,7 @@ def test_the_last_resort_moves_any_matrix_inside(m: int, n: int) -> None:
         x = rng.random((m, n)) ** rng.integers(1, 30)
         x[0, 0] = rng.choice([np.inf, 1e30, 0.3])
         rows = np.empty(n)
-        tsallis._move_inside(x, rows)
+        tsallis.move_inside(x, rows)
         check_chances(x, rows)
 
 
@@ -188,7 +188,7 @@ def test_the_last_resort_leaves_a_leader_where_it_is() -> None:
     for case in instances(200, seed=5, largest=1e3):
         leader = find(case.t, case.L)
         x, rows = leader.x.copy(), leader.rows.copy()
-        tsallis._move_inside(x, rows)
+        tsallis.move_inside(x, rows)
         np.testing.assert_allclose(x, leader.x, rtol=0, atol=1e-9)
 
 
@@ -196,7 +196,7 @@ def test_newton_says_so_where_it_does_not_end() -> None:
     # Multipliers from which D is zero, or nothing at all.
     L, x, rows = np.ones((2, 4)), np.empty((2, 4)), np.empty(4)
     for v in (-1.0, np.nan, np.inf):
-        room = tsallis.room(4, 2)
+        room = list_network.room(4, 2)
         assert tsallis.newton(5.0, L, np.zeros(4), np.full(2, v), x, rows, room) == -1
     crowded = tsallis.newton(  # every row has a multiplier: more than there is room for
         5.0,
@@ -205,6 +205,6 @@ def test_newton_says_so_where_it_does_not_end() -> None:
         np.full(2, 30.0),
         np.empty((2, 40)),
         np.empty(40),
-        tsallis.room(40, 2),
+        list_network.room(40, 2),
     )
     assert crowded == -1

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.elementary import power
 from rankloop.kernels.jit import hot
 from rankloop.kernels.solvers import tsallis
 from rankloop.kernels.solvers.list_sampling import show
@@ -19,9 +20,10 @@ LOSS, REDUCED_VARIANCE, MEAN = range(3)
 
 
 class FTRLPBMParams(NamedTuple):
-    """Which estimator of the losses."""
+    """Which estimator of the losses, and what is left of them after a round."""
 
     estimator: int
+    kept: float  # 1 where nothing is forgotten
 
 
 class FTRLPBMState(NamedTuple):
@@ -60,13 +62,37 @@ def learn(
     """Alg. 1, lines 5-7 and the next line 3."""
     estimate(params, state, items, propensities, feedback)
     state.t[0] += 1
-    t, room = float(state.t[0]), scratch[0]
+    t, room = rounds_kept(params, state), scratch[0]
     if not _is_warm(state, items) or (
         tsallis.newton(t, state.L_hat, state.u, state.v, state.x, state.rows, room) < 0
     ):
         failure = tsallis.recover(t, state.L_hat, state.u, state.v, state.x, state.rows, room)
         state.fallbacks[0] += 1
         state.fallbacks[1] += failure == 2
+
+
+@hot
+def rounds_kept(params: Any, state: Any) -> Any:
+    """t; where rounds are forgotten, the sum of what each still counts for."""
+    t = float(state.t[0])
+    return t if params.kept == 1.0 else (1.0 - power(params.kept, t)) / (1.0 - params.kept)
+
+
+@hot
+def discount(params: Any, state: Any) -> None:
+    """Forget a share of all sums; of the multipliers as well, so that they still nearly belong to L_hat."""
+    kept = params.kept
+    if kept == 1.0:
+        return
+    for i in range(len(state.u)):
+        state.u[i] *= kept
+    for j in range(len(state.v)):
+        state.v[j] *= kept
+        for i in range(len(state.u)):
+            state.L_hat[j, i] *= kept
+            if params.estimator == MEAN:
+                state.lost[j, i] *= kept
+                state.seen[j, i] *= kept
 
 
 @hot
@@ -87,7 +113,8 @@ def estimate(params: Any, state: Any, items: Any, propensities: Any, feedback: A
     where x >= eta_t^2; or the mean loss so far.
     """
     L_hat, m, n = state.L_hat, state.x.shape[0], state.x.shape[1]
-    floor = 0.25 / float(state.t[0])  # eta_t^2
+    floor = 0.25 / rounds_kept(params, state)  # eta_t^2
+    discount(params, state)
     if params.estimator == REDUCED_VARIANCE:
         for j in range(m):
             for i in range(n):

@@ -1,0 +1,151 @@
+"""One step of Newton's method on the multipliers of a matrix of lists: columns sum to one, rows to at most one.
+
+x_ij falls as u_i + v_j rises, by h_ij for each unit. Columns are eliminated first, each by itself. What is left on the
+few tight rows is the Laplacian of a network of conductances, grounded by the rows that are not tight; eliminating it
+only ever adds, so it is exact however lopsided x is. Arrays are position-major.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.kernels.jit import hot, kernel
+
+TOLERANCE = 1e-10  # of the sums at the solution
+_TIGHT = 5e-10  # a row counts as tight from here on
+
+
+class SolverRoom(NamedTuple):
+    """Room to work in; never state."""
+
+    free: NDArray[np.float64]  # 1 where a row is not tight
+    columns: NDArray[np.float64]
+    ground: NDArray[np.float64]
+    tight: NDArray[np.int64]
+    h: NDArray[np.float64]  # of the tight rows
+    g: NDArray[np.float64]  # one over the column sums of h
+    du: NDArray[np.float64]
+    dv: NDArray[np.float64]
+    w: NDArray[np.float64]  # conductance between tight rows
+    drain: NDArray[np.float64]  # ... and from them to the ground
+    u: NDArray[np.float64]  # multipliers to come back to
+    v: NDArray[np.float64]
+
+
+def room(n: int, m: int) -> SolverRoom:
+    """Room for `n` items on `m` positions."""
+    most = min(n, 2 * m)  # at a solution fewer than m rows are tight, or all of m
+    return SolverRoom(
+        np.ones(n),
+        np.empty(m),
+        np.empty(m),
+        np.empty(most, np.int64),
+        np.empty((most, m)),
+        np.empty(m),
+        np.empty(most),
+        np.empty(m),
+        np.empty((most, most)),
+        np.empty(most),
+        np.empty(n),
+        np.empty(m),
+    )
+
+
+def room_bytes(n: int, m: int) -> int:
+    """Bytes of the room for `n` items on `m` positions."""
+    most = min(n, 2 * m)
+    return 8 * (2 * n + 5 * m + most * (m + most + 3))
+
+
+@hot
+def find_tight(rows: Any, room: Any) -> int:
+    """Write the rows that are tight or above one; returns how many, -1 where there is no room for them."""
+    n_tight = 0
+    for i in range(len(rows)):
+        if room.free[i] == 0.0 or not rows[i] <= 1.0 + _TIGHT:
+            if n_tight == len(room.tight):
+                return -1
+            room.tight[n_tight] = i
+            n_tight += 1
+    return n_tight
+
+
+@hot
+def settled(rows: Any, room: Any, n_tight: int) -> bool:
+    """Whether columns and tight rows sum to one."""
+    for j in range(len(room.columns)):
+        if not abs(room.columns[j] - 1.0) <= TOLERANCE:
+            return False
+    off = 0.0
+    for a in range(n_tight):
+        off = max(off, abs(rows[room.tight[a]] - 1.0))
+    return off <= TOLERANCE
+
+
+@hot
+def solve(u: Any, rows: Any, room: Any, n_tight: int) -> None:
+    """Turn what is in `du` and `dv`, the excess of rows and columns, into a step of their multipliers.
+
+    `room.h` and `room.ground` have the conductances: of the tight rows, and of all others together by column.
+    """
+    m = len(room.columns)
+    square = len(rows) == m
+    w, dv, du, g = room.w, room.dv, room.du, room.g
+    for a in range(n_tight):
+        i = room.tight[a]
+        if room.free[i] > 0.0:  # it became tight just now: the next pass leaves it out of the ground
+            for j in range(m):
+                room.ground[j] = max(room.ground[j] - room.h[a, j], 1e-3 * room.ground[j])
+        room.drain[a] = 0.0
+        for b in range(a):
+            w[a, b] = 0.0
+    # h_aj / g_j of a tight row's share in column j leads to the other tight rows there, and to the ground by the rows
+    # that are not tight.
+    for j in range(m):
+        total = room.ground[j]
+        for a in range(n_tight):
+            total += room.h[a, j]
+        g[j] = 1.0 / total
+        dv[j] *= g[j]
+        if square and j == 0:  # n = m: one multiplier is free, and v_0 stays
+            dv[j] = 0.0
+            for a in range(n_tight):
+                room.drain[a] += room.h[a, j]
+            continue
+        for a in range(n_tight):
+            share = room.h[a, j] * g[j]
+            room.drain[a] += share * room.ground[j]
+            du[a] -= room.h[a, j] * dv[j]
+            for b in range(a):
+                w[a, b] += share * room.h[b, j]
+    for a in range(n_tight - 1, -1, -1):  # eliminate row a: its conductances pass to the others
+        total = room.drain[a]
+        for b in range(a):
+            total += w[a, b]
+        w[a, a] = 1.0 / total
+        for b in range(a):
+            share = w[a, b] * w[a, a]
+            room.drain[b] += share * room.drain[a]
+            du[b] += share * du[a]
+            for c in range(b):
+                w[b, c] += share * w[a, c]
+    for a in range(n_tight):
+        total = du[a]
+        for b in range(a):
+            total += w[a, b] * du[b]
+        du[a] = total * w[a, a] if square else max(total * w[a, a], -u[room.tight[a]])
+    for a in range(n_tight):
+        for j in range(1 if square else 0, m):
+            dv[j] -= room.h[a, j] * g[j] * du[a]
+
+
+@kernel
+def copy_multipliers(u: Any, v: Any, to_u: Any, to_v: Any) -> None:
+    """Write `u` to `to_u` and `v` to `to_v`."""
+    for i in range(len(u)):
+        to_u[i] = u[i]
+    for j in range(len(v)):
+        to_v[j] = v[j]
