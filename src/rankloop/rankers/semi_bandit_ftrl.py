@@ -13,7 +13,7 @@ from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels.rankers import semi_bandit_ftrl as kernels
-from rankloop.kernels.solvers import list_sampling, tsallis
+from rankloop.kernels.solvers import list_network, list_sampling
 from rankloop.measures import Measure
 from rankloop.rankers.constants import learnable
 
@@ -97,7 +97,7 @@ class SemiBanditFTRL(CompiledRanker):
     def scratch(self, n: int) -> tuple[Any, ...]:
         shown = len(self.params.worth)
         return (
-            tsallis.room(self.n_items, shown),
+            list_network.room(self.n_items, shown),
             list_sampling.room(shown),
             np.empty((shown, self.n_items)),
             np.empty(shown, np.int64),
@@ -173,7 +173,12 @@ class SemiBanditFTRL(CompiledRanker):
     ) -> int:
         tail = str(getattr(measure, "name", measure)).partition("@")[2]
         n = min(int(tail), n_items) if tail.isdigit() else n_items
-        return 16 * n * n_items + 48 * n_items + tsallis.room_bytes(n_items, n) + list_sampling.room_bytes(n)
+        return (
+            16 * n * n_items
+            + 48 * n_items
+            + list_network.room_bytes(n_items, n)
+            + list_sampling.room_bytes(n)
+        )
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

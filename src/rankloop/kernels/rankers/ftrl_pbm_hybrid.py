@@ -60,6 +60,6 @@ def estimate(params: Any, state: Any, items: Any, propensities: Any, feedback: A
 
 
 @hot
-def _baseline(params: Any, state: Any, j: int, i: int, most: float) -> float:
+def _baseline(params: Any, state: Any, j: int, i: int, most: float) -> Any:
     B = (state.lost[j, i] + 0.5) / (state.seen[j, i] + 1.0) if params.estimator == MEAN else 0.5
     return min(B, most * np.sqrt(state.x[j, i]))

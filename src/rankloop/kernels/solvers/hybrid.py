@@ -51,7 +51,7 @@ def room_bytes(n: int, m: int) -> int:
 
 
 @kernel
-def even_multiplier(n: int) -> float:
+def even_multiplier(n: int) -> Any:
     """v_j / c where all of `n` items are alike: x = 1 / n everywhere."""
     return 0.5 * np.sqrt(float(n)) + (log(1.0 - 1.0 / n) if n > 1 else -_SURE)
 
@@ -152,7 +152,7 @@ def _prepare(c: float, u: Any, rows: Any, room: Any, n_tight: int) -> None:
 
 
 @hot
-def _excess(c: float, i: int, rows: Any, room: Any) -> float:
+def _excess(c: float, i: int, rows: Any, room: Any) -> Any:
     # What row i exceeds one by after the step, times c.
     excess = c * (rows[i] - 1.0)
     for j in range(room.h.shape[0]):
@@ -188,7 +188,7 @@ def _move(c: float, L: Any, u: Any, v: Any, x: Any, rows: Any, room: Any) -> boo
 
 
 @hot
-def _slope(rows: Any, room: Any) -> float:
+def _slope(rows: Any, room: Any) -> Any:
     # Of the dual along the step: what the sums exceed one by, times how their multipliers change.
     total = 0.0
     for j in range(len(room.network.columns)):
@@ -224,7 +224,7 @@ def recover(c: float, L: Any, u: Any, v: Any, x: Any, rows: Any, room: Any) -> i
 
 
 @kernel
-def _begin_late(c: float, L: Any, u: Any, v: Any) -> float:
+def _begin_late(c: float, L: Any, u: Any, v: Any) -> Any:
     # Where c is as large as the losses differ: all entries of x are then about 1 / n.
     m, n = L.shape
     late = c
