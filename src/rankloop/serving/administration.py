@@ -9,8 +9,9 @@ import msgspec
 
 from rankloop.serving.adapters.registry import config_hash
 from rankloop.serving.admission import check_names, check_size, check_value, digest_of, refuse
-from rankloop.serving.errors import Conflict, NotFound, RequestError
+from rankloop.serving.errors import Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.group_commit import Written
+from rankloop.serving.housekeeping import Housekeeping
 from rankloop.serving.ids import new_id
 from rankloop.serving.limits import Limits
 from rankloop.serving.log import records, snapshots
@@ -20,7 +21,7 @@ from rankloop.serving.log.records import Config, Entry
 from rankloop.serving.outcomes import event_answer
 from rankloop.serving.schemas import EventAnswer, FreezeRequest, ItemsRequest, ResetRequest, RollbackRequest
 from rankloop.serving.served_ranker import ServedRanker
-from rankloop.serving.stores.contract import Store
+from rankloop.serving.stores.contract import Fenced, Store
 
 
 class Administration(abc.ABC):
@@ -28,6 +29,7 @@ class Administration(abc.ABC):
 
     store: Store
     limits: Limits
+    housekeeping: Housekeeping
 
     @abc.abstractmethod
     async def find_to_write(self, name: str) -> ServedRanker:
@@ -103,6 +105,16 @@ class Administration(abc.ABC):
             learnt = msgspec.msgpack.encode(then.learnt())
             body = records.encode(records.Rollback(request.to_seq, snapshot.state_hash, learnt))
         return event_answer(await self.write(Entry(name, "rollback", event_id, body, digest)))
+
+    async def snapshot(self, name: str) -> int:
+        """Write a snapshot now; its seq."""
+        served = await self.find_to_write(name)
+        try:
+            await self.housekeeping.snapshot(served)
+        except Fenced as error:
+            self.housekeeping.epoch = None
+            raise Unavailable("another process holds the lease, and takes the snapshots") from error
+        return served.snapshot_seq
 
 
 def _identity(config: Config) -> str:

@@ -371,28 +371,26 @@ class Engine(Administration):
             raise RequestError(
                 f"limit reached: {self.limits.batch:,} feedback events in one request, got {len(requests):,}"
             )
-        if len(served.fold.parked) + len(requests) > self.limits.parked:
-            raise Busy(f"limit reached: {self.limits.parked:,} feedback events that wait for their decision")
         entries = [await served.feedback_entry(request) for request in requests]
-        if not entries:
-            return []
-        if self.broken:
+        many = len(served.fold.parked) >= self.limits.parked
+        if many and await served.crowded(now=self.now()):
+            known = [await served.decision_state(one.decision_id) is not None for one in requests]
+        else:
+            known = [True] * len(requests)
+        if known == [False]:
+            raise Busy(f"limit reached: {self.limits.parked:,} feedback events that wait for their decision")
+        wanted = [entry for entry, is_known in zip(entries, known, strict=True) if is_known]
+        if wanted and self.broken:
             raise Unavailable(f"read-only: {self.broken}")
+        told = iter(await self._feedback_answers(wanted))
+        return [next(told) if is_known else EventAnswer("busy", 0) for is_known in known]
+
+    async def _feedback_answers(self, entries: list[Entry]) -> list[EventAnswer]:
         answers = []
-        for entry, written in zip(entries, await self._submit(entries), strict=True):
+        for entry, written in zip(entries, await self._submit(entries) if entries else [], strict=True):
             answer = event_answer(written)
             if not written.new and entry.digest != written.row.digest:
                 await self._submit([conflict(entry)])
                 answer = EventAnswer("conflict", written.row.seq)
             answers.append(answer)
         return answers
-
-    async def snapshot(self, name: str) -> int:
-        """Write a snapshot now; its seq."""
-        served = await self.find_to_write(name)
-        try:
-            await self.housekeeping.snapshot(served)
-        except Fenced as error:
-            self.housekeeping.epoch = None
-            raise Unavailable("another process holds the lease, and takes the snapshots") from error
-        return served.snapshot_seq

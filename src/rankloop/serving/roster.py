@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from rankloop.serving.admission import check_size
 from rankloop.serving.errors import NotFound, RequestError, Unavailable
 from rankloop.serving.limits import Limits
+from rankloop.serving.log.decision_state import DecisionCache
 from rankloop.serving.log.fingerprint import OtherVersion
 from rankloop.serving.log.records import Config
 from rankloop.serving.served_ranker import ServedRanker
@@ -36,6 +37,7 @@ class Roster:
         self.rankers: dict[str, ServedRanker] = {}
         self.absent: dict[str, Absent] = {}
         self.lost: dict[str, str] = {}  # what was acknowledged and is not in the log any more
+        self.cache = DecisionCache(limits.cache_bytes)
         self._loading = asyncio.Lock()
         self._folded = self._to_fold = 0
 
@@ -76,6 +78,7 @@ class Roster:
                 self.quarantine(name, error)
                 return
             self.absent.pop(name, None)
+            served.fold.recent.share(self.cache)
             self.rankers[name] = served
             if served.read_only:
                 _log.warning("ranker %r is read-only: %s", name, served.read_only)

@@ -19,7 +19,7 @@ ItemName = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max
 EventId = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=128)]
 Seed = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Role = Literal["reader", "writer", "admin"]
-Status = Literal["accepted", "duplicate", "parked", "late", "unknown", "conflict"]
+Status = Literal["accepted", "duplicate", "parked", "late", "unknown", "conflict", "busy"]
 
 
 class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

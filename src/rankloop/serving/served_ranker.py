@@ -165,6 +165,14 @@ class ServedRanker:
         # Through the end of the log: on a replica the decision may be written and not folded yet.
         return _state_of(self.fold, told[decision_id], through=1 << 60)
 
+    async def crowded(self, *, now: int) -> bool:
+        """Whether none of the feedback that waits for its list would be given up with the next row."""
+        oldest = self.fold.oldest_parked()
+        if oldest is None:
+            return False
+        passed = await self.store.time(self.name, at=now) - oldest
+        return passed <= self.fold.config.policy.parking_seconds * 1000
+
     async def feedback_entry(self, request: FeedbackRequest) -> Entry:
         """The entry for feedback, which is checked here as far as its decision is known, and nowhere else.
 
@@ -322,7 +330,9 @@ async def related_rows(fold: Fold, store: Store, name: str, new: list[Row]) -> R
         if about is not None:
             state = fold.recent.get(about)
             if state is None:
-                wanted[about] = None
+                # Feedback waits for this one, so it is not there yet: nothing to read.
+                if row.kind == "decision" or about not in fold.parked:
+                    wanted[about] = None
             else:
                 related.states[about] = state
     if wanted:

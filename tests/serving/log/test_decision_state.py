@@ -7,6 +7,7 @@ import pytest
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import (
     PARKED_PER_DECISION,
+    DecisionCache,
     DecisionState,
     Outcome,
     RecentDecisions,
@@ -135,3 +136,21 @@ def test_the_newest_decisions_are_kept_and_the_oldest_let_go() -> None:
     assert recent.get("d") is None
     recent.put("huge", _fresh())
     assert "huge" in recent
+
+
+def test_rankers_share_one_bound_and_the_oldest_go_first() -> None:
+    size = _fresh().n_bytes + 500
+    cache = DecisionCache(4 * size)
+    one, other = RecentDecisions(), RecentDecisions()
+    one.put("early", _fresh())
+    for recent in (one, other):
+        recent.share(cache)
+    for name in "abc":
+        one.put(name, _fresh())
+        other.put(name, _fresh())
+    assert [name in one for name in ("early", "a", "b", "c")] == [False, False, True, True]
+    assert [name in other for name in "abc"] == [False, True, True]
+    one.put("c", _fresh())  # again: counted once
+    assert cache.n_bytes == 4 * size
+    other.clear()
+    assert (cache.n_bytes, "b" in one, "c" in other) == (2 * size, True, False)

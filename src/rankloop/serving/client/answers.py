@@ -12,7 +12,7 @@ import typing
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-Status = Literal["accepted", "duplicate", "parked", "late", "unknown", "conflict"]
+Status = Literal["accepted", "duplicate", "parked", "late", "unknown", "conflict", "busy"]
 T = TypeVar("T")
 
 
@@ -51,7 +51,7 @@ class EventAnswer:
     Parameters
     ----------
     status : str
-        "accepted", "duplicate", "parked", "late", "unknown" or "conflict".
+        "accepted", "duplicate", "parked", "late", "unknown", "conflict" or "busy" (not written: send it again).
     seq : int
         The row of the event in the log.
     duplicate : bool, optional

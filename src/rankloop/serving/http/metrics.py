@@ -31,6 +31,7 @@ class _Collector:
             "rankloop_ready", "Whether it can rank and write", value=float(is_ready(engine))
         )
         for name, help_, value in (
+            ("rankloop_cache_bytes", "Lists at hand, of all rankers", engine.roster.cache.n_bytes),
             ("rankloop_clock_offset_seconds", "This machine's clock minus the log's", engine.clock.offset),
             (
                 "rankloop_degraded_waiting",

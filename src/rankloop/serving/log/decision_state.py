@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -9,6 +10,9 @@ from typing import NamedTuple
 import msgspec
 
 from rankloop.serving.log.records import Decision, Policy, Row, read_decision
+
+_OVERHEAD = 500  # bytes of a decision at hand beside its row
+_owners = itertools.count()
 
 
 class Outcome(NamedTuple):
@@ -126,30 +130,56 @@ def replay_decision(
     return state
 
 
+class DecisionCache:
+    """The newest decisions of several rankers, with one bound for all; the oldest go first, whosever they are."""
+
+    def __init__(self, most_bytes: int = 32_000_000) -> None:
+        self.kept: OrderedDict[tuple[int, str], DecisionState] = OrderedDict()
+        self.n_bytes = 0
+        self._most = most_bytes
+
+    def put(self, key: tuple[int, str], state: DecisionState) -> None:
+        """Keep it, and let go of the oldest where there are too many."""
+        self.remove(key)
+        self.kept[key] = state
+        self.n_bytes += state.n_bytes + _OVERHEAD
+        while self.n_bytes > self._most and len(self.kept) > 1:
+            self.remove(next(iter(self.kept)))
+
+    def remove(self, key: tuple[int, str]) -> None:
+        """Let go of it, where it is there."""
+        gone = self.kept.pop(key, None)
+        if gone is not None:
+            self.n_bytes -= gone.n_bytes + _OVERHEAD
+
+
 class RecentDecisions:
     """The newest decisions, at hand; older ones are read from the store again when feedback on them arrives."""
 
     def __init__(self, *, most_bytes: int = 32_000_000) -> None:
-        self._kept: OrderedDict[str, DecisionState] = OrderedDict()
-        self._bytes = 0
-        self._most = most_bytes
+        self._cache = DecisionCache(most_bytes)
+        self._owner = next(_owners)
 
     def __contains__(self, decision: str) -> bool:
-        return decision in self._kept
+        return (self._owner, decision) in self._cache.kept
 
     def get(self, decision: str) -> DecisionState | None:
         """The decision, if it is at hand."""
-        return self._kept.get(decision)
+        return self._cache.kept.get((self._owner, decision))
 
     def put(self, decision: str, state: DecisionState) -> None:
         """Keep it, and let go of the oldest where there are too many."""
-        self._kept[decision] = state
-        self._bytes += state.n_bytes + 500
-        while self._bytes > self._most and len(self._kept) > 1:
-            _, gone = self._kept.popitem(last=False)
-            self._bytes -= gone.n_bytes + 500
+        self._cache.put((self._owner, decision), state)
+
+    def share(self, cache: DecisionCache) -> None:
+        """Keep them from now on in a cache that others use as well."""
+        mine = [(key, state) for key, state in self._cache.kept.items() if key[0] == self._owner]
+        self.clear()
+        self._cache = cache
+        for key, state in mine:
+            cache.put(key, state)
 
     def clear(self) -> None:
         """Let go of all."""
-        self._kept.clear()
-        self._bytes = 0
+        for key in [key for key in self._cache.kept if key[0] == self._owner]:
+            self._cache.remove(key)

@@ -154,6 +154,10 @@ class Fold:
                 heapq.heappop(self._waiting)
                 self.parked.pop(decision, None)
 
+    def oldest_parked(self) -> int | None:
+        """Since when the oldest feedback waits for its decision; None where none waits."""
+        return min((there[0][1] for there in self.parked.values()), default=None)
+
     def _park(self, row: Row, related: RelatedRows) -> Outcome:
         decision = row.decision or ""
         there = self.parked.setdefault(decision, [])

@@ -153,6 +153,8 @@ class Store(abc.ABC):
     async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
         """For each decision id every row about it, the decision itself included, in order of seq.
 
+        Nothing for an id that no decision has, however much feedback names it.
+
         Parameters
         ----------
         ranker : str

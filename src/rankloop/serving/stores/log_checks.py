@@ -126,6 +126,7 @@ def check_stories(make: MakeStore) -> None:
             ],
             at=1,
         )
+        await store.append([an_entry("a", "nobody", kind="feedback", decision="f")], at=1)
         told = await store.stories("a", ["d", "e", "f"])
         demand(
             {name: [row.seq for row in rows] for name, rows in told.items()}

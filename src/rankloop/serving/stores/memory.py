@@ -101,7 +101,12 @@ class MemoryStore(Store):
         return self._index.get((ranker, kind, event_id))
 
     async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
-        return {decision: list(self._about.get((ranker, decision), ())) for decision in decisions}
+        return {
+            decision: list(self._about[ranker, decision])
+            if (ranker, "decision", decision) in self._index
+            else []
+            for decision in decisions
+        }
 
     async def last_seq(self, ranker: str) -> int:
         return len(self._logs.get(ranker, ()))

@@ -242,7 +242,9 @@ class PostgresStore(Store):
         told: dict[str, list[Row]] = {decision: [] for decision in decisions}
         sql = (
             f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND kind = {NUMBER_OF_KIND['decision']} AND event = ANY($2) "
-            f"UNION ALL SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND decision = ANY($2) ORDER BY seq"
+            f"UNION ALL SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND decision IN ("
+            f"SELECT event FROM log WHERE ranker = $1 AND kind = {NUMBER_OF_KIND['decision']} AND event = ANY($2)) "
+            "ORDER BY seq"
         )
         for row in await self._do(lambda one: one.fetch(sql, number, decisions)):
             told[row["decision"] or row["event"]].append(self._row(row, ranker))

@@ -302,10 +302,13 @@ class SQLiteStore(Store):
         base = self._ids.get(ranker, -1) << SEQ_BITS
         for decision in decisions:
             first = self._find(self._reader, ranker, "decision", decision)
+            told[decision] = []
+            if first is None:
+                continue
             # A range of ids: the index has them, so that rows of other rankers about the same id are not read.
             which = "decision = ? AND id BETWEEN ? AND ?"
             rest = self._log(self._reader, ranker, which, (decision, base, base | SEQ))
-            told[decision] = sorted([*([first] if first else []), *rest], key=lambda row: row.seq)
+            told[decision] = sorted([first, *rest], key=lambda row: row.seq)
         return told
 
     async def time(self, ranker: str, *, at: int) -> int:
