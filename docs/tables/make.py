@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import both_worlds
 import changes
 import clicks
 import documents
@@ -17,6 +18,7 @@ DOCS = Path(__file__).parent.parent
 # table: (page, what prints it). A page holds it between <!-- table: name --> and <!-- end of table -->.
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "relevance": ("choose.md", relevance.table),
+    "both-worlds": ("rankers/TopFTRL.md", both_worlds.table),
     "clicks": ("choose.md", clicks.table),
     "documents": ("choose.md", documents.table),
     "changes": ("rankers/PBMTS.md", changes.table),

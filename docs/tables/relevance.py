@@ -23,16 +23,19 @@ WORLDS: dict[str, tuple[environments.users.Independent, str, int]] = {
     "five items, chances 0.9 to 0.1": (environments.users.bernoulli(np.linspace(0.9, 0.1, 5)), "dcg", 2),
 }
 RANKERS: dict[str, Callable[[int, str, int], Ranker]] = {
+    "[TopFTRL](rankers/TopFTRL.md)": lambda n, measure, _: rankers.TopFTRL(n_items=n, measure=measure),
+    "the same, top 3 revealed": lambda n, measure, _: rankers.TopFTRL(n_items=n, measure=measure, k=3),
     "[RTop1F](rankers/RTop1F.md) with horizon": lambda n, measure, _: rankers.RTop1F(
         n_items=n, horizon=ROUNDS, measure=measure
     ),
-    "the same, top 3 revealed": lambda n, measure, _: rankers.RTop1F(
+    "RTop1F with horizon, top 3 revealed": lambda n, measure, _: rankers.RTop1F(
         n_items=n, horizon=ROUNDS, measure=measure, k=3
     ),
     "RTop1F without horizon": lambda n, measure, _: rankers.RTop1F(n_items=n, measure=measure),
     "[PrecisionFTRL](rankers/PrecisionFTRL.md)": lambda n, _, cutoff: rankers.PrecisionFTRL(
         n_items=n, measure=f"precision@{cutoff}"
     ),
+    "[PEGE](rankers/PEGE.md)": lambda n, measure, _: rankers.PEGE(n_items=n, measure=measure),
     "[FeedExp3](rankers/FeedExp3.md)": lambda n, measure, _: rankers.FeedExp3(n_items=n, measure=measure),
     "[FTPL](rankers/FTPL.md), full information": lambda n, measure, _: rankers.FTPL(
         n_items=n, horizon=ROUNDS, measure=measure

@@ -12,12 +12,14 @@ from rankloop.rankers.listnet import ListNet
 from rankloop.rankers.mw import MW
 from rankloop.rankers.pbm_pie import PBMPIE
 from rankloop.rankers.pbm_ts import PBMTS
+from rankloop.rankers.pege import PEGE
 from rankloop.rankers.pmed import PMED
 from rankloop.rankers.precision_ftrl import PrecisionFTRL
 from rankloop.rankers.ranked_exp3 import RankedExp3
 from rankloop.rankers.rtop1f import RTop1F
 from rankloop.rankers.rtopkf import RTopKF
 from rankloop.rankers.semi_bandit_ftrl import SemiBanditFTRL
+from rankloop.rankers.top_ftrl import TopFTRL
 from rankloop.rankers.top_rank import TopRank
 from rankloop.rankers.uniform import Uniform
 
@@ -28,6 +30,7 @@ __all__ = [
     "MW",
     "PBMPIE",
     "PBMTS",
+    "PEGE",
     "PMED",
     "BestInHindsight",
     "CalibratedSquared",
@@ -40,6 +43,7 @@ __all__ = [
     "RTopKF",
     "RankedExp3",
     "SemiBanditFTRL",
+    "TopFTRL",
     "TopRank",
     "Uniform",
 ]
