@@ -57,6 +57,21 @@ def _pattern(value: ast.expr) -> str:
     return "".join(re.escape(str(string)) for string in strings[:1]) + ".*"
 
 
+def fault(id_: str, judge: str) -> str | None:
+    """What is wrong with a judge of a statement, or None."""
+    if judge.startswith("experiment:"):
+        _, experiment, *claim = judge.split(":")
+        if experiment not in experiments.names():
+            return f"no experiment {experiment}"
+        known = [re.compile(pattern) for pattern in claim_names(experiment)]
+        lost = [name for name in claim if not any(pattern.fullmatch(name) for pattern in known)]
+        return f"no claim {lost[0]} of {experiment}" if lost else None
+    file, _, name = judge.partition("::")
+    if name not in marked(ROOT / file):
+        return f"no test {judge}"
+    return None if id_ in marked(ROOT / file)[name] else f"the marker of {judge} does not name {id_}"
+
+
 def test_ids_are_unique_and_complete() -> None:
     assert [each.id for each in ALL] == [f"{year}-{n:03d}" for year, own in NUMBERS.items() for n in own]
 
@@ -71,14 +86,21 @@ def test_every_statement_has_a_judge_or_a_reason(each: claims.Statement) -> None
         assert each.where, "nothing decides it"
     assert each.status != "cannot be judged here" or each.id in UNDECIDED
     for judge in each.where:
-        if judge.startswith("experiment:"):
-            _, experiment, *claim = judge.split(":")
-            assert experiment in experiments.names(), judge
-            assert all(any(re.fullmatch(p, name) for p in claim_names(experiment)) for name in claim), judge
-        else:
-            file, _, name = judge.partition("::")
-            assert name in marked(ROOT / file), judge
-            assert each.id in marked(ROOT / file)[name], f"{judge} is not marked as a judge of {each.id}"
+        assert fault(each.id, judge) is None, fault(each.id, judge)
+
+
+@pytest.mark.parametrize(
+    ("judge", "found"),
+    [
+        ("experiment:no-such-experiment", "no experiment"),
+        ("experiment:pbm-2022-bounds:theorem-4", "no claim"),
+        ("experiment:top1-2015-rates:bound-", "no claim"),
+        ("tests/claims/test_ledger.py::test_that_is_not_there", "no test"),
+        ("tests/claims/test_ledger.py::test_filters", "does not name"),
+    ],
+)
+def test_a_judge_that_is_not_there_is_noticed(judge: str, found: str) -> None:
+    assert found in str(fault("2015-050", judge))
 
 
 def test_every_mark_is_in_the_table() -> None:

@@ -88,7 +88,7 @@ def test_the_mean_is_over_the_labels_that_the_estimator_used() -> None:
 # The law of what is shown
 
 
-@pytest.mark.judges("2016-105")
+@pytest.mark.judges("2016-103", "2016-105")
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize(("name", "estimator", "variate"), FORMS)
 def test_unbiased_by_enumeration_given_any_greedy_order(

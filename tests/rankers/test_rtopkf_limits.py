@@ -20,6 +20,7 @@ ALL = ["squared", "kl", "smooth_dcg", "ranksvm"]
 # Arguments and requests
 
 
+@pytest.mark.judges("2016-103")
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

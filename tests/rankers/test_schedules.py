@@ -27,7 +27,6 @@ def test_a_number_stays_as_it_is(scale: float, t: int) -> None:
     assert read_schedule("eta", scale).at(t) == scale
 
 
-@pytest.mark.judges("2016-103")
 @pytest.mark.parametrize(
     "given",
     [0.0, -1.0, np.nan, np.inf, (0.0, 1.0), (1.0, -0.1), (np.nan, 1.0), (1.0, np.inf), (-np.inf, 0.5)],

@@ -52,14 +52,14 @@ def test_differences_of_those_that_decompose(surrogate: Surrogate) -> None:
     assert largest > 0.1
 
 
-@pytest.mark.judges("2016-109")
+@pytest.mark.judges("2016-097", "2016-109")
 def test_lemma_2() -> None:
     """Erratum B18: at s = (1, 0, 0), the coefficient of e_1 has a mixed difference in R_1 and R_2 of -1."""
     s, R = np.array([1.0, 0.0, 0.0]), np.zeros(3)
     assert mixed_difference(RankSVM(), s, R, (0, 1), np.ones(2))[0] == -1.0
 
 
-@pytest.mark.judges("2016-111")
+@pytest.mark.judges("2016-097", "2016-111")
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("m", [3, 4, 6])
 def test_lemma_3(m: int, k: int) -> None:
