@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from rankloop.cli.service_log import upgrade, verify
+from rankloop.cli.service_store import (
+    DATA,
+    AllowOption,
+    DatabaseOption,
+    DataOption,
+    SchemaOption,
+    allow_rankers,
+    chosen,
+    looking,
+    make_store,
+    with_store,
+)
 
 if TYPE_CHECKING:
     from rankloop.serving.stores.contract import Store
 
-Result = TypeVar("Result")
 Wrap = Callable[[Callable[..., None]], Callable[..., None]]
-
-DataOption = Annotated[Path, typer.Option(help="Folder of the SQLite store.")]
-DatabaseOption = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="A PostgreSQL database, postgresql://..., instead of a folder."),
-]
-SchemaOption = Annotated[str, typer.Option(help="Schema of the database that the tables are in.")]
-RankerArgument = Annotated[
-    str | None, typer.Argument(metavar="RANKER", help="One ranker.", show_default="all")
-]
-AllowOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--ranker",
-        metavar="PACKAGE.MODULE:CLASS",
-        help="A ranker of your own that may be used; repeatable. Registered ones need no mention.",
-    ),
-]
-DATA = Path("rankloop-data")
 
 
 def register(app: typer.Typer, in_words: Wrap) -> None:
@@ -52,6 +44,7 @@ def register(app: typer.Typer, in_words: Wrap) -> None:
         ("serve", serve),
         ("rankers", rankers),
         ("verify", verify),
+        ("upgrade", upgrade),
         ("export", export),
         ("replay", replay),
         ("keys", keys),
@@ -77,6 +70,12 @@ def serve(
             "--simulated-users", "--people", help="Add simulated users, to have something to watch."
         ),
     ] = False,
+    unsafe: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe-database", help="Use a database that can lose what it has acknowledged: for trials."
+        ),
+    ] = False,
     allow: AllowOption = None,
     seconds: Annotated[float | None, typer.Option(help="Stop after that long.", show_default="never")] = None,
     limit: Annotated[
@@ -97,14 +96,14 @@ def serve(
 
       rankloop serve --ranker mypackage.rankers:Mine
     """
-    _allow(allow)
+    allow_rankers(allow)
     from rankloop.serving.limits import read_limits
     from rankloop.serving.server import run
 
     limits = read_limits(limit or [])
     with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop it
         run(
-            _store(data, database, schema, memory=memory),
+            make_store(data, database, schema, memory=memory, unsafe=unsafe),
             host=host,
             port=port,
             snapshot_every=snapshot_every,
@@ -126,20 +125,25 @@ def rankers(
     allow: AllowOption = None,
 ) -> None:
     """List the rankers of a service, running or not: their algorithm, and how much they have learnt."""
-    _allow(allow)
+    allow_rankers(allow)
     import msgspec
 
-    from rankloop.serving.served_ranker import ServedRanker
+    from rankloop.serving.limits import Limits
+    from rankloop.serving.roster import Roster
     from rankloop.serving.views import ranker_answer
 
-    async def look(store: Store) -> list[Any]:
-        return [await ranker_answer(await ServedRanker.load(name, store)) for name in await store.rankers()]
+    async def look(store: Store) -> tuple[list[Any], list[str]]:
+        roster = Roster(store, Limits())
+        await roster.load_all()
+        return [await ranker_answer(served) for served in roster.rankers.values()], roster.notices()
 
-    found = _looking(data, database, schema, look)
+    found, notices = looking(data, database, schema, look)
+    for notice in notices:
+        typer.echo(notice, err=True)
     if as_json:
         typer.echo(json.dumps(msgspec.to_builtins(found), indent=2))
         return
-    if not found:
+    if not found and not notices:
         typer.echo("There are no rankers yet.")
     for one in found:
         frozen = ", frozen" if one.frozen else ""
@@ -148,39 +152,6 @@ def rankers(
         )
         if one.current:
             typer.echo(f"  {' > '.join(one.current[:8])}{' > ...' if len(one.current) > 8 else ''}")
-
-
-def verify(
-    ranker: RankerArgument = None,
-    data: DataOption = DATA,
-    database: DatabaseOption = None,
-    schema: SchemaOption = "rankloop",
-    allow: AllowOption = None,
-) -> None:
-    """Replay the log from its beginning and from each snapshot, draw every list again, and compare the results.
-
-    Exits with 1 when something differs. May run beside the service.
-    """
-    _allow(allow)
-    from rankloop.serving.log.verify import verify as replay_all
-
-    async def look(store: Store) -> list[Any]:
-        return [await replay_all(store, name) for name in await _chosen(store, ranker)]
-
-    good = True
-    for verdict in _looking(data, database, schema, look):
-        told = "adds up" if verdict.holds else f"DOES NOT ADD UP, {verdict.n_problems} problems"
-        other = f" ({verdict.other_code} of other code left out)" if verdict.other_code else ""
-        typer.echo(
-            f"{verdict.ranker}: {told}. {verdict.rows:,} rows, {verdict.decisions:,} lists drawn again, "
-            f"{verdict.learnt:,} rounds learnt again, {verdict.snapshots} snapshots{other}, "
-            f"state {verdict.state_hash[:16]}"
-        )
-        for problem in verdict.problems:
-            typer.echo(f"  {problem}")
-        good = good and verdict.holds
-    if not good:
-        raise typer.Exit(1)
 
 
 def export(
@@ -197,14 +168,14 @@ def export(
 
       rankloop export unwind --parquet unwind.parquet
     """
-    _allow(allow)
+    allow_rankers(allow)
     from rankloop.serving.log.export import export as write
 
     async def look(store: Store) -> int:
-        (name,) = await _chosen(store, ranker)
-        return await write(store, name, parquet)
+        (name,) = await chosen(store, ranker)
+        return await write(store, name, parquet, tell=lambda problem: typer.echo(problem, err=True))
 
-    typer.echo(f"{parquet}: {_looking(data, database, schema, look):,} rows")
+    typer.echo(f"{parquet}: {looking(data, database, schema, look):,} rows")
 
 
 def replay(
@@ -235,7 +206,7 @@ def replay(
 
       rankloop replay unwind --ranker RTop1F --set measure=sum_loss
     """
-    _allow([*(allow or []), *([other] if ":" in other else [])])
+    allow_rankers([*(allow or []), *([other] if ":" in other else [])])
     from rankloop.serving.log.replay import replay as play
 
     parameters: dict[str, Any] = {}
@@ -247,10 +218,10 @@ def replay(
             parameters[key] = value
 
     async def look(store: Store) -> Any:
-        (name,) = await _chosen(store, ranker)
+        (name,) = await chosen(store, ranker)
         return await play(store, name, other=other, parameters=parameters)
 
-    told = _looking(data, database, schema, look)
+    told = looking(data, database, schema, look)
     typer.echo(f"{told.rounds:,} lists with feedback, mean value {told.logged:.4f} as logged")
     if told.value is None:
         typer.echo(f"{told.other}: no estimate, because it never agrees with the log")
@@ -304,69 +275,5 @@ def keys(
         found = await stored_keys(store)
         return [f"{key.key_id}  {key.role:<6}  {key.note}" for key in found] or ["There are no keys."]
 
-    for line in _with(_store(data, database, schema, own=False), work):
+    for line in with_store(make_store(data, database, schema, own=False), work):
         typer.echo(line)
-
-
-def _allow(names: list[str] | None) -> None:
-    if names:
-        from rankloop.serving.adapters.registry import allow
-
-        sys.path.append("")  # so that a module in the present folder is found, as with `python -m`
-        allow(names)
-
-
-def _store(
-    data: Path,
-    database: str | None,
-    schema: str,
-    *,
-    read_only: bool = False,
-    own: bool = True,
-    memory: bool = False,
-) -> Store:
-    try:
-        if memory:
-            from rankloop.serving.stores.memory import MemoryStore
-
-            return MemoryStore()
-        if database is not None:
-            from rankloop.serving.stores.postgres import PostgresStore
-
-            return PostgresStore(database, schema=schema)
-        from rankloop.serving.stores.sqlite import SQLiteStore
-
-        return SQLiteStore(data, read_only=read_only, own=own)
-    except ImportError as error:
-        raise ValueError(f"{error.name} is missing: pip install 'rankloop[serve]'") from None
-
-
-def _looking(
-    data: Path, database: str | None, schema: str, work: Callable[[Store], Coroutine[Any, Any, Result]]
-) -> Result:
-    return _with(_store(data, database, schema, read_only=True), work)
-
-
-def _with(store: Store, work: Callable[[Store], Coroutine[Any, Any, Result]]) -> Result:
-    from rankloop.serving.stores.contract import StoreError
-
-    async def run() -> Result:
-        await store.open()
-        try:
-            return await work(store)
-        finally:
-            await store.close()
-
-    try:
-        return asyncio.run(run())
-    except StoreError as error:
-        raise ValueError(str(error)) from None
-
-
-async def _chosen(store: Store, ranker: str | None) -> list[str]:
-    names = await store.rankers()
-    if ranker is None:
-        return names
-    if ranker not in names:
-        raise ValueError(f"there is no ranker {ranker!r}; there are {', '.join(names) or 'none'}")
-    return [ranker]

@@ -150,10 +150,12 @@ class Engine(Administration):
     async def folded(self) -> None:
         """Return when every log has been folded."""
         if self._folding is not None:
-            await self._folding
+            await asyncio.shield(self._folding)
 
     async def close(self) -> None:
-        """Write what is waiting, leave a snapshot, and let go."""
+        """Write what is waiting, leave a snapshot, and let go; nothing to do where it is closed."""
+        if not self._opened:
+            return
         self.ready = self._opened = False
         if self._folding is not None:
             self._folding.cancel()

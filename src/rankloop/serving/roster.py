@@ -13,6 +13,7 @@ from rankloop.serving.admission import check_size
 from rankloop.serving.errors import NotFound, RequestError, Unavailable
 from rankloop.serving.limits import Limits
 from rankloop.serving.log.decision_state import DecisionCache
+from rankloop.serving.log.digests import BadRow
 from rankloop.serving.log.fingerprint import OtherVersion
 from rankloop.serving.log.records import Config
 from rankloop.serving.served_ranker import ServedRanker
@@ -105,7 +106,13 @@ class Roster:
         reason = error.message if isinstance(error, RequestError) else str(error) or type(error).__name__
         self.rankers.pop(name, None)
         self.absent[name] = Absent("quarantined", reason)
-        _log.error("ranker %r is quarantined, the others are served: %s", name, reason, exc_info=error)
+        expected = isinstance(error, RequestError | StoreError | BadRow | OtherVersion)
+        _log.error(
+            "ranker %r is quarantined, the others are served: %s",
+            name,
+            reason,
+            exc_info=None if expected else error,
+        )
 
     async def refold(self, name: str, why: Diverged) -> None:
         """Let go of a state that the log has no longer made, and fold the log that is there."""

@@ -143,9 +143,10 @@ class RankerAnswer(msgspec.Struct, frozen=True):
 
 
 class RankersAnswer(msgspec.Struct, frozen=True):
-    """All rankers."""
+    """All rankers that are served, and a sentence for each with which something is wrong."""
 
     rankers: list[RankerAnswer]
+    notices: list[str] = []
 
 
 class SnapshotAnswer(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import gc
+import logging
 import socket
 import sys
 from collections.abc import Callable
@@ -20,6 +21,9 @@ from rankloop.serving.http.connection import limited
 from rankloop.serving.limits import Limits
 from rankloop.serving.simulated_users import come_and_go
 from rankloop.serving.stores.contract import Store, StoreError
+
+_log = logging.getLogger("rankloop.serving")
+_PATIENCE = 5.0  # seconds of folding before the service says that it is at it
 
 
 def run(
@@ -70,7 +74,7 @@ async def _run(
     listening = _listen(host, port, or_any=people)
     # Before uvicorn: what is wrong with the store is told in one sentence, not as a failed start of an application.
     try:
-        await engine.open()
+        await engine.open(wait=False)
     except BaseException:
         listening.close()
         raise
@@ -95,22 +99,36 @@ async def _run(
     )
     server = _Server(config, app)
     shown = f"[{host}]" if ":" in host else host
-    # What is there now stays; and what comes later has no cycles worth a pause of a tenth of a second.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 50, 50)
     # The thread that waits for the disk wants the interpreter back at once, not after the usual 5 ms.
     sys.setswitchinterval(0.0005)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     while not server.started and not serving.done():
         await asyncio.sleep(0.01)
     if server.started:
-        tell(f"rankloop serves at http://{shown}:{listening.getsockname()[1]}")
+        address = f"http://{shown}:{listening.getsockname()[1]}"
+        await _fold_log(engine, serving, address)
+        if engine.ready:
+            tell(f"rankloop serves at {address}")
     await _accompany(server, serving, engine, people=people, seconds=seconds)
-    if engine.ready:
-        await engine.close()
+    await engine.close()
     if not server.started:
         raise ValueError("the service could not start; the reason is above")
+
+
+async def _fold_log(engine: Engine, serving: asyncio.Task[None], address: str) -> None:
+    """Wait until the log is folded, or the service is to stop. The port is open meanwhile, and says how far it is."""
+    folding = asyncio.create_task(engine.folded())
+    await asyncio.wait({folding, serving}, timeout=_PATIENCE, return_when="FIRST_COMPLETED")
+    if not folding.done() and not serving.done():
+        _log.warning("listening at %s; the log is still being folded, /readyz tells how far", address)
+        await asyncio.wait({folding, serving}, return_when="FIRST_COMPLETED")
+    folding.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await folding
+    # What is there now stays; and what comes later has no cycles worth a pause of a tenth of a second.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 50)
 
 
 class _Server(uvicorn.Server):

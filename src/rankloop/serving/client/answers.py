@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import types
 import typing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 Status = Literal["accepted", "duplicate", "parked", "late", "unknown", "conflict", "busy"]
@@ -191,9 +191,18 @@ class RankerAnswer:
 
 @dataclass(frozen=True)
 class RankersAnswer:
-    """All rankers."""
+    """All rankers that are served, and a sentence for each with which something is wrong.
+
+    Parameters
+    ----------
+    rankers : list of RankerAnswer
+        The rankers.
+    notices : list of str, optional
+        What is wrong: rankers that are quarantined, still being folded, read-only, or have lost rows.
+    """
 
     rankers: list[RankerAnswer]
+    notices: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -110,11 +110,21 @@ const events = {
   health(told) {
     skew = told.now - Date.now();
     if (told.ready) status("good", "Live");
-    else status("bad", told.why ? `Read-only: ${told.why}` : "Not ready");
+    else status("bad", told.broken ? `Read-only: ${told.broken}` : `Not ready: ${told.why}`);
+    drawNotices(told.notices);
     if (view && known.has(view.name)) view.update(known.get(view.name), Date.now() + skew);
     byId("none").hidden = known.size + told.rankers > 0;
   },
 };
+
+function drawNotices(notices) {
+  const list = byId("notices");
+  list.hidden = notices.length === 0;
+  const words = notices.join("\n");
+  if (list.dataset.words === words) return;
+  list.dataset.words = words;
+  list.replaceChildren(...notices.map((notice) => h("li", {}, notice)));
+}
 
 function status(state, words) {
   byId("status").dataset.state = state;

@@ -125,10 +125,20 @@ class App:
         return Response("ok\n", media_type="text/plain")
 
     async def _readyz(self, request: Request) -> Response:
-        why, more = self.engine.trouble, remarks(self.engine)
+        why, more = self.engine.trouble, self._remarks(request)
         if why is None:
-            return Response("\n".join(["ok", *more, ""]), media_type="text/plain")
+            return Response("
+".join(["ok", *more, ""]), media_type="text/plain")
         return _error(503, "unavailable", "; ".join([why, *more]), {"retry-after": "1"})
+
+    def _remarks(self, request: Request) -> list[str]:
+        """What is not as usual: for readers in words, for others how much there is."""
+        found = remarks(self.engine)
+        try:
+            self._may_read(request)
+        except RequestError:
+            return [f"remarks, for readers: {len(found)}"] if found else []
+        return found
 
     async def _metrics(self, request: Request) -> Response:
         self._may_read(request)

@@ -43,7 +43,8 @@ async def _create(engine: Engine, params: dict[str, str], body: m.CreateRequest)
 
 
 async def _rankers(engine: Engine, params: dict[str, str], body: None) -> m.RankersAnswer:
-    return m.RankersAnswer([await views.ranker_answer(served) for served in engine.rankers.values()])
+    found = [await views.ranker_answer(served) for served in list(engine.rankers.values())]
+    return m.RankersAnswer(found, engine.roster.notices())
 
 
 async def _ranker(engine: Engine, params: dict[str, str], body: None) -> m.RankerAnswer:

@@ -14,6 +14,7 @@ import msgspec
 from rankloop.serving import views
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Busy
+from rankloop.serving.served_ranker import ServedRanker
 
 _PAUSE = 0.25
 _HEARTBEAT = 5.0
@@ -62,19 +63,15 @@ class Broadcast:
                 for served in list(self._engine.rankers.values()):
                     if self._told.get(served.name) != served.fold.applied:
                         self._told[served.name] = served.fold.applied
-                        await self._tell(served.name)
+                        await self._tell(served)
             await asyncio.sleep(_PAUSE)
 
-    async def _tell(self, name: str) -> None:
-        message = await self._message(name)
+    async def _tell(self, served: ServedRanker) -> None:
+        message = await _message(served)
         for listener in self._listeners:
-            if listener.ranker in (None, name):
-                listener.news[name] = message
+            if listener.ranker in (None, served.name):
+                listener.news[served.name] = message
                 listener.woken.set()
-
-    async def _message(self, name: str) -> bytes:
-        answer = await views.ranker_answer(self._engine.rankers[name])
-        return b"event: ranker\ndata: " + msgspec.json.encode(answer) + b"\n\n"
 
     def _health(self) -> bytes:
         engine = self._engine
@@ -82,6 +79,8 @@ class Broadcast:
         told = {
             "ready": why is None,
             "why": why,
+            "broken": engine.broken,
+            "notices": engine.roster.notices(),
             "waiting": engine.commit.waiting,
             "rankers": len(engine.rankers),
             "now": engine.now(),
@@ -93,9 +92,9 @@ class Broadcast:
         if len(self._listeners) >= self._engine.limits.streams:
             raise Busy(f"limit reached: {self._engine.limits.streams:,} streams")
         listener = _Listener(ranker)
-        for name in list(self._engine.rankers):
+        for name, served in list(self._engine.rankers.items()):
             if ranker in (None, name):
-                listener.news[name] = await self._message(name)
+                listener.news[name] = await _message(served)
         listener.woken.set()
         self._listeners.add(listener)
         try:
@@ -108,3 +107,8 @@ class Broadcast:
                 yield b"".join(news.values()) or self._health()
         finally:
             self._listeners.discard(listener)
+
+
+async def _message(served: ServedRanker) -> bytes:
+    answer = await views.ranker_answer(served)
+    return b"event: ranker\ndata: " + msgspec.json.encode(answer) + b"\n\n"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rankloop.extras import require
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import Outcome, replay_decision
+from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Decision, Row
 from rankloop.serving.log.starting_point import config_fold
@@ -34,22 +35,49 @@ class Answered(NamedTuple):
     seconds: float
 
 
-async def answered_lists(store: Store, ranker: str) -> AsyncIterator[Answered]:
-    """Every list that an answer counted for, in the order in which they were shown."""
+async def answered_lists(
+    store: Store, ranker: str, tell: Callable[[str], object] = lambda problem: None
+) -> AsyncIterator[Answered]:
+    """Every list that an answer counted for, in the order in which they were shown.
+
+    tell: is told of rows that cannot be read; they are left out.
+    """
     fold = await config_fold(store, ranker)
     after = 0
     while page := await store.read(ranker, after=after, limit=_PAGE):
         after = page[-1].seq
+        decisions = []
         for row in page:
-            _follow_names(fold, row)
-        decisions = [row for row in page if row.kind == "decision"]
+            try:
+                check_row(row)
+                _follow_names(fold, row)
+            except (ValueError, RecursionError) as error:
+                tell(f"{error or type(error).__name__}; it is left out")
+            else:
+                if row.kind == "decision":
+                    decisions.append(row)
         stories = await store.stories(ranker, [row.event_id for row in decisions]) if decisions else {}
         for row in decisions:
-            found = _answer(fold, stories[row.event_id])
-            if found is not None:
-                decision = records.read_decision(row.body)
-                values = np.frombuffer(records.read_body(found).values, "<f8")
-                yield Answered(row, decision, fold.names(decision), values, (found.at - row.at) / 1000)
+            try:
+                answered = _answered(fold, row, stories[row.event_id])
+            except (ValueError, IndexError, RecursionError) as error:
+                tell(
+                    f"the list of row {row.seq} cannot be read and is left out: {error or type(error).__name__}"
+                )
+                continue
+            if answered is not None:
+                yield answered
+
+
+def _answered(fold: Fold, row: Row, story: list[Row]) -> Answered | None:
+    for one in story:
+        check_row(one)
+    found = _answer(fold, story)
+    if found is None:
+        return None
+    decision = records.read_decision(row.body)
+    values = np.frombuffer(records.read_body(found).values, "<f8")
+    return Answered(row, decision, fold.names(decision), values, (found.at - row.at) / 1000)
 
 
 def _follow_names(fold: Fold, row: Row) -> None:
@@ -72,7 +100,9 @@ def _answer(fold: Fold, story: list[Row]) -> Row | None:
     return next((row for row in story if row.kind == "feedback" and told[row.seq].learns), None)
 
 
-async def export(store: Store, ranker: str, path: Path) -> int:
+async def export(
+    store: Store, ranker: str, path: Path, *, tell: Callable[[str], object] = lambda problem: None
+) -> int:
     """Write the positions of all lists that feedback came on to a Parquet file.
 
     Parameters
@@ -83,6 +113,8 @@ async def export(store: Store, ranker: str, path: Path) -> int:
         Whose log.
     path : Path
         The file to write.
+    tell : callable, optional
+        Is told of each row that cannot be read; it is left out, and the rest is written.
 
     Returns
     -------
@@ -120,7 +152,7 @@ async def export(store: Store, ranker: str, path: Path) -> int:
     written = 0
     with pq.ParquetWriter(path, schema) as file:
         group: list[dict[str, Any]] = []
-        async for one in answered_lists(store, ranker):
+        async for one in answered_lists(store, ranker, tell):
             group += _positions(one)
             if len(group) >= _GROUP:
                 file.write_table(pa.Table.from_pylist(group, schema))

@@ -18,9 +18,17 @@ from rankloop.serving.stores.contract import Store
 _log = logging.getLogger("rankloop.serving")
 
 
-def upgrade_id(config: Config) -> str:
-    """The event ID of the row that brings a ranker to the version and arithmetic of this code."""
-    return f"{version_of(config.algorithm)}-{probe_of(config)}"
+def upgrade_id(config: Config, times: int) -> str:
+    """The event ID of a row that brings a ranker to the version and arithmetic of this code, as often before."""
+    return f"{version_of(config.algorithm)}-{probe_of(config)}-{times}"
+
+
+async def upgrades(store: Store, name: str, config: Config) -> list[Row]:
+    """The rows that brought a ranker to the version and arithmetic of this code, in order."""
+    found: list[Row] = []
+    while (row := await store.find(name, "upgrade", upgrade_id(config, len(found)))) is not None:
+        found.append(row)
+    return found
 
 
 async def config_row(store: Store, name: str) -> tuple[Row, Config]:
@@ -55,8 +63,9 @@ async def first_fold(store: Store, name: str) -> Fold:
         Where there is none.
     """
     fold = await config_fold(store, name)
-    row = await store.find(name, "upgrade", upgrade_id(fold.config))
-    if row is not None and records.read_body(row).saved:
+    found = await upgrades(store, name, fold.config)
+    if found:
+        row = found[-1]
         check_row(row)
         fold.applied, fold.link = row.seq - 1, row.before
         fold.fold(row, RelatedRows())

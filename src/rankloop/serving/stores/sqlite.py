@@ -123,11 +123,12 @@ class SQLiteStore(Store):
                 prepare(self._writer, self.path, may_migrate=self._wants_own)
             self.timeline = timeline_of(self._reader)
             for ranker_id, name in self._rows(self._reader, "SELECT id, name FROM ranker ORDER BY id"):
-                self._ids[name] = ranker_id
+                # A number that no ranker can have is damage: it has no rows then, and is quarantined.
+                self._ids[name] = ranker_id if 0 < ranker_id < 1 << 63 - SEQ_BITS else 0
                 self._last[name] = self._newest(name)
         except apsw.NotADBError:
             raise ValueError(f"{self.path} is not an SQLite file") from None
-        except (apsw.CorruptError, UnicodeDecodeError) as error:
+        except (apsw.CorruptError, apsw.SQLError, UnicodeDecodeError) as error:
             raise Damaged(f"{self.path} is damaged: {error}") from None
         if self.read_only or self._wants_own:
             self._marks.open(read_only=self.read_only)

@@ -1,0 +1,104 @@
+"""The store behind the commands of the service: its options, and how a command opens it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from rankloop.serving.stores.contract import Store
+
+Result = TypeVar("Result")
+DataOption = Annotated[Path, typer.Option(help="Folder of the SQLite store.")]
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="A PostgreSQL database, postgresql://..., instead of a folder."),
+]
+SchemaOption = Annotated[str, typer.Option(help="Schema of the database that the tables are in.")]
+RankerArgument = Annotated[
+    str | None, typer.Argument(metavar="RANKER", help="One ranker.", show_default="all")
+]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ranker",
+        metavar="PACKAGE.MODULE:CLASS",
+        help="A ranker of your own that may be used; repeatable. Registered ones need no mention.",
+    ),
+]
+DATA = Path("rankloop-data")
+
+
+def allow_rankers(names: list[str] | None) -> None:
+    """Let requests and logs name these rankers."""
+    if names:
+        from rankloop.serving.adapters.registry import allow
+
+        sys.path.append("")  # so that a module in the present folder is found, as with `python -m`
+        allow(names)
+
+
+def make_store(
+    data: Path,
+    database: str | None,
+    schema: str,
+    *,
+    read_only: bool = False,
+    own: bool = True,
+    memory: bool = False,
+    unsafe: bool = False,
+) -> Store:
+    """The store that the options name, unopened."""
+    try:
+        if memory:
+            from rankloop.serving.stores.memory import MemoryStore
+
+            return MemoryStore()
+        if database is not None:
+            from rankloop.serving.stores.postgres import PostgresStore
+
+            return PostgresStore(database, schema=schema, migrate=not read_only, allow_unsafe=unsafe)
+        from rankloop.serving.stores.sqlite import SQLiteStore
+
+        return SQLiteStore(data, read_only=read_only, own=own)
+    except ImportError as error:
+        raise ValueError(f"{error.name} is missing: pip install 'rankloop[serve]'") from None
+
+
+def looking(
+    data: Path, database: str | None, schema: str, work: Callable[[Store], Coroutine[Any, Any, Result]]
+) -> Result:
+    """Run `work` on a store that is only read."""
+    return with_store(make_store(data, database, schema, read_only=True), work)
+
+
+def with_store(store: Store, work: Callable[[Store], Coroutine[Any, Any, Result]]) -> Result:
+    """Run `work` on an open store; what goes wrong with it is a ValueError."""
+    from rankloop.serving.stores.contract import StoreError
+
+    async def run() -> Result:
+        await store.open()
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    try:
+        return asyncio.run(run())
+    except StoreError as error:
+        raise ValueError(str(error)) from None
+
+
+async def chosen(store: Store, ranker: str | None) -> list[str]:
+    """The names of all rankers, or of the one that was asked for."""
+    names = await store.rankers()
+    if ranker is None:
+        return names
+    if ranker not in names:
+        raise ValueError(f"there is no ranker {ranker!r}; there are {', '.join(names) or 'none'}")
+    return [ranker]
