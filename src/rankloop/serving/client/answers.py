@@ -191,15 +191,7 @@ class RankerAnswer:
 
 @dataclass(frozen=True)
 class RankersAnswer:
-    """All rankers that are served, and a sentence for each with which something is wrong.
-
-    Parameters
-    ----------
-    rankers : list of RankerAnswer
-        The rankers.
-    notices : list of str, optional
-        What is wrong: rankers that are quarantined, still being folded, read-only, or have lost rows.
-    """
+    """All rankers that are served; `notices` has a sentence for each with which something is wrong."""
 
     rankers: list[RankerAnswer]
     notices: list[str] = field(default_factory=list)

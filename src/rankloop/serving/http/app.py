@@ -127,8 +127,7 @@ class App:
     async def _readyz(self, request: Request) -> Response:
         why, more = self.engine.trouble, self._remarks(request)
         if why is None:
-            return Response("
-".join(["ok", *more, ""]), media_type="text/plain")
+            return Response("\n".join(["ok", *more, ""]), media_type="text/plain")
         return _error(503, "unavailable", "; ".join([why, *more]), {"retry-after": "1"})
 
     def _remarks(self, request: Request) -> list[str]:
