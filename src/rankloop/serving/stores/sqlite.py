@@ -48,8 +48,6 @@ from rankloop.serving.stores.sqlite_schema import (
     timeline_of,
 )
 
-_ACKNOWLEDGED = "acknowledged"  # the file of marks
-
 
 class SQLiteStore(Store):
     """One file `rankloop.db` in a folder.
@@ -77,7 +75,7 @@ class SQLiteStore(Store):
         self._ids: dict[str, int] = {}
         self._last: dict[str, tuple[int, int, bytes]] = {}  # of each ranker the newest seq, time and link
         self._ahead: dict[str, int] = {}  # how far each log's clock is ahead of the given one
-        self._marks = Marks(self.folder / _ACKNOWLEDGED)
+        self._marks = Marks(self.folder / "acknowledged")
         self._disk = CommitThread()
         self._checkpoints = Checkpoints(self.path, vfs)
         self._writing = asyncio.Lock()
