@@ -36,9 +36,8 @@ class BeyondPrecision(Experiment):
     paper = "Beyond Chaudhuri and Tewari 2015, Result 2 and section 11: Precision@k remains an open issue"
     caption = (
         "Ten items, Precision@3, the relevance of the top item revealed. RTop-1F explores in blocks and its regret "
-        "grows as T^(2/3). PrecisionFTRL shows the set in random order and learns from every round. Worlds: a "
-        "clear gap of 0.3 between good and bad items; many other gaps, of which the costliest is taken for each "
-        "learner "
+        "grows as T^(2/3). PrecisionFTRL shows the set in random order and learns from every round. Worlds: a clear "
+        "gap of 0.3 between good and bad items; many other gaps, of which the costliest is taken for each learner "
         "and T; a gap of 0.8 that moves to other items ten times."
     )
     departures = (
@@ -82,8 +81,7 @@ class BeyondPrecision(Experiment):
         yield Claim(
             name="clear-log",
             text="Clear gap: PrecisionFTRL grows about as log T: a tenfold of rounds adds less than 1.2 times what "
-            "was lost at "
-            "the first horizon, and the fitted exponent is below 0.3",
+            "was lost at the first horizon, and the fitted exponent is below 0.3",
             holds=bool(power < 0.3 and tenfold < 1.2 * own[0]),
             measured=f"{own[0]:,.0f} at {T[0]:,} rounds, {tenfold:,.0f} more for each tenfold; exponent {power:.2f}",
             source="Ours",
@@ -94,9 +92,8 @@ class BeyondPrecision(Experiment):
         per_root = ", ".join(f"{x:.1f}" for x in regret(FTRL, COSTLIEST) / np.sqrt(T))
         yield Claim(
             name="costliest-gap",
-            text="At the gap that costs it most, taken for each T among all that were played, PrecisionFTRL grows as "
-            "T to the "
-            "1/2 ± 0.07",
+            text="At the gap that costs it most, taken for each T among all that were played, PrecisionFTRL grows "
+            "as T to the 1/2 ± 0.07",
             holds=abs(power - 0.5) < 0.07,
             measured=f"exponent {power:.3f}, RTop1F at its own costliest {other:.3f}; regret over sqrt(T) {per_root}",
             source="Ours; Zhang and Tewari 2023 for the rate",
@@ -121,8 +118,7 @@ class BeyondPrecision(Experiment):
         yield Claim(
             name="switching",
             text="Where good and bad items change places ten times, PrecisionFTRL loses less than RTop1F too, by "
-            "more than "
-            "two standard errors",
+            "more than two standard errors",
             holds=bool(gain > 2 * error),
             measured=f"{moving.mean():,.0f} against {its.mean():,.0f}: {gain:,.0f} ± {error:,.0f} less",
             source="Ours",
@@ -137,8 +133,7 @@ class BeyondPrecision(Experiment):
         yield Claim(
             name="bound",
             text="PrecisionFTRL stays below 4 n sqrt(m T / k) in every world, and a random order passes it at "
-            f"{T[-1]:,} rounds "
-            "of the clear gap",
+            f"{T[-1]:,} rounds of the clear gap",
             holds=bool(share < 1 < chance),
             measured=f"largest share of the bound {share:.2f}; a random order {chance:.1f} times it",
             source="The page of PrecisionFTRL",
@@ -159,15 +154,12 @@ class BeyondPrecision(Experiment):
         figure, panels = figures.canvas(
             title="The best three of ten items, from the top one",
             subtitle="Precision@3 regret at T, mean of all runs",
-            caption="Top: a gap of 0.3 between good and bad items, on logarithmic axes; at the end PrecisionFTRL has "
-            "lost "
-            f"{regret(FTRL, CLEAR)[-1]:,.0f}, RTop1F {regret(RTOP1F, CLEAR)[-1]:,.0f}. Middle: for each T the gap "
-            "that costs "
-            "the learner most; a flat line is a regret of order sqrt(T). Fitted, PrecisionFTRL grows as "
-            f"T^{costly[FTRL]:.2f}, RTop1F as T^{costly[RTOP1F]:.2f}. Bottom: a gap of 0.8 that moves to other items "
-            "ten "
-            f"times; at the end PrecisionFTRL loses {moved[FTRL]:+.3f} a round against the best fixed order, RTop1F "
-            f"{moved[RTOP1F]:+.3f}.",
+            caption="Top: a gap of 0.3 between good and bad items, on logarithmic axes; at the end PrecisionFTRL "
+            f"has lost {regret(FTRL, CLEAR)[-1]:,.0f}, RTop1F {regret(RTOP1F, CLEAR)[-1]:,.0f}. Middle: for each T "
+            "the gap that costs the learner most; a flat line is a regret of order sqrt(T). Fitted, PrecisionFTRL "
+            f"grows as T^{costly[FTRL]:.2f}, RTop1F as T^{costly[RTOP1F]:.2f}. Bottom: a gap of 0.8 that moves to "
+            f"other items ten times; at the end PrecisionFTRL loses {moved[FTRL]:+.3f} a round against the best "
+            f"fixed order, RTop1F {moved[RTOP1F]:+.3f}.",
             height=12.4,
             rows=3,
         )

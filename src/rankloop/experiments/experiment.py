@@ -11,7 +11,7 @@ import abc
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -62,15 +62,8 @@ class Claim:
 
     def record(self) -> dict[str, Plain]:
         """What is stored of it."""
-        return {
-            "name": self.name,
-            "text": self.text,
-            "holds": self.holds,
-            "measured": self.measured,
-            "source": self.source,
-            "fixed": self.fixed,
-            "mutation": self.mutation.name,
-        }
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        return told | {"mutation": self.mutation.name}
 
 
 WORDED = {True: "before the run", False: "after a run"}

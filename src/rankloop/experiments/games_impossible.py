@@ -129,10 +129,9 @@ class GamesImpossible(Experiment):
         figure, panels = figures.canvas(
             title="Hopeless games, played",
             subtitle="regret per round at T, averaged over the two worlds and all runs",
-            caption="Dotted: the regret that the two worlds force on every learner. At the longest T the best of the "
-            f"rankers that observe too little has {', '.join(told)} times that. Green: FeedExp3 with as many labels "
-            "as the "
-            "analyser requires, in the same worlds.",
+            caption="Dotted: the regret that the two worlds force on every learner. At the longest T the best of "
+            f"the rankers that observe too little has {', '.join(told)} times that. Green: FeedExp3 with as many "
+            "labels as the analyser requires, in the same worlds.",
             width=9.4,
             height=3.4 * len(CASES) + 0.8,
             rows=len(CASES),

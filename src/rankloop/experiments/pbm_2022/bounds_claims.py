@@ -77,13 +77,11 @@ def _theorem_1(results: pl.DataFrame) -> Iterator[Claim]:
     worst = max(said, key=lambda label: said[label], default="none")
     yield Claim(
         name="theorem-1",
-        text="Theorem 1, closed form: in every single run regret is below 3m + 2m log t + 6m sqrt(nt) at every t, in "
-        "the "
-        f"worlds where a random list is above it after {T} rounds",
+        text="Theorem 1, closed form: in every single run regret is below 3m + 2m log t + 6m sqrt(nt) at every t, "
+        f"in the worlds where a random list is above it after {T} rounds",
         holds=bool(said) and said[worst] < 1,
         measured=f"at most {said.get(worst, 0):.3f} of it ({worst}); says nothing where a random list stays below it "
-        "too: "
-        f"{', '.join(silent) or 'nowhere'}",
+        f"too: {', '.join(silent) or 'nowhere'}",
         source="Theorem 1; erratum C8",
         fixed=True,
         mutation=_RANDOM_LIST,
@@ -157,8 +155,7 @@ def _theorem_3(results: pl.DataFrame) -> Iterator[Claim]:
     last = found.group_by("n", "m", maintain_order=True).last()
     told = [
         f"({row['n']}, {row['m']}) at T = {plain_number(row['round'])}: {row['mean']:,.0f} ± {row['error']:.0f}, "
-        "random "
-        f"list {row['chance']:,.0f}, bound {row['least']:,.0f}"
+        f"random list {row['chance']:,.0f}, bound {row['least']:,.0f}"
         for row in last.iter_rows(named=True)
     ]
     yield Claim(
@@ -175,8 +172,7 @@ def _theorem_3(results: pl.DataFrame) -> Iterator[Claim]:
     yield Claim(
         name="theorem-3-nothing-learnt",
         text="There FTRL-PBM does as well as a random list and no better, within a tenth, at every T and size: one "
-        "list is "
-        "better by too little to detect",
+        "list is better by too little to detect",
         holds=min(shares) > 0.9 and max(shares) < 1.1,
         measured=f"{min(shares):.3f} to {max(shares):.3f} of a random list's regret",
         source="The proof of Theorem 3",

@@ -28,10 +28,8 @@ def _theorem_1(results: pl.DataFrame) -> Figure:
         title="Regret and Theorem 1, in its closed form and as a sum over x",
         subtitle="regret against the best fixed list so far, mean over the runs; where a line stops it is negative",
         caption="Orange: the closed form. Green: the sum in the theorem, taken over x_t as it was. Grey: a random "
-        "list, "
-        f"which by the end is above the closed form in {sum(above)} of the {len(above)} worlds; only there the bound "
-        "says "
-        f"something. At the end regret is {min(shares):.0%} to {max(shares):.0%} of the closed form.",
+        f"list, which by the end is above the closed form in {sum(above)} of the {len(above)} worlds; only there the "
+        f"bound says something. At the end regret is {figures.span(shares)} of the closed form.",
     )
     for world, axes in panels.items():
         mean = along(results, world).filter(pl.col("round") >= 10)
@@ -61,11 +59,10 @@ def _theorem_3(results: pl.DataFrame) -> Figure:
         title="Where one list is better by too little to detect",
         subtitle="regret at T in the world of Theorem 3, a run for each T; mean over the runs",
         caption="Each T has a world of its own, whose best list is better by sqrt((n-m+1)/T)/8 per position. FTRL-PBM "
-        f"(blue) loses {min(shares):.0%} to {max(shares):.0%} of what a random list does (grey), and "
-        f"{min(times):.1f} to "
-        f"{max(times):.1f} times the lower bound (green). Orange: Theorem 1.",
+        f"(blue) loses {figures.span(shares)} of what a random list does (grey), and {figures.span(times, '.1f')} "
+        "times the lower bound (green). Orange: Theorem 1.",
         columns=len(sizes),
-        width=5.4 * len(sizes),
+        width=max(8.6, 5.4 * len(sizes)),
         height=4.9,
     )
     for (n, m), axes in zip(sizes, panels, strict=True):

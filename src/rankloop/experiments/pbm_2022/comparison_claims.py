@@ -122,8 +122,7 @@ def _exp3(of: _Ends) -> Claim:
     return Claim(
         name="exp3-least",
         text="RankedExp3, whose positions each learn for themselves, has the least reward where users stay the same "
-        "(a), by "
-        "more than two standard errors",
+        "(a), by more than two standard errors",
         holds=all(of.ahead("a", name, EXP3) for name in _others(EXP3)),
         measured=of.leads("a", EXP3, _others(EXP3)),
         source="Experiments: “the greedy idea in RankedExp3 is not very suitable for PBM”",
@@ -136,8 +135,7 @@ def _users_stay(of: _Ends) -> Iterator[Claim]:
     yield Claim(
         name="pmed-best",
         text="The paper finds TopRank best in (a) and (d). Here PMED is, in both, by more than two standard errors: "
-        "its "
-        "optimisation is solved to a tolerance, where the paper's stopped after fixed iterations",
+        "its optimisation is solved to a tolerance, where the paper's stopped after fixed iterations",
         holds=all(of.ahead(panel, PMED, *_others(PMED)) for panel in _STOCHASTIC),
         measured=of.regrets(_STOCHASTIC),
         source="Experiments: “TopRank performs best in (a)(d)”",
@@ -196,8 +194,7 @@ def _pmed(of: _Ends) -> Iterator[Claim]:
         name="pmed-small-gap",
         text="The paper finds that PMED deteriorates a lot for the small gap, because its optimisation does not "
         "converge. Solved to a tolerance it stays ahead of TopRank and FTRL-PBM there, by more than two standard "
-        "errors; "
-        "some runs are still bad",
+        "errors; some runs are still bad",
         holds=of.ahead("d", PMED, FTRL, TOP_RANK),
         measured=f"(d) PMED mean {runs.mean():,.0f}, median {np.median(runs):,.0f}, worst run {runs[-1]:,.0f}; "
         + of.regrets("d", (FTRL, TOP_RANK)),
@@ -211,10 +208,8 @@ def _users_change(of: _Ends) -> Iterator[Claim]:
     yield Claim(
         name="halves-exchanged",
         text="Where only the halves of the items are exchanged, TopRank also has less reward than FTRL-PBM, by more "
-        "than two "
-        "standard errors, but PMED does not: over whole phases one fixed list is good, and regret is against the "
-        "best of "
-        "those",
+        "than two standard errors, but PMED does not: over whole phases one fixed list is good, and regret is "
+        "against the best of those",
         holds=all(of.ahead(at, FTRL, TOP_RANK) and not of.ahead(at, FTRL, PMED) for at in _EXCHANGING),
         measured=of.leads(_EXCHANGING, FTRL, _ONE_POPULATION),
         source="Experiments: “all of TopRank, PMED and PBM-PIE are strongly affected”",
@@ -225,10 +220,8 @@ def _users_change(of: _Ends) -> Iterator[Claim]:
     yield Claim(
         name="made-for-change",
         text="Of the three designed for changing users, FTRL-PBM is ahead by more than two standard errors where "
-        "items and "
-        "positions are reversed (c, f), and neither MW nor RankedExp3 is ahead of it by as much where halves are "
-        "exchanged "
-        "(b, e)",
+        "items and positions are reversed (c, f), and neither MW nor RankedExp3 is ahead of it by as much where "
+        "halves are exchanged (b, e)",
         holds=all(of.ahead(panel, FTRL, MW, EXP3) for panel in _REVERSING)
         and not any(of.ahead(panel, other, FTRL) for panel in _EXCHANGING for other in (MW, EXP3)),
         measured=of.leads(changing, FTRL, (MW, EXP3)),
@@ -244,9 +237,8 @@ def _mw(of: _Ends) -> Claim:
     surely = {p: sum(of.ahead(p, name, MW) for name in _others(MW)) for p in panels}
     return Claim(
         name="mw-not-best",
-        text="In every world another algorithm has a higher mean reward than MW; in some world at most two are ahead "
-        "of it "
-        "by more than two standard errors",
+        text="In every world another algorithm has a higher mean reward than MW; in some world at most two are "
+        "ahead of it by more than two standard errors",
         holds=min(higher.values()) > 0 and min(surely.values()) <= 2,
         measured="higher means, ahead by two standard errors: "
         + ", ".join(f"({panel}) {higher[panel]}, {surely[panel]}" for panel in panels),
@@ -260,9 +252,8 @@ def _yandex(of: _Ends) -> Iterator[Claim]:
     (own, its_error), (other, error) = of.regret("a", TOP_RANK), of.regret("a", FTRL)
     yield Claim(
         name="toprank-yandex",
-        text="Where users stay the same TopRank has less than half the regret of FTRL-PBM, by more than two standard "
-        "errors, "
-        "and no other is ahead of it by as much",
+        text="Where users stay the same TopRank has less than half the regret of FTRL-PBM, by more than two "
+        "standard errors, and no other is ahead of it by as much",
         holds=0.5 * other - own > 2 * float(np.hypot(its_error, 0.5 * error))
         and not any(of.ahead("a", name, TOP_RANK) for name in _others(TOP_RANK)),
         measured=of.regrets("a"),
@@ -274,8 +265,8 @@ def _yandex(of: _Ends) -> Iterator[Claim]:
     yield Claim(
         name="yandex-changing",
         text="FTRL-PBM is ahead of all others where items and positions are reversed (c). Where only the halves of "
-        "the items "
-        "are exchanged (b) it and MW have more reward than any fixed list. All by more than two standard errors",
+        "the items are exchanged (b) it and MW have more reward than any fixed list. All by more than two standard "
+        "errors",
         holds=of.ahead("c", FTRL, *_others(FTRL)) and all(mean < -2 * error for mean, error in beaten),
         measured=of.leads(("b", "c"), FTRL, _others(FTRL)) + "; " + of.regrets("b", (FTRL, MW)),
         source="Experiments and Appendix E: “best in adversarial environments”",

@@ -161,9 +161,8 @@ def _variances(results: pl.DataFrame) -> Claim:
     ]
     return Claim(
         name="variance",
-        text="Where clicks are rare nearly every loss is one, loss / x is mostly noise, and a baseline takes it off: "
-        "on "
-        "Yandex the mean leaves less than a thirtieth of the variance",
+        text="Where clicks are rare nearly every loss is one, loss / x is mostly noise, and a baseline takes it "
+        "off: on Yandex the mean leaves less than a thirtieth of the variance",
         holds=all(one[MEAN] < one[REDUCED] < one[LOSS] for one in found.values())
         and found["yandex"][LOSS] > 30 * found["yandex"][MEAN],
         measured=f"variance of an estimate at x = {_CHANCE}, {LOSS} / {REDUCED} / {MEAN} / {REWARD}: "
@@ -186,8 +185,7 @@ def _unsafe(results: pl.DataFrame) -> Claim:
     return Claim(
         name="reward-form-fails",
         text="The plain reward form is not safe: it locks on to what was clicked early, and its worst run has more "
-        "than "
-        "twice the regret of the loss form's worst",
+        "than twice the regret of the loss form's worst",
         holds=worst > 2.0,
         measured="regret at the end: " + "; ".join(told),
         source="Erratum C14",
@@ -227,8 +225,7 @@ def _periodic(results: pl.DataFrame) -> Claim:
     return Claim(
         name="users-change",
         text="Where users change, of twelve comparisons at least two are better by more than three standard errors, "
-        "none "
-        "is worse by as much, and the others stay open",
+        "none is worse by as much, and the others stay open",
         holds=better >= 2 and worse == 0,
         measured=f"{better} better and {worse} worse by more than three standard errors. {REDUCED}: {text_reduced}. "
         f"{MEAN}: {text_mean}",

@@ -39,7 +39,7 @@ def _against(results: pl.DataFrame, kind: str) -> str:
             for source in SOURCES
         ]
         shares = [own / loss for own, loss in ends]
-        told.append(f"“{estimator}” has {min(shares):.0%} to {max(shares):.0%}")
+        told.append(f"“{estimator}” has {figures.span(shares)}")
     return ", ".join(told)
 
 
@@ -77,8 +77,8 @@ def _all_runs(results: pl.DataFrame) -> Figure:
         title="The plain reward form, run by run",
         subtitle="regret at the end of every run, stochastic worlds",
         caption="A dot is a run, a line the mean. With -click / x a lucky click of an unlikely item is a large "
-        "negative "
-        f"loss that is never corrected. Its worst run has {_worst(results)} times the regret of the loss form's worst.",
+        f"negative loss that is never corrected. Its worst run has {_worst(results)} times the regret of the loss "
+        "form's worst.",
         columns=3,
         width=16.0,
         height=4.9,

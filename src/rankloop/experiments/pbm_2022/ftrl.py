@@ -220,8 +220,7 @@ def _no_list_is_better(results: pl.DataFrame) -> Claim:
     return Claim(
         name="beats-fixed-lists",
         text="Where a change moves most of the clicks, following it beats every list that never changes, by more "
-        "than two "
-        "standard errors",
+        "than two standard errors",
         holds=mean > fixed + 2 * error,
         measured=f"{world.label}: {mean:.3f} ± {error:.3f}, best fixed list {fixed:.3f}",
         source="Appendix E, Figure 2(b)",

@@ -54,8 +54,7 @@ def _by_time(results: pl.DataFrame) -> Figure:
         title="Rewards around the changes of users",
         subtitle="reward per round at round t; bands: two standard errors over the runs",
         caption="The same runs, not averaged over time. In worlds that change, reward per round at the end of a "
-        "phase and "
-        f"at the start of the next, over all changes: {_falls(results)}.",
+        f"phase and at the start of the next, over all changes: {_falls(results)}.",
     )
     for world, axes in panels.items():
         rows = runs.chosen(results, source=world.source, kind=world.kind)

@@ -68,9 +68,8 @@ class PBMLeader(Experiment):
         at = {t: (old, new) for t, old, new in mean.iter_rows()}
         yield Claim(
             name="concentrates",
-            text="x_t concentrates: the best list has more than a tenth of the probability at round 1,000, less than "
-            "half, and more "
-            "than half by the change",
+            text="x_t concentrates: the best list has more than a tenth of the probability at round 1,000, less "
+            "than half, and more than half by the change",
             holds=at[CHANGE][0] > 0.5 > at[1000][0] > 0.1,
             measured=", ".join(f"{at[t][0]:.2f} at round {t:,}" for t in (1, 1000, CHANGE)),
             source="Ours",

@@ -88,8 +88,7 @@ class PBMSolver(Experiment):
         yield Claim(
             name="thousand-steps",
             text="A hundred still cost more than it, by more than three standard errors; with a thousand the "
-            "difference is "
-            "smaller than that",
+            "difference is smaller than that",
             holds=hundred - exact > 3 * float(np.hypot(error, its_error))
             and abs(thousand - exact) < 3 * float(np.hypot(thousand_error, its_error)),
             measured=f"100 steps {hundred / exact - 1:+.0%}, 1,000 steps {thousand / exact - 1:+.1%}",
@@ -189,9 +188,8 @@ def _draw(results: pl.DataFrame) -> Figure:
         title="Regret with few Frank-Wolfe steps, and with the minimiser",
         subtitle="items 0.03 apart, users stay the same; bands: two standard errors over the runs",
         caption=f"Left: regret over time with K steps a round; at the end it is {told} times that of the exact "
-        "minimiser. "
-        "Right: how far above the minimum of eq. (2) K steps end, at the end of the exact runs, from even chances and "
-        "from the minimiser itself.",
+        "minimiser. Right: how far above the minimum of eq. (2) K steps end, at the end of the exact runs, from "
+        "even chances and from the minimiser itself.",
         columns=2,
         width=15.0,
         height=5.4,

@@ -209,7 +209,7 @@ def _draw(results: pl.DataFrame) -> Figure:
         subtitle=f"regret after {figures.plain_number(T)} rounds; dots: our runs, ticks: bounds",
         caption="Blue dots: mean regret of our runs, users that stay the same. Orange: the order of the table's bound "
         "for such users; purple: of its bound whatever users do; both without constants. Grey: bounds with all their "
-        f"constants, {min(room):.0f} to {max(room):.0f} times what was measured.",
+        f"constants, {figures.span(room, '.0f')} times what was measured.",
         columns=3,
         width=17.0,
         height=5.2,

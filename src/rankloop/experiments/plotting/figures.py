@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,7 +49,7 @@ def canvas(
     `width` and `height` are inches; the caption's lines are added to the height. The caption carries the name
     "caption", so that the report can set it as text of its own. `finish` makes room for the names of the lines.
     """
-    lines = textwrap.wrap(caption, width=round(width * 72.0 / (CAPTION_SIZE * 0.53)))
+    lines = textwrap.wrap(caption, width=round(width * 72.0 / (CAPTION_SIZE * 0.56)))
     below = len(lines) * _CAPTION_LINE + 0.2
     above = _TOP + (0.3 if subtitle else 0.0)
     total = height + below
@@ -245,6 +245,17 @@ def plain_number(value: float) -> str:
     if value >= 1e6 and value % 1e5 == 0:
         return f"{value / 1e6:g} million"
     return f"{value:,.0f}" if value >= 10 else f"{value:g}"
+
+
+def span(values: Iterable[float], form: str = ".0%") -> str:
+    """The least and the largest of some numbers, in words.
+
+    >>> span([0.31, 0.12]), span([1.84, 1.82], ".1f")
+    ('12% to 31%', '1.8')
+    """
+    found = sorted(values)
+    low, high = (f"{value:{form}}" for value in (found[0], found[-1]))
+    return low if low == high else f"{low} to {high}"
 
 
 def power_law(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:

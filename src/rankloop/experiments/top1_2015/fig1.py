@@ -141,8 +141,7 @@ class Top1Figure1(setting.Simulation):
             "all runs",
             caption=f"{share:.1%} of the rounds explore, and within one horizon that cost does not vanish. Exploring "
             f"with the learnt order behind the item on top (blue) ends at {kept:.3f}, {kept / dear:.0%} of what it "
-            "does "
-            f"with a random order (orange), {dear:.3f}.",
+            f"does with a random order (orange), {dear:.3f}.",
         )
         for learner, label, colour in (
             (UNIFORM, "all at random", figures.MUTED),

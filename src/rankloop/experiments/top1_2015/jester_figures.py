@@ -34,10 +34,9 @@ def everybody_once(results: pl.DataFrame) -> Figure:
         title=f"What RTop-1F learns from {T:,} users",
         subtitle=f"real ratings of ten jokes, {once['seed'].n_unique()} shuffles; band: all of them (blue, green)",
         caption=f"Of what a random order loses RTop-1F loses {shares[RANDOM]:.0%}, exploring with the rest of the "
-        "order "
-        f"at random (orange), or {shares[KEEP_REST]:.0%} with the rest as learnt (blue): {explored:.0%} of its rounds "
-        f"explore, and it is perturbed to guard against an adversary. Without perturbation (light blue) it loses "
-        f"{shares[UNPERTURBED]:.0%}, full information (green) {shares[FULL]:.0%}; of both panels together.",
+        f"order at random (orange), or {shares[KEEP_REST]:.0%} with the rest as learnt (blue): {explored:.0%} of its "
+        "rounds explore, and it is perturbed to guard against an adversary. Without perturbation (light blue) it "
+        f"loses {shares[UNPERTURBED]:.0%}, full information (green) {shares[FULL]:.0%}; of both panels together.",
         height=9.2,
         rows=len(people.ONCE),
     )
@@ -65,7 +64,7 @@ def _left(results: pl.DataFrame, learner: str) -> str:
             for name in (learner, UNIFORM)
         )
         shares.append(own / chance)
-    return f"{min(shares):.0%} to {max(shares):.0%}"
+    return figures.span(shares)
 
 
 def if_more_came(results: pl.DataFrame) -> Figure:
@@ -74,12 +73,10 @@ def if_more_came(results: pl.DataFrame) -> Figure:
     figure, panels = figures.canvas(
         title="What more users of the same kind bring",
         subtitle=f"drawn with replacement, {again['seed'].n_unique()} runs for each horizon; band: all (not orange)",
-        caption="Regret per round at T, as a share of what a random order loses. At the longest horizon RTop-1F with "
-        f"the rest as learnt (blue) is left with {_left(results, KEEP_REST)}, without a horizon (purple), which "
-        "perturbs "
-        f"by what it has seen so far and not by what may yet come, with {_left(results, ANYTIME)}, and full "
-        "information "
-        f"(green) with {_left(results, FULL)}.",
+        caption="Regret per round at T, as a share of what a random order loses. At the longest horizon RTop-1F "
+        f"with the rest as learnt (blue) is left with {_left(results, KEEP_REST)}, without a horizon (purple), which "
+        f"perturbs by what it has seen so far and not by what may yet come, with {_left(results, ANYTIME)}, and full "
+        f"information (green) with {_left(results, FULL)}.",
         height=12.0,
         rows=len(CROWDS),
     )

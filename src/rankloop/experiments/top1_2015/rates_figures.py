@@ -66,7 +66,7 @@ def _below_the_bounds(results: pl.DataFrame, runs: int) -> Figure:
         caption="RTop-1F explores with the rest of the order at random (orange) or as learnt (blue). Dashed: the "
         "bounds of Theorems 7, 9 and 10 (orange, for both) and that of FTPL (green). "
         + (
-            f"No run passes its bound: the constants are {min(rooms):.0f} to {max(rooms):.0f} times larger than these "
+            f"No run passes its bound: the constants are {figures.span(rooms, '.0f')} times larger than these "
             "users make necessary. "
             if min(rooms) > 1
             else f"A run passes its bound: it loses {1 / min(rooms):.2f} times as much. "
@@ -85,13 +85,14 @@ def _below_the_bounds(results: pl.DataFrame, runs: int) -> Figure:
             found = growth.growth(results, measure=measure, learner=learner)
             if bound:
                 T, bounds = found["horizon"].to_numpy(), found["bound"].to_numpy()
-                figures.curve(axes, T, bounds, label=bound, colour=colour, dashed=True)
+                figures.curve(axes, T, bounds / 1_000, label=bound, colour=colour, dashed=True)
             power = figures.power_text(growth.exponent(results, measure=measure, learner=learner))
-            figures.mean_curve(axes, found, label=f"{label}: {power}", colour=colour, points=True)
+            named = f"{label}: {power}"
+            figures.mean_curve(axes, found, label=named, colour=colour, scale=1_000, points=True)
         figures.log_axis(axes, y=True)
         # No higher than needed: the next power of ten would be a wide number beside the axis.
         axes.set_ylim(top=1.15 * axes.dataLim.y1)
-        figures.name_axes(axes, x="horizon T", y=f"{name} regret at T")
+        figures.name_axes(axes, x="horizon T", y=f"{name} regret at T, in thousands")
     return figures.finish(figure)
 
 
@@ -101,7 +102,7 @@ def _share_of_forced(results: pl.DataFrame, learner: str) -> str:
         growth.slope(results, measure=name, learner=learner)[0] / environments.forced_regret(name)
         for name in played
     ]
-    return f"{min(shares):.0%} to {max(shares):.0%}"
+    return figures.span(shares)
 
 
 def _hard_worlds(results: pl.DataFrame, runs: int) -> Figure:
@@ -111,11 +112,10 @@ def _hard_worlds(results: pl.DataFrame, runs: int) -> Figure:
         subtitle=f"mean over both worlds, {runs} runs a horizon; band: all runs (blue, green)",
         caption="Regret divided by T, where 100 % is what theory forces on every learner with one label per round. "
         f"At the end RTop-1F (blue) loses {_share_of_forced(results, KEEP_REST)} of it, a learner with full "
-        "information "
-        f"that adds up relevance item by item (orange) {_share_of_forced(results, FULL)}, and one with full "
-        "information "
-        f"and the measure’s own terms (green) {_share_of_forced(results, OWN_TERMS)}; MAP is not a sum over items and "
-        "has no such terms. At short horizons the luck of the best ranking in hindsight comes on top.",
+        f"information that adds up relevance item by item (orange) {_share_of_forced(results, FULL)}, and one with "
+        f"full information and the measure’s own terms (green) {_share_of_forced(results, OWN_TERMS)}; MAP is not a "
+        "sum over items and has no such terms. At short horizons the luck of the best ranking in hindsight comes on "
+        "top.",
         height=12.0,
         rows=len(HOPELESS),
     )

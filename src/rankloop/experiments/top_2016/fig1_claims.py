@@ -134,8 +134,7 @@ def _closer(results: pl.DataFrame, sets: list[str], *, quick: bool) -> Iterator[
         yield Claim(
             name="very-close-on-yahoo",
             text=f"On Yahoo's sample RankSVM and KL are very close to ListNet, read as at least {_VERY_CLOSE:.0%} of "
-            "the "
-            "way from Random",
+            "the way from Random",
             holds=min(found.values()) >= _VERY_CLOSE,
             measured=_told(found),
             source="Section 6: “in the Yahoo dataset, our algorithms, with RankSVM and KL, are very close”",
@@ -170,11 +169,10 @@ def _among_surrogates(results: pl.DataFrame, sets: list[str], *, quick: bool) ->
         firsts[name] = f"{first[PAPERS]}, with ours {first[OURS]}"
     yield Claim(
         name="ranksvm-not-ahead",
-        text="The paper finds RankSVM ahead and credits its second label; here KL or the squared loss is ahead of it "
-        "by two "
-        "standard errors on some data set, with the paper's constants and with ours. One step size for all fits none: "
-        "RankSVM's gradient is a sum over pairs, and its estimate is relatively no less noisy ((m-1)/gamma against "
-        "m/gamma)",
+        text="The paper finds RankSVM ahead and credits its second label; here KL or the squared loss is ahead of "
+        "it by two standard errors on some data set, with the paper's constants and with ours. One step size for "
+        "all fits none: RankSVM's gradient is a sum over pairs, and its estimate is relatively no less noisy "
+        "((m-1)/gamma against m/gamma)",
         holds=all(behind.values()),
         measured=f"first of the three: {_each(firsts)}",
         source="Section 6: “RankSVM does better than the other surrogates”; erratum B8",
@@ -191,8 +189,7 @@ def _among_surrogates(results: pl.DataFrame, sets: list[str], *, quick: bool) ->
     yield Claim(
         name="smooth-poor",
         text="SmoothDCG with epsilon = 0.01 is poor: behind KL and the squared loss on every data set, by more than "
-        "two "
-        f"standard errors{_but_long(sets)}",
+        f"two standard errors{_but_long(sets)}",
         holds=all(
             gain > (0 if name == _LONG else 2 * error) for (name, _), (gain, error) in behind_kl.items()
         ),

@@ -53,8 +53,7 @@ def _ways(results: pl.DataFrame, constants: str) -> str:
     told = []
     for learner in (*tables.CONVEX, SMOOTH):
         shares = [tables.share(results, name, learner, constants) for name in tables.sets(results)]
-        spread = f"{min(shares):.0%}" + (f" to {max(shares):.0%}" if len(shares) > 1 else "")
-        told.append(f"{learner} {spread}")
+        told.append(f"{learner} {figures.span(shares)}")
     return f"Of the way from Random to ListNet they end at: {', '.join(told)}."
 
 
@@ -145,7 +144,7 @@ def _held_out_shares(results: pl.DataFrame) -> str:
         for name in tables.sets(results)
         for learner in ("KL", "Squared", SMOOTH)
     ]
-    return f"{min(shares):.0%} to {max(shares):.0%}"
+    return figures.span(shares)
 
 
 def _held_out(results: pl.DataFrame) -> Figure:
@@ -153,10 +152,9 @@ def _held_out(results: pl.DataFrame) -> Figure:
         results,
         title="What was learnt from the top of the list, on new queries",
         subtitle="NDCG@10 of the greedy order on held-out queries at the end; bars: two standard errors to each side",
-        caption="Each run holds out another fifth of the queries. Filled dots: our constants. Open dots: the paper's. "
-        f"With ours, one label per round (KL, Squared, SmoothDCG) closes {_held_out_shares(results)} of the gap "
-        "between "
-        "Random and ListNet.",
+        caption="Each run holds out another fifth of the queries. Filled dots: our constants. Open dots: the "
+        f"paper's. With ours, one label per round (KL, Squared, SmoothDCG) closes {_held_out_shares(results)} of the "
+        "gap between Random and ListNet.",
     )
     for name, axes in panels.items():
         for place, learner in enumerate(reversed(LEARNERS)):

@@ -82,9 +82,8 @@ class TopRegret(Experiment):
             yield Claim(
                 name=f"bound-{surrogate}",
                 text=f"{label}: in every run, at every horizon, regret is below the bound of eq. (4) and (5), made "
-                "from the "
-                "run's own second moments and the length of the best weights; weights that never move pass it at the "
-                "longest",
+                "from the run's own second moments and the length of the best weights; weights that never move pass "
+                "it at the longest",
                 holds=most < 1 < min(unmoved),
                 measured=f"at most {most:.2f} of the bound, at T = {longest['horizon'][0]:,} {min(share):.2f} to "
                 f"{max(share):.2f}; weights at zero {min(unmoved):.1f}",
