@@ -143,7 +143,7 @@ class Engine(Administration):
         config = served.fold.config
         if config.probe or served.read_only:
             return
-        made = stamped(config)
+        made = await asyncio.to_thread(stamped, config)
         body = records.encode(records.Upgrade(made.version, made.probe))
         await self.append([Entry(served.name, "upgrade", f"sign-{made.probe}", body, digest_of(body))])
 

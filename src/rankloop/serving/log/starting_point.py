@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 
@@ -81,7 +82,9 @@ async def newest_fold(
 
     check: is given the configuration before anything is built, and may refuse it.
     """
-    check((await config_row(store, name))[1])
+    config = (await config_row(store, name))[1]
+    check(config)
+    await asyncio.to_thread(fingerprint, config)  # which may have to compile, and is remembered
     first = await first_fold(store, name)
     for listed in reversed(await store.snapshots(name)):
         if listed.seq >= first.applied and readable(listed.code_hash, first.config):

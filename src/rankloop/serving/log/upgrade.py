@@ -19,7 +19,7 @@ from rankloop.serving.stores.contract import Store
 _PAGE = 1_000
 
 
-async def upgrade(store: Store, ranker: str, *, refold: bool = False) -> str:
+async def upgrade(store: Store, ranker: str, *, refold: bool = False, at: int | None = None) -> str:
     """Write the row, where it is needed; what was done, as a sentence.
 
     The state is that of the newest snapshot, and the rows after it are folded by this code.
@@ -32,6 +32,8 @@ async def upgrade(store: Store, ranker: str, *, refold: bool = False) -> str:
         Whose log.
     refold : bool, optional
         Fold the whole log with this version, instead of going on from a snapshot.
+    at : int, optional
+        The time of the row, in milliseconds; None takes the present time.
 
     Returns
     -------
@@ -62,7 +64,7 @@ async def upgrade(store: Store, ranker: str, *, refold: bool = False) -> str:
     body = records.encode(records.Upgrade(made.version, made.probe, msgspec.msgpack.encode(fold.save())))
     event_id = upgrade_id(made, len(await upgrades(store, ranker, made)))
     entry = Entry(ranker, "upgrade", event_id, body, digest_of(body))
-    (done,) = await store.append([entry], at=int(time.time() * 1000))
+    (done,) = await store.append([entry], at=int(time.time() * 1000) if at is None else at)
     return (
         f"{ranker}: from row {done.row.seq} on version {made.version}, arithmetic {made.probe}; the state is that "
         f"of row {begin}, and the rows after it"
