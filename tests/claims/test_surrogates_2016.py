@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from rankloop import surrogates
+from rankloop.games import ranking_game
+from rankloop.games.rationals import RowSpace
 from rankloop.surrogates import CalibratedSquared
 from tests.surrogates.test_impossibility import P_TILDE, TABLE
 
@@ -178,3 +180,18 @@ def test_lemma_4_the_norm_is_that_of_the_longest_row(p: float) -> None:
         assert units.max() == pytest.approx(rows.max(), rel=1e-12)  # attained
         exceeded += bool((units > rows.mean()).any())
     assert exceeded == 20  # with the mean row for the longest it fails
+
+
+@pytest.mark.judges("2016-138")
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_worlds_look_alike_exactly_if_mean_labels_agree(m: int) -> None:
+    # Whatever is on top, its label has the same law in two worlds exactly if E[R] is the same: over all outcomes the
+    # signals span what one and the labels span, no less and no more.
+    game = ranking_game(measure="sum_loss", n_items=m, k=1)
+    signals = RowSpace(game.signal_rows(range(game.n_actions))[0])
+    labels = np.array([[1] * game.n_outcomes, *np.array(game.outcomes).T], dtype=object)
+    assert all(signals.coefficients(row) is not None for row in labels)
+    assert len(signals.chosen) == m + 1
+    # From two labels at once more can be told: worlds with the same E[R] need not look alike.
+    two = ranking_game(measure="sum_loss", n_items=m, k=2)
+    assert len(RowSpace(two.signal_rows(range(two.n_actions))[0]).chosen) > m + 1

@@ -99,12 +99,11 @@ def _page(found: list[Statement]) -> Iterator[str]:
         yield ""
         yield f"## {paper}"
         yield ""
-        yield "| id | place | statement | status | how, or why not | where |"
-        yield "|---|---|---|---|---|---|"
         for each in own:
-            where = " ".join(f"`{judge}`" for judge in each.where)
-            cells = (each.id, each.place, each.statement, _status(each), each.how)
-            yield f"| {' | '.join(_escaped(cell) for cell in cells)} | {where} |"
+            status = _status(each)
+            yield f"- **{each.id}**, {_escaped(each.place)}: {_escaped(each.statement)}"
+            yield f"  *{status[0].upper()}{status[1:]}*: {_escaped(each.how)}."
+            yield from (f"  `{judge}`" for judge in each.where)
     yield ""
 
 
