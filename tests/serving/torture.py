@@ -1,7 +1,7 @@
 """Kill the service, again and again, at named places and anywhere, under load; then count what was lost.
 
-`make torture` runs all of it and prints a table; the tests run a selection. Clients remember everything that was
-acknowledged and repeat, under the same ids, everything that was not.
+`make torture` runs this and every kind of fault in `faults/kinds.py`, and prints a table; the tests run a selection.
+Clients remember everything that was acknowledged and repeat, under the same ids, everything that was not.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
+import logging
 import random
-import shutil
 import signal
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import Store
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
+from tests.serving.faults import kinds
+from tests.serving.faults.outcome import Outcome
 from tests.serving.postgresql import Server, start
 from tests.serving.process import Service
 
@@ -286,43 +289,67 @@ def _settled(client: Client, other: Client) -> str:
     return "behind"
 
 
-def report(title: str, killed: Killed, ledger: Ledger, problems: list[str], seconds: float) -> bool:
-    print(f"\n{title}: {sum(killed.kills.values())} kills in {seconds:.0f} s")
-    print(f"{'place':<20}{'kills':>6}{'not reached':>13}")
-    for place in sorted({*killed.kills, *killed.missed}):
-        print(f"{place:<20}{killed.kills[place]:>6}{killed.missed[place]:>13}")
-    print(f"acknowledged: {len(ledger.lists):,} lists, {len(ledger.events):,} other events")
+def counted(kind: str, killed: Killed, ledger: Ledger, problems: list[str]) -> Outcome:
+    """The row of the table for kills."""
     lost = sum("is lost" in one for one in problems)
     twice = sum("times" in one or "learnt from" in one for one in problems)
-    print(f"lost: {lost}, learnt twice: {twice}, other problems: {len(problems) - lost - twice}", flush=True)
-    for problem in problems[:20]:
-        print(f"  {problem}")
-    return not problems
+    places = ", ".join(f"{place} {n}" for place, n in sorted(killed.kills.items()))
+    told = f"{len(ledger.lists):,} lists and {len(ledger.events):,} other events were acknowledged; killed: {places}"
+    rest = len(problems) - lost - twice
+    return Outcome(kind, sum(killed.kills.values()), lost, twice, rest, 0, [*problems[:20], told])
+
+
+def faults(n_sqlite: int, n_postgresql: int, n_others: int, seed: int) -> Iterator[Outcome]:
+    """All kinds, one after the other."""
+    share = max(1, n_others // 30)  # the flips are most of the others
+    if n_sqlite:
+        plan = list(itertools.islice(itertools.cycle(SQLITE_PLACES), n_sqlite))
+        with tempfile.TemporaryDirectory(prefix="rankloop-torture-") as folder:
+            yield counted("SIGKILL under load, SQLite", *torture_sqlite(Path(folder), plan, seed=seed))
+    if n_postgresql:
+        plan = list(itertools.islice(itertools.cycle(POSTGRESQL_PLACES), n_postgresql))
+        with tempfile.TemporaryDirectory(prefix="rankloop-torture-") as folder:
+            server = start(Path(folder))
+            done = torture_postgresql(server, "torture", plan, seed=seed)
+            server.stop()
+            yield counted("SIGKILL, two PostgreSQL replicas", *done)
+    if n_others:
+        yield kinds.power_losses(3 * share, seed=seed)
+        yield kinds.failing_writes(3 * share, error="full", seed=seed)
+        yield kinds.failing_writes(3 * share, error="broken", seed=seed)
+        yield kinds.locks(2 * share, seed=seed)
+        yield kinds.clock_jumps(5 * share, seed=seed)
+        yield kinds.hostile_requests(3 * share, seed=seed)
+        yield kinds.cut_ends(2 * share, seed=seed)
+        yield kinds.flipped_bits(9 * share, seed=seed)
+        yield kinds.failovers(max(1, share // 4))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sqlite", type=int, default=207, help="kills on SQLite")
-    parser.add_argument("--postgresql", type=int, default=50, help="kills on PostgreSQL")
+    parser.add_argument("--sqlite", type=int, default=150, help="kills on SQLite")
+    parser.add_argument("--postgresql", type=int, default=40, help="kills on PostgreSQL with two replicas")
+    parser.add_argument("--others", type=int, default=330, help="faults of all other kinds together")
     parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    good = True
-    if arguments.sqlite:
-        folder = Path(tempfile.mkdtemp(prefix="rankloop-torture-"))
-        began = time.monotonic()
-        plan = list(itertools.islice(itertools.cycle(SQLITE_PLACES), arguments.sqlite))
-        good &= report("SQLite", *torture_sqlite(folder, plan, seed=arguments.seed), time.monotonic() - began)
-        shutil.rmtree(folder, ignore_errors=True)
-    if arguments.postgresql:
-        folder = Path(tempfile.mkdtemp(prefix="rankloop-torture-"))
-        server = start(folder)
-        began = time.monotonic()
-        plan = list(itertools.islice(itertools.cycle(POSTGRESQL_PLACES), arguments.postgresql))
-        done = torture_postgresql(server, "torture", plan, seed=arguments.seed)
-        good &= report("PostgreSQL, two replicas", *done, time.monotonic() - began)
-        server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-    sys.exit(0 if good else 1)
+    asked = parser.parse_args()
+    logging.disable(logging.CRITICAL)  # a service that is tortured has much to say
+    began, all_of_them = time.monotonic(), []
+    print(
+        f"{'':<34}" + "".join(f"{name:>12}" for name in ("tried", "lost", "doubled", "undetected", "refused"))
+    )
+    for outcome in faults(asked.sqlite, asked.postgresql, asked.others, asked.seed):
+        print(outcome.line(), flush=True)
+        for note in outcome.notes:
+            print(f"  {note}")
+        all_of_them.append(outcome)
+    print(f"{sum(one.tried for one in all_of_them)} faults in {time.monotonic() - began:.0f} s")
+    # What a standby had not received is gone: that it is noticed is what counts there.
+    bad = [
+        one
+        for one in all_of_them
+        if one.doubled or one.undetected or (one.lost and "standby" not in one.kind)
+    ]
+    sys.exit(1 if bad else 0)
 
 
 if __name__ == "__main__":
