@@ -47,6 +47,7 @@ def register(app: typer.Typer, in_words: Wrap) -> None:
         ("upgrade", upgrade),
         ("export", export),
         ("replay", replay),
+        ("delete", delete),
         ("keys", keys),
     ):
         app.command(name)(in_words(command))
@@ -229,6 +230,24 @@ def replay(
         typer.echo(
             f"{told.other}: {told.value:.4f} (95% from {told.low:.4f} to {told.high:.4f}), {told.matches:,} matches"
         )
+
+
+def delete(
+    ranker: Annotated[str, typer.Argument(metavar="RANKER", help="The ranker to archive.")],
+    data: DataOption = DATA,
+    database: DatabaseOption = None,
+    schema: SchemaOption = "rankloop",
+) -> None:
+    """Archive a ranker: it is served no more, its log stays under another name, and its own name is free again.
+
+    Beside a running service on a folder, send it DELETE /v1/rankers/RANKER instead.
+    """
+    import time
+
+    async def work(store: Store) -> str:
+        return await store.archive(ranker, at=int(time.time() * 1000))
+
+    typer.echo(f"{ranker} archived as {with_store(make_store(data, database, schema), work)}")
 
 
 def keys(

@@ -99,6 +99,6 @@ async def chosen(store: Store, ranker: str | None) -> list[str]:
     names = await store.rankers()
     if ranker is None:
         return names
-    if ranker not in names:
+    if ranker not in names and ranker not in await store.archived():
         raise ValueError(f"there is no ranker {ranker!r}; there are {', '.join(names) or 'none'}")
     return [ranker]

@@ -9,6 +9,7 @@ import msgspec
 
 from rankloop.serving.adapters.registry import config_hash
 from rankloop.serving.admission import check_names, check_size, check_value, digest_of, refuse
+from rankloop.serving.degraded import DegradedLists
 from rankloop.serving.errors import Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.group_commit import Written
 from rankloop.serving.housekeeping import Housekeeping
@@ -19,7 +20,15 @@ from rankloop.serving.log.fingerprint import stamped
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Entry
 from rankloop.serving.outcomes import event_answer
-from rankloop.serving.schemas import EventAnswer, FreezeRequest, ItemsRequest, ResetRequest, RollbackRequest
+from rankloop.serving.roster import Roster
+from rankloop.serving.schemas import (
+    ArchivedAnswer,
+    EventAnswer,
+    FreezeRequest,
+    ItemsRequest,
+    ResetRequest,
+    RollbackRequest,
+)
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Fenced, Store
 
@@ -30,6 +39,14 @@ class Administration(abc.ABC):
     store: Store
     limits: Limits
     housekeeping: Housekeeping
+    roster: Roster
+    degraded: DegradedLists
+    changed: asyncio.Event
+    _writing: asyncio.Lock
+
+    @abc.abstractmethod
+    def now(self) -> int:
+        """Milliseconds since 1970, by a clock that does not jump."""
 
     @abc.abstractmethod
     async def find_to_write(self, name: str) -> ServedRanker:
@@ -105,6 +122,17 @@ class Administration(abc.ABC):
             learnt = msgspec.msgpack.encode(then.learnt())
             body = records.encode(records.Rollback(request.to_seq, snapshot.state_hash, learnt))
         return event_answer(await self.write(Entry(name, "rollback", event_id, body, digest)))
+
+    async def archive(self, name: str) -> ArchivedAnswer:
+        """Put a ranker away, also one that cannot be served: its rows stay, and its name is free again."""
+        if name not in await self.store.rankers():
+            raise NotFound(f"there is no ranker {name!r}")
+        async with self._writing:  # nothing is written to it meanwhile
+            archived = await self.store.archive(name, at=self.now())
+            self.roster.forget(name)
+            self.degraded.forget(name)
+        self.changed.set()
+        return ArchivedAnswer(name, archived)
 
     async def snapshot(self, name: str) -> int:
         """Write a snapshot now; its seq."""

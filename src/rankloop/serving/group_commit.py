@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from rankloop.serving.errors import Busy, Unavailable
+from rankloop.serving.errors import Busy, NotFound, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.records import Entry, Row
@@ -104,6 +104,8 @@ class GroupCommit:
             timer = asyncio.get_running_loop().call_later(self._seconds, self._give_up, batch)
             try:
                 written = await self._write(entries)
+            except NotFound as error:
+                await self._write_apart(batch, error)
             except Exception as error:
                 for _, future in batch:
                     if not future.done():
@@ -123,6 +125,22 @@ class GroupCommit:
             self.seconds += took
             self._usual += 0.2 * (len(entries) - self._usual)
             self._takes += 0.2 * (took - self._takes)
+
+    async def _write_apart(
+        self, batch: list[tuple[list[Entry], asyncio.Future[list[Written]]]], error: NotFound
+    ) -> None:
+        """A ranker of the batch is gone, and nothing was written: only those who asked for it are refused."""
+        for entries, future in batch:
+            try:
+                if len(batch) == 1:
+                    raise error
+                written = await self._write(entries)
+            except Exception as refused:
+                if not future.done():
+                    future.set_exception(refused)
+            else:
+                if not future.done():
+                    future.set_result(written)
 
     def _late(self) -> Unavailable:
         return Unavailable(

@@ -177,7 +177,11 @@ class Housekeeping:
         while True:
             try:
                 await self.engine.store.wait_for_news(seconds=1.0)
-                for name in await self.engine.store.rankers():
+                known = {*self.engine.rankers, *self.engine.roster.absent}
+                names = await self.engine.store.rankers()
+                for name in known.difference(names):  # another process archived it
+                    self.engine.roster.forget(name)
+                for name in names:
                     await self.engine.roster.follow(name)
                 self.engine.changed.set()
             except StoreError:  # the tick says so

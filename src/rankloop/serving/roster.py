@@ -121,6 +121,14 @@ class Roster:
         self.absent[name] = Absent("folding", f"{why}; the log is folded anew")
         await self.load(name)
 
+    def forget(self, name: str) -> None:
+        """It was archived."""
+        served = self.rankers.pop(name, None)
+        if served is not None:
+            served.fold.recent.clear()
+        self.absent.pop(name, None)
+        self.lost.pop(name, None)
+
     async def follow(self, name: str) -> None:
         """Take in what other processes have appended."""
         served = self.rankers.get(name)

@@ -142,6 +142,13 @@ class RankerAnswer(msgspec.Struct, frozen=True):
     duplicate: bool = False
 
 
+class ArchivedAnswer(msgspec.Struct, frozen=True):
+    """A ranker that was put away, and the name under which its rows stay."""
+
+    name: str
+    archived: str
+
+
 class RankersAnswer(msgspec.Struct, frozen=True):
     """All rankers that are served, and a sentence for each with which something is wrong."""
 

@@ -31,18 +31,18 @@ CHECKS = (
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with Service("--data", str(tmp_path_factory.mktemp("described"))) as service:
-        client = service.client()
-        client.create("0", algorithm="RTop1F", items=["a", "b"])  # a name that made-up requests hit
         yield service
-        told = service.client()
-        assert told.ranker("0").name == "0"
+        assert service.client().rankers() is not None
         assert "Traceback" not in service.stop()
 
 
 @pytest.mark.parametrize("mode", list(schemathesis.GenerationMode), ids=lambda mode: mode.value)
 def test_requests_made_from_the_description(service: Service, mode: schemathesis.GenerationMode) -> None:
     described = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
+    # A name that made-up requests hit, until the last of them archives it.
+    service.client().create("0", algorithm="RTop1F", items=["a", "b"], seed=1)
     operations = [found.ok() for found in described.get_all_operations()]
+    operations.sort(key=lambda one: one.method.upper() == "DELETE")
     assert len(operations) >= 15
     for operation in operations:
         try:

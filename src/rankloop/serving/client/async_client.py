@@ -108,6 +108,7 @@ class AsyncClient:
     freeze = _sends(calls.freeze)
     rollback = _sends(calls.rollback)
     reset = _sends(calls.reset)
+    delete = _sends(calls.delete)
     snapshots = _sends(calls.snapshots)
     take_snapshot = _sends(calls.take_snapshot)
     decision = _sends(calls.decision)

@@ -5,14 +5,9 @@
 
 from __future__ import annotations
 
-import array
-import base64
-import json
-import math
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NotRequired, Protocol, TypedDict, TypeVar
+from typing import Any, Generic, NotRequired, TypedDict, TypeVar
 from urllib.parse import quote
 
 from rankloop.serving.client.answers import (
@@ -26,15 +21,10 @@ from rankloop.serving.client.answers import (
     SnapshotsAnswer,
     read,
 )
+from rankloop.serving.client.bodies import SupportsArray, json_bytes, packed_features
 from rankloop.serving.ids import new_id
 
 Answer = TypeVar("Answer")
-
-
-class SupportsArray(Protocol):
-    """An array of NumPy, or anything that NumPy can read: tensors, data frames."""
-
-    def __array__(self) -> Any: ...
 
 
 class Feedback(TypedDict):
@@ -116,6 +106,22 @@ def rankers() -> Call[list[RankerAnswer]]:
     return Call("GET", "/v1/rankers", lambda told: read(RankersAnswer, told).rankers)
 
 
+def delete(name: str) -> Call[str]:
+    """Archive a ranker: it is served no more, its log stays, and its name is free again.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+
+    Returns
+    -------
+    str
+        The name under which its log stays, for `rankloop verify` and `rankloop export`.
+    """
+    return Call("DELETE", _of(name), lambda told: str(told["archived"]))
+
+
 def rank(
     name: str,
     *,
@@ -144,7 +150,7 @@ def rank(
     RankAnswer
         The list and its decision ID.
     """
-    packed = None if features is None else _pack(features)
+    packed = None if features is None else packed_features(features)
     body = {"decision_id": decision_id or new_id(), "items": items, "features": packed, "context": context}
     return _post(f"{_of(name)}/rank", RankAnswer, body)
 
@@ -221,7 +227,7 @@ def feedback_many(
         What became of each report, in the same order.
     """
     return Call(
-        "POST", f"{_of(name)}/feedback", lambda told: read(list[EventAnswer], told), _json(list(answers))
+        "POST", f"{_of(name)}/feedback", lambda told: read(list[EventAnswer], told), json_bytes(list(answers))
     )
 
 
@@ -360,36 +366,4 @@ def _of(name: str) -> str:
 
 def _post(path: str, answer: type[Answer], body: dict[str, Any]) -> Call[Answer]:
     given = {name: value for name, value in body.items() if value is not None}
-    return Call("POST", path, lambda told: read(answer, told), _json(given))
-
-
-def _json(body: object) -> bytes:
-    return json.dumps(body, allow_nan=False, separators=(",", ":"), default=_plain).encode()
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):  # arrays and numbers of NumPy
-        return value.tolist()
-    if isinstance(value, Sequence):
-        return list(value)
-    raise TypeError(f"JSON cannot hold {value!r:.60}, a {type(value).__name__}")
-
-
-def _pack(features: Sequence[Sequence[float]] | SupportsArray) -> dict[str, Any]:
-    packed = array.array("f")
-    if hasattr(features, "__array__"):
-        matrix = features.__array__().astype("f4")  # NumPy's own, which need not be imported for it
-        shape = tuple(matrix.shape)
-        packed.frombytes(matrix.tobytes())
-    else:
-        rows = [list(row) for row in features]
-        shape = (len(rows), *{len(row) for row in rows})
-        for row in rows:
-            packed.extend(row)
-    if len(shape) != 2:
-        raise ValueError(f"features must be items x features, with rows of one length; got {shape}")
-    if not all(map(math.isfinite, packed)):
-        raise ValueError("features must be finite numbers of float32")
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return {"shape": shape, "data": base64.b64encode(packed.tobytes()).decode()}
+    return Call("POST", path, lambda told: read(answer, told), json_bytes(given))

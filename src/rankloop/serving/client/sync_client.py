@@ -112,6 +112,7 @@ class Client:
     freeze = _sends(calls.freeze)
     rollback = _sends(calls.rollback)
     reset = _sends(calls.reset)
+    delete = _sends(calls.delete)
     snapshots = _sends(calls.snapshots)
     take_snapshot = _sends(calls.take_snapshot)
     decision = _sends(calls.decision)

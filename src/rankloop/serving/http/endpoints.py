@@ -51,6 +51,10 @@ async def _ranker(engine: Engine, params: dict[str, str], body: None) -> m.Ranke
     return await views.ranker_answer(await engine.find(params["name"]))
 
 
+async def _archive(engine: Engine, params: dict[str, str], body: None) -> m.ArchivedAnswer:
+    return await engine.archive(params["name"])
+
+
 async def _rank(engine: Engine, params: dict[str, str], body: m.RankRequest) -> m.RankAnswer:
     return await engine.rank(params["name"], body)
 
@@ -124,6 +128,7 @@ ENDPOINTS = (
     Endpoint("POST", "/v1/rankers", "admin", "Create a ranker", _create, m.RankerAnswer, m.CreateRequest),
     Endpoint("GET", "/v1/rankers", "reader", "All rankers", _rankers, m.RankersAnswer),
     Endpoint("GET", _RANKER, "reader", "The present state of one ranker", _ranker, m.RankerAnswer),
+    Endpoint("DELETE", _RANKER, "admin", "Archive a ranker; its log stays", _archive, m.ArchivedAnswer),
     Endpoint("POST", f"{_RANKER}/rank", "writer", "A list to show", _rank, m.RankAnswer, m.RankRequest),
     Endpoint(
         "POST",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rankloop.serving.log.records import NUMBER_OF_KIND, Entry, Row
@@ -29,9 +30,28 @@ class BadRow(ValueError):
         self.seq = seq
 
 
+def own_name(ranker: str) -> str:
+    """The name that a ranker was made with.
+
+    >>> own_name("unwind"), own_name("unwind~20261115T224000.123")
+    ('unwind', 'unwind')
+    """
+    return ranker.partition("~")[0]
+
+
+def archived_name(ranker: str, at: int) -> str:
+    """The name under which a ranker is archived at `at` milliseconds: one that no ranker can be given.
+
+    >>> archived_name("unwind", 1_790_000_000_123)
+    'unwind~20260921T141320.123'
+    """
+    when = datetime.fromtimestamp(at // 1000, UTC)
+    return f"{ranker}~{when:%Y%m%dT%H%M%S}.{at % 1000:03}"
+
+
 def beginning(timeline: str, ranker: str) -> bytes:
-    """The link before the first row of a ranker."""
-    return hashlib.sha256(f"{timeline}/{ranker}".encode()).digest()[:SIZE]
+    """The link before the first row of a ranker. One that was archived keeps the chain of the name it had."""
+    return hashlib.sha256(f"{timeline}/{own_name(ranker)}".encode()).digest()[:SIZE]
 
 
 def content(row: Entry | Row) -> bytes:
@@ -63,7 +83,7 @@ def check_row(row: Row) -> None:
 def seal(ranker: str, snapshot: Snapshot) -> bytes:
     """The digest of a whole snapshot and of the ranker that it belongs to."""
     digest = hashlib.blake2b(digest_size=SIZE)
-    texts = (ranker, snapshot.code_hash, snapshot.config_hash, snapshot.state_hash)
+    texts = (own_name(ranker), snapshot.code_hash, snapshot.config_hash, snapshot.state_hash)
     numbers = (snapshot.seq, snapshot.at, snapshot.epoch)
     for part in (*(one.encode() for one in (*texts, *map(str, numbers))), snapshot.link, snapshot.state):
         digest.update(len(part).to_bytes(8, "big"))

@@ -90,6 +90,27 @@ class Store(abc.ABC):
         """The names of all rankers, in the order in which they were made."""
 
     @abc.abstractmethod
+    async def archive(self, ranker: str, *, at: int) -> str:
+        """Put a ranker away: its rows stay, under a name that no ranker can be given; `Missing` where there is none.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        at : int
+            The time, in milliseconds.
+
+        Returns
+        -------
+        str
+            The name that it has from now on.
+        """
+
+    @abc.abstractmethod
+    async def archived(self) -> list[str]:
+        """The names of the rankers that were put away."""
+
+    @abc.abstractmethod
     async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
         """Write all that is not there yet, in order, in one transaction, and wait until it is durable.
 

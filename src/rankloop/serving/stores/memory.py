@@ -7,7 +7,7 @@ import secrets
 
 import msgspec
 
-from rankloop.serving.log.digests import beginning, content, link, seal
+from rankloop.serving.log.digests import archived_name, beginning, content, link, seal
 from rankloop.serving.log.records import Entry, Kind, Row
 from rankloop.serving.log_clock import held, next_time
 from rankloop.serving.stores.contract import (
@@ -44,7 +44,23 @@ class MemoryStore(Store):
         return
 
     async def rankers(self) -> list[str]:
-        return list(self._logs)
+        return [name for name in self._logs if "~" not in name]
+
+    async def archived(self) -> list[str]:
+        return [name for name in self._logs if "~" in name]
+
+    async def archive(self, ranker: str, *, at: int) -> str:
+        if ranker not in self._logs:
+            raise Missing(f"there is no ranker {ranker!r}")
+        name = archived_name(ranker, at)
+        self._logs[name] = self._logs.pop(ranker)
+        self._snapshots[name] = self._snapshots.pop(ranker, [])
+        self._ahead[name] = self._ahead.pop(ranker, 0)
+        for event in [key for key in self._index if key[0] == ranker]:
+            self._index[name, event[1], event[2]] = self._index.pop(event)
+        for about in [key for key in self._about if key[0] == ranker]:
+            self._about[name, about[1]] = self._about.pop(about)
+        return name
 
     async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
         if epoch is not None and epoch != self._epoch:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.digests import beginning, content, seal
+from rankloop.serving.log.digests import archived_name, beginning, content, seal
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores.contract import (
     Appended,
@@ -155,6 +155,9 @@ class PostgresStore(Store):
                 raise StoreError(f"the database did not answer within {self._seconds:g} s") from None
             except asyncpg.exceptions.RaiseError as error:
                 raise _meaning(error) from error
+            except asyncpg.NoDataFoundError as error:
+                self._ids.clear()
+                raise Missing("there is no such ranker any more") from error
             except (asyncpg.DiskFullError, asyncpg.InsufficientResourcesError) as error:
                 raise Full(f"no room in the database: {error}") from error
             except (*_LOST, asyncpg.AdminShutdownError, asyncpg.DeadlockDetectedError) as error:
@@ -182,7 +185,18 @@ class PostgresStore(Store):
     async def rankers(self) -> list[str]:
         found = await self._do(lambda one: one.fetch("SELECT id, name FROM ranker ORDER BY id"))
         self._ids = {row["name"]: row["id"] for row in found}
-        return list(self._ids)
+        return [name for name in self._ids if "~" not in name]
+
+    async def archived(self) -> list[str]:
+        await self.rankers()
+        return [name for name in self._ids if "~" in name]
+
+    async def archive(self, ranker: str, *, at: int) -> str:
+        sql, name = "UPDATE ranker SET name = $2 WHERE name = $1 RETURNING id", archived_name(ranker, at)
+        if await self._do(lambda one: one.fetchval(sql, ranker, name)) is None:
+            raise Missing(f"there is no ranker {ranker!r}")
+        await self.rankers()
+        return name
 
     async def _id(self, ranker: str) -> int | None:
         if ranker not in self._ids:

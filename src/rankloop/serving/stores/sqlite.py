@@ -15,9 +15,9 @@ from typing import Any
 import apsw
 
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.digests import beginning, content, link
+from rankloop.serving.log.digests import archived_name, beginning, content, link
 from rankloop.serving.log.records import NUMBER_OF_KIND, Entry, Kind, Row
-from rankloop.serving.log_clock import held, next_time
+from rankloop.serving.log_clock import next_time
 from rankloop.serving.stores import sqlite_file, sqlite_snapshots
 from rankloop.serving.stores.commit_thread import CommitThread
 from rankloop.serving.stores.contract import (
@@ -148,7 +148,19 @@ class SQLiteStore(Store):
             self._lock.release()
 
     async def rankers(self) -> list[str]:
-        return list(self._ids)
+        return [name for name in self._ids if "~" not in name]
+
+    async def archived(self) -> list[str]:
+        return [name for name in self._ids if "~" in name]
+
+    async def archive(self, ranker: str, *, at: int) -> str:
+        if ranker not in self._ids:
+            raise Missing(f"there is no ranker {ranker!r}")
+        name, sql = archived_name(ranker, at), "UPDATE ranker SET name = ? WHERE id = ?"
+        await self._write(lambda: self._writer.execute(sql, (name, self._ids[ranker])))
+        self._ids[name], self._last[name] = self._ids.pop(ranker), self._last.pop(ranker)
+        self._ahead[name] = self._ahead.pop(ranker, 0)
+        return name
 
     async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
         for entry in entries:
@@ -165,6 +177,10 @@ class SQLiteStore(Store):
             except BaseException:
                 self._last, self._ids = before, known
                 raise
+
+    async def _write(self, work: Callable[[], Any]) -> Any:
+        async with self._writing:
+            return await self._transaction(work)
 
     async def _transaction(self, work: Callable[[], Any], then: Callable[[], None] | None = None) -> Any:
         """Run `work` in one transaction; the wait for the disk happens in a thread, and `then` after it."""
@@ -351,8 +367,7 @@ class SQLiteStore(Store):
             self._check_epoch(snapshot.epoch)
             sqlite_snapshots.write(self._writer, number, ranker, snapshot, keep=keep)
 
-        async with self._writing:
-            await self._transaction(work)
+        await self._write(work)
         reach("after-snapshot")
 
     async def snapshots(self, ranker: str) -> list[Snapshot]:
@@ -362,38 +377,20 @@ class SQLiteStore(Store):
         return sqlite_snapshots.read(self._reader, self._ids.get(ranker), seq)
 
     async def write_key(self, key: StoredKey) -> None:
-        async with self._writing:
-            await self._transaction(
-                lambda: self._writer.execute(
-                    "INSERT OR REPLACE INTO api_key VALUES (?, ?, ?, ?, ?)",
-                    (key.key_id, key.role, key.digest, key.at, key.note),
-                )
-            )
+        sql = "INSERT OR REPLACE INTO api_key VALUES (?, ?, ?, ?, ?)"
+        values = (key.key_id, key.role, key.digest, key.at, key.note)
+        await self._write(lambda: self._writer.execute(sql, values))
 
     async def delete_key(self, key_id: str) -> bool:
-        async with self._writing:
-            await self._transaction(
-                lambda: self._writer.execute("DELETE FROM api_key WHERE id = ?", (key_id,))
-            )
-            return self._writer.changes() > 0
+        sql = "DELETE FROM api_key WHERE id = ? RETURNING id"
+        return bool(await self._write(lambda: list(self._writer.execute(sql, (key_id,)))))
 
     async def keys(self) -> list[StoredKey]:
         sql = "SELECT id, role, digest, at, note FROM api_key ORDER BY at, id"
         return [StoredKey(*found) for found in self._rows(self._reader, sql)]
 
     async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
-        def work() -> int | None:
-            found = self._rows(self._writer, "SELECT holder, epoch, until FROM lease")
-            held_by, epoch, until = found[0] if found else ("", 0, 0.0)
-            if holder != held_by:
-                if held(now, until=until, seconds=seconds):
-                    return None
-                epoch += 1
-            self._writer.execute(
-                "INSERT OR REPLACE INTO lease VALUES (1, ?, ?, ?)", (holder, epoch, now + seconds)
-            )
-            return int(epoch)
-
-        async with self._writing:
-            epoch: int | None = await self._transaction(work)
-            return epoch
+        epoch: int | None = await self._write(
+            lambda: sqlite_file.take_lease(self._writer, holder, seconds=seconds, now=now)
+        )
+        return epoch

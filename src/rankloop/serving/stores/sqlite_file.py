@@ -9,6 +9,7 @@ from pathlib import Path
 
 import apsw
 
+from rankloop.serving.log_clock import held
 from rankloop.serving.stores.commit_thread import CommitThread
 from rankloop.serving.stores.contract import Broken, Full, StoreError
 
@@ -76,6 +77,18 @@ async def begin(writer: apsw.Connection, thread: CommitThread, path: Path, *, se
             raise StoreError(f"another process holds the write lock of {path}") from None
         finally:
             writer.set_busy_timeout(0)
+
+
+def take_lease(writer: apsw.Connection, holder: str, *, seconds: float, now: float) -> int | None:
+    """Within a transaction: the epoch of the holder; None while another holds the lease."""
+    found = list(writer.execute("SELECT holder, epoch, until FROM lease"))
+    held_by, epoch, until = found[0] if found else ("", 0, 0.0)
+    if holder != held_by:
+        if held(now, until=until, seconds=seconds):
+            return None
+        epoch += 1
+    writer.execute("INSERT OR REPLACE INTO lease VALUES (1, ?, ?, ?)", (holder, epoch, now + seconds))
+    return int(epoch)
 
 
 @contextlib.contextmanager

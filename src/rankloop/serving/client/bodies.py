@@ -1,0 +1,51 @@
+"""The bodies of requests: JSON, with features as packed float32."""
+
+from __future__ import annotations
+
+import array
+import base64
+import json
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+
+class SupportsArray(Protocol):
+    """An array of NumPy, or anything that NumPy can read: tensors, data frames."""
+
+    def __array__(self) -> Any: ...
+
+
+def json_bytes(body: object) -> bytes:
+    """The body of a request."""
+    return json.dumps(body, allow_nan=False, separators=(",", ":"), default=_plain).encode()
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy
+        return value.tolist()
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"JSON cannot hold {value!r:.60}, a {type(value).__name__}")
+
+
+def packed_features(features: Sequence[Sequence[float]] | SupportsArray) -> dict[str, Any]:
+    """Features as packed float32; ValueError where they are no matrix of finite numbers."""
+    packed = array.array("f")
+    if hasattr(features, "__array__"):
+        matrix = features.__array__().astype("f4")  # NumPy's own, which need not be imported for it
+        shape = tuple(matrix.shape)
+        packed.frombytes(matrix.tobytes())
+    else:
+        rows = [list(row) for row in features]
+        shape = (len(rows), *{len(row) for row in rows})
+        for row in rows:
+            packed.extend(row)
+    if len(shape) != 2:
+        raise ValueError(f"features must be items x features, with rows of one length; got {shape}")
+    if not all(map(math.isfinite, packed)):
+        raise ValueError("features must be finite numbers of float32")
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return {"shape": shape, "data": base64.b64encode(packed.tobytes()).decode()}
