@@ -51,7 +51,7 @@ def test_a_sound_experiment_tells_its_claims_and_names_the_report(tmp_path: Path
     )
     assert result.exit_code == 0
     assert "toy-sound: 2 of 2 claims hold (3 jobs," in result.stdout
-    assert "holds   it is <true>: 1" in result.stdout
+    assert "holds   it is <true>: 1 [true, worded after a run]" in result.stdout
     assert f"Report: {tmp_path / 'report.html'}" in result.stdout
     assert (tmp_path / "report.html").exists()
 

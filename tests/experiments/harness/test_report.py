@@ -110,8 +110,24 @@ def test_the_report_says_how_it_was_made_and_escapes_what_it_shows(tmp_path: Pat
     page = page_of(tmp_path)
     assert "A curve &lt;that&gt; falls &amp; settles" in page
     assert "it is &lt;true&gt;" in page
+    for worded in ("before the run", "after a run"):
+        assert page.count(f'<td class="quiet">{worded}</td>') == 1
+    assert page.count("regret times 10") == 2
+    assert '<code class="quiet">falls</code>' in page
     for wanted in ("rankloop reproduce toy --quick", "rounds = 50", "1 to 3", "numpy ", "There is no paper."):
         assert wanted in page
+
+
+def test_claims_stored_by_an_earlier_version_are_shown_all_the_same(tmp_path: Path) -> None:
+    reproduce(Toy(), out=tmp_path, quick=True)
+    file = tmp_path / "toy" / "claims.json"
+    record = json.loads(file.read_text(encoding="utf-8"))
+    del record["notes"]
+    for claim in record["claims"]:
+        for later in ("name", "fixed", "mutation"):
+            del claim[later]
+    file.write_text(json.dumps(record), encoding="utf-8")
+    assert "it is &lt;true&gt;" in page_of(tmp_path)
 
 
 def test_a_report_over_an_empty_folder_says_so(tmp_path: Path) -> None:

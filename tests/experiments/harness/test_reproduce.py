@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from rankloop.experiments.experiment import Claim, Job
 from rankloop.experiments.harness.reproduce import reproduce
@@ -38,6 +39,15 @@ def test_the_record_tells_what_was_run_and_what_was_found(tmp_path: Path) -> Non
     assert [picture["name"] for picture in record["figures"]] == ["falling"]
     assert len(record["summary"]) == 3
     assert pl.read_parquet(tmp_path / "toy" / "results.parquet").height == 150
+
+
+def test_two_claims_of_one_name_are_refused(tmp_path: Path) -> None:
+    class Twice(Toy):
+        def claims(self, results: pl.DataFrame, *, quick: bool) -> list[Claim]:
+            return 2 * super().claims(results, quick=quick)
+
+    with pytest.raises(ValueError, match="'toy' has two claims of the same name"):
+        reproduce(Twice(), out=tmp_path, quick=True)
 
 
 def test_claims_may_come_one_by_one(tmp_path: Path) -> None:

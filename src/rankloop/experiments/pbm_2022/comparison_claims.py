@@ -113,7 +113,7 @@ def _turned_round(of: _Ends, panels: Sequence[str], rivals: Sequence[str] = _ONE
         holds=all(of.ahead(panel, FTRL, *rivals) for panel in panels),
         measured=of.leads(panels, FTRL, _ONE_POPULATION),
         source="Experiments: “strongly affected by the periodic changes”",
-        fixed=True,
+        fixed=len(rivals) == len(_ONE_POPULATION),
         mutation=_swap(TOP_RANK, FTRL),
     )
 

@@ -27,8 +27,8 @@ class PBMFigure2(comparison.Comparison):
     paper = setting.PAPER + ", Figure 2 and Appendix E"
     caption = (
         "As in Figure 1, with the attractions and examinations that the paper estimated from the Yandex log (a-c), and "
-        "with those that our own EM estimates from a sample of that log (d-f). By the paper's estimates one item has "
-        "nearly all the clicks at the first position, and clicks further down are rare."
+        "where a sample of that log is available with those that our own EM estimates from it (d-f). By the paper's "
+        "estimates one item has nearly all the clicks at the first position, and clicks further down are rare."
     )
     departures = (
         *DEPARTURES,

@@ -50,7 +50,7 @@ class TopFigure1(Experiment):
     """Average NDCG@10 of RTop-kF with four surrogates, between a random order and full information."""
 
     name = "top-2016-fig1"
-    title = "One or two labels per list teach nearly as much as all of them"
+    title = "Learning from one or two labels per list, and from all of them"
     paper = setting.PAPER + ", Figure 1"
     caption = (
         "Each round a query comes and its documents are ranked by a linear score. KL, Squared and SmoothDCG then "
@@ -59,8 +59,9 @@ class TopFigure1(Experiment):
     )
     departures = (
         (
-            "Yahoo's full challenge set and Yandex's are not free to share: played are a sample of the first (251 "
-            "queries), all of MQ2008, a fragment of MSLR-WEB, and a synthetic set with a linear truth."
+            "Yahoo's full challenge set and Yandex's are not free to share. There are a sample of the first (251 "
+            "queries), all of MQ2008, a fragment of MSLR-WEB, and a synthetic set with a linear truth; the line above "
+            "the claims names those that were played."
         ),
         (
             "Radius, scaling of the features, sequence of the queries and number of runs are not in the paper (erratum "
