@@ -72,6 +72,7 @@ class TopFTRL(CompiledRanker):
     """
 
     summary = "Observes the relevance of the top items, and explores what is not clear yet."
+    estimate_from = "weights"
     kernels = RankerKernels(top_ftrl.rank, top_ftrl.learn)
     n_items: int
 

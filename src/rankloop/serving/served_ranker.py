@@ -222,7 +222,7 @@ class ServedRanker:
         key = key_of(fold.config.seed, decision_id)
         ranking = fold.ranker.rank(context, rng=draws.generator(key))
         shown = fold.active[ranking.items] if fold.has_items else ranking.items
-        weights = None if context is None else weigh(fold.ranker, context, ranking, k=fold.estimates.k)
+        weights = weigh(fold.ranker, context, ranking, k=fold.estimates.k)
         decision = Decision(
             fold.applied,
             fold.generation,

@@ -58,7 +58,7 @@ def applications() -> list[Application]:
     """The three."""
     policy = {"deadline_seconds": 60.0}
     settings: list[dict[str, Any]] = [
-        {"name": "unwind", "algorithm": "RTop1F", "items": list(_UNWIND)},
+        {"name": "unwind", "algorithm": "TopFTRL", "items": list(_UNWIND)},
         {
             "name": "recipes",
             "algorithm": "FTRLPBM",

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from rankloop import environments, rankers
 from rankloop.base import Ranking
 from rankloop.servable import Servable
-from rankloop.serving.adapters.estimates import LENGTH, OWN, VALUE, Estimates, discounts, gains, weigh
+from rankloop.serving.adapters.estimates import GAIN, LENGTH, OWN, VALUE, Estimates, discounts, gains, weigh
 from rankloop.serving.log.records import Decision
+from tests.rankers.test_top_ftrl import at, outcomes
 
 NOTHING = Decision(0, 0, b"", b"", 0, False)
 
@@ -110,6 +111,31 @@ def test_a_list_of_rtopkf_is_unbiased_by_enumeration(k: int, tied: bool) -> None
         expected += chance * estimates.sums[VALUE]
         truth += chance * _values(shown, relevance, 2)
     np.testing.assert_allclose(expected, truth, rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("known", [0.0, 30.0])
+def test_a_list_of_top_ftrl_is_unbiased_by_enumeration(k: int, known: float) -> None:
+    """Whatever the estimate holds an item for so far, and with lists that a change of items made too short."""
+    m, relevance = 4, np.array([1.0, 0.0, 1.0, 1.0])
+    ranker = at([3.0, 9.0, 1.0, 8.5], beta=20.0, k=k)
+    expected, gain, value = np.zeros(2), np.zeros(m), np.zeros(2)
+    for chance, items, place in outcomes(ranker):
+        shown = Ranking(np.array(items), None, (np.ones(k),), place >= 0)
+        weights = weigh(ranker, None, shown, k=2)
+        assert weights is not None
+        decision = Decision(0, 0, b"", b"", 0, False, weights=weights.tobytes())
+        estimates = Estimates.of(ranker, n_items=m, fresh=True)
+        estimates.k = 2
+        estimates.block[:] = [[0.0, 10.0, 20.0, 30.0], [5.0, 5.0, 5.0, 5.0], [known] * 4]
+        estimates.add(ranker, shown, relevance[shown.items[:k]], decision, ())
+        expected += chance * estimates.sums[VALUE]
+        gain += chance * estimates.by_item[:, 0, GAIN].sum(axis=0)
+        value += chance * _values(shown.items, relevance, 2)
+        estimates.add(ranker, Ranking(shown.items[:3]), relevance[:k], decision, ())
+        assert estimates.units == 1
+    np.testing.assert_allclose(expected, value, rtol=1e-9)
+    np.testing.assert_allclose(gain, relevance, atol=1e-9)
 
 
 def test_who_is_told_everything_needs_no_estimate() -> None:

@@ -9,7 +9,7 @@ and zero where exploration did not reveal it. Its mean over what could have been
 - "blocks": each item is explored once in a block of L rounds, at a round drawn evenly, so the probability is 1/L for
   every round (RTop1F). The mean discount of an item is the same in all rounds of a block, as the leader changes only
   between blocks; the mean over the block's shown lists stands for it. A block is one unit.
-- "weights": the distribution that each list was drawn from is known (RTopKF). A list is one unit.
+- "weights": the distribution that each list was drawn from is known (RTopKF, TopFTRL). A list is one unit.
 - "told": full information needs no weights. "clicks": lists are judged by clicks. "top": where nothing else is known,
   by what was observed.
 
@@ -64,7 +64,7 @@ def _form(ranker: Ranker, n_items: int) -> str:
         return "clicks"
     if ranker.estimate_from == "blocks" and n_items:
         return "blocks"
-    if ranker.estimate_from == "weights" and not n_items:
+    if ranker.estimate_from == "weights":
         return "weights"
     longest = n_items or _MOST_ITEMS
     return "told" if ranker.feedback.length(longest) == longest else "top"
@@ -90,7 +90,7 @@ class Estimates:
     sums: 5 x measures. by_item: halves x measures x 7 x items, empty where no items are fixed. The order that regret is
     measured from is chosen on one half of the units and evaluated on the other, so that luck is not counted twice.
     block: of the open block, two rows of summed discounts and one of relevance; length: its rounds, -1 where it is
-    not whole.
+    not whole. With "weights", block has two rows of summed gains and one of how many.
     """
 
     def __init__(self, form: str, *, k: int, n_items: int, n_measures: int = 2) -> None:
@@ -100,7 +100,7 @@ class Estimates:
         self.units = 0
         self.sums = np.zeros((5, n_measures))
         self.by_item = np.zeros((2, n_measures, 7, n_items if n_items <= _MOST_ITEMS else 0))
-        self.block = np.zeros((3, n_items if form == "blocks" else 0))
+        self.block = np.zeros((3, n_items if form in ("blocks", "weights") else 0))
         self.length = 0
         self.never_learning = NeverLearning(n_measures)
         self._told: tuple[tuple[int, float], dict[str, float]] = ((-1, 0.0), {})
@@ -171,6 +171,8 @@ class Estimates:
                     values, ranking.items, ranking.propensities, n_items=ranker.n_items
                 )
             self._add_unit(np.array([values.sum()]), 1)
+        elif self.form == "weights" and self.n_items:
+            self._add_weighed(ranking, values, decision)
         elif self.form == "weights":
             if decision.weights is not None:
                 weights = np.frombuffer(decision.weights, "<f8").reshape(2, -1)
@@ -190,6 +192,28 @@ class Estimates:
             self._add_unit((earned * own).sum(axis=1), 1)
         else:
             self._add_to_block(ranker, ranking, values, before)
+
+    def _add_weighed(self, ranking: Ranking, values: Floats, decision: Decision) -> None:
+        # The mean gain of an item so far, corrected by what was observed: unbiased whatever that mean is, since it does
+        # not depend on this list, and with far less spread. A list from before a change of items counts no longer.
+        if decision.weights is None or len(ranking.items) != self.n_items:
+            return
+        weights = np.frombuffer(decision.weights, "<f8").reshape(3, -1)
+        top = ranking.items[: weights.shape[1]]
+        earned = gains(values)[:, : len(top)]
+        discount = discounts(self.n_items, self.k)
+        gain = self.block[:2] / (self.block[2] + 1.0)
+        more = earned - gain[:, top]
+        own = np.empty_like(gain)
+        own[:, ranking.items] = gain[:, ranking.items] * discount
+        own[:, top] += more * weights[:2]
+        gain[:, top] += more * weights[2]
+        self.block[:2, top] += earned
+        self.block[2, top] += 1.0
+        self.never_learning.add(gain, discount, lists=1)
+        if self.by_item.size:
+            self._add_items(gain, own, 1)
+        self._add_unit(own.sum(axis=1), 1)
 
     def _open_block(self, *, whole: bool) -> None:
         self.block[:2], self.block[2] = 0.0, np.nan
@@ -315,17 +339,21 @@ class Estimates:
         }
 
 
-def weigh(ranker: Ranker, features: NDArray[Any], ranking: Ranking, *, k: int = 5) -> Floats | None:
+def weigh(ranker: Ranker, features: Any, ranking: Ranking, *, k: int = 5) -> Floats | None:
     """For the items at the top of one list: mean discount / probability of being observed; by measure.
 
-    None where the ranker does not know the distribution that it drew the list from.
+    Where the ranker has items of its own, a third row is 1 / probability. None where the ranker does not know the
+    distribution that it drew the list from.
     """
     if ranker.estimate_from != "weights":
         return None
-    n = len(features)
+    n = len(ranking.items)
     observed = np.arange(n) < ranker.feedback.length(n)
     mean = ranker.mean_by_position(features, ranking, np.vstack([discounts(n, min(k, n)), observed]))
-    return None if mean is None else mean[:2] / mean[2]
+    if mean is None:
+        return None
+    weights = mean[:2] / mean[2]
+    return weights if ranker.n_items is None else np.vstack([weights, 1.0 / mean[2]])
 
 
 @functools.lru_cache(maxsize=1024)

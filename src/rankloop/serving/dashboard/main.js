@@ -158,7 +158,7 @@ function askForKey(why) {
 tell(
   byId("curl"),
   `curl ${location.origin}/v1/rankers -H 'content-type: application/json' \\
-  -d '{"name": "unwind", "algorithm": "RTop1F", "items": ["walk", "meditate", "music"]}'`,
+  -d '{"name": "unwind", "algorithm": "TopFTRL", "items": ["walk", "meditate", "music"]}'`,
 );
 window.addEventListener("hashchange", go);
 go();

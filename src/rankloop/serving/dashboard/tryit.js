@@ -7,8 +7,6 @@ const NAME = "try-it";
 const ITEMS = ["Take a walk", "Meditate", "Listen to music", "Call a friend", "Have a cup of tea"];
 const CROWD = 100;
 const INVITE = `Add ${CROWD} simulated users like me`;
-const TURN = 2 * ITEMS.length; // answers in each of the first blocks of RTop1F ...
-const FIRST = 8 * ITEMS.length ** 2; // ... and how long that lasts
 
 const said = new Map(); // what you said last, by item
 let opened = false;
@@ -21,7 +19,7 @@ export async function openTry() {
   if (opened) return;
   opened = true;
   byId("try-begin").onclick = attempt(async () =>
-    begin(await ask("/v1/rankers", { name: NAME, algorithm: "RTop1F", items: ITEMS })),
+    begin(await ask("/v1/rankers", { name: NAME, algorithm: "TopFTRL", items: ITEMS })),
   );
   await attempt(async () => {
     const { rankers } = await ask("/v1/rankers");
@@ -47,7 +45,6 @@ async function begin(ranker) {
   const note = (name) => ({ 1: "you: helps", 0: "you: does not" })[said.get(name)];
   order = movingOrder({ label: "Learnt order, best first", note });
   byId("try-order").replaceChildren(order.element);
-  byId("try-turn").max = TURN;
   tell(byId("try-people"), INVITE);
   byId("try-yes").onclick = attempt(() => answer(1));
   byId("try-no").onclick = attempt(() => answer(0));
@@ -63,13 +60,6 @@ async function begin(ranker) {
 /** Show what the ranker knows now. */
 function take(ranker) {
   order.show(ranker.current);
-  const early = ranker.rounds < FIRST;
-  const into = ranker.rounds % TURN;
-  byId("try-turn").hidden = !early;
-  byId("try-turn").value = into;
-  const turn = `This block: ${into} of ${TURN} answers, then the order is updated`;
-  const later = "Blocks get longer now, and exploration gets rarer.";
-  tell(byId("try-turn-words"), early ? turn : later);
   tell(byId("try-rounds"), `${plural(ranker.rounds, "answer")} so far, from you and simulated users like you.`);
   return ranker.current;
 }
@@ -90,7 +80,7 @@ async function next() {
     ask(path(NAME, "activate"), about),
   ]);
   const tried = "Exploration: on top to learn about it.";
-  const best = "On top as the best suggestion known so far.";
+  const best = "On top as one of the best known so far.";
   tell(byId("try-top"), shown.items[0]);
   tell(byId("try-why"), made.explored ? tried : best);
   byId("try-rest").replaceChildren(...shown.items.slice(1).map((name) => h("li", {}, name)));
