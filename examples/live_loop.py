@@ -15,9 +15,9 @@ LIKED_BY = [0.15, 0.85, 0.60, 0.05, 0.70, 0.30]  # true preferences, which the r
 
 
 def open_ranker(folder: Path) -> Ranker:
-    """The ranker as it was left, or a new one. No horizon: the number of rounds is unknown."""
+    """The ranker as it was left, or a new one."""
     saved = folder / "ranker.npz"
-    return rankloop.load(saved) if saved.exists() else rankers.RTop1F(n_items=len(HEADLINES), measure="dcg")
+    return rankloop.load(saved) if saved.exists() else rankers.TopFTRL(n_items=len(HEADLINES), measure="dcg")
 
 
 def to_json(ranking: Ranking) -> str:

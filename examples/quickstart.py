@@ -4,7 +4,7 @@ from rankloop import environments, rankers, simulation
 
 users = environments.FixedItems(environments.users.noisy_halves(n_items=10), measure="dcg")
 learners = {
-    "top item revealed": rankers.RTop1F(n_items=10, horizon=10_000, measure="dcg"),
+    "top item revealed": rankers.TopFTRL(n_items=10, measure="dcg"),
     "full information": rankers.FTPL(n_items=10, horizon=10_000, measure="dcg"),
     "random order": rankers.Uniform(n_items=10),
 }

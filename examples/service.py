@@ -14,7 +14,7 @@ service = subprocess.Popen(
 )
 assert service.stdout is not None
 client = Client(service.stdout.readline().split()[-1])  # it prints its address
-client.create("unwind", algorithm="RTop1F", items=list(HELPS), seed=1)
+client.create("unwind", algorithm="TopFTRL", items=list(HELPS), seed=1)
 
 rng = np.random.default_rng(1)
 discount = 1 / np.log2(np.arange(2, 2 + len(HELPS)))

@@ -59,6 +59,6 @@ def test_the_demo_moves_on_a_terminal_and_is_plain_elsewhere() -> None:
     assert "\x1b" in live.getvalue()
     lines = plain.getvalue().splitlines()
     assert "\x1b" not in plain.getvalue()
-    assert lines[-1].startswith("average regret after     3,000 users: RTop-1F 0.")
+    assert lines[-1].startswith("average regret after     3,000 users: TopFTRL 0.")
     uniform, ftpl, top1 = (player.average[-1] for player in players)
     assert ftpl < top1 < uniform

@@ -332,7 +332,7 @@ app.command()(in_words(claims))
 @app.command()
 @in_words
 def demo(out: OutOption = Path("results/demo")) -> None:
-    """Watch RTop-1F learn from a million simulated users, then reproduce two figures and write the report.
+    """Watch TopFTRL learn from a million simulated users, then reproduce two figures and write the report.
 
     Takes half a minute.
 

@@ -16,7 +16,7 @@ from rankloop.compiled import CompiledRanker
 from rankloop.environments import FixedItems
 from rankloop.experiments.top1_2015.setting import N_ITEMS, NOISE, users
 from rankloop.kernels.notice import muted
-from rankloop.rankers import FTPL, RTop1F, Uniform
+from rankloop.rankers import FTPL, TopFTRL, Uniform
 from rankloop.simulation import play
 
 _SHOWN = 0.85  # top of the chart
@@ -61,7 +61,7 @@ def contestants(rounds: int) -> list[Contestant]:
         for name, observes, colour, ranker in (
             ("Uniform", "nothing", "bright_black", Uniform(n_items=N_ITEMS)),
             ("FTPL", "all ten items", "green", FTPL(n_items=N_ITEMS)),
-            ("RTop-1F", "the top item only", "bright_blue", RTop1F(n_items=N_ITEMS)),
+            ("TopFTRL", "the top item only", "bright_blue", TopFTRL(n_items=N_ITEMS)),
         )
     ]
 
@@ -119,7 +119,7 @@ def _view(players: list[Contestant], *, rounds: int, width: int, rng: np.random.
             player.observes,
             _shown_now(player.ranker, rng),
             f"{player.average[-1]:.3f}",
-            f"{player.explored / t:.1%}" if player.name == "RTop-1F" else "",
+            f"{player.explored / t:.1%}" if player.name == "TopFTRL" else "",
         )
     head = Text.assemble((f"{t:>9,}", "bold"), " users so far. ", ("Average DCG regret so far:", "dim"))
     legend = Text.assemble(

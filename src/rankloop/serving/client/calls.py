@@ -62,7 +62,7 @@ def create(
     name : str
         The name of the ranker: letters, digits, dot, dash, underscore.
     algorithm : str
-        The class of the ranker, such as "RTop1F".
+        The class of the ranker, such as "TopFTRL".
     items : sequence of str, optional
         The items to rank; left out for rankers that get candidates with each request.
     parameters : dict, optional

@@ -55,7 +55,7 @@ class Client:
     ::
 
         client = Client("http://127.0.0.1:8000")
-        client.create("unwind", algorithm="RTop1F", items=["walk", "meditate", "music"])
+        client.create("unwind", algorithm="TopFTRL", items=["walk", "meditate", "music"])
         shown = client.rank("unwind")
         client.feedback("unwind", shown.decision_id, relevance=[1])
     """
