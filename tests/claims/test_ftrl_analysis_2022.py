@@ -51,7 +51,7 @@ def test_the_leader_is_the_gradient_of_the_conjugate() -> None:
             step[cell] = h
             difference = (Phi(t, -L + step) - Phi(t, -L - step)) / (2 * h)
             assert difference == pytest.approx(x[cell], abs=1e-4)
-            assert difference != pytest.approx(1 / N, abs=1e-4) or x[cell] == pytest.approx(1 / N, abs=1e-3)
+        assert np.abs(x - 1 / N).max() > 0.01  # not the even one, which is the leader of no losses
         # <x, 1> = m on every mixture of lists, so the added term moves the value and not the leader.
         for _ in range(20):
             other = 0.9 * x + 0.1 * np.eye(N)[rng.permutation(N)[:M]]

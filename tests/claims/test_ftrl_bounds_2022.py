@@ -122,6 +122,7 @@ def test_theorem_3_on_average_over_all_lists() -> None:
     T = 2_000
     worlds = [LowerBound(n_items=4, n_positions=1, horizon=T, best=[item]) for item in range(4)]
     least, most = worlds[0].least_regret, worlds[0].delta * T
+    assert most == pytest.approx(2 * least)  # so that with 1/8 for 1/16 nobody would lose so much
     learners = {
         "FTRLPBM": lambda: FTRLPBM(n_items=4, n_positions=1),
         "MW": lambda: MW(n_items=4, n_positions=1, horizon=T),
@@ -132,7 +133,6 @@ def test_theorem_3_on_average_over_all_lists() -> None:
         seeds = 1 if name == "never learns" else 12
         found = np.mean([[lost(make(), world, T, seed) for world in worlds] for seed in range(seeds)])
         assert least < found < most
-        assert found < 2 * least  # with 1/8 for 1/16 nobody would lose so much
     assert abs(lost(Fixed(order=[2], n_items=4), worlds[2], T)) < 1e-6  # whoever is told
 
 
