@@ -39,6 +39,13 @@ def classify(
     items: Annotated[int, typer.Option(help="Number of items.")] = 10,
     top: Annotated[int, typer.Option(help="How many items, from the top, reveal their relevance.")] = 1,
     grades: Annotated[int, typer.Option(help="Number of grades: 2 for relevance 0 and 1.")] = 2,
+    feedback: Annotated[
+        str | None,
+        typer.Option(
+            help="What is seen instead of the top: first click, position 2, preference 1 2, noisy clicks 1 4/5 1/5.",
+            show_default=False,
+        ),
+    ] = None,
     game: Annotated[
         Path | None,
         typer.Option(help="A game of your own, CSV or npz, instead of a measure.", show_default=False),
@@ -61,6 +68,8 @@ def classify(
 
       rankloop classify --measure ndcg@10 --items 50 --top 5 --json
 
+      rankloop classify --measure precision@1 --items 3 --feedback "first click"
+
       rankloop classify --game pennies.csv --witness proof.json
     """
     from rich.console import Console
@@ -78,7 +87,10 @@ def classify(
         for each in caught:
             typer.echo(f"Warning: {each.message}.", err=True)
     else:
-        asked = games.ranking_game(measure=measure or "", n_items=items, k=top, grades=grades)
+        k = top if feedback is None else None
+        asked = games.ranking_game(
+            measure=measure or "", n_items=items, k=k, grades=grades, feedback=feedback
+        )
     verdict = games.classify(asked, route=route)
     if witness is not None:
         try:
@@ -124,8 +136,9 @@ def verify_proof(
             asked = games.ranking_game(
                 measure=verdict.measure,
                 n_items=verdict.n_items,  # type: ignore[arg-type]
-                k=verdict.k,  # type: ignore[arg-type]
+                k=verdict.k,
                 grades=verdict.max_grade + 1,
+                feedback=verdict.feedback,
             )
         except (TypeError, ValueError) as problem:
             raise ValueError(f"{file} is about no game: {problem}") from None
@@ -198,7 +211,10 @@ def _subject(verdict: Verdict) -> str:
     items = f"{verdict.n_items} item{'s' if verdict.n_items != 1 else ''}"
     seen = "the top item" if verdict.k == 1 else f"the top {verdict.k} items"
     grades = "" if verdict.max_grade == 1 else f", grades 0 to {verdict.max_grade}"
-    return f"{verdict.measure}, {items}, the relevance of {seen} is seen{grades}:"
+    told = (
+        f"the relevance of {seen} is seen" if verdict.feedback is None else f"feedback {verdict.feedback!r}"
+    )
+    return f"{verdict.measure}, {items}, {told}{grades}:"
 
 
 def plain_verdict(verdict: Verdict) -> dict[str, Any]:
@@ -211,6 +227,7 @@ def plain_verdict(verdict: Verdict) -> dict[str, Any]:
             "measure": verdict.measure,
             "items": verdict.n_items,
             "top": verdict.k,
+            "feedback": verdict.feedback,
             "grades": verdict.max_grade + 1,
             "easier": verdict.easier_k,
             "use": learner(verdict).removeprefix("Use: ") or None,

@@ -12,7 +12,7 @@ Use: rankers.RTop1F(n_items=3, measure='dcg', k=1).
 from __future__ import annotations
 
 from rankloop.arguments import one_of
-from rankloop.games import zoo
+from rankloop.games import signal_models, zoo
 from rankloop.games.classify_cells import classify_cells
 from rankloop.games.classify_ranking import classify_ranking
 from rankloop.games.explain import explain
@@ -39,6 +39,7 @@ __all__ = [
     "classify",
     "explain",
     "ranking_game",
+    "signal_models",
     "verify",
     "zoo",
 ]
@@ -90,14 +91,17 @@ def verify(game: Game, verdict: Verdict) -> bool:
     bool
         Always True; a proof that does not hold raises `Refused`.
     """
-    told = (verdict.measure, verdict.n_items, verdict.k, verdict.max_grade)
+    told = (verdict.measure, verdict.n_items, verdict.k, verdict.max_grade, verdict.feedback)
     if isinstance(game, RankingGame):
-        if told != (game.measure, game.n_items, game.k, game.max_grade):
-            raise Refused(f"the verdict is about {verdict.measure}, {verdict.n_items} items, top {verdict.k}")
-    elif told != (None, None, None, 1):
+        if told != (game.measure, game.n_items, game.k or None, game.max_grade, game.feedback):
+            seen = verdict.feedback or f"top {verdict.k}"
+            raise Refused(f"the verdict is about {verdict.measure}, {verdict.n_items} items, {seen}")
+    elif told != (None, None, None, 1, None):
         raise Refused("the verdict is about a ranking, and the game is none")
     try:
         if verdict.route == "structure":
+            if verdict.feedback is not None:
+                raise Refused(f"feedback {verdict.feedback!r} has no known structure")
             verify_swaps(game, verdict)
         elif verdict.route == "cells":
             verify_cells(game, verdict)

@@ -32,16 +32,15 @@ def classify_cells(game: Game, *, jobs: int | None = None, cells: Cells | None =
     observers: dict[frozenset[bytes], Observer] = {}
     for i, j in cells.walls:
         among = on_segment(game.whole, i, j)
-        owner = {game.signals[c].tobytes(): c for c in among}
+        keys = game.observations.keys
+        owner = {keys[c]: c for c in among}
         seen_by = frozenset(owner)
         if seen_by not in observers:
             observers[seen_by] = Observer(game, among)
         estimate = observers[seen_by].estimate(i, j)
         if estimate is not None:
             # The observer may have been made for other actions that see the same.
-            estimate = {
-                (owner[game.signals[c].tobytes()], symbol): value for (c, symbol), value in estimate.items()
-            }
+            estimate = {(owner[keys[c]], symbol): value for (c, symbol), value in estimate.items()}
             local[i, j] = globally[i, j] = estimate
             continue
         blind_locally = blind_locally or (
@@ -75,7 +74,7 @@ class Observer:
         if found is None:
             return None
         return {
-            self.owners[row]: self.game.unit * value
+            self.owners[row]: self.game.unit * self.game.observations.scale * value
             for row, value in zip(self.space.chosen, found, strict=True)
             if value
         }
@@ -127,8 +126,9 @@ def _verdict(
         tuple(cells.walls),
         measure=ranking.measure if ranking else None,
         n_items=ranking.n_items if ranking else None,
-        k=ranking.k if ranking else None,
+        k=(ranking.k or None) if ranking else None,
         max_grade=ranking.max_grade if ranking else 1,
+        feedback=ranking.feedback if ranking else None,
     )
 
 

@@ -37,6 +37,8 @@ def classify_ranking(game: RankingGame) -> Verdict:
         raise ValueError("a custom function has no known structure: classify it by its cells")
     if game.grades != tuple(range(len(game.grades))):
         raise ValueError(f"grades must be 0, 1, 2, ... for this route, got {list(game.grades)}")
+    if not game.k:
+        raise ValueError(f"feedback {game.feedback!r} has no known structure: classify it by its cells")
     globally, locally = thresholds(game)
     class_ = _class_at(game.k, globally, locally)
     return Verdict(

@@ -100,6 +100,8 @@ def _meaning(verdict: Verdict) -> str:
 
 
 def _why(verdict: Verdict) -> str:
+    if verdict.feedback is not None:
+        return _of_cells(verdict)
     k = _labels(verdict.k or 1)
     if verdict.class_ == "hard":
         return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.games.near_ties import warn_of_near_ties
+from rankloop.games.observations import Observations
 from rankloop.games.rationals import Whole, fraction, whole_numbers
 
 
@@ -26,7 +26,8 @@ class Game:
         simplest fraction that rounds to it, a float32 as the shortest decimal. A `NearTieWarning` says where two
         floats are almost equal. Negate gains.
     signal : object
-        Actions x outcomes, any symbols but NaN: only whether two are the same within a row matters.
+        Actions x outcomes, any symbols but NaN: only whether two are the same within a row matters. A dict of symbols
+        and chances stands for a signal that is drawn: {"click": "4/5", "none": "1/5"}.
 
     Examples
     --------
@@ -55,7 +56,7 @@ class Game:
         self._given = matrices(exact, seen)
 
     @cached_property
-    def _matrices(self) -> tuple[Whole, Fraction, NDArray[np.int64]]:
+    def _matrices(self) -> tuple[Whole, Fraction, Observations]:
         return self._given
 
     @property
@@ -70,18 +71,23 @@ class Game:
 
     @property
     def signals(self) -> NDArray[np.int64]:
-        """What is seen: symbols, numbered within each row in order of appearance."""
+        """What is seen: symbols, numbered within each row in order of appearance; ValueError where they are drawn."""
+        return self._matrices[2].codes
+
+    @property
+    def observations(self) -> Observations:
+        """The symbols of each action, and their chances in each outcome."""
         return self._matrices[2]
 
     @property
     def n_actions(self) -> int:
         """How many rows."""
-        return int(self.signals.shape[0])
+        return int(self.whole.shape[0])
 
     @property
     def n_outcomes(self) -> int:
         """How many columns."""
-        return int(self.signals.shape[1])
+        return int(self.whole.shape[1])
 
     @cached_property
     def loss(self) -> NDArray[np.float64]:
@@ -108,7 +114,8 @@ class Game:
     def signal_rows(self, actions: Any) -> tuple[NDArray[np.int64], list[tuple[int, int]]]:
         """The signal matrices of some actions (2015, Definition 2), one above the other; (action, symbol) of each row.
 
-        Of actions that reveal the same, only the first counts.
+        Of actions that reveal the same, only the first counts. Rows are times `observations.scale`, which is 1 where
+        signals are not drawn.
 
         Parameters
         ----------
@@ -120,36 +127,24 @@ class Game:
         tuple of (ndarray of int, list of tuple)
             The rows, and the (action, symbol) of each.
         """
-        rows, owners = [], []
+        parts, owners = [], []
         known = set()
         for a in actions:
-            if self.signals[a].tobytes() in known:
+            if self.observations.keys[a] in known:
                 continue
-            known.add(self.signals[a].tobytes())
-            for symbol in range(int(self.signals[a].max()) + 1):
-                rows.append(self.signals[a] == symbol)
-                owners.append((int(a), symbol))
-        return np.array(rows, dtype=np.int64), owners
+            known.add(self.observations.keys[a])
+            parts.append(self.observations.matrix(a))
+            owners += [(int(a), symbol) for symbol in range(len(parts[-1]))]
+        return np.concatenate(parts), owners
 
     def __repr__(self) -> str:
         return f"<game of {self.n_actions} actions and {self.n_outcomes} outcomes>"
 
 
-def matrices(exact: list[list[Fraction]], seen: list[list[Any]]) -> tuple[Whole, Fraction, NDArray[np.int64]]:
-    """Losses in units, the unit, and symbols as numbers."""
+def matrices(exact: list[list[Fraction]], seen: list[list[Any]]) -> tuple[Whole, Fraction, Observations]:
+    """Losses in units, the unit, and what is seen."""
     losses, unit = whole_numbers(exact)
-    signals = np.empty(losses.shape, dtype=np.int64)
-    for a, row in enumerate(seen):
-        codes: dict[Any, int] = {}
-        for x, symbol in enumerate(row):
-            if _is_nan(symbol):
-                # NaN equals nothing, not even itself: each would be a signal of its own, and reveal everything.
-                raise ValueError(f"signal[{a}, {x}] must be a number or a word, got NaN")
-            try:
-                signals[a, x] = codes.setdefault(symbol, len(codes))
-            except TypeError:
-                raise ValueError(f"signal[{a}, {x}] must be a number or a word, got {symbol!r}") from None
-    return losses, unit, signals
+    return losses, unit, Observations(seen)
 
 
 def _table(name: str, values: Any) -> list[list[Any]]:
@@ -170,9 +165,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic) and not isinstance(value, np.floating):
         return value.item()
     return value
-
-
-def _is_nan(symbol: Any) -> bool:
-    if isinstance(symbol, tuple):
-        return any(map(_is_nan, symbol))
-    return bool(isinstance(symbol, float | complex | Decimal | np.generic) and symbol != symbol)

@@ -1,4 +1,4 @@
-"""Ranking as a game: actions are orders, outcomes are relevance vectors, the signal is the relevance of the top k."""
+"""Ranking as a game: actions are orders, outcomes are relevance vectors, the signal is what users reveal."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ from itertools import permutations, product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop import measures
 from rankloop.arguments import whole
+from rankloop.games import signal_models
 from rankloop.games.exact_measures import exact_value
 from rankloop.games.game import Game, matrices
 from rankloop.games.near_ties import warn_of_near_ties
+from rankloop.games.observations import Observations
 from rankloop.games.rationals import Whole, fraction
+from rankloop.games.signal_models import SignalModel
 from rankloop.measures import Measure
 
 _LARGEST = 1 << 21
 _COUNTED = 1_000
+Revealing = str | SignalModel | Callable[[tuple[int, ...], tuple[int, ...]], Any]
 Scoring = Callable[[tuple[int, ...], tuple[int, ...]], Any]
 
 
 class RankingGame(Game):
-    """The game behind a measure and top-k feedback. Its matrices are built on first use.
+    """The game behind a measure and a feedback model, by default the top k labels. Its matrices are built on first use.
 
     Parameters
     ----------
@@ -35,16 +38,35 @@ class RankingGame(Game):
     n_items : int
         How many items there are, m.
     k : int, optional
-        How many labels are seen, from the top.
+        How many labels are seen, from the top; 1 by default.
     grades : int or sequence of int, optional
         How many grades there are, or the grades themselves.
+    feedback : str, SignalModel or callable, optional
+        What is seen instead of the top k labels.
     """
 
     def __init__(
-        self, *, measure: str | Measure | Scoring, n_items: int, k: int = 1, grades: int | Sequence[int] = 2
+        self,
+        *,
+        measure: str | Measure | Scoring,
+        n_items: int,
+        k: int | None = None,
+        grades: int | Sequence[int] = 2,
+        feedback: Revealing | None = None,
     ) -> None:
         self.n_items = whole("n_items", n_items, at_least=1)
-        self.k = whole("k", k, at_least=1, at_most=self.n_items)
+        if feedback is None:
+            self.k = whole("k", 1 if k is None else k, at_least=1, at_most=self.n_items)
+        elif k is not None:
+            raise ValueError(f"k={k} and feedback={feedback!r} exclude each other: give one of them")
+        else:
+            self.k = signal_models.read(feedback).k
+        self.model = signal_models.top(self.k) if self.k else signal_models.read(feedback)
+        if self.model.positions > self.n_items:
+            raise ValueError(
+                f"feedback {self.model.name!r} needs {self.model.positions} positions, got n_items={n_items}"
+            )
+        self.feedback = None if self.k else self.model.name
         self.grades = _grades(grades)
         self.max_grade = self.grades[-1]
         self.scoring: Scoring | None = None
@@ -63,8 +85,9 @@ class RankingGame(Game):
 
     @property
     def is_known(self) -> bool:
-        """Whether the measure is one of the package's, with grades 0, 1, 2, ...: its structure is then known."""
-        return self.scored is not None and self.grades == tuple(range(len(self.grades)))
+        """Whether measure and feedback are the package's, with grades 0, 1, 2, ...: its structure is then known."""
+        plain = self.grades == tuple(range(len(self.grades)))
+        return self.scored is not None and plain and self.k > 0
 
     @property
     def n_actions(self) -> int:
@@ -92,15 +115,12 @@ class RankingGame(Game):
         return list(product(self.grades, repeat=self.n_items))
 
     @cached_property
-    def _matrices(self) -> tuple[Whole, Fraction, NDArray[np.int64]]:
+    def _matrices(self) -> tuple[Whole, Fraction, Observations]:
         losses = [[self.value(order, r) for r in self.outcomes] for order in self.orders]
         if self.scoring is not None:
             given = [[self.scoring(order, r) for r in self.outcomes] for order in self.orders]
             warn_of_near_ties(given, losses)
-        return matrices(
-            losses,
-            [[tuple(r[item] for item in order[: self.k]) for r in self.outcomes] for order in self.orders],
-        )
+        return matrices(losses, [[self.model(order, r) for r in self.outcomes] for order in self.orders])
 
     def value(self, order: Sequence[int], relevance: Sequence[int]) -> Fraction:
         """The loss of an order, exactly.
@@ -133,11 +153,16 @@ class RankingGame(Game):
             )
 
     def __repr__(self) -> str:
-        return f"<game of {self.measure}, {self.n_items} items, top {self.k}>"
+        return f"<game of {self.measure}, {self.n_items} items, {self.model.name}>"
 
 
 def ranking_game(
-    *, measure: str | Measure | Scoring, n_items: int, k: int = 1, grades: int | Sequence[int] = 2
+    *,
+    measure: str | Measure | Scoring,
+    n_items: int,
+    k: int | None = None,
+    grades: int | Sequence[int] = 2,
+    feedback: Revealing | None = None,
 ) -> RankingGame:
     """The game of ranking `n_items` items by `measure` when the relevance of the first `k` shown is revealed.
 
@@ -148,9 +173,13 @@ def ranking_game(
     n_items : int
         How many items there are, m. There are m! actions.
     k : int, optional
-        How many of the shown items, from the top, reveal their relevance.
+        How many of the shown items, from the top, reveal their relevance; 1 by default.
     grades : int or sequence of int, optional
         How many grades there are (2: relevance 0 and 1), or the grades themselves.
+    feedback : str, SignalModel or callable, optional
+        What is revealed instead: "first click", "position 2", "preference 1 2", "noisy clicks 1 4/5 1/5", a model of
+        `games.signal_models`, or a function of an order and a relevance vector that gives a signal, or a dict of
+        signals and their chances.
 
     Returns
     -------
@@ -162,8 +191,10 @@ def ranking_game(
     >>> game = ranking_game(measure="sum_loss", n_items=3, k=1)
     >>> game.loss[0].astype(int).tolist()  # Table 1 of the 2015 paper, first row
     [0, 3, 2, 5, 1, 4, 3, 6]
+    >>> ranking_game(measure="precision@1", n_items=3, feedback="first click")
+    <game of precision@1, 3 items, first click>
     """
-    return RankingGame(measure=measure, n_items=n_items, k=k, grades=grades)
+    return RankingGame(measure=measure, n_items=n_items, k=k, grades=grades, feedback=feedback)
 
 
 def _grades(grades: int | Sequence[int]) -> tuple[int, ...]:

@@ -111,7 +111,7 @@ def eliminate(matrix: Whole) -> tuple[Whole, int, list[int]]:
 
 
 class RowSpace:
-    """The span of some 0/1 rows: whether a vector is in it, how, and if not, why not.
+    """The span of some rows of whole numbers: whether a vector is in it, how, and if not, why not.
 
     >>> seen = RowSpace(np.array([[1, 1, 0], [0, 1, 1]]))
     >>> seen.coefficients([1, 2, 1])

@@ -112,11 +112,13 @@ class Verdict:
     n_items : int, optional
         The number of items of a ranking game.
     k : int, optional
-        How many top labels are seen in a ranking game.
+        How many top labels are seen in a ranking game; None where the feedback is of another kind.
     max_grade : int, optional
         The largest label of a ranking game.
     easier_k : dict of str to int, optional
         For each better class, the smallest k that reaches it (structure only).
+    feedback : str, optional
+        The feedback model of a ranking game, where it is not the top k labels.
     """
 
     class_: str
@@ -133,6 +135,7 @@ class Verdict:
     k: int | None = None
     max_grade: int = 1
     easier_k: dict[str, int] = field(default_factory=dict)
+    feedback: str | None = None
 
     @property
     def rate(self) -> str:

@@ -64,6 +64,7 @@ def from_plain(plain: dict[str, Any]) -> Verdict:
         witness = SwapWitness(
             tuple((count, size) for count, size in told["blocks"]), _term(told["unseen"]), worlds
         )
+    plain = {"feedback": None, **plain}  # which was always the top k labels before there was a choice
     simple = {
         each.name: plain[each.name] for each in fields(Verdict) if each.name not in ("class_", "witness")
     }

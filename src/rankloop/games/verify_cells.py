@@ -34,8 +34,7 @@ def verify_cells(game: Game, verdict: Verdict) -> None:
     L = game.whole
     demand((verdict.n_actions, verdict.n_outcomes) == L.shape, "the game has another size")
     demand(not verdict.easier_k, "a proof about cells says nothing of other feedback")
-    known = verdict.class_ in ("trivial", "easy", "hard", "hopeless")
-    demand(known, f"unknown class {verdict.class_!r}")
+    demand(verdict.class_ in ("trivial", "easy", "hard", "hopeless"), f"unknown class {verdict.class_!r}")
     _check_numbers(witness)
     _check_parts(verdict.class_, witness)
     _check_actions(L, verdict, witness)
@@ -56,16 +55,17 @@ def verify_cells(game: Game, verdict: Verdict) -> None:
     for (i, j), terms in witness.estimates.items():
         for action, symbol in terms:
             demand(0 <= action < game.n_actions, f"the game has no action {action}")
-            demand(0 <= symbol <= game.signals[action].max(), f"action {action} has no signal {symbol}")
+            known = game.observations.symbols[action]
+            demand(0 <= symbol < len(known), f"action {action} has no signal {symbol}")
         if verdict.class_ == "easy":
             for action, _ in terms:
                 demand(between(L, i, j, action), f"action {action} is not a neighbour of {i} and {j}")
         shared = math.lcm(*(coefficient.denominator for coefficient in terms.values()), game.unit.denominator)
         total: Any = np.zeros(game.n_outcomes, dtype=object)
         for (action, symbol), coefficient in terms.items():
-            total[game.signals[action] == symbol] += int(coefficient * shared)
+            total += int(coefficient * shared) * game.observations.matrix(action)[symbol].astype(object)
         demand(
-            (total == int(game.unit * shared) * (L[i] - L[j])).all(),
+            (total == game.observations.scale * int(game.unit * shared) * (L[i] - L[j])).all(),
             f"the estimate of {i} against {j} is off",
         )
     if verdict.class_ == "hard":
@@ -193,8 +193,8 @@ def _check_unseen(game: Game, actions: Iterable[int], pair: Pair, direction: tup
     w = np.array(direction, dtype=object)
     demand(w.shape == (game.n_outcomes,), "the direction must have one entry for each outcome")
     for action in actions:
-        for symbol in range(int(game.signals[action].max()) + 1):
-            demand(w[game.signals[action] == symbol].sum() == 0, f"action {action} sees the direction")
+        matrix = game.observations.matrix(action).astype(object)
+        demand(not (matrix @ w).any(), f"action {action} sees the direction")
     demand(
         _dot(game.difference(*pair), direction) != 0,
         f"the direction does not change {pair[0]} against {pair[1]}",
@@ -215,10 +215,8 @@ def _check_worlds(game: Game, worlds: Worlds) -> None:
         demand(min(chances) >= 0 and sum(chances) == 1, "a world must be a distribution")
     moved = np.array(p, dtype=object) - np.array(q, dtype=object)
     for action in range(game.n_actions):
-        for symbol in range(int(game.signals[action].max()) + 1):
-            demand(
-                moved[game.signals[action] == symbol].sum() == 0, f"action {action} tells the worlds apart"
-            )
+        matrix = game.observations.matrix(action).astype(object)
+        demand(not (matrix @ moved).any(), f"action {action} tells the worlds apart")
     in_p, in_q = (game.whole @ np.array(world, dtype=object) for world in (p, q))
     first, second = (_number(game, action) for action in worlds.best)
     demand(
