@@ -22,6 +22,8 @@ MODULES = [
     ("Simulation", "rankloop.simulation", True),
     ("Games", "rankloop.games", True),
     ("Well-known games", "rankloop.games.zoo", False),
+    ("Feedback models of ranking games", "rankloop.games.signal_models", False),
+    ("Worlds near a wall", "rankloop.games.near_walls", False),
     ("Data", "rankloop.data", True),
     ("Logs", "rankloop.logs", True),
     ("Experiments", "rankloop.experiments", False),

@@ -132,6 +132,34 @@ def test_mistakes(words: list[str], message: str) -> None:
     assert "Traceback" not in told
 
 
+def test_feedback_models() -> None:
+    told = run("classify", "--measure", "dcg", "--items", "3", "--feedback", "first click")
+    assert "dcg, 3 items, feedback 'first click':" in told
+    assert "learnable, but slowly" in told
+    assert "feedback must be one of" in run("classify", "--measure", "dcg", "--feedback", "guess", code=2)
+
+
+def test_a_proof_about_other_feedback_is_verified(tmp_path: Path) -> None:
+    proof = str(tmp_path / "proof.json")
+    run("classify", "--measure", "dcg", "--items", "3", "--feedback", "position 2", "--witness", proof)
+    assert "The proof holds. dcg, 3 items, feedback 'position 2': easy" in run("verify-proof", proof)
+
+
+def test_a_classified_game_is_played() -> None:
+    words = ("classify", "--measure", "precision@1", "--items", "2", "--play", "--rounds", "300")
+    told = run(*words)
+    assert "Regret of games.Player over 300 rounds:" in told
+    assert "near: regret " in told
+    assert "┤" in told
+    played = json.loads(run(*words, "--json"))["played"]
+    assert [one["world"] for one in played] == ["far from the wall", "nearer", "near"]
+    assert all(one["regret"] < one["regret_bound"] for one in played)
+    refused = run("classify", "--measure", "ndcg", "--items", "3", "--play", code=2)
+    assert "the game is hopeless: regret grows linearly" in refused
+    alike = run("classify", "--measure", "precision@2", "--items", "2", "--play", "--rounds", "50")
+    assert "any world: regret 0.0" in alike
+
+
 def test_rates(tmp_path: Path) -> None:
     told = run("rates", "--items", "4", "--picture", str(tmp_path / "rates.png"))
     assert "average_precision" in told

@@ -21,6 +21,8 @@ from rankloop.games.explain import headline, learner
         ("precision@3", 10, 5, "PrecisionFTRL(n_items=10, measure='precision@3', k=3)"),
         ("ndcg", 4, 3, "FeedExp3(n_items=4, measure='ndcg', k=3)"),
         ("ndcg", 40, 39, "no ranker of the package"),
+        ("err", 3, 2, "games.Player(game)"),
+        ("err", 5, 4, "T^(2/3) only"),
         ("ndcg", 4, 1, "Optimise dcg instead"),
     ],
 )
@@ -77,6 +79,13 @@ def test_a_game_of_matrices_is_explained_by_its_cells() -> None:
     lines = games.explain(games.classify(games.zoo.blind_pennies()))
     assert len(lines) == 2
     assert lines[1].endswith("compete, and nobody sees which is better.")
+
+
+def test_other_feedback_is_explained_by_cells_and_played() -> None:
+    game = games.ranking_game(measure="dcg", n_items=3, feedback="first click")
+    assert games.explain(games.classify(game))[-1] == "Use: games.Player(game)."
+    lines = games.explain(games.classify(games.zoo.apple_tasting()))
+    assert lines[-1] == "Use: games.Player(game)."
 
 
 def test_nothing_to_learn() -> None:

@@ -24,7 +24,10 @@ def test_what_is_recommended_can_be_played(name: str, m: int, grades: int) -> No
         verdict = games.classify(games.ranking_game(measure=name, n_items=m, k=k, grades=grades))
         text, call = learner(verdict), constructor(verdict)
         if call is None:
-            assert verdict.class_ in ("trivial", "hopeless") or "no ranker of the package" in text
+            known = "games.Player(game)" in text or "no ranker of the package" in text
+            assert verdict.class_ in ("trivial", "hopeless") or known
+            if "games.Player" in text and m <= 3:
+                _play(name, m, k, grades)
             continue
         assert f"rankers.{call}" in text
         class_, arguments = re.fullmatch(r"(\w+)\((.*)\)", call).groups()
@@ -36,6 +39,12 @@ def test_what_is_recommended_can_be_played(name: str, m: int, grades: int) -> No
         assert np.isfinite(result.total_regret)
         shown = ranker.feedback.length(m)
         assert shown <= k  # it asks for no more labels than the game reveals
+
+
+def _play(name: str, m: int, k: int, grades: int) -> None:
+    game = games.ranking_game(measure=name, n_items=m, k=k, grades=grades)
+    world = games.GameWorld(game, outcomes=np.random.default_rng(1).integers(0, game.n_outcomes, 20))
+    assert np.isfinite(simulation.play(games.Player(game), world, rounds=20, seed=1).total_regret)
 
 
 @pytest.mark.parametrize("name", ["dcg@1", "ndcg@1", "err@1"])

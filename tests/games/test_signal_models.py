@@ -71,7 +71,7 @@ def test_classes_are_proved_and_saved(measure: str, feedback: str, class_: str) 
     assert games.verify(game, again)
     assert any("best somewhere" in line for line in games.explain(verdict))
     with pytest.raises(games.Refused, match="the verdict is about"):
-        games.verify(game, dataclasses.replace(verdict, feedback="position 3"))
+        games.verify(game, dataclasses.replace(verdict, feedback="position 7"))
     with pytest.raises(games.Refused):
         games.verify(game, dataclasses.replace(verdict, class_="easy" if class_ != "easy" else "hard"))
     with pytest.raises(games.Refused, match="no known structure"):

@@ -56,6 +56,11 @@ def classify(
     witness: Annotated[
         Path | None, typer.Option(help="Write the proof, as JSON, to this file.", show_default=False)
     ] = None,
+    play: Annotated[
+        bool, typer.Option("--play", help="Also play the game in three worlds, and draw the regret.")
+    ] = False,
+    rounds: Annotated[int, typer.Option(help="Rounds to play.", min=1)] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of what is played.", min=0)] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON, for programs.")] = False,
 ) -> None:
     """Decide whether a measure can be learnt from given feedback, how fast, and if not, why not.
@@ -71,6 +76,8 @@ def classify(
       rankloop classify --measure precision@1 --items 3 --feedback "first click"
 
       rankloop classify --game pennies.csv --witness proof.json
+
+      rankloop classify --measure err --items 3 --top 2 --play
     """
     from rich.console import Console
 
@@ -97,10 +104,19 @@ def classify(
             save(verdict, witness)
         except OSError as problem:
             raise ValueError(f"cannot write {witness}: {problem.strerror}") from None
+    console = Console(file=sys.stdout, highlight=False)
+    if not as_json:
+        tell_verdict(verdict, console=console)
+    told = plain_verdict(verdict)
+    if play:
+        from rankloop.cli.play_game import plain_played, play_game, tell_played
+
+        played = play_game(asked, rounds=rounds, seed=seed)
+        told["played"] = plain_played(played)
+        if not as_json:
+            tell_played(played, console=console)
     if as_json:
-        typer.echo(json.dumps(plain_verdict(verdict), indent=2, ensure_ascii=False))
-    else:
-        tell_verdict(verdict, console=Console(file=sys.stdout, highlight=False))
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
 
 
 def verify_proof(

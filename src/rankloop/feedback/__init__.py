@@ -8,7 +8,7 @@ from rankloop.feedback.dynamic_bayesian import DynamicBayesianModel
 from rankloop.feedback.logged_lists import LoggedLists
 from rankloop.feedback.parameters import ClickParameters, read_parameters
 from rankloop.feedback.position_based import PositionBasedModel
-from rankloop.feedback.revealed import Clicks, FullRelevance, Nothing, TopK
+from rankloop.feedback.revealed import Clicks, FullRelevance, Nothing, Signal, TopK
 from rankloop.feedback.user_browsing import UserBrowsingModel
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "LoggedLists",
     "Nothing",
     "PositionBasedModel",
+    "Signal",
     "TopK",
     "UserBrowsingModel",
     "read_parameters",

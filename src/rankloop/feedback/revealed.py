@@ -64,6 +64,16 @@ class Clicks(Feedback):
 
 
 @dataclass(frozen=True)
+class Signal(Feedback):
+    """The number of the signal that an action of a finite game revealed."""
+
+    kind: ClassVar[str] = "signal"
+
+    def length(self, n_positions: int) -> int:
+        return 1
+
+
+@dataclass(frozen=True)
 class Nothing(Feedback):
     """Nothing is revealed."""
 

@@ -17,7 +17,9 @@ from rankloop.games.classify_cells import classify_cells
 from rankloop.games.classify_ranking import classify_ranking
 from rankloop.games.explain import explain
 from rankloop.games.game import Game
+from rankloop.games.game_world import GameWorld
 from rankloop.games.near_ties import NearTieWarning
+from rankloop.games.player import Player
 from rankloop.games.ranking_game import RankingGame, ranking_game
 from rankloop.games.swaps import SwapWitness, Term, Undecided
 from rankloop.games.verdict import RATES, CellWitness, Verdict, Worlds
@@ -28,7 +30,9 @@ __all__ = [
     "RATES",
     "CellWitness",
     "Game",
+    "GameWorld",
     "NearTieWarning",
+    "Player",
     "RankingGame",
     "Refused",
     "SwapWitness",

@@ -9,6 +9,7 @@ from rankloop.games.classify_ranking import ADDITIVE
 from rankloop.games.verdict import Verdict
 from rankloop.measures.measure import HIGHEST_GRADE
 
+_MOST_PLAYED_ITEMS = 4  # by games.Player
 _MOST_FEEDEXP3_ITEMS, _MOST_FEEDEXP3_ENTRIES = 5, 1 << 23  # beyond, its constructor takes minutes, or refuses
 
 HEADLINES = {
@@ -60,10 +61,12 @@ def explain(verdict: Verdict) -> list[str]:
     ...     print(line)
     A hundred times as many users lose only ten times as much in all: a tenth as much each.
     Of 2 actions 2 are best somewhere, with 1 pair of neighbours.
+    Use: games.Player(game).
     """
     lines = [_meaning(verdict)]
     if verdict.measure is None:
-        return [*lines, _of_cells(verdict)]
+        playable = verdict.class_ in ("easy", "hard")
+        return [*lines, _of_cells(verdict), *(["Use: games.Player(game)."] if playable else [])]
     told = _why(verdict)
     if told:
         lines.append(told)
@@ -150,8 +153,15 @@ def _computed(verdict: Verdict) -> str:
 
 def learner(verdict: Verdict) -> str:
     """Which ranker of the package attains the rate, or comes nearest."""
-    if verdict.measure is None or verdict.n_items is None or verdict.k is None or verdict.class_ == "trivial":
+    if verdict.measure is None or verdict.n_items is None or verdict.class_ == "trivial":
         return ""
+    few = verdict.n_items <= _MOST_PLAYED_ITEMS
+    if verdict.k is None and verdict.class_ != "hopeless":
+        return (
+            "Use: games.Player(game)."
+            if few
+            else "Use: no ranker of the package learns from this feedback yet."
+        )
     if verdict.class_ == "hopeless":
         plain = {
             "ndcg": "dcg",
@@ -162,13 +172,15 @@ def learner(verdict: Verdict) -> str:
         instead = plain.get(measures.get(verdict.measure).family, "sum_loss")
         return f"Use: no ranker can. Optimise {instead} instead, which can be learnt from this feedback."
     found = constructor(verdict)
+    if found is None and few:
+        return "Use: games.Player(game), which reaches this rate for so few items."
     if found is None:
         return "Use: no ranker of the package reaches this rate for so many items yet."
     name = found.partition("(")[0]
     if name == "FTPL":
         return f"Use: rankers.{found}, which learns from full information."
-    slower = ", which is known to reach T^(2/3) only; no ranker here is faster yet"
-    proviso = slower if verdict.class_ == "easy" and name in ("RTop1F", "FeedExp3") else ""
+    slower = ", which is known to reach T^(2/3) only; no ranker here is faster yet for so many items"
+    proviso = slower if verdict.class_ == "easy" and name == "FeedExp3" else ""
     return f"Use: rankers.{found}{proviso}."
 
 
@@ -197,6 +209,8 @@ def constructor(verdict: Verdict) -> str | None:
         if k >= min(measures.get(name).cutoff or m, m - 1):  # every label at a position that counts is seen
             return f"SemiBanditFTRL(n_items={m}, measure={name!r}{most})"
         return f"RTop1F(n_items={m}, measure={name!r}, k={k}{most})"
+    if verdict.class_ == "easy" and m <= _MOST_PLAYED_ITEMS:
+        return None  # games.Player is faster
     if _fits_feedexp3(m, k, verdict.max_grade + 1):
         return f"FeedExp3(n_items={m}, measure={name!r}, k={k}{most})"
     return None

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any
 
 from rankloop.arguments import whole
 from rankloop.games.rationals import fraction
 
-Reveal = Callable[[tuple[int, ...], tuple[int, ...]], Any]
+Vector = tuple[int, ...]
+Reveal = Callable[[Vector, Vector], Any]
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def top(k: int) -> SignalModel:
         The model.
     """
     n = whole("k", k, at_least=1)
-    return SignalModel(f"top {n}", lambda order, r: tuple(r[item] for item in order[:n]), n, n)
+    return SignalModel(f"top {n}", partial(_top, n), n, n)
 
 
 def first_click() -> SignalModel:
@@ -74,9 +76,7 @@ def first_click() -> SignalModel:
     >>> first_click()((2, 0, 1), (1, 0, 0))
     1
     """
-    return SignalModel(
-        "first click", lambda order, r: next((p for p, item in enumerate(order) if r[item]), "none")
-    )
+    return SignalModel("first click", _first_click)
 
 
 def position(j: int) -> SignalModel:
@@ -93,7 +93,7 @@ def position(j: int) -> SignalModel:
         The model.
     """
     n = whole("j", j, at_least=1)
-    return SignalModel(f"position {n}", lambda order, r: r[order[n - 1]], n)
+    return SignalModel(f"position {n}", partial(_position, n), n)
 
 
 def preference(first: int = 1, second: int = 2) -> SignalModel:
@@ -114,12 +114,7 @@ def preference(first: int = 1, second: int = 2) -> SignalModel:
     i, j = whole("first", first, at_least=1), whole("second", second, at_least=1)
     if i == j:
         raise ValueError(f"second must be another position than first={first}")
-
-    def reveal(order: tuple[int, ...], r: tuple[int, ...]) -> int:
-        one, other = r[order[i - 1]], r[order[j - 1]]
-        return (one > other) - (one < other)
-
-    return SignalModel(f"preference {i} {j}", reveal, max(i, j))
+    return SignalModel(f"preference {i} {j}", partial(_preference, i, j), max(i, j))
 
 
 def noisy_clicks(k: int = 1, relevant: Any = "4/5", other: Any = "1/5") -> SignalModel:
@@ -148,17 +143,34 @@ def noisy_clicks(k: int = 1, relevant: Any = "4/5", other: Any = "1/5") -> Signa
     for name, chance in (("relevant", hit), ("other", miss)):
         if not 0 <= chance <= 1:
             raise ValueError(f"{name} must be a chance from 0 to 1, got {chance}")
+    return SignalModel(f"noisy clicks {n} {hit} {miss}", partial(_noisy_clicks, n, hit, miss), n)
 
-    def reveal(order: tuple[int, ...], r: tuple[int, ...]) -> dict[tuple[int, ...], Fraction]:
-        chances: dict[tuple[int, ...], Fraction] = {}
-        for clicks in product((1, 0), repeat=n):
-            p = Fraction(1)
-            for item, click in zip(order[:n], clicks, strict=True):
-                p *= (hit if r[item] else miss) if click else 1 - (hit if r[item] else miss)
-            chances[clicks] = p
-        return chances
 
-    return SignalModel(f"noisy clicks {n} {hit} {miss}", reveal, n)
+def _top(n: int, order: Vector, r: Vector) -> Vector:
+    return tuple(r[item] for item in order[:n])
+
+
+def _first_click(order: Vector, r: Vector) -> int | str:
+    return next((place for place, item in enumerate(order) if r[item]), "none")
+
+
+def _position(n: int, order: Vector, r: Vector) -> int:
+    return r[order[n - 1]]
+
+
+def _preference(i: int, j: int, order: Vector, r: Vector) -> int:
+    one, other = r[order[i - 1]], r[order[j - 1]]
+    return (one > other) - (one < other)
+
+
+def _noisy_clicks(n: int, hit: Fraction, miss: Fraction, order: Vector, r: Vector) -> dict[Vector, Fraction]:
+    chances: dict[Vector, Fraction] = {}
+    for clicks in product((1, 0), repeat=n):
+        p = Fraction(1)
+        for item, click in zip(order[:n], clicks, strict=True):
+            p *= (hit if r[item] else miss) if click else 1 - (hit if r[item] else miss)
+        chances[clicks] = p
+    return chances
 
 
 _MAKERS: dict[str, Callable[..., SignalModel]] = {
