@@ -12,6 +12,9 @@ import both_worlds
 import changes
 import clicks
 import documents
+import forgetting
+import late
+import queries
 import relevance
 
 DOCS = Path(__file__).parent.parent
@@ -20,10 +23,13 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "relevance": ("choose.md", relevance.table),
     "both-worlds": ("rankers/TopFTRL.md", both_worlds.table),
     "clicks": ("choose.md", clicks.table),
+    "queries": ("choose.md", queries.table),
     "documents": ("choose.md", documents.table),
     "changes": ("rankers/PBMTS.md", changes.table),
     "phases": ("rankers/PBMTS.md", changes.phases),
     "beliefs": ("rankers/PBMTS.md", changes.beliefs),
+    "late": ("rankers/FTRLPBM.md", late.table),
+    "forgetting": ("rankers/FTRLPBM.md", forgetting.table),
 }
 
 

@@ -84,3 +84,17 @@ def test_bad_arguments_are_named() -> None:
         ranker.learn(Ranking(np.arange(2), None, (np.zeros(2), np.ones(2))), [0, 1])
     with pytest.raises(ValueError, match="'theta' must be probabilities"):
         ranker.load(ranker.save() | {"theta": np.zeros(2)})
+
+
+def test_what_is_forgotten_counts_for_less_and_less() -> None:
+    ranker = rankers.PBMTS(n_items=3, n_positions=2, forget=20)
+    rng, N = np.random.default_rng(1), np.zeros((2, 3))
+    for _ in range(50):
+        shown = ranker.rank(rng=rng)
+        ranker.learn(shown, [1, 0])
+        N *= 1 - 1 / 20
+        N[[0, 1], shown.items] += 1
+    np.testing.assert_allclose(ranker.state.N, N)
+    np.testing.assert_allclose(ranker.state.S, N * [[1], [0]])
+    with pytest.raises(ValueError, match=r"forget must be .*at least 2, got 1"):
+        rankers.PBMTS(n_items=3, forget=1)

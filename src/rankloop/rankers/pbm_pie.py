@@ -14,6 +14,7 @@ from rankloop.compiled import RankerKernels
 from rankloop.kernels import click_counts, sorting
 from rankloop.kernels.elementary import log
 from rankloop.kernels.rankers import pbm_pie
+from rankloop.kernels.solvers import pbm_order
 from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
 
@@ -21,8 +22,8 @@ class PBMPIE(ClickRanker):
     """Shows the items that look best, and explores others only at the last position, half of the time.
 
     Which others: those whose upper confidence bound reaches the estimate of the item they would replace. Nearly the
-    least exploration that is possible where examination probabilities are known; where they are not, they are
-    estimated together with the attractions, which the lists it shows identify poorly (erratum C16).
+    least exploration that is possible where examination probabilities are known. Where they are not, they are
+    estimated together with the attractions, and neighbours change places while the clicks leave their order open.
 
     Parameters
     ----------
@@ -45,7 +46,9 @@ class PBMPIE(ClickRanker):
 
     Departures
     ----------
-    Leaders with equal estimates stand in turns. t counts the rounds with feedback.
+    Leaders with equal estimates stand in turns. t counts the rounds with feedback. Where examinations are estimated,
+    which the paper does not treat, neighbours in the list change places in some of the exploring rounds, as long as the
+    likelihood does not tell which is the better one (erratum C16).
 
     References
     ----------
@@ -94,6 +97,7 @@ class PBMPIE(ClickRanker):
             N=np.zeros((m, n)),
             kappa=kappa,
             theta=np.zeros(n),
+            unproved=np.zeros(m - 1 if examination is None else 0, np.int64),
         )
 
     def scratch(self, n: int) -> pbm_pie.PBMPIEScratch:
@@ -104,6 +108,7 @@ class PBMPIE(ClickRanker):
             order=np.empty(k, np.int64),
             sorting=sorting.scratch(k),
             others=np.empty(k, np.int64),
+            pair=pbm_order.room(k, self.n_positions),
         )
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
@@ -114,6 +119,8 @@ class PBMPIE(ClickRanker):
         kappa = np.asarray(saved["kappa"])
         if kappa[0] <= 0 or kappa.min() < 0 or kappa.max() > 1:
             raise ValueError(f"saved state 'kappa' must be probabilities, got {kappa}")
+        if not np.isin(saved["unproved"], (0, 1)).all():
+            raise ValueError(f"saved state 'unproved' must be 0 or 1, got {saved['unproved']}")
 
     def estimates(self) -> NDArray[np.float64]:
         """The estimated attraction of each item, clicks by examinations; zero for items not shown yet."""
@@ -160,7 +167,7 @@ class PBMPIE(ClickRanker):
 
     @classmethod
     def bytes_of(cls, n: int, m: int) -> int:
-        return 16 * m * n + 40 * n + 8 * m + sorting.scratch_bytes(n)
+        return 16 * m * n + 40 * n + 16 * m + sorting.scratch_bytes(n) + pbm_order.room_bytes(n, m)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -32,6 +32,9 @@ class PBMTS(ClickRanker):
         For each position, how likely it is looked at, in any order; None draws them too.
     sweeps : int, optional
         How many Metropolis-Hastings turns over all coordinates are made for a list.
+    forget : int, optional
+        Clicks and displays of this many rounds ago count for about a third, 1/e, for users who change; None forgets
+        nothing.
 
     Notation
     --------
@@ -69,13 +72,15 @@ class PBMTS(ClickRanker):
         n_positions: int | None = None,
         examination: ArrayLike | None = None,
         sweeps: int = 1,
+        forget: int | None = None,
     ) -> None:
         n, m = self.read_size(n_items, n_positions)
         kappa = np.full(m, 0.5)
         if examination is not None:
             kappa = shares("examination", examination, length=m, positive=True)
         self.informed = examination is not None  # the first item on the position that is examined most
-        self.params = pbm_ts.PBMTSParams(whole("sweeps", sweeps, at_least=1), examination is None)
+        kept = 1.0 if forget is None else 1.0 - 1.0 / whole("forget", forget, at_least=2)
+        self.params = pbm_ts.PBMTSParams(whole("sweeps", sweeps, at_least=1), examination is None, kept)
         self.state = pbm_ts.PBMTSState(
             t=np.zeros(1, np.int64),
             S=np.zeros((m, n)),
@@ -119,3 +124,4 @@ class PBMTS(ClickRanker):
         yield cls(n_items=5, n_positions=3)
         yield cls(n_items=4, examination=[0.2, 1.0, 0.5, 0.1], sweeps=2)
         yield cls(n_items=1)
+        yield cls(n_items=4, n_positions=2, forget=10)

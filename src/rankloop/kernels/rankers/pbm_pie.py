@@ -1,5 +1,7 @@
 """PBM-PIE (2016, Algorithm 2): the estimated best list; at its last position, half of the time, who might belong there.
 
+Where examinations are estimated, two neighbours of the list whose order the clicks do not prove change places in some
+of these rounds: otherwise a wrong order would confirm itself.
 Arrays are position-major: S[j, k] are the clicks on item k at position j, N[j, k] how often it stood there.
 """
 
@@ -15,10 +17,12 @@ from rankloop.kernels.elementary import log
 from rankloop.kernels.jit import hot
 from rankloop.kernels.random import below, uniform
 from rankloop.kernels.solvers.pbm_likelihood import fit
+from rankloop.kernels.solvers.pbm_order import OrderRoom, order_gap
 from rankloop.kernels.sorting import by_falling_score_from
 
 _OFTEN = 100  # examinations are estimated after every round up to this one
 _SWEEPS = 10
+_SELDOM = 10  # every how many estimates the order of the leaders is questioned, after that
 
 
 class PBMPIEParams(NamedTuple):
@@ -36,6 +40,7 @@ class PBMPIEState(NamedTuple):
     N: NDArray[np.float64]  # by position and item: displays
     kappa: NDArray[np.float64]  # by position: examinations, given or estimated
     theta: NDArray[np.float64]  # by item: attractions, where examinations are estimated
+    unproved: NDArray[np.int64]  # by place, there as well: whether the next item might be the better one
 
 
 class PBMPIEScratch(NamedTuple):
@@ -46,13 +51,14 @@ class PBMPIEScratch(NamedTuple):
     order: NDArray[np.int64]  # items by falling estimate
     sorting: NDArray[np.uint64]
     others: NDArray[np.int64]  # items that might belong to the list
+    pair: OrderRoom
 
 
 @hot
 def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
-    """Alg. 2, lines 2-8. Exploring: a list of the beginning, or a last position that is not the leader's."""
+    """Alg. 2, lines 2-8. Exploring: a list of the beginning, or one that is not the leaders'."""
     m, n = state.S.shape
     first = first_unseen(state.N)
     if first >= 0:
@@ -67,16 +73,34 @@ def rank(
         if reaches(state.S, state.N, state.kappa, order[place], q, params.delta):
             others[n_others] = order[place]
             n_others += 1
+    n_swaps = 0
+    for j in range(len(state.unproved)):
+        n_swaps += state.unproved[j]
+    n_ways = n_others + n_swaps
+    share = 0.5 / n_ways if n_ways > 0 else 0.0
     for j in range(m):
         items[j] = order[j]
         propensities[j] = 1.0
-    if n_others == 0:
+    propensities[m - 1] -= n_others * share
+    for j in range(len(state.unproved)):
+        propensities[j] -= state.unproved[j] * share
+        propensities[j + 1] -= state.unproved[j] * share
+    if n_ways == 0 or uniform(key, 0) < 0.5:
         return False
-    propensities[m - 1] = 0.5
-    if uniform(key, 0) < 0.5:
-        return False
-    items[m - 1] = others[below(key, 1, n_others)]
-    propensities[m - 1] = 0.5 / n_others
+    drawn = below(key, 1, n_ways)
+    if drawn < n_others:
+        items[m - 1] = others[drawn]
+        propensities[m - 1] = share
+        return True
+    drawn -= n_others
+    for j in range(len(state.unproved)):
+        drawn -= state.unproved[j]
+        if drawn < 0:
+            items[j] = order[j + 1]
+            items[j + 1] = order[j]
+            propensities[j] = share
+            propensities[j + 1] = share
+            break
     return True
 
 
@@ -140,3 +164,15 @@ def learn(
     t = state.t[0]
     if params.refresh > 0 and (t < _OFTEN or t % params.refresh == 0) and first_unseen(state.N) < 0:
         fit(state.S, state.N, state.theta, state.kappa, _SWEEPS)
+        if t % (params.refresh if t < _OFTEN else _SELDOM * params.refresh) == 0:
+            _question_order(params, state, scratch)
+
+
+@hot
+def _question_order(params: Any, state: Any, scratch: Any) -> None:
+    # Which neighbours among the leaders might be equally good, or the other way round.
+    leaders(state, scratch)
+    for j in range(len(state.unproved)):
+        a, b = scratch.order[j], scratch.order[j + 1]
+        gap = order_gap(state.S, state.N, state.theta, state.kappa, a, b, scratch.pair)
+        state.unproved[j] = not gap > params.delta

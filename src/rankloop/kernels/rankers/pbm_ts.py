@@ -28,6 +28,7 @@ class PBMTSParams(NamedTuple):
 
     sweeps: int  # turns over all coordinates in a round
     draws_kappa: bool  # whether examinations are drawn too
+    kept: float  # what is left of a count after a round: 1 where nothing is forgotten
 
 
 class PBMTSState(NamedTuple):
@@ -131,6 +132,11 @@ def learn(
 ) -> None:
     """Count clicks and displays, and go on from this draw."""
     theta, kappa = memo
+    if params.kept < 1.0:
+        for j in range(state.S.shape[0]):
+            for i in range(state.S.shape[1]):
+                state.S[j, i] *= params.kept
+                state.N[j, i] *= params.kept
     count(state.S, state.N, items, feedback)
     for i in range(len(theta)):
         state.theta[i] = theta[i]
