@@ -11,7 +11,6 @@ import msgspec
 from rankloop.serving.adapters import registry
 from rankloop.serving.errors import RequestError, TooLarge
 from rankloop.serving.limits import Limits
-from rankloop.serving.log.digests import content
 from rankloop.serving.log.records import Config, Entry, read_body
 
 DEPTH = 32  # of nested values in a request
@@ -75,7 +74,8 @@ def check_entry(entry: Entry, limits: Limits) -> None:
     if len(entry.body) > most:
         raise TooLarge(f"a row of the log may have {most:,} bytes, this one has {len(entry.body):,}")
     try:
-        content(entry)
+        entry.event_id.encode()
+        (entry.decision or "").encode()
         read_body(entry)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise RequestError(f"what was sent cannot be read again: {error}") from None
