@@ -28,6 +28,8 @@ def test_another_learner_takes_the_place_where_it_is_said_to() -> None:
         ("b", 2, 9.0, 8.0),
     ]
     assert instead("b", "a", T=2).name == "b in the place of a (2)"
+    with pytest.raises(ValueError, match=r"no rows of 'c' to put in the place of 'a' \(2\)"):
+        instead("c", "a", T=2).change(ROWS)
 
 
 def test_columns_change_in_the_chosen_rows_and_keep_their_type() -> None:

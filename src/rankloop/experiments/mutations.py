@@ -45,6 +45,8 @@ def instead(other: Any, of: Any, *, column: str = "learner", **where: Any) -> Mu
     def change(rows: pl.DataFrame) -> pl.DataFrame:
         among = _where(where)
         theirs = rows.filter(among & (pl.col(column) == other))
+        if theirs.is_empty():
+            raise ValueError(f"no rows of {other!r} to put in the place of {of!r}{_place(where)}")
         theirs = theirs.with_columns(pl.lit(of).alias(column).cast(rows.schema[column]))
         return pl.concat([rows.filter(~(among & (pl.col(column) == of))), theirs])
 
