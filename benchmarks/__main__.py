@@ -21,13 +21,27 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import rankloop
-from benchmarks import clicks, elementary, games, growth, letor, memory, pbm, rivals, speed, startup, topk
+from benchmarks import (
+    clicks,
+    elementary,
+    games,
+    growth,
+    letor,
+    memory,
+    pbm,
+    rivals,
+    speed,
+    startup,
+    top,
+    topk,
+)
 from benchmarks.timing import FULL, QUICK
 
 BENCHMARKS: dict[str, Any] = {
     "speed": speed,
     "growth": growth,
     "startup": startup,
+    "top": top,
     "topk": topk,
     "memory": memory,
     "letor": letor,
@@ -41,6 +55,7 @@ _STEPS = {
     "speed": len(speed.SIZES) * len(speed.RANKERS),
     "growth": len(growth.SIZES),
     "startup": 4,
+    "top": len(top.SIZES),
     "topk": len(topk.SETS) * len(topk.LEARNERS),
     "memory": len(topk.LEARNERS),
     "letor": 24,

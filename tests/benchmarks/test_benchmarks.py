@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks import __main__ as command
-from benchmarks import bare, growth, numpy_ftpl, numpy_rtop1f, speed, startup
+from benchmarks import bare, growth, numpy_ftpl, numpy_rtop1f, speed, startup, top
 from benchmarks.numpy_summary import Summary, summary
 from benchmarks.timing import Effort, race
 from rankloop import environments, rankers, simulation
@@ -107,6 +107,15 @@ def test_exponents_are_those_of_the_curve() -> None:
     assert curve.in_m_log_m == pytest.approx(1.0)
     assert 1.05 < curve.in_m < 1.25
     assert growth.Growth("m", {m: 1e-9 * m for m in growth.SIZES}).in_m == pytest.approx(1.0)
+
+
+def test_microseconds_of_the_rankers_without_a_horizon() -> None:
+    found = top.measure(TINY, lambda _: None, sizes=(10,))
+    assert set(found[0].microseconds) == {*top.RANKERS, speed.BARE}
+    slow = top.Times(100, dict.fromkeys(found[0].microseconds, 61.0))
+    lines = [part for part in top.tables([*found, slow]) if isinstance(part, str)]
+    assert [("aim at most 5" in line, "missed" in line) for line in lines][1] == (False, True)
+    assert len(lines) == 2
 
 
 def test_rows_columns_and_ratios_belong_together() -> None:
