@@ -311,6 +311,21 @@ class Estimates:
         n = self.units
         return self._interval(weight @ rate, spread.sum() * n / (n - 1) / length**2, length)
 
+    def over_random(self, which: int) -> Interval | None:
+        """The value per list beyond that of a random order; surer than either, as what both share cancels."""
+        if not self.by_item.size or self.units < 2:
+            return None
+        mean = discounts(self.n_items, self.k)[which].mean()
+        sums = self.by_item[:, which].sum(axis=0)
+        length, length2 = self.sums[LENGTH, which], self.sums[LENGTH2, which]
+        terms = sums[OWN] - mean * sums[GAIN]
+        rate = terms / length
+        squares = sums[OWN2] - 2 * mean * sums[GAIN_OWN] + mean**2 * sums[GAIN2]
+        across = sums[OWN_LENGTH] - mean * sums[GAIN_LENGTH]
+        spread = float((squares - 2 * rate * across + rate**2 * length2).sum())
+        n = self.units
+        return self._interval(terms.sum() / length, spread * n / (n - 1) / length**2, length)
+
     def points(self) -> dict[str, float]:
         """The estimates as they stand, flat, for a series: of each measure, and of random and unchanged lists."""
         counted = (self.units, self.never_learning.lists)
@@ -326,11 +341,12 @@ class Estimates:
         return told
 
     def report(self) -> dict[str, dict[str, Interval | None]]:
-        """Of every measure: value, regret, and the value of random lists and of the order of the beginning."""
+        """Of every measure: value, also beyond random lists, regret, and the value of two orders that never change."""
         first = np.arange(self.n_items)
         return {
             "random": {name: self.fixed(which, None) for which, name in enumerate(self.measures)},
             "frozen": {name: self.fixed(which, first) for which, name in enumerate(self.measures)},
+            "over_random": {name: self.over_random(which) for which, name in enumerate(self.measures)},
             "value": {name: self.value(which) for which, name in enumerate(self.measures)},
             "regret": {
                 name: self.regret(which) if self.form not in ("clicks", "top") else None

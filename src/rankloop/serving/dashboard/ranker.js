@@ -169,6 +169,10 @@ export function rankerView(element, name, choose) {
     worth.draw({ ...axis(), lines });
     const regret = ranker.estimates.regret[chosen];
     const sure = "Mean over all lists so far, with a 95% confidence interval.";
+    const more = ranker.estimates.over_random[chosen];
+    const won = more
+      ? ` Better than a random order by ${decimal(more.mean)} (${decimal(more.low)} to ${decimal(more.high)}).`
+      : "";
     const lost = regret
       ? ` Regret per list against the best fixed order: ${decimal(regret.mean)} (${decimal(regret.low)} to ${decimal(regret.high)}).`
       : "";
@@ -176,7 +180,7 @@ export function rankerView(element, name, choose) {
       chosen === "clicks"
         ? ""
         : " Feedback is observed for the top only; the rest is estimated from exploration, whose probabilities are known exactly.";
-    tell(summary, `${sure}${lost}${how}`);
+    tell(summary, `${sure}${won}${lost}${how}`);
   }
 
   function axis() {
