@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import cache
 from math import log2
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ MOST = 40  # lines for each of m log m
 def counts() -> dict[str, dict[int, int]]:
     done = subprocess.run(
         [sys.executable, "-m", "tests.claims.operations"],
+        cwd=Path(__file__).parents[2],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
         text=True,
