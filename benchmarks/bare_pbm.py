@@ -11,7 +11,7 @@ from typing import Any
 import numba
 
 from rankloop.kernels.jit import loop
-from rankloop.kernels.solvers import tsallis
+from rankloop.kernels.solvers import hybrid, tsallis
 
 
 @numba.njit(error_model="numpy", nogil=True)
@@ -35,3 +35,11 @@ def own_pass(rounds: int, L: Any, u: Any, v: Any, x: Any, rows: Any, room: Any) 
     for t in range(1, rounds + 1):
         for _ in range(2):
             tsallis.evaluate(float(t), L, u, v, x, rows, room)
+
+
+@loop
+def hybrid_pass(rounds: int, L: Any, u: Any, v: Any, x: Any, rows: Any, room: Any) -> None:
+    """The same for the hybrid regulariser."""
+    for t in range(1, rounds + 1):
+        for _ in range(2):
+            hybrid.evaluate(0.5 * float(t), L, u, v, x, rows, room)

@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 
-from benchmarks import numpy_rivals
+from benchmarks import bare_pbm, numpy_rivals
 from benchmarks.timing import Contender, Effort, race
 from rankloop import environments, rankers, simulation
 from rankloop.rankers import pmed_plan
@@ -20,6 +20,7 @@ WORLD, HORIZON, MOST_ROUNDS = "gap-0.03", 1_000_000, 1_000_000
 FUSED, STEPWISE, NUMPY = "fused", "step by step", "NumPy"
 _SIZE: dict[str, Any] = {"n_items": 10, "n_positions": 5}
 _KNOWN = 1 / np.arange(1, 6)
+HYBRID = "FTRLPBM, hybrid, mean"
 
 RANKERS: dict[str, Callable[[], Any]] = {
     "TopRank": lambda: rankers.TopRank(horizon=HORIZON, **_SIZE),
@@ -29,10 +30,12 @@ RANKERS: dict[str, Callable[[], Any]] = {
     "PBMPIE, estimated": lambda: rankers.PBMPIE(horizon=HORIZON, **_SIZE),
     "PMED, between two plans": lambda: rankers.PMED(every=10**9, **_SIZE),
     "FTRLPBM": lambda: rankers.FTRLPBM(**_SIZE),
+    HYBRID: lambda: rankers.FTRLPBM(regulariser="hybrid", estimator="mean", **_SIZE),
     "PBMTS": lambda: rankers.PBMTS(**_SIZE),
     "GRAB": lambda: rankers.GRAB(**_SIZE),
     "CascadeKLUCB": lambda: rankers.CascadeKLUCB(**_SIZE),
 }
+BARE_HYBRID = "bare: two passes of the hybrid"  # over x, with what Newton's method needs of it
 PLAIN: dict[str, Any] = {"TopRank": numpy_rivals.TopRank, "MW": numpy_rivals.MW}
 
 
@@ -48,7 +51,7 @@ class RivalRates:
 def measure(effort: Effort, tell: Callable[[str], None]) -> list[RivalRates]:
     """Race the ways of each ranker."""
     found = []
-    for name in RANKERS:
+    for name in (*RANKERS, *([BARE_HYBRID] if HYBRID in RANKERS else ())):
         tell(f"rivals: {name}")
         seconds = race(contenders(name), effort=effort, most_rounds=MOST_ROUNDS)
         found.append(RivalRates(name, {way: 1 / spent for way, spent in seconds.items()}))
@@ -58,11 +61,21 @@ def measure(effort: Effort, tell: Callable[[str], None]) -> list[RivalRates]:
 
 
 def contenders(name: str) -> dict[str, Contender]:
-    """Fused, step by step and, where there is one, the NumPy version."""
+    """Fused, step by step and, where there are, the NumPy version and the bare cost."""
+    if name == BARE_HYBRID:
+        return {FUSED: _bare_hybrid()}
     ways = {FUSED: _ours(name, fused=True), STEPWISE: _ours(name, fused=False)}
     if name in PLAIN:
         ways[NUMPY] = _plain(PLAIN[name])
     return ways
+
+
+def _bare_hybrid() -> Contender:
+    ranker = RANKERS[HYBRID]()
+    simulation.play(ranker, environments.named(WORLD), rounds=5_000, seed=1, points=1, progress=False)
+    state, room = ranker.state, ranker.scratch(ranker.n_positions)[0]
+    parts = [part.copy() for part in (state.L_hat, state.u, state.v, state.x, state.rows)]
+    return lambda rounds: lambda: bare_pbm.hybrid_pass(rounds, *parts, room)
 
 
 def _ours(name: str, *, fused: bool) -> Contender:

@@ -8,15 +8,15 @@ from changes import STILL, WORLDS
 from rankloop import environments, rankers
 from rankloop.base import Environment, Ranker
 
-ROUNDS, SEEDS = 100_000, range(1, 4)
+ROUNDS, SEEDS = 50_000, range(1, 4)
 SIZE = {"n_items": 10, "n_positions": 5}
 EXCHANGED, REVERSED = "halves of the items exchanged", "items and positions reversed"
 USERS: dict[str, Callable[[], Environment]] = {
     "nobody changes": lambda: environments.named("gap-0.03"),
     "items exchanged every 2,000": lambda: WORLDS[EXCHANGED](2_000),
-    "items exchanged every 20,000": lambda: WORLDS[EXCHANGED](20_000),
-    "items and positions reversed every 20,000": lambda: WORLDS[REVERSED](20_000),
-    "the same gradually, there and back": lambda: environments.Drifting(STILL, steps=10, phase=5_000),
+    "items exchanged every 10,000": lambda: WORLDS[EXCHANGED](10_000),
+    "items and positions reversed every 10,000": lambda: WORLDS[REVERSED](10_000),
+    "the same gradually, there and back": lambda: environments.Drifting(STILL, steps=10, phase=2_500),
 }
 
 

@@ -9,14 +9,13 @@ from cells import cell, markdown
 from rankloop import environments, rankers
 from rankloop.base import Ranker
 
-ROUNDS, SEEDS, DELAYS = 50_000, range(1, 4), (0, 1, 100, 10_000)
+ROUNDS, SEEDS, DELAYS = 20_000, range(1, 4), (0, 1, 100, 10_000)
 SIZE = {"n_items": 10, "n_positions": 5}
 RANKERS: dict[str, Callable[[], Ranker]] = {
     "defaults": lambda: rankers.FTRLPBM(**SIZE),
     '`regulariser="hybrid", estimator="mean"`': lambda: rankers.FTRLPBM(
         regulariser="hybrid", estimator="mean", **SIZE
     ),
-    "[PBMTS](PBMTS.md)": lambda: rankers.PBMTS(**SIZE),
 }
 
 

@@ -39,6 +39,8 @@ class PBMPIE(ClickRanker):
         Bounds are of level (1 + epsilon) log T.
     refresh : int, optional
         Every how many rounds examinations are estimated anew, after the first 100.
+    check_order : bool, optional
+        Whether, where examinations are estimated, the order of the leaders is questioned; False is as in the papers.
 
     Notation
     --------
@@ -82,6 +84,7 @@ class PBMPIE(ClickRanker):
         examination: ArrayLike | None = None,
         epsilon: float = 0.01,
         refresh: int = 20,
+        check_order: bool = True,
     ) -> None:
         n, m = self.read_size(n_items, n_positions)
         self.horizon = whole("horizon", horizon, at_least=1)
@@ -97,7 +100,7 @@ class PBMPIE(ClickRanker):
             N=np.zeros((m, n)),
             kappa=kappa,
             theta=np.zeros(n),
-            unproved=np.zeros(m - 1 if examination is None else 0, np.int64),
+            unproved=np.zeros(m - 1 if examination is None and check_order else 0, np.int64),
         )
 
     def scratch(self, n: int) -> pbm_pie.PBMPIEScratch:
