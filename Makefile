@@ -49,7 +49,7 @@ format: $(READY) ## format the source with ruff
 bench: $(READY) ## rounds per second, compared with plain NumPy and with the cost of a sort
 	@$(BIN)/python -m benchmarks
 
-load: $(READY) ## load on the service from a second process: ranks per CPU-second, latencies, fsyncs
+load: $(READY) ## load on the service from a second process, without and with feedback: rates, latencies, fsyncs
 	@$(BIN)/python -m benchmarks.load $(LOAD_ARGS)
 
 torture: $(READY) ## more than 500 faults of ten kinds under load, and what was lost (half an hour)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import load
+from benchmarks import load, load_feedback
 
 
 def test_fsync_is_timed(tmp_path: Path) -> None:
@@ -21,3 +21,10 @@ def test_load_on_a_bare_server() -> None:
     assert measured.rate > 50
     assert 0 < measured.p50 <= measured.p99 <= measured.p999
     assert measured.memory > 5
+
+
+def test_load_with_feedback_learns_from_every_list(tmp_path: Path) -> None:
+    measured = load_feedback.measure(load_feedback.CASES[1], tmp_path, seconds=0.3, connections=4)
+    assert measured.rate > 1
+    assert 0 < measured.rank_p50 <= measured.rank_p99
+    assert 0 < measured.feedback_p50 <= measured.feedback_p99
