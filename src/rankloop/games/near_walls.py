@@ -11,7 +11,7 @@ from rankloop.games.verdict import CellWitness, Verdict
 
 
 def near_wall(
-    game: Game, verdict: Verdict, share: float, *, wall: int = 0, side: int = 0
+    game: Game, verdict: Verdict, share: float, *, wall: int | None = 0, side: int = 0
 ) -> NDArray[np.float64]:
     """A world on the wall between two neighbours, mixed with outcomes in which one of them is better by the most.
 
@@ -24,7 +24,8 @@ def near_wall(
     share : float
         The share of these outcomes: at 0 the two are equally good, and better than all others.
     wall : int, optional
-        Which pair of neighbours, in the order of `verdict.neighbours`.
+        Which pair of neighbours, in the order of `verdict.neighbours`; None begins at the mean of all walls instead,
+        where in symmetric games all actions are equally good, and takes the first pair.
     side : int, optional
         Which of the two is better, 0 or 1.
 
@@ -45,11 +46,12 @@ def near_wall(
         raise ValueError(f"verdict must be about cells, and some of them neighbours, got {verdict!r}")
     if not 0 <= share <= 1:
         raise ValueError(f"share must be from 0 to 1, got {share!r}")
-    pair = verdict.neighbours[whole("wall", wall, at_least=0, at_most=len(verdict.neighbours) - 1)]
+    number = whole("wall", 0 if wall is None else wall, at_least=0, at_most=len(verdict.neighbours) - 1)
+    pair = verdict.neighbours[number]
     better = whole("side", side, at_least=0, at_most=1)
     lead = game.difference(pair[1 - better], pair[better])
     far = (lead == lead.max()).astype(np.float64)
-    point = witness.walls[pair]
-    start = np.array([x / sum(point) for x in point])
+    points = [witness.walls[pair]] if wall is not None else list(witness.walls.values())
+    start = np.array([[x / sum(point) for x in point] for point in points]).mean(axis=0)
     world: NDArray[np.float64] = (1 - share) * start + share * far / far.sum()
     return world

@@ -45,8 +45,9 @@ class Player(CompiledRanker):
     Departures
     ----------
     Of the estimation functions only those are searched that are best for given chances, for the sum of squares over
-    signals; chances are p = (1 - sum w) q + w with sum w at most 1/2, which costs at most a factor of 2. The convex
+    signals; chances are p = (1 - sum w) q + w with sum w about 1/2 at most, which costs about a factor of 2. The convex
     programme is not solved to the end in each round: two steps of a local search are made from the last solution.
+    Every action is explored with at least eta / (2 k).
 
     References
     ----------
@@ -175,8 +176,8 @@ class Player(CompiledRanker):
         p, w = np.asarray(saved["p"]), np.asarray(saved["w"])
         if saved["t"][0] < 0 or (saved["total"] < 0).any():
             raise ValueError("saved state 't' and 'total' must not be negative")
-        if (p < 0).any() or abs(p.sum() - 1) > 1e-9 or (w <= 0).any() or w.sum() > 0.5 + 1e-9:
-            raise ValueError("saved state 'p' and 'w' must be chances, of 1 and of at most 1/2 in all")
+        if (p < 0).any() or abs(p.sum() - 1) > 1e-9 or (w <= 0).any() or w.sum() > 1:
+            raise ValueError("saved state 'p' and 'w' must be chances, of 1 and of at most 1 in all")
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         self.read_context(context)

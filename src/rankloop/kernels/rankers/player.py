@@ -17,7 +17,7 @@ from rankloop.kernels.elementary import exp, log
 from rankloop.kernels.jit import apart, hot
 from rankloop.kernels.random import uniform
 
-_LEAST = 1e-8  # of exploration, so that M can be inverted
+_LEAST = 0.5  # of exploration, times the learning rate: no estimate is much larger than its inverse
 _MOST = 0.5  # of exploration in all
 _PIVOT = 1e-14
 _EAGER, _EVERY = 512, 4  # rounds in which other exploration is tried: the first ones, then one of four
@@ -156,8 +156,8 @@ def evaluate(params: Any, state: Any, w: Any, eta: float, room: Any) -> float:
 
 @hot
 def rate(params: Any, state: Any) -> float:
-    """The learning rate: sqrt(2 log n / summed bounds over rates), at most 1."""
-    return float(min(1.0, np.sqrt(2.0 * params.log_n / max(state.total[0], 1e-9))))
+    """The learning rate: sqrt(log n / summed bounds over rates), at most 1."""
+    return float(min(1.0, np.sqrt(params.log_n / max(state.total[0], 1e-9))))
 
 
 @apart
@@ -183,6 +183,9 @@ def plan(params: Any, state: Any, room: Any) -> None:
         for a in range(n_actions):
             if params.member[a] >= 0:
                 room.q_loss[x] += room.q[params.member[a]] * params.share[a] * params.loss[a, x]
+    least = _LEAST * eta / n_actions
+    for a in range(n_actions):
+        state.w[a] = max(least, state.w[a])
     bound = evaluate(params, state, state.w, eta, room)
     t, planned = state.t[0], True
     tries, t = (2, t) if t < _EAGER else (2 if t % _EVERY == 0 else 0, t // _EVERY)
@@ -195,7 +198,7 @@ def plan(params: Any, state: Any, room: Any) -> None:
                 factor = 0.8 if t % 2 == 0 else 1.25
             elif a == turn:
                 factor = 0.6 if t % 2 == 0 else 1.6
-            room.w[a] = max(_LEAST, factor * state.w[a])
+            room.w[a] = max(least, factor * state.w[a])
             spent += room.w[a]
         for a in range(n_actions):
             room.w[a] *= min(1.0, _MOST / spent)
