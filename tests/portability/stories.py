@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rankloop import data, environments, simulation
+from rankloop import data, environments, games, simulation
 from rankloop.base import Environment, Ranker
 from rankloop.serving.adapters.registry import has_items, served
 from rankloop.serving.stores.contract import Store
@@ -61,6 +61,14 @@ def played() -> Iterator[tuple[str, str]]:
             break
 
 
+def played_games() -> Iterator[tuple[str, str]]:
+    """The same for players of finite games, each against outcomes that are all equally likely."""
+    for number, player in enumerate(games.Player.examples()):
+        even = np.full(player.game.n_outcomes, 1 / player.game.n_outcomes)
+        trace = simulation.play(player, games.GameWorld(player.game, chances=even), rounds=500, seed=1)
+        yield f"played game {number}", digest(*player.state, np.asarray(trace.value))
+
+
 async def served_story(algorithm: str, store: Store | None = None) -> str:
     """The state hash of a service's fold."""
     rng = np.random.default_rng(1)
@@ -86,6 +94,7 @@ def stories() -> dict[str, str]:
     """Every ranker, told three times: step by step, in the compiled loop, and served."""
     found = {f"transcript {name}": digest(transcript(kind.examples())) for name, kind in CLASSES.items()}
     found |= dict(played())
+    found |= dict(played_games())
     found |= {f"served {name}": asyncio.run(served_story(name)) for name in sorted(served())}
     return found
 
