@@ -47,7 +47,7 @@ def measure(folder: Path, rankers: int, *, seconds: float) -> None:
     )
     with httpx.Client(base_url=server.url, trust_env=False, timeout=60) as client:
         while client.get("/readyz").status_code != 200:
-            time.sleep(0.1)
+            time.sleep(0.5)
         ready = time.perf_counter() - began
         print(f"{rankers:,} rankers: ready after {ready:.1f} s, {server.memory():.0f} MB")
         time.sleep(5)  # what is due at the start

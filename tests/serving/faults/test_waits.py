@@ -22,6 +22,7 @@ from rankloop.serving.http.app import App
 from rankloop.serving.limits import Limits
 from rankloop.serving.log.records import Entry
 from rankloop.serving.log.verify import verify
+from rankloop.serving.roster import Absent
 from rankloop.serving.stores.contract import Appended, Full, StoreError
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
@@ -296,5 +297,18 @@ def test_the_files_are_for_their_owner_alone(tmp_path: Path) -> None:
             os.umask(before)
         assert {"rankloop.db", "rankloop.db-wal", "rankloop.db-shm", "owner.lock"} <= set(rights)
         assert set(rights.values()) == {0o600}
+
+    play(story)
+
+
+def test_readiness_stays_short_however_many_rankers_there_are() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            for i in range(1_000):
+                engine.roster.absent[f"r{i}"] = Absent("quarantined", "its log cannot be read")
+            status, told = await _ready(engine)
+            assert status == 200
+            assert len(told.splitlines()) == 22
+            assert "and 980 more" in told
 
     play(story)

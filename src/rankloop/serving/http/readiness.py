@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from rankloop.serving.engine import Engine
 
+_MOST = 20  # rankers that are spelled out
+
 
 def is_ready(engine: Engine) -> bool:
     """Whether it can rank and write."""
@@ -13,6 +15,8 @@ def is_ready(engine: Engine) -> bool:
 def remarks(engine: Engine) -> list[str]:
     """What is not as usual, although it can rank and write or waits until it can."""
     found = engine.roster.notices()
+    if len(found) > _MOST:
+        found = [*found[:_MOST], f"and {len(found) - _MOST:,} more"]
     if engine.clock.jumps:
         found.append(
             f"the clock of this machine jumped {engine.clock.jumps} times; "
