@@ -8,15 +8,17 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, NotFound, RequestError
-from rankloop.serving.log import records
+from rankloop.serving.errors import Conflict, NotFound, RequestError, Unavailable
+from rankloop.serving.log import fingerprint, records
 from rankloop.serving.log.records import Entry, Row
+from rankloop.serving.log.upgrade import upgrade
 from rankloop.serving.log.verify import verify
 from rankloop.serving.schemas import (
     ActivateRequest,
@@ -48,6 +50,21 @@ class SharedStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.crash: str | None = None
+
+    def swap(self, old: Row, new: Row) -> None:
+        """Put another row in the place of one."""
+        self._logs[NAME][old.seq - 1] = new
+        self._index[NAME, old.kind, old.event_id] = new
+        for rows in self._about.values():
+            rows[:] = [new if row is old else row for row in rows]
+
+    def forget(self, lost: list[Row]) -> None:
+        """Lose the newest rows."""
+        for row in lost:
+            del self._index[NAME, row.kind, row.event_id]
+            for rows in self._about.values():
+                rows[:] = [one for one in rows if one is not row]
+        del self._logs[NAME][-len(lost) :]
 
     async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
         crash, self.crash = self.crash, None
@@ -226,6 +243,74 @@ class Replicas(RuleBasedStateMachine):
     async def _restart(self, replica: int) -> None:
         self.engines[replica] = await self._start()
 
+    @rule(replica=REPLICAS, bit=st.integers(0, 7), place=st.floats(0, 1))
+    def corrupt_a_row_and_restart(self, replica: int, bit: int, place: float) -> None:
+        """A bit of a row flips: `verify` names the row, and a start from it is quarantined. Then it is put right."""
+        log = self.store._logs[NAME]
+        row = log[int(place * (len(log) - 1))]
+        if not row.body:
+            return
+        damaged = bytearray(row.body)
+        damaged[int(place * (len(damaged) - 1))] ^= 1 << bit
+        self.store.swap(row, msgspec.structs.replace(row, body=bytes(damaged)))
+        verdict = self.run(verify(self.store, NAME))
+        assert f"row {row.seq} is not what was written: its digest differs" in verdict.problems
+        self.run(self.engines[replica].close())
+        self.run(self._restart(replica))
+        if NAME not in self.engines[replica].rankers:
+            assert self.engines[replica].roster.absent[NAME].status == "quarantined"
+            with pytest.raises(Unavailable, match="is quarantined"):
+                self.run(self.engines[replica].rank(NAME, RankRequest("never drawn")))
+        self.store.swap(self.store._logs[NAME][row.seq - 1], row)
+        self.run(self._restart(replica))
+
+    @rule(replica=REPLICAS)
+    def damage_a_snapshot_and_restart(self, replica: int) -> None:
+        """The newest snapshot is not what was written: an older one is taken, or the log."""
+        kept = self.store._snapshots.get(NAME, [])
+        if not kept:
+            return
+        whole = kept[-1]
+        kept[-1] = msgspec.structs.replace(whole, state=whole.state[:-1] + b"\xff")
+        self.run(self.engines[replica].close())
+        self.run(self._restart(replica))
+        assert self.engines[replica].rankers[NAME].snapshot_seq < whole.seq
+        kept[-1] = whole
+
+    @rule(n=st.integers(1, 3))
+    def lose_the_end_of_the_log(self, n: int) -> None:
+        """Rows that nobody was told of vanish under both replicas, which notice and fold the log anew."""
+        log = self.store._logs[NAME]
+        told = {*self.acknowledged, *(("decision", decision) for decision in self.lists)}
+        lost = log[-n:]
+        newest = max([one.seq for one in self.store._snapshots.get(NAME, [])], default=0)
+        if len(log) <= n or any((row.kind, row.event_id) in told or row.seq <= newest for row in lost):
+            return
+        self.store.forget(lost)
+        for engine in self.engines:
+            self.run(engine.roster.follow(NAME))
+            assert engine.rankers[NAME].fold.applied == len(log)
+
+    @rule(replica=REPLICAS)
+    def upgrade(self, replica: int) -> None:
+        """Code of another arithmetic goes on with the log; a replica of the old one learns no more, and is replaced."""
+        other = f"{self.next_id:012x}"
+        self.next_id += 1
+        if not self.run(self.store.snapshots(NAME)):
+            return
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fingerprint, "_probe", lambda kind, packed: other)
+            self.run(upgrade(self.store, NAME, at=int(self.clock.seconds * 1000)))
+        self.run(self.engines[replica].roster.follow(NAME))
+        assert self.engines[replica].rankers[NAME].read_only
+        with pytest.raises(Unavailable, match="read-only"):
+            self.run(self.engines[replica].freeze(NAME, FreezeRequest(True, "never")))
+        # Back to the code that the other steps are played with.
+        self.run(upgrade(self.store, NAME, at=int(self.clock.seconds * 1000)))
+        for one in (0, 1):
+            self.run(self.engines[one].close())
+            self.run(self._restart(one))
+
     @rule(replica=REPLICAS)
     def restart(self, replica: int) -> None:
         self.run(self.engines[replica].close())
@@ -286,7 +371,7 @@ def test_invariants(machine: type[Replicas]) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=40,
+            max_examples=30,
             stateful_step_count=40,
             deadline=None,
             derandomize=True,
