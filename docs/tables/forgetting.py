@@ -8,15 +8,15 @@ from changes import STILL, WORLDS
 from rankloop import environments, rankers
 from rankloop.base import Environment, Ranker
 
-ROUNDS, SEEDS = 50_000, range(1, 4)
+ROUNDS, SEEDS = 20_000, range(1, 4)
 SIZE = {"n_items": 10, "n_positions": 5}
 EXCHANGED, REVERSED = "halves of the items exchanged", "items and positions reversed"
 USERS: dict[str, Callable[[], Environment]] = {
     "nobody changes": lambda: environments.named("gap-0.03"),
-    "items exchanged every 2,000": lambda: WORLDS[EXCHANGED](2_000),
-    "items exchanged every 10,000": lambda: WORLDS[EXCHANGED](10_000),
-    "items and positions reversed every 10,000": lambda: WORLDS[REVERSED](10_000),
-    "the same gradually, there and back": lambda: environments.Drifting(STILL, steps=10, phase=2_500),
+    "items exchanged every 1,000": lambda: WORLDS[EXCHANGED](1_000),
+    "items exchanged every 5,000": lambda: WORLDS[EXCHANGED](5_000),
+    "items and positions reversed every 5,000": lambda: WORLDS[REVERSED](5_000),
+    "the same gradually, there and back": lambda: environments.Drifting(STILL, steps=10, phase=1_000),
 }
 
 
@@ -27,7 +27,7 @@ def forgetting(kind: Callable[..., Ranker], label: str, **given: str) -> dict[st
         return lambda: kind(forget=forget, **given, **SIZE)
 
     rows = {label: maker(None)}
-    return rows | {f"the same, `forget={length:_}`": maker(length) for length in (2_000, 10_000)}
+    return rows | {f"the same, `forget={length:_}`": maker(length) for length in (1_000, 5_000)}
 
 
 GROUPS = (

@@ -40,4 +40,6 @@ def table() -> str:
         [name, *(cell([regret(make(), delay, seed) for seed in SEEDS]) for delay in DELAYS)]
         for name, make in RANKERS.items()
     ]
-    return markdown(["", *(f"{delay:,} rounds late" if delay else "in time" for delay in DELAYS)], rows)
+    return markdown(
+        ["", "in time", "1 round late", *(f"{delay:,} rounds late" for delay in DELAYS[2:])], rows
+    )
