@@ -11,7 +11,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 HERE = Path(__file__).parent
-LEARN = 300  # seconds before the first picture: the intervals are narrow by then
+LEARN = 110  # seconds before the first picture
 
 
 def visit(browser: Browser, address: str, **settings: object) -> Page:
