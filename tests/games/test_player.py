@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -93,14 +94,14 @@ def test_regret_stays_below_the_bound_when_worlds_take_turns(name: str) -> None:
     assert trace.total_regret < player.regret_bound()
 
 
-def exponent(name: str, *, rounds: int = 16_000, runs: int = 4) -> float:
+def exponent(name: str, *, rounds: int = 10_000, runs: int = 2) -> float:
+    """Of the largest mean regret over worlds, between a thousand rounds and all."""
     worst = np.zeros(2)
-    for share in (0.5, 0.25, 0.12, 0.06, 0.03, 0.015):
+    for share, wall in product((0.5, 0.25, 0.12, 0.06), (0, None)):
         regrets = []
         for seed in range(runs):
-            world = games.GameWorld(
-                GAMES[name], chances=near_wall(GAMES[name], VERDICTS[name], share, side=seed % 2)
-            )
+            chances = near_wall(GAMES[name], VERDICTS[name], share, wall=wall, side=seed % 2)
+            world = games.GameWorld(GAMES[name], chances=chances)
             trace = simulation.play(made(name), world, rounds=rounds, seed=seed, points=rounds // 1_000)
             regrets.append(trace.regret[[0, -1]])
         worst = np.maximum(worst, np.mean(regrets, axis=0))
@@ -114,9 +115,10 @@ def test_the_classes_are_what_they_are_played_for(name: str, class_: str) -> Non
     assert VERDICTS[name].class_ == class_
 
 
-@pytest.mark.parametrize(("name", "most"), [("apple tasting", 0.6), ("pricing", 0.75)])
-def test_regret_grows_as_the_class_of_the_game_says(name: str, most: float) -> None:
-    assert exponent(name) <= most
+@pytest.mark.parametrize("name", EASY + HARD)
+def test_regret_grows_as_the_class_of_the_game_says(name: str) -> None:
+    rounds = 40_000 if name == "noisy clicks" else 10_000
+    assert exponent(name, rounds=rounds) <= (0.55 if name in EASY else 0.70)
 
 
 @pytest.mark.parametrize("name", ["dcg", "noisy clicks"])
