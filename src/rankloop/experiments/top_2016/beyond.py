@@ -22,12 +22,12 @@ _SURROGATES = ("Squared", "KL", SMOOTH)
 
 
 def _poorer(name: str, methods: list[str]) -> Mutation:
-    less = {column: 0.9 * pl.col(column) for column in ("average", "held out")}
+    less = {column: 0.5 * pl.col(column) for column in ("average", "held out")}
     return altered(name, where=pl.col("method").is_in(methods) & (pl.col("kind") == "judged"), **less)
 
 
-_POORER = _poorer("a tenth less NDCG with two labels", _TOP_TWO)
-_BAD_GUESS = _poorer("a tenth less NDCG with a guess", [name for name in _TOP_TWO if name.endswith("guess")])
+_POORER = _poorer("half the NDCG with two labels", _TOP_TWO)
+_BAD_GUESS = _poorer("half the NDCG with a guess", [name for name in _TOP_TWO if name.endswith("guess")])
 
 
 class TopBeyond(Experiment):
