@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.log import fingerprint, records
-from rankloop.serving.log.records import Entry, Row
+from rankloop.serving.log.records import Row
 from rankloop.serving.log.upgrade import upgrade
 from rankloop.serving.log.verify import verify
 from rankloop.serving.schemas import (
@@ -29,51 +29,13 @@ from rankloop.serving.schemas import (
     RankRequest,
     RollbackRequest,
 )
-from rankloop.serving.stores.contract import Appended, Fenced
-from rankloop.serving.stores.memory import MemoryStore
+from rankloop.serving.stores.contract import Fenced
 from tests.serving.service import ITEMS, Clock, create
+from tests.serving.shared_store import Crash, SharedStore
 
 NAME = "unwind"
 DECISIONS = st.sampled_from([f"d{i}" for i in range(6)])
 REPLICAS = st.integers(0, 1)
-
-
-class _Crash(BaseException):
-    """The process is gone."""
-
-
-class SharedStore(MemoryStore):
-    """One log for two engines, and a place to crash: before or after a batch is durable."""
-
-    shared = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.crash: str | None = None
-
-    def swap(self, old: Row, new: Row) -> None:
-        """Put another row in the place of one."""
-        self._logs[NAME][old.seq - 1] = new
-        self._index[NAME, old.kind, old.event_id] = new
-        for rows in self._about.values():
-            rows[:] = [new if row is old else row for row in rows]
-
-    def forget(self, lost: list[Row]) -> None:
-        """Lose the newest rows."""
-        for row in lost:
-            del self._index[NAME, row.kind, row.event_id]
-            for rows in self._about.values():
-                rows[:] = [one for one in rows if one is not row]
-        del self._logs[NAME][-len(lost) :]
-
-    async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
-        crash, self.crash = self.crash, None
-        if crash == "before":
-            raise _Crash
-        done = await super().append(entries, at=at, epoch=epoch)
-        if crash == "after":
-            raise _Crash
-        return done
 
 
 class Replicas(RuleBasedStateMachine):
@@ -235,7 +197,7 @@ class Replicas(RuleBasedStateMachine):
 
         try:
             self.run(crash())
-        except _Crash:
+        except Crash:
             self.run(self._restart(replica))
         self.store.crash = None
         self.rank(replica, decision)
@@ -252,7 +214,7 @@ class Replicas(RuleBasedStateMachine):
             return
         damaged = bytearray(row.body)
         damaged[int(place * (len(damaged) - 1))] ^= 1 << bit
-        self.store.swap(row, msgspec.structs.replace(row, body=bytes(damaged)))
+        self.store.swap(NAME, row, msgspec.structs.replace(row, body=bytes(damaged)))
         verdict = self.run(verify(self.store, NAME))
         assert f"row {row.seq} is not what was written: its digest differs" in verdict.problems
         self.run(self.engines[replica].close())
@@ -261,7 +223,7 @@ class Replicas(RuleBasedStateMachine):
             assert self.engines[replica].roster.absent[NAME].status == "quarantined"
             with pytest.raises(Unavailable, match="is quarantined"):
                 self.run(self.engines[replica].rank(NAME, RankRequest("never drawn")))
-        self.store.swap(self.store._logs[NAME][row.seq - 1], row)
+        self.store.swap(NAME, self.store._logs[NAME][row.seq - 1], row)
         self.run(self._restart(replica))
 
     @rule(replica=REPLICAS)
@@ -286,7 +248,7 @@ class Replicas(RuleBasedStateMachine):
         newest = max([one.seq for one in self.store._snapshots.get(NAME, [])], default=0)
         if len(log) <= n or any((row.kind, row.event_id) in told or row.seq <= newest for row in lost):
             return
-        self.store.forget(lost)
+        self.store.forget(NAME, lost)
         for engine in self.engines:
             self.run(engine.roster.follow(NAME))
             assert engine.rankers[NAME].fold.applied == len(log)

@@ -1,0 +1,45 @@
+"""A store that replicas share, which crashes, is damaged and loses rows when a test asks for it."""
+
+from __future__ import annotations
+
+from rankloop.serving.log.records import Entry, Row
+from rankloop.serving.stores.contract import Appended
+from rankloop.serving.stores.memory import MemoryStore
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+class SharedStore(MemoryStore):
+    """One log for two engines, and a place to crash: before or after a batch is durable."""
+
+    shared = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.crash: str | None = None
+
+    def swap(self, ranker: str, old: Row, new: Row) -> None:
+        """Put another row in the place of one."""
+        self._logs[ranker][old.seq - 1] = new
+        self._index[ranker, old.kind, old.event_id] = new
+        for rows in self._about.values():
+            rows[:] = [new if row is old else row for row in rows]
+
+    def forget(self, ranker: str, lost: list[Row]) -> None:
+        """Lose the newest rows."""
+        for row in lost:
+            del self._index[ranker, row.kind, row.event_id]
+            for rows in self._about.values():
+                rows[:] = [one for one in rows if one is not row]
+        del self._logs[ranker][-len(lost) :]
+
+    async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
+        crash, self.crash = self.crash, None
+        if crash == "before":
+            raise Crash
+        done = await super().append(entries, at=at, epoch=epoch)
+        if crash == "after":
+            raise Crash
+        return done
