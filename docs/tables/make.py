@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import advice
 import both_worlds
 import changes
 import clicks
@@ -20,6 +21,7 @@ import relevance
 DOCS = Path(__file__).parent.parent
 # table: (page, what prints it). A page holds it between <!-- table: name --> and <!-- end of table -->.
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
+    "advice": ("choose.md", advice.table),
     "relevance": ("choose.md", relevance.table),
     "both-worlds": ("rankers/TopFTRL.md", both_worlds.table),
     "clicks": ("choose.md", clicks.table),

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from rankloop.extras import installed, require
 
 if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers and editors
+    from rankloop import advice as advice
     from rankloop import arguments as arguments
     from rankloop import base as base
     from rankloop import checks as checks
@@ -36,6 +37,7 @@ if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers an
     from rankloop import serving as serving
     from rankloop import simulation as simulation
     from rankloop import surrogates as surrogates
+    from rankloop.advice import advise as advise
     from rankloop.rankers.load import load as load
     from rankloop.serving.client import AsyncClient as AsyncClient
     from rankloop.serving.client import Client as Client
@@ -44,6 +46,7 @@ __version__ = "0.2.0"
 
 _MODULES = frozenset(
     {
+        "advice",
         "arguments",
         "base",
         "checks",
@@ -65,7 +68,7 @@ _MODULES = frozenset(
 
 _CLIENTS = frozenset({"AsyncClient", "Client"})  # of the ranking service
 _FOR_CLIENTS = ("httpx",)
-_FUNCTIONS = {"load": "rankloop.rankers.load"}
+_FUNCTIONS = {"advise": "rankloop.advice", "load": "rankloop.rankers.load"}
 
 __all__ = ["__version__"]
 

@@ -14,6 +14,7 @@ import typer
 
 from rankloop import __version__
 from rankloop.cli import completion
+from rankloop.cli.advise import advise
 from rankloop.cli.claims import claims
 from rankloop.cli.flags import Commands
 from rankloop.cli.games import classify, rates, verify_proof
@@ -323,6 +324,7 @@ def fit_clicks(
     typer.echo(f"Picture: {picture}")
 
 
+app.command()(in_words(advise))
 app.command()(in_words(classify))
 app.command()(in_words(verify_proof))
 app.command()(in_words(rates))

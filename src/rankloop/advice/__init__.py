@@ -1,0 +1,8 @@
+"""Which ranker to take: an answer to what is known, by what was measured."""
+
+from __future__ import annotations
+
+from rankloop.advice.advise import Advice, advise
+from rankloop.advice.question import Question
+
+__all__ = ["Advice", "Question", "advise"]

@@ -1,0 +1,162 @@
+"""The advice: what is measured decides, every answer can be built, and unusual questions get a sentence."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import rankloop
+from rankloop import games, rankers
+from rankloop.advice import Question, measured
+from rankloop.advice.candidates import CANDIDATES
+from rankloop.advice.measured import World
+from rankloop.cli import app
+
+SETTINGS = [
+    *(("top", {"measure": measure}) for measure in ("dcg", "sum_loss", "precision@3", "ndcg", "auc")),
+    ("top", {"k": 2}),
+    ("top", {"features": True}),
+    ("labels", {}),
+    ("labels", {"features": True}),
+    ("clicks", {}),
+    ("clicks", {"n_items": 300, "n_positions": 10}),
+    ("clicks", {"n_positions": 3, "examination": (1.0, 0.5, 0.2)}),
+    ("clicks", {"replicas": True}),
+]
+
+
+@pytest.mark.parametrize(("feedback", "more"), SETTINGS)
+@pytest.mark.parametrize("users", ["stay", "change", "unknown"])
+def test_every_answer_can_be_built_and_ranks(feedback: str, more: dict[str, object], users: str) -> None:
+    told = rankloop.advise(feedback, users=users, **more)  # type: ignore[arg-type]
+    features = np.zeros((4, 20)) if told.question.features else None
+    for one in (told, told.runner_up):
+        if one is not None:
+            made = one.build()
+            assert type(made).__name__ == one.ranker
+            made.rank(features, rng=np.random.default_rng(1))
+            assert one.call in str(told)
+    assert told.guarantee in str(told)
+
+
+@pytest.mark.parametrize("users", ["stay", "change", "unknown"])
+@pytest.mark.parametrize("feedback", ["top", "clicks"])
+def test_nobody_who_fits_does_better_in_the_worlds_that_decide(feedback: str, users: str) -> None:
+    told = rankloop.advise(feedback, users=users)
+    worlds = [
+        world
+        for world in measured.worlds()
+        if (world.feedback, world.features, world.n_items) == (feedback, False, 10)
+        and world.measure == "dcg"
+        and users in (world.users, "unknown")
+    ]
+    worst = {
+        one.label: max(world.share(one.label) for world in worlds)
+        for one in CANDIDATES
+        if one.feedback == feedback and not one.features and not one.unfit(told.question)
+    }
+    assert told.share == min(worst.values())
+    if told.runner_up is not None:
+        assert told.runner_up.share >= told.share
+
+
+def test_every_candidate_was_played_where_it_can_be_advised() -> None:
+    for world, one in itertools.product(measured.worlds(), CANDIDATES):
+        if (one.feedback, one.features) == (world.feedback, world.features):
+            asked = Question(feedback=one.feedback, n_items=world.n_items, measure=world.measure)
+            assert one.label in world.results or one.unfit(asked), (world.name, one.label)
+            assert hasattr(rankers, one.ranker)
+
+
+def test_a_share_is_what_a_random_order_loses() -> None:
+    less = World(
+        "a",
+        "top",
+        False,
+        "stay",
+        "dcg",
+        10,
+        100,
+        2,
+        "less",
+        "regret",
+        {"Uniform": (50.0, 1.0), "X": (5.0, 1.0)},
+    )
+    more = World(
+        "b", "top", True, "stay", "ndcg", 10, 100, 2, "more", "NDCG", {"Uniform": (0.5, 0.0), "X": (0.9, 0.0)}
+    )
+    assert less.share("X") == pytest.approx(0.1)
+    assert more.share("X") == pytest.approx(0.2)
+    assert less.share("Y") == float("inf")
+
+
+def test_a_measure_that_cannot_be_learnt_is_replaced_in_words() -> None:
+    told = rankloop.advise("top", measure="ndcg", n_items=8)
+    assert games.classify(games.ranking_game(measure="ndcg", n_items=8, k=1)).class_ == "hopeless"
+    assert told.arguments["measure"] == "dcg"
+    assert "Nobody can learn ndcg" in str(told)
+    assert rankloop.advise("top", measure="dcg").notes == ()
+
+
+def test_days_are_told() -> None:
+    assert "about 100 days" in str(rankloop.advise("clicks", per_day=1_000))
+    assert "about a day" in str(rankloop.advise("clicks", per_day=100_000))
+    assert "about 27 years" in str(rankloop.advise("clicks", per_day=10))
+
+
+@pytest.mark.parametrize(
+    ("feedback", "more", "words"),
+    [
+        ("likes", {}, "feedback"),
+        ("clicks", {"users": "some"}, "users"),
+        ("clicks", {"n_items": 0}, "n_items"),
+        ("clicks", {"n_items": 3, "n_positions": 4}, "n_positions"),
+        ("clicks", {"n_positions": 3, "examination": (1.0,)}, "examination must have 3"),
+        ("clicks", {"n_positions": 1, "examination": (1.5,)}, "examination"),
+        ("top", {"measure": "fame"}, "fame"),
+        ("clicks", {"features": True}, "no ranker here learns dcg from clicks with features"),
+    ],
+)
+def test_bad_answers_are_refused_by_name(feedback: str, more: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        rankloop.advise(feedback, **more)  # type: ignore[arg-type]
+
+
+def test_known_examination_opens_more_rankers() -> None:
+    labels = {one.label for one in CANDIDATES if not one.unfit(Question(feedback="clicks"))}
+    assert "PBMPIE" not in labels
+    assert rankloop.advise("clicks", replicas=True, users="stay").ranker != "PMED"
+
+
+def test_the_command_in_words_and_as_json() -> None:
+    done = CliRunner().invoke(app, ["advise", "--feedback", "clicks", "--users", "unknown", "--items", "12"])
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("Take rankers.")
+    assert "Next best" in done.output
+    done = CliRunner().invoke(
+        app, ["advise", "--feedback", "clicks", "--users", "stay", "--examination", "1,0.5", "--json"]
+    )
+    told = json.loads(done.output)
+    assert told["arguments"]["n_positions"] == 2
+    assert told["next_best"]["ranker"] != told["ranker"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--users", "stay"], "give --feedback: top, clicks, labels"),
+        (["--feedback", "clicks"], "give --users: stay, change, unknown"),
+        (
+            ["--feedback", "clicks", "--users", "stay", "--examination", "1;2"],
+            "--examination must be numbers",
+        ),
+    ],
+)
+def test_what_is_missing_is_asked_for(arguments: list[str], words: str) -> None:
+    done = CliRunner().invoke(app, ["advise", *arguments])
+    assert done.exit_code == 2
+    assert words in done.output
