@@ -60,6 +60,9 @@ SETTINGS: dict[str, Setting] = {
         _top("stay"), _relevant(environments.users.noisy_halves(n_items=10))
     ),
     "ten items, chances 0.9 to 0.1": Setting(_top("stay"), _relevant(environments.users.bernoulli(FALLING))),
+    "ten items, chances 0.6 to 0.4": Setting(
+        _top("stay"), _relevant(environments.users.bernoulli(np.linspace(0.6, 0.4, 10)))
+    ),
     "ten items, order reversed every 20,000": Setting(_top("change"), _relevant(SWITCHING)),
     "a hundred items, chances 0.9 to 0.1": Setting(
         _top("stay", 100), _relevant(environments.users.bernoulli(MANY))

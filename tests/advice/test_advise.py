@@ -58,10 +58,9 @@ def test_nobody_who_fits_does_better_in_the_worlds_that_decide(feedback: str, us
         one.label: max(world.share(one.label) for world in worlds)
         for one in CANDIDATES
         if one.feedback == feedback and not one.features and not one.unfit(told.question)
+        if one.anybody or users == "stay"
     }
     assert told.share == min(worst.values())
-    if told.runner_up is not None:
-        assert told.runner_up.share >= told.share
 
 
 def test_every_candidate_was_played_where_it_can_be_advised() -> None:

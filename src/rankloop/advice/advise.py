@@ -103,7 +103,7 @@ def advise(
     """Choose a ranker by what is known.
 
     Where users stay, the ranker with the least regret in the nearest world of that kind is taken; where they change
-    or nobody knows, the one whose worst world is the best.
+    or nobody knows, the one whose worst world is the best, among those with a guarantee whatever users do.
 
     Parameters
     ----------
@@ -170,9 +170,11 @@ def advise(
     if not order:
         brings = " with features" if features else ""
         raise ValueError(f"no ranker here learns {measure} from {FEEDBACK[feedback]}{brings}")
-    second = next((one for one in order[1:] if one.ranker != order[0].ranker), None)
+    safe = [one for one in order if one.anybody or users == "stay"]
+    first = (safe or order)[0]
+    second = next((one for one in order if one.ranker != first.ranker), None)
     runner_up = None if second is None else _advice(second, question, played)
-    return _advice(order[0], question, played, notes=notes, runner_up=runner_up)
+    return _advice(first, question, played, notes=notes, runner_up=runner_up)
 
 
 def _learnable(question: Question) -> tuple[Question, tuple[str, ...]]:

@@ -154,8 +154,8 @@ CANDIDATES: tuple[Candidate, ...] = (
         "FTRLPBM hybrid",
         "FTRLPBM",
         "clicks",
-        "none with this estimator; measured only",
-        False,
+        "regret of order sqrt(T) whatever users do, and of order log(T) where they come from one population",
+        True,
         _clicked(regulariser="hybrid", estimator="mean"),
     ),
     Candidate(

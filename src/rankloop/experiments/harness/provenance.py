@@ -14,7 +14,7 @@ from rankloop import __version__
 _PACKAGE = Path(__file__).parents[2]
 # What cannot change a number. Experiments are among it because they carry a version of their own, but not the
 # rankers that some of them bring along.
-_SHOWING = {"__init__.py", "__main__.py", "cli", "checks", "experiments", "serving"}
+_SHOWING = {"__init__.py", "__main__.py", "advice", "checks", "claims", "cli", "experiments", "serving"}
 
 
 def versions() -> dict[str, str]:
