@@ -20,6 +20,7 @@ MODULES = [
     ("Estimators of a surrogate's gradient", "rankloop.surrogates.estimators", False),
     ("Moments of an estimator", "rankloop.surrogates.moments", False),
     ("Simulation", "rankloop.simulation", True),
+    ("Advice", "rankloop.advice", False),
     ("Games", "rankloop.games", True),
     ("Well-known games", "rankloop.games.zoo", False),
     ("Feedback models of ranking games", "rankloop.games.signal_models", False),
