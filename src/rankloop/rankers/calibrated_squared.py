@@ -18,14 +18,14 @@ class CalibratedSquared(ListNet):
     ----------
     n_features : int
         The length of a document's feature vector.
-    learning_rate : float or tuple of float, optional
-        A number, or a pair (scale, power) for scale * t**-power; the paper's 0.01 t^(-1/2) by default.
+    learning_rate : str, float or tuple of float, optional
+        As of `ListNet`: "adagrad", a number, or a pair (scale, power) for scale * t**-power.
     radius : float, optional
-        The weights w stay in the ball of this radius.
+        As of `ListNet`: how large weights may become.
 
     Departures
     ----------
-    None; ties are broken at random, and the radius is ours (erratum B11).
+    The steps are AdaGrad's by default, the radius is ours (erratum B11), and ties are broken at random.
 
     References
     ----------

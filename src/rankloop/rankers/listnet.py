@@ -14,7 +14,13 @@ from rankloop.feedback import FullRelevance
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import gradient
 from rankloop.rankers.linear import LinearRanker
-from rankloop.rankers.schedules import check_weights, read_schedule
+from rankloop.rankers.schedules import (
+    Schedule,
+    check_scaled_weights,
+    check_weights,
+    is_adaptive,
+    read_schedule,
+)
 
 
 class ListNet(LinearRanker):
@@ -24,10 +30,12 @@ class ListNet(LinearRanker):
     ----------
     n_features : int
         The length of a document's feature vector.
-    learning_rate : float or tuple of float, optional
-        A number, or a pair (scale, power) for scale * t**-power; the paper's 0.01 t^(-1/2) by default.
+    learning_rate : str, float or tuple of float, optional
+        "adagrad" for steps that follow the gradients and the scale of each feature; a number; or a pair
+        (scale, power) for scale * t**-power, such as the paper's (0.01, 0.5).
     radius : float, optional
-        The weights w stay in the ball of this radius.
+        With "adagrad" no weight times the scale of its feature is larger, 100 by default; otherwise the weights w
+        stay in the ball of this radius, 10 by default.
 
     Notation
     --------
@@ -35,7 +43,7 @@ class ListNet(LinearRanker):
 
     Departures
     ----------
-    None; ties are broken at random, and the radius is ours (erratum B11).
+    The steps are AdaGrad's by default, the radius is ours (erratum B11), and ties are broken at random.
 
     References
     ----------
@@ -54,31 +62,35 @@ class ListNet(LinearRanker):
     summary = "Observes the relevance of every document, and learns weights for features."
     kernels = RankerKernels(gradient.rank, gradient.learn)
     keeps_context = True
+    defaults_before: ClassVar = {"learning_rate": (0.01, 0.5)}  # until version 0.1
     surrogate: ClassVar[int] = gradient.LISTNET
 
     def __init__(
         self,
         *,
         n_features: int,
-        learning_rate: float | tuple[float, float] = (0.01, 0.5),
-        radius: float = 10.0,
+        learning_rate: str | float | tuple[float, float] = "adagrad",
+        radius: float | None = None,
     ) -> None:
-        self.n_features = whole("n_features", n_features, at_least=1)
-        self.learning_rate = read_schedule("learning_rate", learning_rate)
+        d = self.n_features = whole("n_features", n_features, at_least=1)
+        self.adaptive = is_adaptive(learning_rate)
+        self.learning_rate = None if self.adaptive else read_schedule("learning_rate", learning_rate)
         self.feedback = FullRelevance()
+        reach = (100.0 if self.adaptive else 10.0) if radius is None else number("radius", radius, above=0)
         self.params = gradient.FullInformationParams(
-            self.surrogate,
-            number("radius", radius, above=0),
-            self.learning_rate.scale,
-            self.learning_rate.power,
+            self.surrogate, reach, *(self.learning_rate or Schedule(0.0))
         )
-        self.state = gradient.FullInformationState(np.zeros(self.n_features), np.zeros(1, np.int64))
+        self.state: Any = gradient.FullInformationState(np.zeros(d), np.zeros(1, np.int64))
+        if self.adaptive:
+            self.kernels = RankerKernels(gradient.rank, gradient.learn_adaptively)
+            self.state = gradient.AdaptiveState(*self.state, np.zeros(d), np.zeros(d))
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        check_weights(saved, self.params.radius)
+        (check_scaled_weights if self.adaptive else check_weights)(saved, self.params.radius)
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        return np.empty(n), sorting.scratch(n), np.empty(n), np.empty(n), np.empty(self.n_features)
+        by_feature = tuple(np.empty(self.n_features) for _ in range(3 if self.adaptive else 1))
+        return np.empty(n), sorting.scratch(n), np.empty(n), np.empty(n), *by_feature
 
     def blank_memo(self, n: int) -> Memo:
         return np.empty(n), np.empty(1, np.int64)  # the scores, and how many rounds the weights had learnt
@@ -91,9 +103,10 @@ class ListNet(LinearRanker):
     def bytes_for(
         cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
     ) -> int:
-        return 16 * n_features + 24 * n_items + sorting.scratch_bytes(n_items)
+        return 48 * n_features + 24 * n_items + sorting.scratch_bytes(n_items)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
         yield cls(n_features=3, learning_rate=1.0)
-        yield cls(n_features=1)
+        yield cls(n_features=1, learning_rate=(0.01, 0.5))
+        yield cls(n_features=3)

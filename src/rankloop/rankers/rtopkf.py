@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,24 @@ from rankloop.arguments import number, one_of, whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
-from rankloop.kernels import elementary, sorting
-from rankloop.kernels.rankers import rtopkf
+from rankloop.kernels import elementary, exploring_lists, sorting
+from rankloop.kernels.rankers import rtopkf, rtopkf_adaptive
 from rankloop.measures.measure import HIGHEST_GRADE
 from rankloop.rankers.linear import LinearRanker
-from rankloop.rankers.schedules import Schedule, check_weights, read_schedule
+from rankloop.rankers.schedules import (
+    Schedule,
+    check_scaled_weights,
+    check_weights,
+    is_adaptive,
+    read_schedule,
+)
 
 _KINDS = {
     "squared": rtopkf.SQUARED,
     "ranksvm": rtopkf.RANKSVM,
     "kl": rtopkf.KL,
     "smooth_dcg": rtopkf.SMOOTH_DCG,
+    "centred_squared": rtopkf_adaptive.CENTRED,
 }
 _GUESSES = {"score": rtopkf.SCORE, "mean": rtopkf.MEAN}
 ScheduleLike = str | float | tuple[float, float]
@@ -32,36 +39,42 @@ ScheduleLike = str | float | tuple[float, float]
 class RTopKF(LinearRanker):
     """A linear ranker that observes the labels of the top k documents and descends a surrogate's gradient.
 
-    With probability 1 - gamma the documents are shown by falling score X w, otherwise in random order. The labels of
-    the top gives an unbiased estimate of the surrogate's gradient, and w takes a step against it. Regret O(T^(2/3)) for
-    the three convex surrogates.
+    With probability 1 - gamma the documents are shown by falling score X w; otherwise some of the revealed positions,
+    or all, are drawn at random. The labels of the top give an unbiased estimate of the surrogate's gradient, and w
+    takes a step against it. Regret O(T^(2/3)) for the convex surrogates.
+
+    By default nothing needs to be set: steps follow the gradients and the scale of each feature, exploration the
+    length of the list. With a `learning_rate` of one's own, all other defaults are those of the paper.
 
     Parameters
     ----------
     n_features : int
         The length of a document's feature vector, d.
     surrogate : str, optional
-        "squared", "ranksvm" (needs k >= 2), "kl" or "smooth_dcg".
+        "centred_squared" (the default with "adagrad"), "squared", "kl" (the default otherwise), "ranksvm" (needs
+        k >= 2) or "smooth_dcg".
     k : int, optional
         How many top documents reveal their label. A list shorter than k reveals all.
     learning_rate : ScheduleLike, optional
-        "camera-ready" for 0.01 t^(-2/3) and 0.1 t^(-1/3); "preprint" for the constants T^(-2/3) and T^(-1/3),
-        which need a horizon; a number; or a pair (scale, power) for scale * t**-power. As long as a falling
-        exploration is above 1, every list is in random order.
+        "adagrad"; "camera-ready" for the paper's 0.01 t^(-2/3); "preprint" for the constant T^(-2/3), which needs a
+        horizon; a number; or a pair (scale, power) for scale * t**-power.
     exploration : ScheduleLike, optional
-        "camera-ready" for 0.01 t^(-2/3) and 0.1 t^(-1/3); "preprint" for the constants T^(-2/3) and T^(-1/3),
-        which need a horizon; a number; or a pair (scale, power) for scale * t**-power. As long as a falling
-        exploration is above 1, every list is in random order.
+        "matched" (the default with "adagrad", and for it only) for min(1/2, 1.5 (m / (k t))^(1/3)) on a list of m
+        documents, at the last revealed position; "camera-ready" (the default otherwise) for 0.1 t^(-1/3);
+        "preprint", a number or a pair as for `learning_rate`, with whole lists in random order. As long as a
+        falling exploration is above 1, every list is in random order.
     radius : float, optional
         W stays in the ball of this radius, U. The default 10 lets scores of documents with ||x|| <= 1 cover the
-        usual grades twice over.
+        usual grades twice over. With "adagrad": no weight times the scale of its feature is larger.
     estimator : str, optional
-        "paper" uses as many labels as the surrogate's decomposition needs; "horvitz-thompson" uses all k.
+        "horvitz-thompson" (the default with "adagrad") uses all k labels; "paper" (the default otherwise) as many as
+        the surrogate's decomposition needs.
     control_variate : str, optional
         None for the estimators as printed; "score" guesses each label by its score, cut to 0..max_grade; "mean"
-        by the mean of the labels seen so far. Not for ranksvm.
+        by the mean of the labels seen so far. Not for ranksvm, nor for centred_squared, which has its own guess.
     epsilon : float or tuple of float, optional
-        SmoothDCG's smoothing: a number, or a pair (scale, power) that anneals it down to `epsilon_floor`.
+        SmoothDCG's smoothing: a number, or a pair (scale, power) that anneals it down to `epsilon_floor`. By
+        default the standard deviation of the list's scores with "adagrad", otherwise 1.
     epsilon_floor : float, optional
         Where annealing of `epsilon` ends.
     max_grade : int, optional
@@ -75,8 +88,9 @@ class RTopKF(LinearRanker):
 
     Departures
     ----------
-    Ties are broken at random before chances are computed (erratum B10). SmoothDCG is climbed (B3). Exponentials stop at
-    e^20 (B12). Features should have ||x|| <= 1, as `Dataset.bounded` makes them; the paper does not say (B11).
+    The defaults are ours; `learning_rate="camera-ready"` has the paper's. Ties are broken at random before chances are
+    computed (erratum B10). SmoothDCG is climbed (B3). Exponentials stop at e^20 (B12). With schedules features should
+    have ||x|| <= 1, as `Dataset.bounded` makes them; the paper does not say (B11).
 
     References
     ----------
@@ -84,7 +98,7 @@ class RTopKF(LinearRanker):
 
     Examples
     --------
-    >>> ranker = RTopKF(n_features=3, surrogate="kl", k=1)
+    >>> ranker = RTopKF(n_features=3)
     >>> documents = np.eye(3)
     >>> shown = ranker.rank(documents, rng=np.random.default_rng(1))
     >>> ranker.learn(shown, [2.0])  # the label of shown.items[0]
@@ -95,72 +109,113 @@ class RTopKF(LinearRanker):
     estimate_from = "weights"
     summary = "Observes the labels of the top documents, and learns weights for features."
     kernels = RankerKernels(rtopkf.rank, rtopkf.learn)
+    defaults_before: ClassVar = {"learning_rate": "camera-ready"}  # until version 0.1
 
     def __init__(
         self,
         *,
         n_features: int,
-        surrogate: str = "kl",
+        surrogate: str | None = None,
         k: int = 1,
-        learning_rate: ScheduleLike = "camera-ready",
-        exploration: ScheduleLike = "camera-ready",
+        learning_rate: ScheduleLike = "adagrad",
+        exploration: ScheduleLike | None = None,
         radius: float = 10.0,
-        estimator: str = "paper",
+        estimator: str | None = None,
         control_variate: str | None = None,
-        epsilon: float | tuple[float, float] = 1.0,
+        epsilon: float | tuple[float, float] | None = None,
         epsilon_floor: float = 0.01,
         max_grade: int = 4,
         horizon: int | None = None,
     ) -> None:
         self.n_features = whole("n_features", n_features, at_least=1)
-        if not isinstance(surrogate, str):
+        self.adaptive = is_adaptive(learning_rate)
+        named = surrogate or ("centred_squared" if self.adaptive else "kl")
+        if not isinstance(named, str):
             raise ValueError(f"surrogate must be a name, got {surrogate!r}")
-        self.surrogate = surrogates.require(surrogate, whole("k", k, at_least=1))
-        one_of("estimator", estimator, ("paper", "horvitz-thompson"))
+        self.surrogate = surrogates.require(named, whole("k", k, at_least=1))
+        if named == "centred_squared" and not self.adaptive:
+            raise ValueError(f"surrogate {named!r} needs learning_rate='adagrad', got {learning_rate!r}")
+        used = estimator or ("horvitz-thompson" if self.adaptive else "paper")
+        one_of("estimator", used, ("paper", "horvitz-thompson"))
         floor = number("epsilon_floor", epsilon_floor, above=0)
         self.max_grade = whole("max_grade", max_grade, at_least=1, at_most=HIGHEST_GRADE)
         self.feedback = TopK(k)
         if horizon is not None:
             whole("horizon", horizon, at_least=1)
-        self.learning_rate = _read("learning_rate", learning_rate, Schedule(0.01, 2 / 3), 2 / 3, horizon)
-        self.exploration = _read("exploration", exploration, Schedule(0.1, 1 / 3), 1 / 3, horizon)
-        if self.exploration.power == 0 and self.exploration.scale > 1:
-            raise ValueError(f"exploration must be a probability, at most 1, got {exploration!r}")
-        smoothing = read_schedule("epsilon", epsilon)
-        n_observed = self.surrogate.level if estimator == "paper" else k
+        self.learning_rate = (
+            None
+            if self.adaptive
+            else _read("learning_rate", learning_rate, Schedule(0.01, 2 / 3), 2 / 3, horizon)
+        )
+        self.exploration = self._read_exploration(exploration, horizon)
+        smoothing = None if epsilon is None else read_schedule("epsilon", epsilon)
+        n_observed = self.surrogate.level if used == "paper" else k
+        self.state: Any = rtopkf.TopKState(np.zeros(self.n_features), np.zeros(1, np.int64), np.zeros(2))
+        settings: dict[str, Any] = {
+            "surrogate": _KINDS[self.surrogate.name],
+            "guess": self._guess(control_variate),
+            "n_observed": int(n_observed or 0),
+            "max_grade": float(self.max_grade),
+            "radius": number("radius", radius, above=0),
+        }
+        gamma = self.exploration or Schedule(0.0)
+        if self.adaptive:
+            smoothing = smoothing or Schedule(0.0)
+            self.kernels = RankerKernels(rtopkf_adaptive.rank, rtopkf_adaptive.learn)
+            self.state = rtopkf_adaptive.AdaptiveState(
+                *self.state, np.zeros(self.n_features), np.zeros(self.n_features)
+            )
+            self.params: Any = rtopkf_adaptive.AdaptiveParams(
+                **settings,
+                gamma=gamma.scale,
+                gamma_power=gamma.power,
+                epsilon=smoothing.scale,
+                epsilon_power=smoothing.power,
+                epsilon_floor=min(floor, smoothing.scale or floor),
+            )
+            return
+        smoothing = smoothing or Schedule(1.0)
+        eta = self.learning_rate or Schedule(0.0)
         self.params = rtopkf.TopKParams(
-            surrogate=_KINDS[self.surrogate.name],
-            guess=self._guess(control_variate),
-            n_observed=int(n_observed or 0),
-            max_grade=float(self.max_grade),
-            radius=number("radius", radius, above=0),
-            eta=self.learning_rate.scale,
-            eta_power=self.learning_rate.power,
-            gamma=self.exploration.scale,
-            gamma_power=self.exploration.power,
+            **settings,
+            eta=eta.scale,
+            eta_power=eta.power,
+            gamma=gamma.scale,
+            gamma_power=gamma.power,
             epsilon=smoothing.scale,
             epsilon_power=smoothing.power,
             epsilon_floor=min(floor, smoothing.scale),
         )
-        self.state = rtopkf.TopKState(np.zeros(self.n_features), np.zeros(1, np.int64), np.zeros(2))
+
+    def _read_exploration(self, given: ScheduleLike | None, horizon: int | None) -> Schedule | None:
+        if given is None:
+            given = "matched" if self.adaptive else "camera-ready"
+        if isinstance(given, str) and given == "matched":
+            if not self.adaptive:
+                raise ValueError("exploration='matched' needs learning_rate='adagrad'")
+            return None
+        found = _read("exploration", given, Schedule(0.1, 1 / 3), 1 / 3, horizon)
+        if found.power == 0 and found.scale > 1:
+            raise ValueError(f"exploration must be a probability, at most 1, got {given!r}")
+        return found
 
     def _guess(self, control_variate: str | None) -> int:
-        if control_variate is None:
-            return rtopkf.ZERO if self.surrogate.name == "squared" else rtopkf.NO_GUESS  # erratum B6
-        if self.surrogate.name == "ranksvm":
-            raise ValueError(
-                f"control_variate needs a surrogate with one label at a time, got {control_variate!r} for ranksvm"
-            )
+        name = self.surrogate.name
+        if control_variate is None:  # erratum B6; without a guess R_hat = s, which is the better one
+            return rtopkf.ZERO if name == "squared" and not self.adaptive else rtopkf.NO_GUESS
+        if name in ("ranksvm", "centred_squared"):
+            raise ValueError(f"control_variate must be None for {name}, got {control_variate!r}")
         return _GUESSES[one_of("control_variate", control_variate, tuple(_GUESSES))]
 
     def check_ticket(self, ranking: Ranking) -> None:
         header = ranking.memo[0]
-        good = header[0] == len(ranking.items) and 0 < header[1] <= 1 and header[2] > 0
+        least = 0.0 if self.adaptive and self.exploration is None else np.nextafter(0.0, 1.0)
+        good = header[0] == len(ranking.items) and least <= header[1] <= 1 and header[2] > 0
         if not (good and all(np.isfinite(part).all() for part in ranking.memo)):
             raise ValueError(f"ranking.memo must be finite, and of {len(ranking.items)} items, got {header}")
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        check_weights(saved, self.params.radius)
+        (check_scaled_weights if self.adaptive else check_weights)(saved, self.params.radius)
         total, number = saved["labels"]
         if not 0 <= total <= number * self.max_grade:
             raise ValueError(
@@ -168,7 +223,11 @@ class RTopKF(LinearRanker):
             )
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        return np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64), sorting.scratch(n)
+        common = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64), sorting.scratch(n)
+        if not self.adaptive:
+            return common
+        mean, gradient = np.empty(self.n_features), np.empty(self.n_features)
+        return *common, mean, gradient, np.empty(n, np.int64), np.empty(n, np.int64)
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
         return np.empty(n)
@@ -176,46 +235,85 @@ class RTopKF(LinearRanker):
     def blank_memo(self, n: int) -> Memo:
         observed = self.params.n_observed
         d = self.n_features
-        return np.zeros(3), np.zeros((observed, 4)), np.zeros((2, d)), np.zeros((observed, d))
+        known = 0 if self.surrogate.name == "centred_squared" else 2
+        columns = 5 if self.adaptive else 4
+        return np.zeros(3), np.zeros((observed, columns)), np.zeros((known, d)), np.zeros((observed, d))
 
     def mean_by_position(
         self, context: Any, ranking: Ranking, by_position: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Greedy with probability 1 - gamma, where equal scores are in every order equally likely; else uniform."""
+        """Greedy with probability 1 - gamma, where equal scores are in every order equally likely; else explored."""
         n, scores = len(context), context @ self.state.w
         gamma = float(ranking.memo[0][1])
         top = scores[ranking.items[: self.feedback.length(n)]]
-        reached = np.hstack([np.zeros((len(by_position), 1)), np.cumsum(by_position, axis=1)])
         ordered = np.sort(-scores)
         first, last = np.searchsorted(ordered, -top, "left"), np.searchsorted(ordered, -top, "right")
-        greedy = (reached[:, last] - reached[:, first]) / (last - first)
-        mean: NDArray[np.float64] = (1 - gamma) * greedy + gamma * by_position.mean(axis=1, keepdims=True)
+        # What each place of the greedy order gets, and then the mean over the places that an item may have.
+        by_place = (1 - gamma) * by_position + gamma * self._explored_mean(n, by_position)
+        reached = np.hstack([np.zeros((len(by_position), 1)), np.cumsum(by_place, axis=1)])
+        mean: NDArray[np.float64] = (reached[:, last] - reached[:, first]) / (last - first)
         return mean
+
+    def _explored_mean(self, n: int, by_position: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.exploration is not None:
+            return np.broadcast_to(by_position.mean(axis=1, keepdims=True), by_position.shape)
+        observed = min(self.params.n_observed, n)
+        kept = 0 if self.surrogate.name == "ranksvm" else observed - 1
+        means = np.empty(by_position.shape)
+        exploring_lists.means(n, kept, observed - kept, np.ascontiguousarray(by_position, np.float64), means)
+        return means
 
     @classmethod
     def bytes_for(
-        cls, *, n_items: int = 0, n_features: int = 0, k: int = 1, estimator: str = "paper", **parameters: Any
+        cls,
+        *,
+        n_items: int = 0,
+        n_features: int = 0,
+        k: int = 1,
+        estimator: str | None = None,
+        **parameters: Any,
     ) -> int:
-        observed = k if estimator == "horvitz-thompson" else min(k, 2)
-        ticket = 8 * (observed * (n_features + 4) + 2 * n_features + 2 * n_items)
-        return 8 * n_features + 32 * n_items + sorting.scratch_bytes(n_items) + ticket
+        observed = min(k, 2) if estimator == "paper" else k
+        ticket = 8 * (observed * (n_features + 5) + 2 * n_features + 2 * n_items)
+        return 40 * n_features + 48 * n_items + sorting.scratch_bytes(n_items) + ticket
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
         yield cls(n_features=3, surrogate="squared", learning_rate=(0.5, 2 / 3), exploration=(1.0, 1 / 3))
         yield cls(n_features=9, surrogate="ranksvm", k=2, learning_rate=(0.5, 2 / 3), exploration=0.3)
-        yield cls(n_features=3, surrogate="kl", k=3, estimator="horvitz-thompson", exploration=0.5)
+        papers = "camera-ready"
+        yield cls(
+            n_features=3,
+            surrogate="kl",
+            k=3,
+            learning_rate=papers,
+            estimator="horvitz-thompson",
+            exploration=0.5,
+        )
         yield cls(
             n_features=4,
             surrogate="smooth_dcg",
+            learning_rate=papers,
             epsilon=(1.0, 0.2),
             exploration=(1.0, 1 / 3),
             control_variate="mean",
         )
-        yield cls(n_features=2, surrogate="ranksvm", k=4, estimator="horvitz-thompson", exploration=0.5)
+        yield cls(
+            n_features=2,
+            surrogate="ranksvm",
+            k=4,
+            learning_rate=papers,
+            estimator="horvitz-thompson",
+            exploration=0.5,
+        )
         yield cls(
             n_features=1, surrogate="kl", control_variate="score", horizon=100, learning_rate="preprint"
         )
+        yield cls(n_features=3)
+        yield cls(n_features=9, k=2)
+        yield cls(n_features=3, surrogate="ranksvm", k=3)
+        yield cls(n_features=2, surrogate="smooth_dcg", k=2, control_variate="mean")
+        yield cls(n_features=2, surrogate="kl", exploration=0.5)
 
 
 def _read(

@@ -38,6 +38,22 @@ def read_schedule(name: str, given: float | tuple[float, float], *, positive: bo
     return Schedule(float(scale), float(power))
 
 
+def is_adaptive(learning_rate: Any) -> bool:
+    """Whether the steps are AdaGrad's."""
+    return isinstance(learning_rate, str) and learning_rate == "adagrad"
+
+
+def check_scaled_weights(saved: Any, radius: float) -> None:
+    """ValueError unless AdaGrad can have left such a state."""
+    if saved["t"][0] < 0:
+        raise ValueError(f"saved state 't' must not be negative, got {saved['t'][0]}")
+    for name in ("squares", "scale"):
+        if not ((saved[name] >= 0) & np.isfinite(saved[name])).all():
+            raise ValueError(f"saved state {name!r} must be finite and not negative, got {saved[name]}")
+    if not (np.abs(saved["w"] * saved["scale"]) <= radius * (1 + 1e-9)).all():
+        raise ValueError(f"saved state 'w' times 'scale' must be within {radius:g}, got {saved['w']}")
+
+
 def check_weights(saved: Any, radius: float) -> None:
     """ValueError unless saved weights are in the ball and the rounds are not negative."""
     if saved["t"][0] < 0:

@@ -2,6 +2,7 @@
 
 from rankloop.surrogates import estimators, moments
 from rankloop.surrogates.calibrated_squared import CalibratedSquared
+from rankloop.surrogates.centred_squared import CentredSquared
 from rankloop.surrogates.kl import KL
 from rankloop.surrogates.listnet import ListNet
 from rankloop.surrogates.ranksvm import RankSVM
@@ -13,6 +14,7 @@ from rankloop.surrogates.surrogate import Surrogate
 __all__ = [
     "KL",
     "CalibratedSquared",
+    "CentredSquared",
     "ListNet",
     "RankSVM",
     "SmoothDCG",

@@ -6,6 +6,7 @@ import dataclasses
 
 from rankloop.arguments import whole
 from rankloop.surrogates.calibrated_squared import CalibratedSquared
+from rankloop.surrogates.centred_squared import CentredSquared
 from rankloop.surrogates.kl import KL
 from rankloop.surrogates.listnet import ListNet
 from rankloop.surrogates.ranksvm import RankSVM
@@ -14,7 +15,7 @@ from rankloop.surrogates.squared import Squared
 from rankloop.surrogates.surrogate import Surrogate
 
 _SURROGATES: dict[str, type[Surrogate]] = {
-    kind.name: kind for kind in (Squared, RankSVM, KL, SmoothDCG, ListNet, CalibratedSquared)
+    kind.name: kind for kind in (Squared, CentredSquared, RankSVM, KL, SmoothDCG, ListNet, CalibratedSquared)
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels import adagrad
 from rankloop.kernels.elementary import log2, power
 from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.linear import combine, project, score, softmax
@@ -14,6 +15,7 @@ from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.sorting import greedy_order
 
 LISTNET, CALIBRATED_SQUARED = range(2)
+RATE = 0.1  # of AdaGrad's steps
 
 
 class FullInformationParams(NamedTuple):
@@ -30,6 +32,15 @@ class FullInformationState(NamedTuple):
 
     w: NDArray[np.float64]  # weights, by feature
     t: NDArray[np.int64]  # rounds learnt
+
+
+class AdaptiveState(NamedTuple):
+    """The linear ranker, and what AdaGrad's steps follow."""
+
+    w: NDArray[np.float64]  # weights, by feature
+    t: NDArray[np.int64]  # rounds learnt
+    squares: NDArray[np.float64]  # summed squares of the gradient, by feature
+    scale: NDArray[np.float64]  # the largest spread within a list, by feature
 
 
 @hot
@@ -56,7 +67,48 @@ def learn(
     feedback: Any,
 ) -> None:
     """Weights minus eta X^T gradient, back into the ball."""
-    scores, _, labels, targets, step = scratch
+    gradient = scratch[4]
+    _descent(params, state, context, scratch, items, memo, feedback)
+    eta = params.eta * power(float(state.t[0] + 1), -params.eta_power)
+    for j in range(len(gradient)):
+        state.w[j] -= eta * gradient[j]
+    project(state.w, params.radius)
+    state.t[0] += 1
+
+
+@hot
+def learn_adaptively(
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
+) -> None:
+    """One step of AdaGrad; the scale of a feature is the largest difference within a list."""
+    gradient, least, most = scratch[4], scratch[5], scratch[6]
+    _descent(params, state, context, scratch, items, memo, feedback)
+    for j in range(len(gradient)):
+        least[j] = context[0, j]
+        most[j] = context[0, j]
+    for i in range(1, context.shape[0]):
+        for j in range(len(gradient)):
+            least[j] = min(least[j], context[i, j])
+            most[j] = max(most[j], context[i, j])
+    for j in range(len(gradient)):
+        adagrad.widen(state.w, state.scale, j, most[j] - least[j])
+    adagrad.descend(state.w, gradient, state.squares, state.scale, RATE, params.radius)
+    state.t[0] += 1
+
+
+@inlined
+def _descent(
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, memo: Any, feedback: Any
+) -> None:
+    # X^T gradient, at the present weights, into scratch[4]
+    scores, _, labels, targets, step = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
     n = context.shape[0]
     if memo[1][0] == state.t[0]:  # the weights are still those that the list was shown by
         for i in range(n):
@@ -76,11 +128,6 @@ def learn(
             target = exp2_gain(labels[i]) / ideal if ideal > 0.0 else 0.0
             scores[i] = 2.0 * (scores[i] - target)  # section 5: ||s - G(R) / Z(R)||^2
     combine(context, scores, step)
-    eta = params.eta * power(float(state.t[0] + 1), -params.eta_power)
-    for j in range(len(step)):
-        state.w[j] -= eta * step[j]
-    project(state.w, params.radius)
-    state.t[0] += 1
 
 
 @inlined

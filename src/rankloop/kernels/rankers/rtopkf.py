@@ -51,7 +51,8 @@ class TopKState(NamedTuple):
 
 
 @inlined
-def _scheduled(scale: float, exponent: float, t: int) -> Any:
+def scheduled(scale: float, exponent: float, t: int) -> Any:
+    """The value after t rounds of scale * t**-exponent, counted from 1."""
     return scale * power(float(t + 1), -exponent) if exponent > 0.0 else scale
 
 
@@ -65,7 +66,7 @@ def rank(
     n = context.shape[0]
     score(context, state.w, scores)  # line 4
     greedy_order(scores, n, key, 1, order, room)
-    gamma = min(1.0, _scheduled(params.gamma, params.gamma_power, state.t[0]))
+    gamma = min(1.0, scheduled(params.gamma, params.gamma_power, state.t[0]))
     explored = uniform(key, 0) < gamma
     if explored:
         shuffle(key, 1 + n, n, items)  # line 6: uniform scores give a uniform order (erratum B9)
@@ -74,12 +75,12 @@ def rank(
             items[position] = order[position]
     for position in range(n):
         propensities[position] = (1.0 - gamma) * (items[position] == order[position]) + gamma / n
-    epsilon = max(params.epsilon_floor, _scheduled(params.epsilon, params.epsilon_power, state.t[0]))
+    epsilon = max(params.epsilon_floor, scheduled(params.epsilon, params.epsilon_power, state.t[0]))
     header[0] = n
     header[1] = gamma
     header[2] = epsilon
-    _guess(params, state, scores, n, guesses)
-    _keep_known_part(params, context, scores, weights, guesses, epsilon, known)
+    guess_labels(params, state, scores, n, guesses)
+    keep_known_part(params, context, scores, weights, guesses, epsilon, known)
     for place in range(min(params.n_observed, n)):
         item = items[place]
         shown[place, _SCORE] = scores[item]
@@ -94,8 +95,8 @@ def rank(
 
 
 @inlined
-def _guess(params: Any, state: Any, scores: Any, n: int, guesses: Any) -> None:
-    # R_hat, which must not use the labels of this round.
+def guess_labels(params: Any, state: Any, scores: Any, n: int, guesses: Any) -> None:
+    """R_hat, which must not use the labels of this round."""
     mean = state.labels[0] / max(1.0, state.labels[1])
     for i in range(n):
         if params.guess == SCORE:
@@ -107,10 +108,10 @@ def _guess(params: Any, state: Any, scores: Any, n: int, guesses: Any) -> None:
 
 
 @inlined
-def _keep_known_part(
+def keep_known_part(
     params: Any, context: Any, scores: Any, weights: Any, guesses: Any, epsilon: float, known: Any
 ) -> None:
-    # known[0]: the gradient at R_hat in terms of w; known[1]: the mean of the features under SmoothDCG's softmax.
+    """known[0]: the gradient at R_hat in terms of w; known[1]: the mean of the features under SmoothDCG's softmax."""
     n = context.shape[0]
     if params.surrogate == SMOOTH_DCG:
         softmax(scores, n, epsilon, weights)
@@ -153,7 +154,7 @@ def learn(
     header, shown, known, rows = memo
     n, gamma = int(header[0]), header[1]
     observed = min(params.n_observed, n)
-    step = _scheduled(params.eta, params.eta_power, state.t[0])
+    step = scheduled(params.eta, params.eta_power, state.t[0])
     if params.surrogate == SMOOTH_DCG:
         step = -step  # a gain: climb (erratum B3)
     w = state.w
@@ -167,14 +168,14 @@ def learn(
             chance = (1.0 - gamma) * shown[place, _GREEDY] + gamma * observed / n  # errata B1, B7
             label = feedback[place]
             if params.surrogate == SMOOTH_DCG:
-                surprise = exp2_gain(label)
+                gain = exp2_gain(label)
                 if params.guess != NO_GUESS:
-                    surprise -= exp2_gain(shown[place, _GUESS])
-                size = step * surprise * shown[place, _WEIGHT] / (header[2] * chance)
+                    gain -= exp2_gain(shown[place, _GUESS])
+                size = step * gain * shown[place, _WEIGHT] / (header[2] * chance)
                 for j in range(len(w)):
                     w[j] -= size * (rows[place, j] - known[1, j])
             else:
-                size = step * _surprise(params, shown[place, _SCORE], shown[place, _GUESS], label) / chance
+                size = step * surprise(params, shown[place, _SCORE], shown[place, _GUESS], label) / chance
                 for j in range(len(w)):
                     w[j] -= size * rows[place, j]
     project(w, params.radius)
@@ -185,8 +186,8 @@ def learn(
 
 
 @inlined
-def _surprise(params: Any, s: float, guess: float, label: float) -> Any:
-    # h_i(R_i) - h_i(R_hat_i), or h_i(R_i) alone where there is no guess
+def surprise(params: Any, s: float, guess: float, label: float) -> Any:
+    """h_i(R_i) - h_i(R_hat_i), or h_i(R_i) alone where there is no guess."""
     if params.surrogate == SQUARED:
         return 2.0 * (s - label) if params.guess == NO_GUESS else 2.0 * (guess - label)
     return _exp(s) - _exp(label) if params.guess == NO_GUESS else _exp(guess) - _exp(label)

@@ -1,0 +1,240 @@
+"""RTop-kF without constants: AdaGrad's steps, and exploration that follows the length of the list.
+
+Three things differ from Algorithm 1. The surrogate is averaged over the list, so that long lists do not drown short
+ones. An exploring list draws the last revealed position only, and leaves the others as they are. Steps follow the
+gradients and the features that were seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.kernels import adagrad
+from rankloop.kernels.elementary import power
+from rankloop.kernels.exploring_lists import chance, explore
+from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.linear import combine, score
+from rankloop.kernels.measures import exp2_gain
+from rankloop.kernels.random import uniform
+from rankloop.kernels.rankers.rtopkf import (
+    NO_GUESS,
+    RANKSVM,
+    SMOOTH_DCG,
+    guess_labels,
+    keep_known_part,
+    scheduled,
+    surprise,
+)
+from rankloop.kernels.sorting import greedy_order
+
+CENTRED = 4  # beside the surrogates of the paper
+RATE = 0.03
+GAMMA = 1.5
+MOST_EXPLORATION = 0.5
+_SCORE, _GUESS, _WEIGHT, _GREEDY, _IMPORTANCE = range(5)  # columns of the memo's second part
+
+
+class AdaptiveParams(NamedTuple):
+    """Which surrogate and estimator; a gamma or epsilon of 0 is chosen from the list."""
+
+    surrogate: int
+    guess: int
+    n_observed: int  # how many of the top labels the estimator uses
+    max_grade: float
+    radius: float
+    gamma: float
+    gamma_power: float
+    epsilon: float
+    epsilon_power: float
+    epsilon_floor: float
+
+
+class AdaptiveState(NamedTuple):
+    """The linear ranker, what labels are usual, and what the steps follow."""
+
+    w: NDArray[np.float64]  # weights, by feature
+    t: NDArray[np.int64]  # rounds learnt
+    labels: NDArray[np.float64]  # the weighted sum of revealed labels, and the sum of the weights
+    squares: NDArray[np.float64]  # summed squares of the gradient, by feature
+    scale: NDArray[np.float64]  # the largest size seen, by feature
+
+
+@hot
+def rank(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> Any:
+    """The greedy order, or one that explores; and all of the gradient that is known without labels."""
+    scores, weights, guesses, order, room, mean, _, places, marks = scratch
+    header, shown, known, rows = memo
+    n, d, t = context.shape[0], context.shape[1], state.t[0]
+    observed = min(params.n_observed, n)
+    kept, drawn = _explored_positions(params, n, observed)
+    score(context, state.w, scores)
+    greedy_order(scores, n, key, 1, order, room)
+    gamma = _gamma(params, n, observed, t)
+    explored = uniform(key, 0) < gamma
+    if explored:
+        explore(key, 1 + n, order, n, kept, drawn, places, marks, items)
+    else:
+        for position in range(n):
+            places[position] = position
+            items[position] = order[position]
+    for position in range(n):
+        by_chance = chance(n, kept, drawn, places[position], position)
+        propensities[position] = (1.0 - gamma) * (places[position] == position) + gamma * by_chance
+    header[0], header[1], header[2] = n, gamma, _epsilon(params, scores, n, t)
+    guess_labels(params, state, scores, n, guesses)
+    if params.surrogate == CENTRED:
+        _centre(state, context, scores, weights, guesses, mean)
+    else:
+        keep_known_part(params, context, scores, weights, guesses, header[2], known)
+    alpha = power(t + 1.0, -1.0 / 3.0)
+    for place in range(observed):
+        item = items[place]
+        greedy = places[place] < observed
+        seen = (1.0 - gamma) * greedy + gamma * drawn_share(n, kept, drawn, observed)
+        if places[place] < kept:
+            seen = 1.0
+        importance = 1.0 / seen if params.surrogate == SMOOTH_DCG else 1.0 / (n * seen)
+        if params.surrogate == CENTRED:
+            importance = (1.0 - alpha) * importance + alpha / observed
+        shown[place, _SCORE] = scores[item]
+        shown[place, _GUESS] = guesses[item]
+        shown[place, _WEIGHT] = weights[item] if params.surrogate == SMOOTH_DCG else 0.0
+        shown[place, _GREEDY] = greedy
+        shown[place, _IMPORTANCE] = importance
+        for j in range(d):
+            rows[place, j] = context[item, j] - mean[j] if params.surrogate == CENTRED else context[item, j]
+    return explored
+
+
+@inlined
+def _explored_positions(params: Any, n: int, observed: int) -> Any:
+    # RankSVM needs every pair to have a chance, so it draws all revealed positions; a schedule means whole lists.
+    if params.gamma > 0.0:
+        return 0, n
+    return (0, observed) if params.surrogate == RANKSVM else (observed - 1, 1)
+
+
+@inlined
+def drawn_share(n: int, kept: int, drawn: int, observed: int) -> Any:
+    """The probability that exploration reveals an item that it does not keep."""
+    return min(drawn, observed) / (n - kept)
+
+
+@inlined
+def _gamma(params: Any, n: int, observed: int, t: int) -> Any:
+    if params.gamma > 0.0:
+        return min(1.0, scheduled(params.gamma, params.gamma_power, t))
+    if n <= observed:
+        return 0.0  # every label is revealed anyway
+    return min(MOST_EXPLORATION, GAMMA * power(n / (observed * (t + 1.0)), 1.0 / 3.0))
+
+
+@inlined
+def _epsilon(params: Any, scores: Any, n: int, t: int) -> Any:
+    # By default SmoothDCG's softmax is as wide as the scores are: their standard deviation.
+    if params.epsilon > 0.0:
+        return max(params.epsilon_floor, scheduled(params.epsilon, params.epsilon_power, t))
+    mean = 0.0
+    for i in range(n):
+        mean += scores[i] / n
+    variance = 0.0
+    for i in range(n):
+        variance += (scores[i] - mean) ** 2 / n
+    spread = np.sqrt(variance)
+    return spread if 0.0 < spread < np.inf else 1.0
+
+
+@inlined
+def _centre(state: Any, context: Any, scores: Any, weights: Any, guesses: Any, mean: Any) -> None:
+    # The mean row; and the guess s_i - mean of s + usual label, at which the gradient is 0 without any label.
+    n = context.shape[0]
+    average = 0.0
+    for i in range(n):
+        weights[i] = 1.0 / n
+        average += scores[i] / n
+    combine(context, weights, mean)
+    usual = state.labels[0] / state.labels[1] if state.labels[1] > 0.0 else 0.0
+    for i in range(n):
+        guesses[i] = scores[i] - average + usual
+
+
+@hot
+def learn(
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
+) -> None:
+    """The estimated gradient, then one step of AdaGrad."""
+    gradient = scratch[6]
+    header, shown, known, rows = memo
+    n, gamma = int(header[0]), header[1]
+    observed, d = min(params.n_observed, n), len(state.w)
+    for j in range(d):
+        gradient[j] = 0.0
+    if params.surrogate == RANKSVM:
+        _add_pairs(gradient, n, gamma, observed, shown, rows, feedback)
+    else:
+        share = 1.0 if params.surrogate == SMOOTH_DCG else 1.0 / n
+        if params.guess != NO_GUESS:
+            for j in range(d):
+                gradient[j] = share * known[0, j]
+        for place in range(observed):
+            _add_label(params, gradient, shown[place], header[2], feedback[place], rows[place], known)
+    for place in range(observed):
+        for j in range(d):
+            adagrad.widen(state.w, state.scale, j, abs(rows[place, j]))
+        weight = shown[place, _IMPORTANCE] if params.surrogate == CENTRED else 1.0
+        state.labels[0] += weight * feedback[place]
+        state.labels[1] += weight
+    if params.surrogate == SMOOTH_DCG:
+        for j in range(d):
+            gradient[j] = -gradient[j]  # a gain: climb (erratum B3)
+    adagrad.descend(state.w, gradient, state.squares, state.scale, RATE, params.radius)
+    state.t[0] += 1
+
+
+@inlined
+def _add_label(
+    params: Any, gradient: Any, shown: Any, epsilon: float, label: float, row: Any, known: Any
+) -> None:
+    if params.surrogate == SMOOTH_DCG:
+        gain = exp2_gain(label)
+        if params.guess != NO_GUESS:
+            gain -= exp2_gain(shown[_GUESS])
+        size = gain * shown[_WEIGHT] * shown[_IMPORTANCE] / epsilon
+        for j in range(len(gradient)):
+            gradient[j] += size * (row[j] - known[1, j])
+    else:
+        if params.surrogate == CENTRED:
+            size = 2.0 * (shown[_GUESS] - label) * shown[_IMPORTANCE]
+        else:
+            size = surprise(params, shown[_SCORE], shown[_GUESS], label) * shown[_IMPORTANCE]
+        for j in range(len(gradient)):
+            gradient[j] += size * row[j]
+
+
+@inlined
+def _add_pairs(
+    gradient: Any, n: int, gamma: float, observed: int, shown: Any, rows: Any, feedback: Any
+) -> None:
+    # As `rtopkf` has it, each pair divided by the number of pairs.
+    for better in range(observed):
+        for worse in range(observed):
+            if not (
+                feedback[better] > feedback[worse] and 1.0 + shown[worse, _SCORE] > shown[better, _SCORE]
+            ):
+                continue
+            both_greedy = shown[better, _GREEDY] * shown[worse, _GREEDY]
+            seen = (1.0 - gamma) * both_greedy * n * (n - 1.0) + gamma * observed * (observed - 1)
+            for j in range(len(gradient)):
+                gradient[j] += (rows[worse, j] - rows[better, j]) / seen
