@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -25,12 +26,15 @@ class Servable:
     algorithm_version : int
         Raised by whoever changes what the ranker shows or learns. A service goes on with a log of another version
         only after `rankloop upgrade`.
+    defaults_before : mapping of str to object
+        Parameters whose default has changed, and what it was: logs from before were written with those.
     """
 
     summary: ClassVar[str] = "Learns from the feedback on the lists that it shows."
     unservable: ClassVar[str] = ""
     estimate_from: ClassVar[Literal["feedback", "blocks", "weights"]] = "feedback"
     algorithm_version: ClassVar[int] = 1
+    defaults_before: ClassVar[Mapping[str, Any]] = {}
 
     @classmethod
     def bytes_for(

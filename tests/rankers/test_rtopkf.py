@@ -79,7 +79,7 @@ def test_a_step_out_of_the_ball_ends_on_it(name: str) -> None:
 
 def test_the_mean_is_over_the_labels_that_the_estimator_used() -> None:
     for estimator, used in (("paper", 1), ("horvitz-thompson", 2)):
-        ranker = RTopKF(n_features=2, k=2, estimator=estimator, control_variate="mean")
+        ranker = RTopKF(n_features=2, surrogate="kl", k=2, estimator=estimator, control_variate="mean")
         ranker.learn(ranker.rank(np.eye(2), rng=keyed(1)), [3.0, 1.0])
         ranker.learn(ranker.rank(np.eye(2)[:1], rng=keyed(1)), [2.0])
         assert ranker.state.labels.tolist() == [[5.0, 2.0], [6.0, 3.0]][used - 1]

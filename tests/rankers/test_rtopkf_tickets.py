@@ -165,7 +165,9 @@ def test_a_ticket_with_numbers_that_cannot_be_is_refused_or_does_no_harm(
 )
 def test_a_state_that_cannot_be_is_refused_and_changes_nothing(part: str, given: Any) -> None:
     # Round 0 to the power -2/3 is infinite, and so would be the step.
-    ranker = RTopKF(n_features=2, control_variate="mean", radius=10.0, max_grade=4)
+    ranker = RTopKF(
+        n_features=2, learning_rate="camera-ready", control_variate="mean", radius=10.0, max_grade=4
+    )
     ranker.learn(ranker.rank(np.eye(2), rng=keyed(1)), [3.0])
     before = ranker.save()
     with pytest.raises(ValueError, match="saved state"):

@@ -57,12 +57,16 @@ def test_a_radius_that_is_no_number_is_named() -> None:
 
 @pytest.mark.judges("2016-130")
 def test_camera_ready_schedules_fall_with_every_round() -> None:
-    ranker = RTopKF(n_features=2)
+    ranker = RTopKF(n_features=2, learning_rate="camera-ready")
     for t in (1, 2, 8, 1000, 200_000):
         np.testing.assert_allclose(ranker.learning_rate.at(t), 0.01 * t ** (-2 / 3), rtol=1e-14)
         np.testing.assert_allclose(ranker.exploration.at(t), 0.1 * t ** (-1 / 3), rtol=1e-14)
     for kind in (ListNet, CalibratedSquared):
-        np.testing.assert_allclose(kind(n_features=2).learning_rate.at(64), 0.01 / 8, rtol=1e-14)
+        papers = kind(n_features=2, learning_rate=(0.01, 0.5))
+        np.testing.assert_allclose(papers.learning_rate.at(64), 0.01 / 8, rtol=1e-14)
+        assert papers.params.radius == 10.0  # the larger one is for AdaGrad
+        with pytest.raises(ValueError, match=r"learning_rate.*'fast'"):
+            kind(n_features=2, learning_rate="fast")
 
 
 @pytest.mark.judges("2016-130")

@@ -17,7 +17,7 @@ _LARGEST = 1e300  # of the summed squares, so that they stay finite
 
 @inlined
 def widen(w: Any, scale: Any, j: int, size: float) -> None:
-    """Feature j was seen with `size`: where that is more than ever, its weight shrinks by as much as its scale grows."""
+    """Feature j was seen with `size`: where that is more than ever, its weight shrinks as its scale grows."""
     if size > scale[j]:
         w[j] *= scale[j] / size
         scale[j] = size

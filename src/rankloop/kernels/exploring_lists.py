@@ -1,6 +1,7 @@
-"""Lists that explore at a few positions only: the first `kept` as in the greedy order, `drawn` at random, then the rest.
+"""Lists that explore at a few positions only.
 
-The rest stays in greedy order, so that such a list costs little. With all positions drawn it is a random order.
+The first `kept` items are as in the greedy order, the next `drawn` are drawn at random from the others, and the rest
+stays in greedy order, so that such a list costs little. With all positions drawn it is a random order.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from rankloop.rankers.schedules import (
     check_scaled_weights,
     check_weights,
     is_adaptive,
-    read_schedule,
+    read_steps,
 )
 
 
@@ -62,7 +62,7 @@ class ListNet(LinearRanker):
     summary = "Observes the relevance of every document, and learns weights for features."
     kernels = RankerKernels(gradient.rank, gradient.learn)
     keeps_context = True
-    defaults_before: ClassVar = {"learning_rate": (0.01, 0.5)}  # until version 0.1
+    defaults_before: ClassVar[Mapping[str, Any]] = {"learning_rate": (0.01, 0.5)}
     surrogate: ClassVar[int] = gradient.LISTNET
 
     def __init__(
@@ -74,7 +74,7 @@ class ListNet(LinearRanker):
     ) -> None:
         d = self.n_features = whole("n_features", n_features, at_least=1)
         self.adaptive = is_adaptive(learning_rate)
-        self.learning_rate = None if self.adaptive else read_schedule("learning_rate", learning_rate)
+        self.learning_rate = read_steps(learning_rate)
         self.feedback = FullRelevance()
         reach = (100.0 if self.adaptive else 10.0) if radius is None else number("radius", radius, above=0)
         self.params = gradient.FullInformationParams(

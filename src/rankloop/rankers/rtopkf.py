@@ -109,7 +109,7 @@ class RTopKF(LinearRanker):
     estimate_from = "weights"
     summary = "Observes the labels of the top documents, and learns weights for features."
     kernels = RankerKernels(rtopkf.rank, rtopkf.learn)
-    defaults_before: ClassVar = {"learning_rate": "camera-ready"}  # until version 0.1
+    defaults_before: ClassVar[Mapping[str, Any]] = {"learning_rate": "camera-ready"}
 
     def __init__(
         self,
@@ -204,13 +204,15 @@ class RTopKF(LinearRanker):
         if control_variate is None:  # erratum B6; without a guess R_hat = s, which is the better one
             return rtopkf.ZERO if name == "squared" and not self.adaptive else rtopkf.NO_GUESS
         if name in ("ranksvm", "centred_squared"):
-            raise ValueError(f"control_variate must be None for {name}, got {control_variate!r}")
+            raise ValueError(f"control_variate must be None, got {control_variate!r} for {name}")
         return _GUESSES[one_of("control_variate", control_variate, tuple(_GUESSES))]
 
     def check_ticket(self, ranking: Ranking) -> None:
         header = ranking.memo[0]
         least = 0.0 if self.adaptive and self.exploration is None else np.nextafter(0.0, 1.0)
         good = header[0] == len(ranking.items) and least <= header[1] <= 1 and header[2] > 0
+        if self.adaptive:
+            good = good and bool((ranking.memo[1][: len(ranking.items), 4] > 0).all())
         if not (good and all(np.isfinite(part).all() for part in ranking.memo)):
             raise ValueError(f"ranking.memo must be finite, and of {len(ranking.items)} items, got {header}")
 

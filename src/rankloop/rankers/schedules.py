@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankloop.arguments import one_of
 from rankloop.kernels.elementary import power
 
 
@@ -41,6 +42,14 @@ def read_schedule(name: str, given: float | tuple[float, float], *, positive: bo
 def is_adaptive(learning_rate: Any) -> bool:
     """Whether the steps are AdaGrad's."""
     return isinstance(learning_rate, str) and learning_rate == "adagrad"
+
+
+def read_steps(learning_rate: str | float | tuple[float, float]) -> Schedule | None:
+    """The schedule of the steps; None for AdaGrad's."""
+    if isinstance(learning_rate, str):
+        one_of("learning_rate", learning_rate, ("adagrad",))
+        return None
+    return read_schedule("learning_rate", learning_rate)
 
 
 def check_scaled_weights(saved: Any, radius: float) -> None:

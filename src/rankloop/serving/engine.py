@@ -303,15 +303,23 @@ class Engine(Administration):
             raise Busy(f"limit reached: {self.limits.rankers:,} rankers")
         check_names(request.items, self.limits, field="items")
         seed = secrets.randbits(63) if request.seed is None else request.seed
-        config = Config(request.algorithm, seed, request.items, request.parameters, request.policy)
+        config = Config(
+            request.algorithm,
+            seed,
+            request.items,
+            request.parameters,
+            request.policy,
+            defaults=records.DEFAULTS,
+        )
         check_value(request.parameters, field="parameters")
         check_policy(config)
         check_size(config, self.limits, n_items=len(request.items or ()))
         check_portable(config, shared=self.store.shared)
         refuse(lambda: Fold(config), field="parameters")
         made = await asyncio.to_thread(stamped, config)
-        # Without a seed in the request, the seed is ours, and not part of what makes two requests the same.
-        asked = msgspec.structs.replace(config, seed=request.seed or 0)
+        # Without a seed in the request, the seed is ours, and not part of what makes two requests the same; nor are
+        # the defaults: a ranker that is there already keeps those that it was created with.
+        asked = msgspec.structs.replace(config, seed=request.seed or 0, defaults=1)
         entry = Entry(
             request.name,
             "config",

@@ -6,14 +6,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from rankloop.cli import app
+from rankloop.rankers import ListNet, RTopKF
 from rankloop.serving.adapters import registry
 from rankloop.serving.errors import RequestError, Unavailable
+from rankloop.serving.log import records
 from rankloop.serving.log.fingerprint import fingerprint
-from rankloop.serving.log.records import Config
+from rankloop.serving.log.records import DEFAULTS, Config, Entry, Policy
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.service import ITEMS, adds_up, answer, create, play, rank, running
 
@@ -191,3 +194,35 @@ def test_lists_in_a_request_become_tuples_and_the_hash_ignores_their_order() -> 
     assert built.learning_rate == (0.5, 0.25)  # type: ignore[attr-defined]
     other = Config("ListNet", 1, None, {"learning_rate": [0.5, 0.25], "n_features": 2})
     assert registry.config_hash(config) == registry.config_hash(other)
+
+
+def test_a_row_without_a_version_is_built_with_the_defaults_of_its_time() -> None:
+    # As 0.1 wrote it: algorithm, seed and parameters, nothing else.
+    row = msgspec.msgpack.encode({"algorithm": "RTopKF", "seed": 3, "parameters": {"n_features": 2}})
+    old = msgspec.msgpack.decode(row, type=Config)
+    built = registry.build(old, n_items=0)
+    papers = RTopKF(n_features=2, surrogate="kl", learning_rate=(0.01, 2 / 3), exploration=(0.1, 1 / 3))
+    assert built.params == papers.params  # type: ignore[attr-defined]
+    assert records.encode(old) == row  # so that hashes of configurations stay
+    now = registry.build(msgspec.structs.replace(old, defaults=DEFAULTS), n_items=0)
+    assert now.params == RTopKF(n_features=2).params  # type: ignore[attr-defined]
+    listnet = registry.build(msgspec.structs.replace(old, algorithm="ListNet"), n_items=0)
+    assert listnet.params == ListNet(n_features=2, learning_rate=(0.01, 0.5)).params  # type: ignore[attr-defined]
+
+
+def test_a_ranker_keeps_the_defaults_that_it_was_created_with() -> None:
+    async def story() -> None:
+        parameters = {"n_features": 2}
+        async with running() as engine:
+            await create(engine, "docs", algorithm="RTopKF", parameters=parameters)
+            assert engine.rankers["docs"].fold.config.defaults == DEFAULTS
+            assert engine.rankers["docs"].fold.ranker.adaptive
+        async with running() as engine:
+            # A row of before, and the request that led to it once more.
+            asked = Config("RTopKF", 7, parameters=parameters, policy=Policy())
+            digest = bytes.fromhex(registry.config_hash(asked))[:16]
+            await engine.commit.submit([Entry("docs", "config", "docs", records.encode(asked), digest)])
+            await create(engine, "docs", algorithm="RTopKF", parameters=parameters)
+            assert not engine.rankers["docs"].fold.ranker.adaptive
+
+    play(story)

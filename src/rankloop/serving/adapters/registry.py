@@ -17,7 +17,7 @@ import msgspec
 from rankloop import measures
 from rankloop.base import Ranker
 from rankloop.rankers import registry
-from rankloop.serving.log.records import Config
+from rankloop.serving.log.records import DEFAULTS, Config
 
 _allowed: dict[str, type[Ranker]] = {}
 
@@ -100,6 +100,8 @@ def build(config: Config, *, n_items: int) -> Ranker:
         if name not in known or name == "n_items":
             offered = ", ".join(sorted({*known} - {"n_items", "horizon"}))
             raise ValueError(f"{config.algorithm} has no parameter {name!r} to set; it has {offered}")
+    if config.defaults < DEFAULTS:
+        given = dict(kind.defaults_before) | given
     if given.get("horizon") is not None:
         raise ValueError(
             f"a service has no horizon, because the number of requests is unknown, got {given['horizon']!r}"

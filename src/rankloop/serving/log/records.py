@@ -91,11 +91,16 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     degraded: bool | msgspec.UnsetType = msgspec.UNSET
 
 
+DEFAULTS = 2  # of the rankers, counted up where the meaning of a parameter that is not given changes
+
+
 class Config(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything that a ranker is built from; the body of a `config` row, and of a `reset` row.
 
     version: of the algorithm. probe: what a short trial of it came to where the row was written, empty in rows from
     before there were any; see `rankloop.serving.log.fingerprint`.
+    defaults: which version of the rankers' defaults stands for parameters that are not given. Rows from before there
+    were two versions do not have it, and mean the first.
     """
 
     algorithm: str
@@ -105,6 +110,7 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True):
     policy: Policy = Policy()
     version: int = 1
     probe: str = ""
+    defaults: int = 1
 
 
 class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):

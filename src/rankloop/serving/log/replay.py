@@ -19,7 +19,7 @@ from rankloop.base import Ranker, Ranking
 from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.log.export import Answered, answered_lists
 from rankloop.serving.log.randomness import Draws, key_of
-from rankloop.serving.log.records import Config, unpack
+from rankloop.serving.log.records import DEFAULTS, Config, unpack
 from rankloop.serving.log.starting_point import config_fold
 from rankloop.serving.stores.contract import Store
 
@@ -49,7 +49,7 @@ async def replay(
     given = parameters or {}
     if not own_items:
         given = {"n_features": first.ranker.n_features} | given
-    config = Config(other, first.config.seed, names if own_items else None, given)
+    config = Config(other, first.config.seed, names if own_items else None, given, defaults=DEFAULTS)
     player = build(config, n_items=len(names))
     if player.feedback.kind != first.ranker.feedback.kind:
         raise ValueError(
