@@ -39,17 +39,20 @@ class Learner:
     plain: Callable[[numpy_rtopkf.Seen], np.ndarray | float]
 
 
+def _papers(d: int, **arguments: Any) -> rankers.RTopKF:
+    return rankers.RTopKF(n_features=d, learning_rate="camera-ready", **arguments)
+
+
 LEARNERS = {
-    "squared": Learner(lambda d: rankers.RTopKF(n_features=d, surrogate="squared"), numpy_rtopkf.squared),
-    "kl": Learner(lambda d: rankers.RTopKF(n_features=d, surrogate="kl"), numpy_rtopkf.kl),
-    "ranksvm": Learner(
-        lambda d: rankers.RTopKF(n_features=d, surrogate="ranksvm", k=2), numpy_rtopkf.ranksvm
-    ),
+    "squared": Learner(lambda d: _papers(d, surrogate="squared"), numpy_rtopkf.squared),
+    "kl": Learner(lambda d: _papers(d, surrogate="kl"), numpy_rtopkf.kl),
+    "ranksvm": Learner(lambda d: _papers(d, surrogate="ranksvm", k=2), numpy_rtopkf.ranksvm),
     "smooth_dcg": Learner(
-        lambda d: rankers.RTopKF(n_features=d, surrogate="smooth_dcg", epsilon=numpy_rtopkf.EPSILON),
-        numpy_rtopkf.smooth_dcg,
+        lambda d: _papers(d, surrogate="smooth_dcg", epsilon=numpy_rtopkf.EPSILON), numpy_rtopkf.smooth_dcg
     ),
-    "ListNet": Learner(lambda d: rankers.ListNet(n_features=d), numpy_rtopkf.listnet),
+    "ListNet": Learner(
+        lambda d: rankers.ListNet(n_features=d, learning_rate=(0.01, 0.5)), numpy_rtopkf.listnet
+    ),
 }
 FULL_INFORMATION = (
     "ListNet",

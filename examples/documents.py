@@ -9,9 +9,7 @@ train, test = queries.split(train=0.8)
 print(f"{queries}\n{train.n_queries} queries to train on, {test.n_queries} to test on\n")
 
 learners = {
-    "RTopKF, top label revealed": rankers.RTopKF(
-        n_features=FEATURES, surrogate="squared", learning_rate=(0.1, 2 / 3), exploration=(1.0, 1 / 3)
-    ),
+    "RTopKF, top label revealed": rankers.RTopKF(n_features=FEATURES),
     "ListNet, full information": rankers.ListNet(n_features=FEATURES),
     "Uniform, no feedback": rankers.Uniform(),
 }

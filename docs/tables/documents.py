@@ -8,22 +8,22 @@ from rankloop import data, environments, rankers, simulation
 from rankloop.base import Ranker
 
 ROUNDS, FEATURES, SEEDS = 20_000, 20, range(1, 11)
-TUNED = {"learning_rate": (0.1, 2 / 3), "exploration": (1.0, 1 / 3)}
+PAPERS = "camera-ready"
 
 
-def top_k(surrogate: str, *, k: int = 1, **schedules: tuple[float, float]) -> Callable[[], Ranker]:
+def top_k(surrogate: str | None, *, k: int = 1, learning_rate: str = "adagrad") -> Callable[[], Ranker]:
     """RTopKF with this surrogate."""
-    return lambda: rankers.RTopKF(n_features=FEATURES, surrogate=surrogate, k=k, **schedules)
+    return lambda: rankers.RTopKF(n_features=FEATURES, surrogate=surrogate, k=k, learning_rate=learning_rate)
 
 
 SEEN = {"squared": 1, "kl": 1, "smooth_dcg": 1, "ranksvm": 2}  # surrogate: labels that it needs
 RANKERS: dict[str, tuple[str, Callable[[], Ranker]]] = {
+    "[RTopKF](rankers/RTopKF.md)": ("top 1", top_k(None)),
+    "[RTopKF](rankers/RTopKF.md), `k=2`": ("top 2", top_k(None, k=2)),
+    **{f'the same, `surrogate="{name}"`': (f"top {k}", top_k(name, k=k)) for name, k in SEEN.items()},
     **{
-        f'[RTopKF](rankers/RTopKF.md), `"{name}"`': (f"top {k}", top_k(name, k=k, **TUNED))
+        f'the same, `"{name}"`, the paper\'s constants': (f"top {k}", top_k(name, k=k, learning_rate=PAPERS))
         for name, k in SEEN.items()
-    },
-    **{
-        f'the same, `"{name}"`, default schedules': (f"top {k}", top_k(name, k=k)) for name, k in SEEN.items()
     },
     "[ListNet](rankers/ListNet.md)": ("all", lambda: rankers.ListNet(n_features=FEATURES)),
     "[CalibratedSquared](rankers/CalibratedSquared.md)": (

@@ -28,7 +28,8 @@ def queries() -> tuple[data.Dataset, data.Dataset]:
 
 def top_k(surrogate: str, k: int = 1, **arguments: Any) -> rankers.RTopKF:
     """With the constants of section 6."""
-    return rankers.RTopKF(n_features=FEATURES, surrogate=surrogate, k=k, **arguments)
+    constants = {"learning_rate": "camera-ready"} | arguments
+    return rankers.RTopKF(n_features=FEATURES, surrogate=surrogate, k=k, **constants)
 
 
 def averages(make: Any) -> Any:
@@ -52,7 +53,7 @@ def random_order() -> float:
 
 @cache
 def full_information() -> Any:
-    return averages(lambda: rankers.ListNet(n_features=FEATURES))
+    return averages(lambda: rankers.ListNet(n_features=FEATURES, learning_rate=(0.01, 0.5)))
 
 
 @pytest.mark.judges("2015-071", "2016-145", "2016-148", "2016-152")

@@ -113,6 +113,33 @@ def test_uniform_weights_are_the_gradient_of_the_surrogate() -> None:
     loss = surrogates.CentredSquared()
     centred = (X - X.mean(axis=0)).T @ (2.0 * (s - s.mean() + 1.3 - R))
     np.testing.assert_allclose(centred, X.T @ loss.gradient(s, R), rtol=1e-12, atol=1e-12)
+    terms = sum(loss.h(s, [i], [R[i]]) for i in range(4))
+    np.testing.assert_allclose(terms, loss.gradient(s, R), rtol=1e-12, atol=1e-12)
+
+
+def test_a_feature_that_is_equal_up_to_rounding_is_not_learnt_from() -> None:
+    # The mean of three thirds is not a third: a difference of 1e-17 must not become the scale of the feature.
+    ranker = RTopKF(n_features=2, k=2)
+    for key in range(20):
+        X = np.column_stack([np.full(7, 0.1 + 1e-3 * key), np.arange(7.0)])
+        shown = ranker.rank(X, rng=keyed(key))
+        ranker.learn(shown, [1.0, 0.0])
+    assert ranker.state.scale[0] == 0.0
+    assert ranker.state.w[0] == 0.0
+    assert ranker.state.scale[1] == 3.0
+
+
+def test_a_feature_larger_than_ever_makes_no_gradient_of_any_size() -> None:
+    ranker = RTopKF(n_features=1, k=2, max_grade=4)
+    for key in range(30):
+        shown = ranker.rank(np.arange(5.0)[:, None] * 1e-9, rng=keyed(key))
+        ranker.learn(shown, shown.items[:2] / 2.0)
+    before = float(ranker.state.squares[0])
+    shown = ranker.rank(np.arange(5.0)[:, None] * 1e9, rng=keyed(1))
+    assert (shown.memo[1][:, 1] >= -4.0).all()
+    assert (shown.memo[1][:, 1] <= 8.0).all()
+    ranker.learn(shown, [4.0, 0.0])
+    assert before < ranker.state.squares[0] < (2 * 12.0 * 2 * 2e9) ** 2
 
 
 def test_with_a_schedule_of_exploration_whole_lists_are_random() -> None:
@@ -229,3 +256,18 @@ def test_a_ticket_with_an_impossible_weight_is_refused() -> None:
     shown.memo[1][0, 4] = -1.0
     with pytest.raises(ValueError, match="memo"):
         ranker.learn(shown, [1.0, 0.0])
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_regret_bound_is_above_its_exact_sum_and_only_where_it_is_proved(k: int) -> None:
+    T, m = 5_000, 12
+    ranker = RTopKF(n_features=2, k=k, max_grade=3, radius=2.0)
+    t = np.arange(1, T + 1)
+    gamma = np.minimum(0.5, 1.5 * (m / (k * t)) ** (1 / 3))
+    exact = 2 * (2 * 2.0**2 / 0.03 + 0.03) * np.sqrt(((4 * 3) ** 2 * (k / gamma + 1)).sum())
+    assert exact < ranker.regret_bound(T, n_documents=m) < 2 * exact
+    long, longer = (ranker.regret_bound(10**power, n_documents=m) for power in (15, 18))
+    np.testing.assert_allclose(longer / long, 100.0, rtol=0.01)
+    for other in ({"surrogate": "kl"}, {"exploration": 0.1}, {"learning_rate": "camera-ready"}):
+        with pytest.raises(ValueError, match="regret_bound is proved for"):
+            RTopKF(n_features=2, **other).regret_bound(T, n_documents=m)  # type: ignore[arg-type]

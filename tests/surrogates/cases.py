@@ -22,7 +22,12 @@ ESTIMABLE: list[Surrogate] = [
     surrogates.KL(),
     surrogates.SmoothDCG(epsilon=0.7),
 ]
-ALL: list[Surrogate] = [*ESTIMABLE, surrogates.ListNet(), surrogates.CalibratedSquared()]
+ALL: list[Surrogate] = [
+    *ESTIMABLE,
+    surrogates.CentredSquared(),
+    surrogates.ListNet(),
+    surrogates.CalibratedSquared(),
+]
 
 # Scores with ties, and an order that breaks them; relevance with grades, and with equal ones.
 LISTS: dict[str, tuple[list[float], list[int], list[int]]] = {

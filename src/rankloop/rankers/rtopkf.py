@@ -265,6 +265,42 @@ class RTopKF(LinearRanker):
         exploring_lists.means(n, kept, observed - kept, np.ascontiguousarray(by_position, np.float64), means)
         return means
 
+    def regret_bound(self, rounds: int, *, n_documents: int) -> float:
+        """What the weights' expected regret cannot exceed, in the surrogate that the defaults descend.
+
+        The surrogate is `centred_squared`, weighted as the ranker's page says, averaged over each list; the regret is
+        against the best fixed weights within the radius. Proved for labels that do not depend on what was shown, that
+        come at once, and for features whose scales are known from the first round on.
+
+        Parameters
+        ----------
+        rounds : int
+            T.
+        n_documents : int
+            The length of the shortest list.
+
+        Returns
+        -------
+        float
+            The bound; it grows as T^(2/3).
+
+        Examples
+        --------
+        >>> ranker = RTopKF(n_features=2, k=2, max_grade=1, radius=1.0)
+        >>> round(ranker.regret_bound(8_000, n_documents=10) / ranker.regret_bound(1_000, n_documents=10), 1)
+        3.7
+        """
+        T, m = whole("rounds", rounds, at_least=1), whole("n_documents", n_documents, at_least=1)
+        if self.surrogate.name != "centred_squared" or self.exploration is not None:
+            raise ValueError(
+                "regret_bound is proved for surrogate='centred_squared' with exploration='matched', "
+                f"got {self.surrogate.name!r} and {self.exploration}"
+            )
+        k, rate, radius = self.params.n_observed, rtopkf_adaptive.RATE, self.params.radius
+        inverse_gamma = 2.0 * T + 0.5 * (k / max(m, k)) ** (1 / 3) * (T + 1) ** (4 / 3)
+        by_feature = 4.0 * self.max_grade * (T + k * inverse_gamma) ** 0.5
+        return float(self.n_features * (2.0 * radius**2 / rate + rate) * by_feature)
+
     @classmethod
     def bytes_for(
         cls,

@@ -128,7 +128,12 @@ def _filled(parts: Any, with_: float) -> Any:
     "make",
     [
         lambda: rankers.RTopKF(
-            n_features=3, k=4, estimator="horvitz-thompson", control_variate="score", exploration=0.5
+            n_features=3,
+            k=4,
+            learning_rate="camera-ready",
+            estimator="horvitz-thompson",
+            control_variate="score",
+            exploration=0.5,
         ),
         lambda: rankers.RTopKF(
             n_features=3, surrogate="smooth_dcg", k=4, control_variate="mean", exploration=0.5
@@ -136,10 +141,11 @@ def _filled(parts: Any, with_: float) -> Any:
         lambda: rankers.RTopKF(
             n_features=3, surrogate="ranksvm", k=4, estimator="horvitz-thompson", exploration=0.5
         ),
+        lambda: rankers.RTopKF(n_features=3, k=4),
         lambda: rankers.ListNet(n_features=3),
-        lambda: rankers.CalibratedSquared(n_features=3),
+        lambda: rankers.CalibratedSquared(n_features=3, learning_rate=(0.01, 0.5)),
     ],
-    ids=["kl", "smooth_dcg", "ranksvm", "listnet", "calibrated_squared"],
+    ids=["kl", "smooth_dcg", "ranksvm", "centred_squared", "listnet", "calibrated_squared"],
 )
 def test_buffers_of_the_longest_list_serve_every_list(make: Any, longest: int) -> None:
     # The compiled loop keeps one ticket for all rounds: nothing of a long list may leak into a short one after it.

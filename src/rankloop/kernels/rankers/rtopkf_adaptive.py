@@ -20,9 +20,11 @@ from rankloop.kernels.linear import combine, score
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import uniform
 from rankloop.kernels.rankers.rtopkf import (
+    KL,
     NO_GUESS,
     RANKSVM,
     SMOOTH_DCG,
+    SQUARED,
     guess_labels,
     keep_known_part,
     scheduled,
@@ -34,6 +36,7 @@ CENTRED = 4  # beside the surrogates of the paper
 RATE = 0.03
 GAMMA = 1.5
 MOST_EXPLORATION = 0.5
+NOISE = 1e-9  # features of a list that differ by less, beside their size, are equal
 _SCORE, _GUESS, _WEIGHT, _GREEDY, _IMPORTANCE = range(5)  # columns of the memo's second part
 
 
@@ -86,9 +89,12 @@ def rank(
         by_chance = chance(n, kept, drawn, places[position], position)
         propensities[position] = (1.0 - gamma) * (places[position] == position) + gamma * by_chance
     header[0], header[1], header[2] = n, gamma, _epsilon(params, scores, n, t)
+    if params.surrogate == SQUARED or params.surrogate == KL:
+        for i in range(n):
+            scores[i] = _cut(params, scores[i])
     guess_labels(params, state, scores, n, guesses)
     if params.surrogate == CENTRED:
-        _centre(state, context, scores, weights, guesses, mean)
+        _centre(params, state, context, scores, weights, guesses, mean)
     else:
         keep_known_part(params, context, scores, weights, guesses, header[2], known)
     alpha = power(t + 1.0, -1.0 / 3.0)
@@ -107,7 +113,8 @@ def rank(
         shown[place, _GREEDY] = greedy
         shown[place, _IMPORTANCE] = importance
         for j in range(d):
-            rows[place, j] = context[item, j] - mean[j] if params.surrogate == CENTRED else context[item, j]
+            x = context[item, j]
+            rows[place, j] = _difference(x, mean[j]) if params.surrogate == CENTRED else x
     return explored
 
 
@@ -150,7 +157,9 @@ def _epsilon(params: Any, scores: Any, n: int, t: int) -> Any:
 
 
 @inlined
-def _centre(state: Any, context: Any, scores: Any, weights: Any, guesses: Any, mean: Any) -> None:
+def _centre(
+    params: Any, state: Any, context: Any, scores: Any, weights: Any, guesses: Any, mean: Any
+) -> None:
     # The mean row; and the guess s_i - mean of s + usual label, at which the gradient is 0 without any label.
     n = context.shape[0]
     average = 0.0
@@ -160,7 +169,19 @@ def _centre(state: Any, context: Any, scores: Any, weights: Any, guesses: Any, m
     combine(context, weights, mean)
     usual = state.labels[0] / state.labels[1] if state.labels[1] > 0.0 else 0.0
     for i in range(n):
-        guesses[i] = scores[i] - average + usual
+        guesses[i] = _cut(params, scores[i] - average + usual)
+
+
+@inlined
+def _cut(params: Any, s: float) -> Any:
+    # Beyond, the loss goes on as its tangent: a feature never seen so large must not make a gradient of any size.
+    return min(max(s, -params.max_grade), 2.0 * params.max_grade)
+
+
+@inlined
+def _difference(x: float, mean: float) -> Any:
+    difference = x - mean
+    return difference if abs(difference) > NOISE * abs(mean) else 0.0
 
 
 @hot
