@@ -298,7 +298,7 @@ class RTopKF(LinearRanker):
             )
         k, rate, radius = self.params.n_observed, rtopkf_adaptive.RATE, self.params.radius
         inverse_gamma = 2.0 * T + 0.5 * (k / max(m, k)) ** (1 / 3) * (T + 1) ** (4 / 3)
-        by_feature = 4.0 * self.max_grade * (T + k * inverse_gamma) ** 0.5
+        by_feature = 4.0 * self.params.max_grade * (T + k * inverse_gamma) ** 0.5
         return float(self.n_features * (2.0 * radius**2 / rate + rate) * by_feature)
 
     @classmethod
