@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers an
     from rankloop import serving as serving
     from rankloop import simulation as simulation
     from rankloop import surrogates as surrogates
-    from rankloop.advice import advise as advise
+    from rankloop.advice.choose import advise as advise
     from rankloop.rankers.load import load as load
     from rankloop.serving.client import AsyncClient as AsyncClient
     from rankloop.serving.client import Client as Client

@@ -20,9 +20,9 @@ def line_of(name: str) -> str:
     return f"{CLASSES[name].algorithm_version}\t{hashlib.sha256(first.encode()).hexdigest()[:16]}"
 
 
-@pytest.mark.parametrize("name", [name for name in CLASSES if name in TOLD])
+@pytest.mark.parametrize("name", sorted(CLASSES))
 def test_another_story_needs_another_version(name: str) -> None:
-    assert line_of(name) == TOLD[name], f"{name}\t{line_of(name)}"
+    assert line_of(name) == TOLD.get(name), f"{name}\t{line_of(name)}"
 
 
 def test_there_is_no_line_without_a_ranker() -> None:

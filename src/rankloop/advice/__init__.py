@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankloop.advice.advise import Advice, advise
+from rankloop.advice.choose import Advice, advise
 from rankloop.advice.question import Question
 
 __all__ = ["Advice", "Question", "advise"]
