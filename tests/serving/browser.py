@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = os.environ.get("RANKLOOP_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 _FLAGS = (
@@ -39,6 +39,7 @@ class Visit:
     def __init__(self, browser: Browser, url: str, **settings: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | settings)
         self.context.set_default_timeout(60_000)
+        expect.set_options(timeout=60_000)  # the first time, kernels are compiled
         self.page: Page = self.context.new_page()
         self.url = url
         self.wrong: list[str] = []
