@@ -11,13 +11,13 @@ from rankloop.surrogates import estimators
 
 
 def test_names() -> None:
-    expected = ["squared", "ranksvm", "kl", "smooth_dcg", "listnet", "calibrated_squared"]
+    expected = ["squared", "centred_squared", "ranksvm", "kl", "smooth_dcg", "listnet", "calibrated_squared"]
     assert surrogates.names() == expected
     for name in expected:
         assert surrogates.get(name).name == name
         assert surrogates.get(surrogates.get(name)) == surrogates.get(name)
-    assert [surrogates.get(name).level for name in expected] == [1, 2, 1, 1, None, None]
-    assert [surrogates.get(name).convex for name in expected] == [True, True, True, False, True, True]
+    assert [surrogates.get(name).level for name in expected] == [1, 1, 2, 1, 1, None, None]
+    assert [surrogates.get(name).convex for name in expected] == [True, True, True, True, False, True, True]
 
 
 @pytest.mark.parametrize("wrong", ["svm", "", "KL", None, 3])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankloop.advice.choose import Advice, advise
+from rankloop.advice.measured import World
 from rankloop.advice.question import Question
 
-__all__ = ["Advice", "Question", "advise"]
+__all__ = ["Advice", "Question", "World", "advise"]

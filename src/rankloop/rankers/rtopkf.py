@@ -288,7 +288,7 @@ class RTopKF(LinearRanker):
         --------
         >>> ranker = RTopKF(n_features=2, k=2, max_grade=1, radius=1.0)
         >>> round(ranker.regret_bound(8_000, n_documents=10) / ranker.regret_bound(1_000, n_documents=10), 1)
-        3.7
+        3.5
         """
         T, m = whole("rounds", rounds, at_least=1), whole("n_documents", n_documents, at_least=1)
         if self.surrogate.name != "centred_squared" or self.exploration is not None:

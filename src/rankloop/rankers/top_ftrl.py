@@ -218,7 +218,7 @@ class TopFTRL(CompiledRanker):
         Examples
         --------
         >>> round(TopFTRL(n_items=10, measure="dcg").regret_bound(10_000))
-        2337
+        2815
         """
         T = whole("rounds", rounds, at_least=1)
         h, G, spread = self.params.farthest, self.params.largest_gain, float(self.params.f[0])

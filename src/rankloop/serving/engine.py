@@ -339,8 +339,6 @@ class Engine(Administration):
         decision_id = request.decision_id or new_id()
         try:
             entry, decision = served.draw(request, decision_id, draws=self._draws, limits=self.limits)
-        except RequestError:
-            raise
         except ValueError as error:
             raise RequestError(str(error)) from None
         if served.read_only:
@@ -382,11 +380,8 @@ class Engine(Administration):
                 f"limit reached: {self.limits.batch:,} feedback events in one request, got {len(requests):,}"
             )
         entries = [await served.feedback_entry(request) for request in requests]
-        many = len(served.fold.parked) >= self.limits.parked
-        if many and await served.crowded(now=self.now()):
-            known = [await served.decision_state(one.decision_id) is not None for one in requests]
-        else:
-            known = [True] * len(requests)
+        full = len(served.fold.parked) >= self.limits.parked and await served.crowded(now=self.now())
+        known = [not full or await served.decision_state(one.decision_id) is not None for one in requests]
         if known == [False]:
             raise Busy(f"limit reached: {self.limits.parked:,} feedback events that wait for their decision")
         wanted = [entry for entry, is_known in zip(entries, known, strict=True) if is_known]
@@ -398,9 +393,8 @@ class Engine(Administration):
     async def _feedback_answers(self, entries: list[Entry]) -> list[EventAnswer]:
         answers = []
         for entry, written in zip(entries, await self._submit(entries) if entries else [], strict=True):
-            answer = event_answer(written)
+            answers.append(event_answer(written))
             if not written.new and entry.digest != written.row.digest:
                 await self._submit([conflict(entry)])
-                answer = EventAnswer("conflict", written.row.seq)
-            answers.append(answer)
+                answers[-1] = EventAnswer("conflict", written.row.seq)
         return answers
