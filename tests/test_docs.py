@@ -220,7 +220,7 @@ def test_the_api_reference_covers_every_public_package() -> None:
 
 
 def test_code_on_a_page_leads_to_the_api_reference(site: Path) -> None:
-    assert re.search(r'<a [^>]*href="api/rankloop\.rankers\.RTop1F\.html', (site / "start.html").read_text())
+    assert re.search(r'<a [^>]*href="api/rankloop\.rankers\.TopFTRL\.html', (site / "start.html").read_text())
 
 
 def test_the_pages_work_from_disk(site: Path) -> None:

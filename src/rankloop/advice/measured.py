@@ -51,7 +51,18 @@ class World:
     results: dict[str, tuple[float, float]]
 
     def share(self, label: str) -> float:
-        """What a candidate loses, as a share of what a random order loses; infinite if it was not played."""
+        """What a candidate loses, as a share of what a random order loses.
+
+        Parameters
+        ----------
+        label : str
+            The label of the candidate.
+
+        Returns
+        -------
+        float
+            The share; infinite if the candidate was not played.
+        """
         if label not in self.results:
             return float("inf")
         found, random = self.results[label][0], self.results["Uniform"][0]
