@@ -9,6 +9,7 @@ from rankloop.feedback.logged_lists import LoggedLists
 from rankloop.feedback.parameters import ClickParameters, read_parameters
 from rankloop.feedback.position_based import PositionBasedModel
 from rankloop.feedback.revealed import Clicks, FullRelevance, Nothing, Signal, TopK
+from rankloop.feedback.sessions import Sessions
 from rankloop.feedback.user_browsing import UserBrowsingModel
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "LoggedLists",
     "Nothing",
     "PositionBasedModel",
+    "Sessions",
     "Signal",
     "TopK",
     "UserBrowsingModel",
