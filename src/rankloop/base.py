@@ -246,6 +246,7 @@ class Environment(Constructed, abc.ABC):
         None  # to choose from for those positions; None where requests bring lists of their own
     )
     n_features: int | None = None  # of an item, where requests bring lists of their own
+    n_shown: int | None = None  # how many positions of such a list users see; None for all
     max_grade: int  # the largest relevance that `respond` gives
 
     @property

@@ -3,6 +3,7 @@
 from rankloop.environments import users
 from rankloop.environments.adversaries import adversary, forced_regret
 from rankloop.environments.click_matrix import ClickMatrix
+from rankloop.environments.clicked_queries import ClickedQueries
 from rankloop.environments.corrupted import Corrupted
 from rankloop.environments.drifting import Drifting
 from rankloop.environments.fixed_items import FixedItems
@@ -15,6 +16,7 @@ from rankloop.environments.query_stream import QueryStream
 
 __all__ = [
     "ClickMatrix",
+    "ClickedQueries",
     "Corrupted",
     "Drifting",
     "FixedItems",

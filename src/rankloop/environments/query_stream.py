@@ -171,10 +171,12 @@ class QueryStream(CompiledEnvironment):
                 ("pairwise_loss", "in-order", 3),
             ]
         ):
-            yield cls(_Example(np.random.default_rng(seed), grades), measure=measure, order=order)
+            yield cls(Example(np.random.default_rng(seed), grades), measure=measure, order=order)
 
 
-class _Example:
+class Example:
+    """Twelve small queries, for the checks."""
+
     def __init__(self, rng: np.random.Generator, grades: int) -> None:
         self.offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 8, 12))])
         self.features = rng.random((self.offsets[-1], 3)).astype(np.float32) / 3

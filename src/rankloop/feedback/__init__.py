@@ -1,5 +1,6 @@
 """What a user reveals of a shown list, and how users click."""
 
+from rankloop.feedback.browsing import Browsing
 from rankloop.feedback.cascade import CascadeModel
 from rankloop.feedback.click_log import ClickLog
 from rankloop.feedback.click_model import ClickModel
@@ -8,11 +9,12 @@ from rankloop.feedback.dynamic_bayesian import DynamicBayesianModel
 from rankloop.feedback.logged_lists import LoggedLists
 from rankloop.feedback.parameters import ClickParameters, read_parameters
 from rankloop.feedback.position_based import PositionBasedModel
-from rankloop.feedback.revealed import Clicks, FullRelevance, Nothing, Signal, TopK
+from rankloop.feedback.revealed import Clicks, FullRelevance, Nothing, Signal, TopClicks, TopK
 from rankloop.feedback.sessions import Sessions
 from rankloop.feedback.user_browsing import UserBrowsingModel
 
 __all__ = [
+    "Browsing",
     "CascadeModel",
     "ClickLog",
     "ClickModel",
@@ -26,6 +28,7 @@ __all__ = [
     "PositionBasedModel",
     "Sessions",
     "Signal",
+    "TopClicks",
     "TopK",
     "UserBrowsingModel",
     "read_parameters",

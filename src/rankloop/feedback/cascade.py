@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.feedback.browsing import Browsing, browsing
 from rankloop.feedback.click_model import Chances, chances
 from rankloop.feedback.examination_chain import ChainModel
 
@@ -35,6 +36,9 @@ class CascadeModel(ChainModel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attraction", chances("attraction", self.attraction))
+
+    def _browsing(self, m: int) -> Browsing:
+        return browsing(self.attraction, m, after_click=0.0)
 
     def _chain(self, items: NDArray[np.int64]) -> tuple[Chances, Chances, Chances]:
         return self.attraction[items], np.zeros(items.shape), np.ones(items.shape)

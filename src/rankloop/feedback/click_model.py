@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.arguments import numbers, shares
+from rankloop.arguments import numbers, shares, whole
+from rankloop.feedback.browsing import Browsing
 
 Chances = NDArray[np.float64]
 
@@ -85,6 +86,33 @@ class ClickModel(abc.ABC):
         except ValueError:
             raise ValueError(f"clicks have shape {given.shape}, items {shown.shape}") from None
         return self._likelihood(shown, given.astype(np.bool_))
+
+    def browsing(self, n_positions: int) -> Browsing:
+        """The model as tables, for worlds in the compiled loop.
+
+        Parameters
+        ----------
+        n_positions : int
+            The length of the lists that will be shown.
+
+        Returns
+        -------
+        Browsing
+            Who looks where, clicks on what and stops when.
+
+        Raises
+        ------
+        ValueError
+            Where the model knows fewer positions.
+        """
+        m = whole("n_positions", n_positions, at_least=1)
+        if self.n_positions is not None and m > self.n_positions:
+            raise ValueError(f"n_positions must be at most {self.n_positions}, as the model has, got {m}")
+        return self._browsing(m)
+
+    @abc.abstractmethod
+    def _browsing(self, m: int) -> Browsing:
+        """As `browsing`, of a number that was checked."""
 
     @abc.abstractmethod
     def _draw(self, items: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:

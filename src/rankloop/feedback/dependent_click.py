@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.feedback.browsing import Browsing, browsing
 from rankloop.feedback.click_model import Chances, chances
 from rankloop.feedback.examination_chain import ChainModel
 
@@ -46,6 +47,9 @@ class DependentClickModel(ChainModel):
         object.__setattr__(self, "attraction", chances("attraction", self.attraction))
         object.__setattr__(self, "continuation", chances("continuation", self.continuation))
         object.__setattr__(self, "n_positions", len(self.continuation))
+
+    def _browsing(self, m: int) -> Browsing:
+        return browsing(self.attraction, m, after_click=self.continuation[:m])
 
     def _chain(self, items: NDArray[np.int64]) -> tuple[Chances, Chances, Chances]:
         after_click = np.broadcast_to(self.continuation[: items.shape[-1]], items.shape)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.feedback.browsing import Browsing, browsing
 from rankloop.feedback.click_model import Chances, chances
 from rankloop.feedback.examination_chain import ChainModel
 
@@ -52,6 +53,10 @@ class DynamicBayesianModel(ChainModel):
                 f"satisfaction must have {self.n_items} numbers, one for each item as attraction has,"
                 f" got {len(self.satisfaction)}"
             )
+
+    def _browsing(self, m: int) -> Browsing:
+        after_click = (1.0 - self.satisfaction[:, None]) * self.continuation
+        return browsing(self.attraction, m, after_click=after_click, after_none=self.continuation)
 
     def _chain(self, items: NDArray[np.int64]) -> tuple[Chances, Chances, Chances]:
         after_click = (1.0 - self.satisfaction[items]) * self.continuation

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.feedback.browsing import Browsing, browsing
 from rankloop.feedback.click_model import Chances, ClickModel, chances
 
 
@@ -46,6 +47,9 @@ class PositionBasedModel(ClickModel):
         object.__setattr__(self, "attraction", chances("attraction", self.attraction))
         object.__setattr__(self, "examination", chances("examination", self.examination))
         object.__setattr__(self, "n_positions", len(self.examination))
+
+    def _browsing(self, m: int) -> Browsing:
+        return browsing(self.attraction, m, examination=self.examination[:m])
 
     def _draw(self, items: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
         looks = rng.random(items.shape) < self.examination[: items.shape[-1]]

@@ -64,6 +64,32 @@ class Clicks(Feedback):
 
 
 @dataclass(frozen=True)
+class TopClicks(Clicks):
+    """A click (1) or none (0) for each of the first k positions, or for all where the list is shorter.
+
+    Where requests bring lists of their own, a ranking orders every candidate, and users see its first k.
+
+    Parameters
+    ----------
+    k : int, optional
+        How many positions users see, from the top.
+
+    Examples
+    --------
+    >>> TopClicks(10).length(3), TopClicks(10).length(120)
+    (3, 10)
+    """
+
+    k: int = 10
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", whole("k", self.k, at_least=1))
+
+    def length(self, n_positions: int) -> int:
+        return min(self.k, n_positions)
+
+
+@dataclass(frozen=True)
 class Signal(Feedback):
     """The number of the signal that an action of a finite game revealed."""
 

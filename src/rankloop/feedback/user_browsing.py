@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.feedback.browsing import Browsing, browsing
 from rankloop.feedback.click_model import Chances, ClickModel, chances
 
 
@@ -51,6 +52,9 @@ class UserBrowsingModel(ClickModel):
         if rows != columns:
             raise ValueError(f"examination must be a square matrix, got {rows} by {columns}")
         object.__setattr__(self, "n_positions", rows)
+
+    def _browsing(self, m: int) -> Browsing:
+        return browsing(self.attraction, m, examination=self.examination[:m, :m])
 
     def _draw(self, items: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
         likes = rng.random(items.shape) < self.attraction[items]

@@ -55,6 +55,12 @@ def _check_features(ranker: Ranker, environment: Environment) -> None:
             f"{type(ranker).__name__} ranks the same {ranker.n_positions} items each round, "
             f"{type(environment).__name__} brings another list each time"
         )
+    seen = environment.n_positions if environment.n_shown is None else environment.n_shown
+    wanted = ranker.feedback.length(environment.n_positions)
+    if wanted > seen:
+        raise ValueError(
+            f"ranker learns from {wanted} positions of a list, users of the environment see {seen}"
+        )
     if ranker.n_features not in (environment.n_features, None):
         raise ValueError(
             f"ranker takes {ranker.n_features} features, environment has {environment.n_features}"
