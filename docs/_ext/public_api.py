@@ -16,6 +16,7 @@ MODULES = [
     ("Users of fixed items", "rankloop.environments.users", False),
     ("Measures", "rankloop.measures", True),
     ("Feedback and click models", "rankloop.feedback", True),
+    ("Interleaving and multileaving", "rankloop.feedback.interleaving", False),
     ("Surrogates", "rankloop.surrogates", True),
     ("Estimators of a surrogate's gradient", "rankloop.surrogates.estimators", False),
     ("Moments of an estimator", "rankloop.surrogates.moments", False),

@@ -1,0 +1,300 @@
+"""Interleaving and multileaving, by enumeration: which lists are shown how often, and what a click is worth."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rankloop.feedback.interleaving import Multileaved, Multileaving, Optimised, Probabilistic, TeamDraft
+
+TWO = [[0, 1, 2, 3], [1, 3, 0, 2]]
+THREE = [*TWO, [3, 2, 1, 0]]
+LACKING = [[10, 4, 7], [7, 12, 4]]  # top lists of more items, which do not hold the same
+METHODS: list[Multileaving] = [
+    TeamDraft(),
+    Probabilistic(),
+    Probabilistic(tau=1.0),
+    Optimised(),
+    Optimised(credit="negative-rank"),
+]
+CASES = [(TWO, 3), (THREE, 2), (THREE, 4), (LACKING, 3)]
+
+
+def by_assignments(rankings: Any, m: int, tau: float) -> dict[tuple[int, ...], NDArray[np.float64]]:
+    """P(list, ranker i was drawn at position j), summed over every sequence of drawn rankers."""
+    items = sorted({item for ranking in rankings for item in ranking})
+    weight = [
+        {item: (list(r).index(item) + 1 if item in r else len(r) + 1) ** -tau for item in items}
+        for r in rankings
+    ]
+    joint: dict[tuple[int, ...], NDArray[np.float64]] = {}
+    for shown in itertools.permutations(items, m):
+        joint[shown] = np.zeros((len(rankings), m))
+        for drawn in itertools.product(range(len(rankings)), repeat=m):
+            chance = 1.0
+            for position, ranker in enumerate(drawn):
+                left = [weight[ranker][item] for item in items if item not in shown[:position]]
+                chance *= weight[ranker][shown[position]] / sum(left) / len(rankings)
+            for position, ranker in enumerate(drawn):
+                joint[shown][ranker, position] += chance
+    return joint
+
+
+def by_turns(rankings: Any, m: int) -> dict[tuple[int, ...], float]:
+    """Every sequence of captains that team draft may draw, all equally likely."""
+    n, chances = len(rankings), {}
+    rounds = list(itertools.product(itertools.permutations(range(n)), repeat=-(-m // n)))
+    for turns in rounds:
+        shown: list[int] = []
+        for captain in list(itertools.chain(*turns))[:m]:
+            shown.append(next(item for item in rankings[captain] if item not in shown))
+        chances[tuple(shown)] = chances.get(tuple(shown), 0.0) + 1 / len(rounds)
+    return chances
+
+
+def expected(method: Multileaving, rankings: Any, m: int, clicked: Any) -> NDArray[np.float64]:
+    """The mean credit of each ranker, where `clicked(items)` gives the probability of a click by position."""
+    if isinstance(method, Optimised):
+        plan = method.plan(rankings, n_positions=m)
+        by_list = zip(plan.lists, plan.probabilities, plan.credits, strict=True)
+        return sum(p * worth @ clicked(items) for items, p, worth in by_list)
+    if isinstance(method, Probabilistic):
+        joint = by_assignments(rankings, m, method.tau)
+        return sum(table @ clicked(np.array(items)) for items, table in joint.items())
+    # Team draft: the credit of a position goes to the captain of the turn.
+    n = len(rankings)
+    rounds = list(itertools.product(itertools.permutations(range(n)), repeat=-(-m // n)))
+    total = np.zeros(n)
+    for turns in rounds:
+        captains = list(itertools.chain(*turns))[:m]
+        shown: list[int] = []
+        for captain in captains:
+            shown.append(next(item for item in rankings[captain] if item not in shown))
+        np.add.at(total, captains, clicked(np.array(shown)) / len(rounds))
+    return total
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+@pytest.mark.parametrize(("rankings", "m"), CASES)
+def test_draws_follow_the_exact_probabilities(method: Multileaving, rankings: Any, m: int) -> None:
+    lists, probabilities = method.distribution(rankings, n_positions=m)
+    assert probabilities.sum() == pytest.approx(1, abs=1e-12)
+    rng = np.random.default_rng(5)
+    draws = 400
+    place = {tuple(items): i for i, items in enumerate(lists.tolist())}
+    counts = np.zeros(len(lists))
+    for _ in range(draws):
+        counts[place[tuple(method.show(rankings, n_positions=m, rng=rng).items.tolist())]] += 1
+    assert (counts[probabilities == 0] == 0).all()
+    deviation = np.sqrt(draws * probabilities * (1 - probabilities))
+    assert (np.abs(counts - draws * probabilities) <= 5 * deviation + 1).all()
+
+
+@pytest.mark.parametrize(("rankings", "m"), CASES)
+def test_team_draft_is_a_sequence_of_turns(rankings: Any, m: int) -> None:
+    lists, probabilities = TeamDraft().distribution(rankings, n_positions=m)
+    wanted = by_turns(rankings, m)
+    assert [tuple(items) for items in lists.tolist()] == sorted(wanted)
+    np.testing.assert_allclose(probabilities, [wanted[items] for items in sorted(wanted)], atol=1e-12)
+    shown = TeamDraft().show(rankings, n_positions=m, rng=np.random.default_rng(2))
+    assert shown.credits.sum(axis=0).tolist() == [1.0] * m
+    rounds = shown.credits[:, : m - m % len(rankings)].reshape(len(rankings), -1, len(rankings))
+    assert (rounds.sum(axis=2) == 1).all()  # each ranker once a round
+
+
+@pytest.mark.parametrize("tau", [1.0, 3.0])
+@pytest.mark.parametrize(("rankings", "m"), [(TWO, 3), (THREE, 2), (LACKING, 3)])
+def test_probabilistic_credit_averages_over_the_drawn_rankers(rankings: Any, m: int, tau: float) -> None:
+    method = Probabilistic(tau=tau)
+    joint = by_assignments(rankings, m, tau)
+    lists, probabilities = method.distribution(rankings, n_positions=m)
+    chance = {items: table[:, 0].sum() for items, table in joint.items()}
+    assert [tuple(items) for items in lists.tolist()] == sorted(chance)
+    np.testing.assert_allclose(probabilities, [chance[items] for items in sorted(chance)], rtol=1e-12)
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        shown = method.show(rankings, n_positions=m, rng=rng)
+        items = tuple(shown.items.tolist())
+        np.testing.assert_allclose(shown.credits, joint[items] / chance[items], rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+@pytest.mark.parametrize(("rankings", "m"), [(TWO, 3), (THREE, 2), (LACKING, 3)])
+def test_random_clicks_prefer_nobody(method: Multileaving, rankings: Any, m: int) -> None:
+    by_position = np.array([0.9, 0.3, 0.5, 0.1])[:m]
+    credit = expected(method, rankings, m, lambda items: by_position)
+    np.testing.assert_allclose(credit, credit[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_two_of_the_same_get_the_same_whatever_is_clicked(method: Multileaving) -> None:
+    relevant = np.array([0.1, 0.8, 0.0, 0.4])
+    credit = expected(method, [TWO[0], TWO[1], TWO[0]], 3, lambda items: relevant[items])
+    assert credit[0] == pytest.approx(credit[2], abs=1e-12)
+    assert credit[0] != pytest.approx(credit[1], abs=1e-3)
+    if isinstance(method, TeamDraft):
+        return  # equal in expectation only
+    shown = method.show([TWO[0], TWO[1], TWO[0]], n_positions=3, rng=np.random.default_rng(1))
+    np.testing.assert_array_equal(shown.credits[0], shown.credits[2])
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_the_better_ranker_wins_under_clicks_on_relevant_items(method: Multileaving, m: int) -> None:
+    # Items 0 and 1 are relevant: the first ranking has both before everything else, the last has them at the end.
+    rankings = [[0, 1, 2, 3], [2, 0, 3, 1], [3, 2, 1, 0]]
+    credit = expected(method, rankings, m, lambda items: np.where(items < 2, 0.9, 0.0))
+    assert credit[0] > credit[1] + 0.01
+    if isinstance(method, TeamDraft):
+        assert credit[1] == pytest.approx(credit[2])  # it is blind to this pair, see below
+    else:
+        assert credit[1] > credit[2] + 0.01
+
+
+def test_team_draft_cannot_tell_some_rankers_apart_that_others_can() -> None:
+    # Only item 2 is relevant, and the second ranking has it higher. In both lists it ends up last, added by either.
+    rankings = [[0, 1, 2], [1, 2, 0]]
+
+    def clicked(items: NDArray[np.int64]) -> NDArray[np.float64]:
+        return (items == 2).astype(np.float64)
+
+    blind = expected(TeamDraft(), rankings, 3, clicked)
+    assert blind[0] == pytest.approx(blind[1])
+    for method in METHODS[1:]:
+        credit = expected(method, rankings, 3, clicked)
+        assert credit[1] > credit[0] + 0.01, method
+
+
+@pytest.mark.parametrize("credit", ["inverse-rank", "negative-rank"])
+@pytest.mark.parametrize(("rankings", "m"), CASES)
+def test_optimised_satisfies_every_constraint(credit: str, rankings: Any, m: int) -> None:
+    plan = Optimised(credit=credit).plan(rankings, n_positions=m)
+    assert (plan.probabilities >= 0).all()
+    rank = [{item: i + 1 for i, item in enumerate(ranking)} for ranking in rankings]
+    for items, by_ranker in zip(plan.lists.tolist(), plan.credits, strict=True):
+        for r, ranking in enumerate(rankings):
+            places = [rank[r].get(item, len(ranking) + 1) for item in items]
+            worth = [1 / place if credit == "inverse-rank" else -place for place in places]
+            np.testing.assert_allclose(by_ranker[r], worth)
+        for position, item in enumerate(items):  # each is the best left of some ranker
+            left = [next(i for i in ranking if i not in items[:position]) for ranking in rankings]
+            assert item in left
+    by_position = np.tensordot(plan.probabilities, plan.credits, axes=1)
+    gap = (by_position.max(axis=0) - by_position.min(axis=0)).max()
+    assert gap == plan.bias
+    if len(rankings) == 2:  # there is always a solution for two
+        assert plan.bias < 1e-8
+
+
+def test_optimised_has_the_least_insensitivity_of_all_unbiased_probabilities() -> None:
+    plan = Optimised().plan(TWO, n_positions=3)
+    insensitivity = (plan.credits @ (1 / np.arange(1, 4))).var(axis=1)
+    gaps = (plan.credits[:, 1] - plan.credits[:, 0]).T
+    rows, right = np.vstack([gaps, np.ones(len(plan.lists))]), np.array([0.0, 0.0, 0.0, 1.0])
+    costs = []
+    for size in range(1, len(rows) + 1):  # the solutions at the corners
+        for basis in itertools.combinations(range(len(plan.lists)), size):
+            part, *_ = np.linalg.lstsq(rows[:, basis], right, rcond=None)
+            if (part >= -1e-9).all() and np.allclose(rows[:, basis] @ part, right, atol=1e-9):
+                costs.append(float(insensitivity[list(basis)] @ part))
+    assert len(costs) > 1
+    assert insensitivity @ plan.probabilities == pytest.approx(min(costs), abs=1e-8)
+    assert max(costs) > min(costs) + 1e-3
+
+
+def test_optimised_says_how_large_the_bias_is_where_there_must_be_one() -> None:
+    few = Optimised(n_lists=3)
+    with pytest.raises(ValueError, match="n_lists=3 is less than the number of lists"):
+        few.plan(THREE)
+    rng = np.random.default_rng(4)
+    allowed = {tuple(items) for items in Optimised().plan(THREE).lists.tolist()}
+    assert {tuple(few.show(THREE, rng=rng).items.tolist()) for _ in range(40)} <= allowed
+    # One list only: whoever has its items first is favoured.
+    plan = Optimised().plan([[0, 1], [0, 1], [0, 1]])
+    assert plan.bias == 0
+    blunt = Optimised().plan([[0, 1], [1, 0], [1, 0]])
+    assert blunt.lists.tolist() == [[0, 1], [1, 0]]
+    assert blunt.bias < 1e-8  # half of each
+    unfair = Optimised().plan([[0, 1, 2], [0, 2, 1], [1, 2, 0]], n_positions=1)
+    assert unfair.lists.tolist() == [[0], [1]]
+    assert unfair.bias > 0.08  # the first gets at least as much as the second, and more where item 1 is shown
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_a_list_is_saved_and_gives_the_same_credit(method: Multileaving, tmp_path: Any) -> None:
+    shown = method.show(THREE, n_positions=3, rng=np.random.default_rng(7))
+    np.savez(tmp_path / "shown.npz", **shown.save())
+    with np.load(tmp_path / "shown.npz") as saved:
+        again = Multileaved.load(saved)
+    np.testing.assert_array_equal(again.items, shown.items)
+    np.testing.assert_array_equal(again.credit([1, 0, 1]), shown.credit([1, 0, 1]))
+    credit = shown.credit([1, 0, 1])
+    signs = shown.preferences([1, 0, 1])
+    assert (signs == -signs.T).all()
+    assert all(signs[i, j] == np.sign(credit[i] - credit[j]) for i in range(3) for j in range(3))
+    assert shown.credit([0, 0, 0]).tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("method", [TeamDraft(), Probabilistic(), Optimised()], ids=repr)
+@pytest.mark.parametrize(
+    ("rankings", "n_positions", "message"),
+    [
+        ([], None, "rankings must hold at least one ranking"),
+        ("abc", None, "rankings must be a list of rankings, got 'abc'"),
+        (3, None, "rankings must be a list of rankings, got 3"),
+        ([[0, 1], [1, 1]], None, r"rankings\[1\] must not hold an item twice, got \[1, 1\]"),
+        ([[0, 1], []], None, r"rankings\[1\] must be a list of item numbers, best first, got \[\]"),
+        ([[0, -1]], None, r"rankings\[0\] must hold whole numbers from 0 on, got \[0, -1\]"),
+        ([[0, 0.5]], None, r"rankings\[0\] must hold whole numbers from 0 on"),
+        ([[0, 1], [1, 0, 2]], 3, "n_positions must be .*2.*got 3"),
+        ([[0, 1]], 0, "n_positions must be .*got 0"),
+    ],
+)
+def test_wrong_rankings_are_refused(
+    method: Multileaving, rankings: Any, n_positions: Any, message: str
+) -> None:
+    rng = np.random.default_rng(1)
+    before = rng.bit_generator.state
+    with pytest.raises(ValueError, match=message):
+        method.show(rankings, n_positions=n_positions, rng=rng)
+    with pytest.raises(ValueError, match=message):
+        method.distribution(rankings, n_positions=n_positions)
+    assert rng.bit_generator.state == before
+
+
+def test_wrong_arguments_clicks_and_saved_lists_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"tau must be .*got 0"):
+        Probabilistic(tau=0)
+    with pytest.raises(ValueError, match=r"tau must be .*got 31"):
+        Probabilistic(tau=31)
+    with pytest.raises(ValueError, match="credit must be one of 'inverse-rank', 'negative-rank', got 'rank'"):
+        Optimised(credit="rank")
+    with pytest.raises(ValueError, match=r"n_lists must be .*got 0"):
+        Optimised(n_lists=0)
+    with pytest.raises(ValueError, match="enumerates at most 1,000,000 lists"):
+        Probabilistic().distribution([list(range(20))] * 2)
+    with pytest.raises(ValueError, match="enumerates at most 1,000,000 lists"):
+        TeamDraft().distribution([list(range(60))] * 2)
+    with pytest.raises(ValueError, match="rng must be a generator"):
+        TeamDraft().show(TWO, rng=1)  # type: ignore[arg-type]
+    shown = TeamDraft().show(TWO, rng=np.random.default_rng(1))
+    with pytest.raises(ValueError, match="feedback must be 0"):
+        shown.credit([0, 0, 2, 0])
+    with pytest.raises(ValueError, match=r"feedback has shape \(2,\)"):
+        shown.credit([0, 1])
+    with pytest.raises(ValueError, match="saved list has no 'credits'"):
+        Multileaved.load({"items": shown.items})
+    with pytest.raises(ValueError, match="credits must be finite, rankers x 4 positions"):
+        Multileaved.load({"items": shown.items, "credits": np.ones((2, 3))})
+
+
+def test_the_steepest_weights_are_still_numbers() -> None:
+    method = Probabilistic(tau=30.0)
+    shown = method.show([list(range(2000)), list(range(1999, -1, -1))], rng=np.random.default_rng(1))
+    assert sorted(shown.items.tolist()) == list(range(2000))
+    assert np.isfinite(shown.credits).all()
+    np.testing.assert_allclose(shown.credits.sum(axis=0), 1.0)
