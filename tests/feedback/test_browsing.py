@@ -11,10 +11,12 @@ import pytest
 from rankloop.feedback import (
     Browsing,
     CascadeModel,
+    ClickChainModel,
     ClickModel,
     DependentClickModel,
     DynamicBayesianModel,
     PositionBasedModel,
+    TrustBiasModel,
     UserBrowsingModel,
 )
 
@@ -26,6 +28,13 @@ MODELS: list[ClickModel] = [
     DynamicBayesianModel(attraction=ATTRACTION, satisfaction=[0.1, 0.8, 0.3, 0.5], continuation=0.7),
     PositionBasedModel(attraction=ATTRACTION, examination=[1.0, 0.4, 0.3, 0.2]),
     UserBrowsingModel(attraction=ATTRACTION, examination=_RNG.random((4, 4))),
+    ClickChainModel(attraction=ATTRACTION, continuation=[0.9, 0.7, 0.2]),
+    TrustBiasModel(
+        attraction=ATTRACTION,
+        examination=[1.0, 0.6, 0.3],
+        true_clicks=[0.9, 0.8, 0.7],
+        false_clicks=[0.4, 0.2, 0.1],
+    ),
 ]
 
 

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from rankloop import data, feedback
 from rankloop.feedback import (
     CascadeModel,
+    ClickChainModel,
     ClickModel,
     DependentClickModel,
     DynamicBayesianModel,
     PositionBasedModel,
+    TrustBiasModel,
     UserBrowsingModel,
 )
 
@@ -41,6 +43,8 @@ def models(seed: int, *, n: int = N, m: int = M) -> list[ClickModel]:
         DependentClickModel(attraction=some(n), continuation=some(m)),
         UserBrowsingModel(attraction=some(n), examination=some(m, m)),
         DynamicBayesianModel(attraction=some(n), satisfaction=some(n), continuation=float(some(1)[0])),
+        ClickChainModel(attraction=some(n), continuation=some(3)),
+        TrustBiasModel(attraction=some(n), examination=some(m), true_clicks=some(m), false_clicks=some(m)),
     ]
 
 
@@ -115,6 +119,15 @@ def test_models_that_contain_each_other_agree(seed: int) -> None:
             PositionBasedModel(attraction=a, examination=np.ones(M)),
             DependentClickModel(attraction=a, continuation=np.ones(M)),
         ),
+        (
+            PositionBasedModel(attraction=a, examination=e),
+            TrustBiasModel(attraction=a, examination=e, true_clicks=np.ones(M), false_clicks=np.zeros(M)),
+        ),
+        (cascade, ClickChainModel(attraction=a, continuation=[1.0, 0.0, 0.0])),
+        (
+            DynamicBayesianModel(attraction=a, satisfaction=a, continuation=constant),
+            ClickChainModel(attraction=a, continuation=[constant, constant, 0.0]),
+        ),
     ]
     for one, other in same:
         np.testing.assert_allclose(
@@ -147,6 +160,18 @@ def test_marginals_by_hand() -> None:
             attraction=a, satisfaction=[0.1, 0.9, 0.6], continuation=0.8
         ).click_probabilities(items),
         [0.5, 0.8 * (1 - 0.5 * 0.6) * 0.4, 0.8**2 * (1 - 0.5 * 0.6) * (1 - 0.4 * 0.1) * 0.2],
+    )
+    after_first = 0.5 * (0.5 * 0.7 + 0.5 * 0.3) + 0.5 * 0.9
+    np.testing.assert_allclose(
+        ClickChainModel(attraction=a, continuation=[0.9, 0.7, 0.3]).click_probabilities(items)[:2],
+        [0.5, after_first * 0.4],
+    )
+    trust = TrustBiasModel(
+        attraction=a, examination=[1.0, 0.5, 0.2], true_clicks=[0.9, 0.8, 0.7], false_clicks=[0.4, 0.2, 0.1]
+    )
+    np.testing.assert_allclose(
+        trust.click_probabilities(items),
+        [0.5 * 0.9 + 0.5 * 0.4, 0.5 * (0.4 * 0.8 + 0.6 * 0.2), 0.2 * (0.2 * 0.7 + 0.8 * 0.1)],
     )
     browsing = [[0.9, 0, 0], [0.5, 0.7, 0], [0.3, 0.4, 0.8]]
     first, second = 0.5 * 0.9, 0.4 * (0.55 * 0.5 + 0.45 * 0.7)
@@ -186,7 +211,7 @@ def test_lists_that_are_none_are_refused_by_name(kind: int, items: Any) -> None:
         model.click(items, rng=np.random.default_rng(1))
 
 
-@pytest.mark.parametrize("kind", [0, 2, 3])
+@pytest.mark.parametrize("kind", [0, 2, 3, 6])
 def test_a_list_longer_than_the_known_positions_is_refused(kind: int) -> None:
     with pytest.raises(ValueError, match="at most 4 positions, got 5"):
         models(1)[kind].click_probabilities(range(5))
@@ -210,6 +235,10 @@ def test_parameters_that_are_no_chances_are_refused_by_name(bad: Any) -> None:
         DependentClickModel(attraction=good, continuation=bad)
     with pytest.raises(ValueError, match="satisfaction"):
         DynamicBayesianModel(attraction=good, satisfaction=bad)
+    with pytest.raises(ValueError, match="continuation"):
+        ClickChainModel(attraction=good, continuation=bad)
+    with pytest.raises(ValueError, match="false_clicks"):
+        TrustBiasModel(attraction=good, examination=good, true_clicks=good, false_clicks=bad)
 
 
 def test_shapes_that_do_not_fit_are_refused_by_name() -> None:
@@ -219,6 +248,10 @@ def test_shapes_that_do_not_fit_are_refused_by_name() -> None:
         DynamicBayesianModel(attraction=[0.1], satisfaction=[0.1], continuation=[0.5])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="examination must be a square matrix, got 1 by 2"):
         UserBrowsingModel(attraction=[0.1], examination=[[0.5, 0.5]])
+    with pytest.raises(ValueError, match="continuation must have 3 numbers, got 2"):
+        ClickChainModel(attraction=[0.1], continuation=[0.5, 0.5])
+    with pytest.raises(ValueError, match="true_clicks must have 2 numbers, one for each position"):
+        TrustBiasModel(attraction=[0.1], examination=[1.0, 0.5], true_clicks=[1.0], false_clicks=[0.0, 0.0])
 
 
 def test_parameters_cannot_be_written_to_and_are_not_the_callers() -> None:

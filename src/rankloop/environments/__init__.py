@@ -3,6 +3,7 @@
 from rankloop.environments import users
 from rankloop.environments.adversaries import adversary, forced_regret
 from rankloop.environments.click_matrix import ClickMatrix
+from rankloop.environments.click_users import ClickUsers
 from rankloop.environments.clicked_queries import ClickedQueries
 from rankloop.environments.corrupted import Corrupted
 from rankloop.environments.drifting import Drifting
@@ -16,6 +17,7 @@ from rankloop.environments.query_stream import QueryStream
 
 __all__ = [
     "ClickMatrix",
+    "ClickUsers",
     "ClickedQueries",
     "Corrupted",
     "Drifting",

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankloop.arguments import one_of, whole
 from rankloop.environments import users
 from rankloop.environments.adversaries import adversary
+from rankloop.environments.click_matrix import halves_exchanged
+from rankloop.environments.click_users import ClickUsers
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.environments.corrupted import Corrupted
 from rankloop.environments.drifting import Drifting
@@ -17,6 +20,16 @@ from rankloop.environments.fixed_items import FixedItems
 from rankloop.environments.lower_bound import LowerBound
 from rankloop.environments.periodic import Periodic
 from rankloop.environments.position_based import PositionBased
+from rankloop.environments.scheduled_worlds import ScheduledWorlds
+from rankloop.feedback import (
+    CascadeModel,
+    ClickChainModel,
+    ClickModel,
+    DependentClickModel,
+    DynamicBayesianModel,
+    TrustBiasModel,
+    UserBrowsingModel,
+)
 
 
 class _Relevance(NamedTuple):
@@ -30,7 +43,7 @@ class _Clicks(NamedTuple):
     """What `rankloop list` says of a click environment, and how to make it; its items are part of it."""
 
     description: str
-    make: Callable[[], ClickWorlds]
+    make: Callable[[], ScheduledWorlds]
 
 
 def _falling(n_items: int | None) -> users.Users:
@@ -104,6 +117,53 @@ def _changing(still: str, change: str) -> _Clicks:
     return _Clicks(f"as {still}, but {description}", lambda: changed(_STILL[still][1]()))
 
 
+def _model_users(name: str, periodic: bool) -> ClickUsers:
+    items = np.arange(10)
+    orders = [items, halves_exchanged(10)] if periodic else [items]
+    return ClickUsers(
+        [_MODELS[name][1](np.linspace(0.5, 0.05, 10)[order]) for order in orders], n_positions=5
+    )
+
+
+def _browsing(attraction: NDArray[np.float64]) -> ClickModel:
+    # The further below the last click, or the top where there is none, the less likely a look.
+    position, last = np.indices((5, 5))
+    return UserBrowsingModel(attraction, 1 / (1 + 0.5 * np.maximum(position - last, 0)))
+
+
+_MODELS: dict[str, tuple[str, Callable[[NDArray[np.float64]], ClickModel]]] = {
+    "cascade": ("users who read to the first item that attracts them, and leave", CascadeModel),
+    "dependent-click": (
+        "users who may read on after a click, ever less likely (dependent click model)",
+        lambda attraction: DependentClickModel(attraction, np.linspace(0.9, 0.5, 5)),
+    ),
+    "user-browsing": ("users who look near their last click (user browsing model)", _browsing),
+    "dynamic-bayesian": (
+        "users who leave once a click satisfied them, or lose patience (dynamic Bayesian model)",
+        lambda attraction: DynamicBayesianModel(attraction, 0.2 + attraction, 0.9),
+    ),
+    "click-chain": (
+        "users who read on by what they clicked (click chain model)",
+        lambda attraction: ClickChainModel(attraction, np.array([0.9, 0.7, 0.3])),
+    ),
+    "trust-bias": (
+        "position-based users who also click what does not attract them, most at the top (trust bias)",
+        lambda attraction: TrustBiasModel(
+            attraction, 1 / np.arange(1, 6), np.linspace(0.95, 0.75, 5), 0.5 / np.arange(1, 6)
+        ),
+    ),
+}
+
+
+def _by_model(name: str, *, periodic: bool) -> _Clicks:
+    if periodic:
+        return _Clicks(
+            f"as {name}, but the halves of the items change places every 100,000 rounds",
+            lambda: _model_users(name, True),
+        )
+    return _Clicks(f"{_MODELS[name][0]}; 10 items, 5 shown", lambda: _model_users(name, False))
+
+
 _CLICKS = {
     **{name: _Clicks(*entry) for name, entry in _STILL.items()},
     **{f"{still}-{change}": _changing(still, change) for still in _STILL for change in _CHANGES},
@@ -111,6 +171,8 @@ _CLICKS = {
         "one list is better by too little to be detected in 1,000,000 rounds (2022, Theorem 3)",
         lambda: LowerBound(n_items=10, n_positions=5, horizon=1_000_000),
     ),
+    **{name: _by_model(name, periodic=False) for name in _MODELS},
+    **{f"{name}-periodic": _by_model(name, periodic=True) for name in _MODELS},
 }
 
 
@@ -125,7 +187,9 @@ def names() -> dict[str, str]:
     return {name: entry.description for name, entry in (_RELEVANCE | _CLICKS).items()}
 
 
-def named(name: str, *, n_items: int | None = None, measure: str | None = None) -> FixedItems | ClickWorlds:
+def named(
+    name: str, *, n_items: int | None = None, measure: str | None = None
+) -> FixedItems | ScheduledWorlds:
     """The environment called `name`.
 
     Users who reveal relevance have ten items and "dcg" by default, an adversary as few items as it
@@ -143,7 +207,7 @@ def named(name: str, *, n_items: int | None = None, measure: str | None = None) 
 
     Returns
     -------
-    FixedItems or ClickWorlds
+    FixedItems or ScheduledWorlds
         The environment.
 
     Examples

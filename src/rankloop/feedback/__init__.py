@@ -2,6 +2,7 @@
 
 from rankloop.feedback.browsing import Browsing
 from rankloop.feedback.cascade import CascadeModel
+from rankloop.feedback.click_chain import ClickChainModel
 from rankloop.feedback.click_log import ClickLog
 from rankloop.feedback.click_model import ClickModel
 from rankloop.feedback.dependent_click import DependentClickModel
@@ -11,11 +12,13 @@ from rankloop.feedback.parameters import ClickParameters, read_parameters
 from rankloop.feedback.position_based import PositionBasedModel
 from rankloop.feedback.revealed import Clicks, FullRelevance, Nothing, Signal, TopClicks, TopK
 from rankloop.feedback.sessions import Sessions
+from rankloop.feedback.trust_bias import TrustBiasModel
 from rankloop.feedback.user_browsing import UserBrowsingModel
 
 __all__ = [
     "Browsing",
     "CascadeModel",
+    "ClickChainModel",
     "ClickLog",
     "ClickModel",
     "ClickParameters",
@@ -30,6 +33,7 @@ __all__ = [
     "Signal",
     "TopClicks",
     "TopK",
+    "TrustBiasModel",
     "UserBrowsingModel",
     "read_parameters",
 ]

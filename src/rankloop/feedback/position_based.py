@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +12,37 @@ from rankloop.feedback.browsing import Browsing, browsing
 from rankloop.feedback.click_model import Chances, ClickModel, chances
 
 
+class IndependentModel(ClickModel):
+    """A click model in which positions do not influence each other: subclasses say who looks and who then clicks."""
+
+    @abc.abstractmethod
+    def _examined(self, m: int) -> Chances:
+        """The chance to look at each of the first m positions."""
+
+    @abc.abstractmethod
+    def _clicked(self, attraction: Chances) -> Chances:
+        """The chance of a click where the user looks, by position along the last axis."""
+
+    def _browsing(self, m: int) -> Browsing:
+        everywhere = np.broadcast_to(self.attraction[:, None], (self.n_items, m))
+        return browsing(self._clicked(everywhere), m, examination=self._examined(m))
+
+    def _draw(self, items: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
+        looks = rng.random(items.shape) < self._examined(items.shape[-1])
+        likes = rng.random(items.shape) < self._clicked(self.attraction[items])
+        return looks & likes
+
+    def _marginals(self, items: NDArray[np.int64]) -> Chances:
+        return self._clicked(self.attraction[items]) * self._examined(items.shape[-1])
+
+    def _likelihood(self, items: NDArray[np.int64], clicks: NDArray[np.bool_]) -> Chances:
+        p = self._marginals(items)
+        chance: Chances = np.prod(np.where(clicks, p, 1.0 - p), axis=-1)
+        return chance
+
+
 @dataclass(frozen=True, eq=False)
-class PositionBasedModel(ClickModel):
+class PositionBasedModel(IndependentModel):
     """A click at position j needs two independent events: the user looks there, and the item attracts them.
 
     Parameters
@@ -48,18 +78,8 @@ class PositionBasedModel(ClickModel):
         object.__setattr__(self, "examination", chances("examination", self.examination))
         object.__setattr__(self, "n_positions", len(self.examination))
 
-    def _browsing(self, m: int) -> Browsing:
-        return browsing(self.attraction, m, examination=self.examination[:m])
+    def _examined(self, m: int) -> Chances:
+        return self.examination[:m]
 
-    def _draw(self, items: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
-        looks = rng.random(items.shape) < self.examination[: items.shape[-1]]
-        likes = rng.random(items.shape) < self.attraction[items]
-        return looks & likes
-
-    def _marginals(self, items: NDArray[np.int64]) -> Chances:
-        return self.attraction[items] * self.examination[: items.shape[-1]]
-
-    def _likelihood(self, items: NDArray[np.int64], clicks: NDArray[np.bool_]) -> Chances:
-        p = self._marginals(items)
-        chance: Chances = np.prod(np.where(clicks, p, 1.0 - p), axis=-1)
-        return chance
+    def _clicked(self, attraction: Chances) -> Chances:
+        return attraction
