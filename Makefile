@@ -52,7 +52,7 @@ bench: $(READY) ## rounds per second, compared with plain NumPy and with the cos
 load: $(READY) ## load on the service from a second process, without and with feedback: rates, latencies, fsyncs
 	@$(BIN)/python -m benchmarks.load $(LOAD_ARGS)
 
-torture: $(READY) ## more than 500 faults of ten kinds under load, and what was lost (half an hour)
+torture: $(READY) ## more than 500 faults of many kinds under load, and what was lost (half an hour)
 	@$(BIN)/python -m tests.serving.torture $(TORTURE_ARGS)
 
 soak: $(READY) ## a million events with a fault every few seconds: is memory flat, is anything lost (ten minutes or more)

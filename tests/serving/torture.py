@@ -301,7 +301,7 @@ def counted(kind: str, killed: Killed, ledger: Ledger, problems: list[str]) -> O
 
 def faults(n_sqlite: int, n_postgresql: int, n_others: int, seed: int) -> Iterator[Outcome]:
     """All kinds, one after the other."""
-    share = max(1, n_others // 30)  # the flips are most of the others
+    share = max(1, n_others // 34)  # the flips are most of the others
     if n_sqlite:
         plan = list(itertools.islice(itertools.cycle(SQLITE_PLACES), n_sqlite))
         with tempfile.TemporaryDirectory(prefix="rankloop-torture-") as folder:
@@ -318,6 +318,8 @@ def faults(n_sqlite: int, n_postgresql: int, n_others: int, seed: int) -> Iterat
         yield kinds.failing_writes(3 * share, error="full", seed=seed)
         yield kinds.failing_writes(3 * share, error="broken", seed=seed)
         yield kinds.locks(2 * share, seed=seed)
+        yield kinds.hanging_disks(3 * share, seed=seed)
+        yield kinds.slow_disks(share, seed=seed)
         yield kinds.clock_jumps(5 * share, seed=seed)
         yield kinds.hostile_requests(3 * share, seed=seed)
         yield kinds.cut_ends(2 * share, seed=seed)
@@ -329,7 +331,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sqlite", type=int, default=150, help="kills on SQLite")
     parser.add_argument("--postgresql", type=int, default=40, help="kills on PostgreSQL with two replicas")
-    parser.add_argument("--others", type=int, default=330, help="faults of all other kinds together")
+    parser.add_argument("--others", type=int, default=340, help="faults of all other kinds together")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     logging.disable(logging.CRITICAL)  # a service that is tortured has much to say

@@ -126,6 +126,7 @@ class Administration(abc.ABC):
     async def archive(self, name: str) -> ArchivedAnswer:
         """Put a ranker away, also one that cannot be served: its rows stay, and its name is free again."""
         if name not in await self.store.rankers():
+            self.roster.forget(name)  # it may have been put away after the wait for that had ended
             raise NotFound(f"there is no ranker {name!r}")
         async with self._writing:  # nothing is written to it meanwhile
             archived = await self.store.archive(name, at=self.now())

@@ -379,12 +379,12 @@ class Engine(Administration):
             raise RequestError(
                 f"limit reached: {self.limits.batch:,} feedback events in one request, got {len(requests):,}"
             )
-        entries = [await served.feedback_entry(request) for request in requests]
+        entries = await served.feedback_entries(requests)
         full = len(served.fold.parked) >= self.limits.parked and await served.crowded(now=self.now())
-        known = [not full or await served.decision_state(one.decision_id) is not None for one in requests]
+        known = [not full or is_known for _, is_known in entries]
         if known == [False]:
             raise Busy(f"limit reached: {self.limits.parked:,} feedback events that wait for their decision")
-        wanted = [entry for entry, is_known in zip(entries, known, strict=True) if is_known]
+        wanted = [entry for (entry, _), is_wanted in zip(entries, known, strict=True) if is_wanted]
         if wanted and self.broken:
             raise Unavailable(f"read-only: {self.broken}")
         told = iter(await self._feedback_answers(wanted))

@@ -85,6 +85,7 @@ class Housekeeping:
         """Everything that is due. Rankers to which nothing happens cost nothing."""
         if self.engine.broken:
             return
+        await self.engine.store.look()
         before = self.epoch
         await self.hold_lease()  # a write where others share the store, or where the last one failed
         if self.engine.store_trouble is not None:

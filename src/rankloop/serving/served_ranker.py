@@ -158,12 +158,17 @@ class ServedRanker:
 
     async def decision_state(self, decision_id: str) -> DecisionState | None:
         """The state of a decision; None where there is none of this ID."""
-        found = self.fold.recent.get(decision_id)
-        if found is not None:
-            return found
-        told = await self.store.stories(self.name, [decision_id])
-        # Through the end of the log: on a replica the decision may be written and not folded yet.
-        return _state_of(self.fold, told[decision_id], through=1 << 60)
+        return (await self.decision_states([decision_id]))[decision_id]
+
+    async def decision_states(self, decision_ids: list[str]) -> dict[str, DecisionState | None]:
+        """The states of several decisions. Those that are not at hand are read from the store together."""
+        found = {one: self.fold.recent.get(one) for one in decision_ids}
+        missing = [one for one, state in found.items() if state is None]
+        if missing:
+            for one, story in (await self.store.stories(self.name, missing)).items():
+                # Through the end of the log: on a replica the decision may be written and not folded yet.
+                found[one] = _state_of(self.fold, story, through=1 << 60)
+        return found
 
     async def crowded(self, *, now: int) -> bool:
         """Whether none of the feedback that waits for its list would be given up with the next row."""
@@ -173,7 +178,13 @@ class ServedRanker:
         passed = await self.store.time(self.name, at=now) - oldest
         return passed <= self.fold.config.policy.parking_seconds * 1000
 
-    async def feedback_entry(self, request: FeedbackRequest) -> Entry:
+    async def feedback_entries(self, requests: list[FeedbackRequest]) -> list[tuple[Entry, bool]]:
+        """For each the entry, and whether there is a list that it is about; what one of them raises, all of them do."""
+        states = await self.decision_states([one.decision_id for one in requests])
+        told = [(one, states[one.decision_id]) for one in requests]
+        return [(self.feedback_entry(one, state), state is not None) for one, state in told]
+
+    def feedback_entry(self, request: FeedbackRequest, state: DecisionState | None) -> Entry:
         """The entry for feedback, which is checked here as far as its decision is known, and nowhere else.
 
         Raises
@@ -192,7 +203,6 @@ class ServedRanker:
                 f"{self.fold.config.algorithm} learns from {kind}: send that alone", field=wrong
             )
         values = np.array(given[kind], np.float64)
-        state = await self.decision_state(request.decision_id)
         # How long it must be is known with its list only; the fold finds out for feedback that comes before it.
         length = len(values) if state is None else ranker.feedback.length(state.n_shown)
         if len(values) != length:

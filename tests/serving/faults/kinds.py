@@ -14,6 +14,7 @@ import apsw
 
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import RequestError
+from rankloop.serving.limits import Limits
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import StoreError
 from rankloop.serving.stores.postgres import PostgresStore
@@ -22,6 +23,7 @@ from tests.serving.faults import damage, standby
 from tests.serving.faults.failing_disk import FailingDisk
 from tests.serving.faults.outcome import Outcome, Users, count_on_disk, play
 from tests.serving.faults.power_loss import VolatileDisk
+from tests.serving.faults.slow_disk import SlowDisk
 from tests.serving.postgresql import Server, start
 from tests.serving.service import Clock, create, rank, rounds, running
 
@@ -184,6 +186,62 @@ def locks(n: int, *, seed: int = 1) -> Outcome:
 
         play(story)
     return outcome
+
+
+def hanging_disks(n: int, *, seed: int = 1) -> Outcome:
+    """The disk hangs at one read, write or fsync until everybody has been answered."""
+    outcome = Outcome("disk that hangs")
+    rng = random.Random(seed)
+    disk = SlowDisk("hanging")
+    with _folder() as folder:
+        users = Users()
+
+        async def story() -> None:
+            store = SQLiteStore(folder, vfs="hanging", disk_seconds=0.05)
+            async with running(store, limits=Limits(store_seconds=0.1)) as engine:
+                await create(engine)
+                for i in range(n):
+                    disk.hang(rng.randrange(20))
+                    await users.ask(engine, f"d{i}", forget=True)
+                    # Either nothing hung, or somebody was refused and readiness says why.
+                    outcome.undetected += disk.rescued or (disk.hanging.is_set() and engine.trouble is None)
+                    disk.release()
+                    await _until_ready(engine)
+                    outcome.tried += 1
+            await count_on_disk(folder, users, outcome)
+
+        play(story)
+    disk.unregister()
+    return outcome
+
+
+def slow_disks(n: int, *, seed: int = 1) -> Outcome:
+    """Every operation of the disk takes some milliseconds more."""
+    outcome = Outcome("slow disk")
+    rng = random.Random(seed)
+    disk = SlowDisk("slow")
+    with _folder() as folder:
+        users = Users()
+
+        async def story() -> None:
+            async with running(SQLiteStore(folder, vfs="slow")) as engine:
+                await create(engine)
+                for i in range(n):
+                    disk.seconds = rng.uniform(0.0, 0.01)
+                    await users.ask(engine, f"d{i}", forget=True)
+                    outcome.tried += 1
+                disk.seconds = 0.0
+            await count_on_disk(folder, users, outcome)
+
+        play(story)
+    disk.unregister()
+    return outcome
+
+
+async def _until_ready(engine: Engine) -> None:
+    async with asyncio.timeout(60):
+        while engine.trouble is not None:
+            await asyncio.sleep(0.01)
 
 
 def failovers(n: int) -> Outcome:

@@ -44,11 +44,16 @@ class Users:
     answers: dict[str, int] = field(default_factory=dict)
     refused: int = 0
 
-    async def ask(self, engine: Engine, decision: str) -> None:
-        """Ask for a list and answer it, as far as the service lets them."""
+    async def ask(self, engine: Engine, decision: str, *, forget: bool = False) -> None:
+        """Ask for a list and answer it, as far as the service lets them.
+
+        forget: the service keeps no list at hand, so that it must read the list to take in the answer.
+        """
         try:
             await rank(engine, decision)
             self.decisions.add(decision)
+            if forget:
+                engine.rankers["unwind"].fold.recent.clear()
             self.answers[decision] = (await answer(engine, decision, float(len(decision) % 2))).seq
         except (RequestError, StoreError):
             self.refused += 1

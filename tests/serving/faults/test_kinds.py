@@ -14,6 +14,8 @@ FEW: dict[str, Callable[[], Outcome]] = {
     "full": lambda: kinds.failing_writes(4, error="full", seed=2),
     "broken": lambda: kinds.failing_writes(4, error="broken", seed=2),
     "locks": lambda: kinds.locks(3, seed=2),
+    "hanging": lambda: kinds.hanging_disks(8, seed=2),
+    "slow": lambda: kinds.slow_disks(3, seed=2),
     "clocks": lambda: kinds.clock_jumps(10, seed=2),
     "requests": lambda: kinds.hostile_requests(12, seed=2),
     "ends": lambda: kinds.cut_ends(2, seed=2),
@@ -26,5 +28,5 @@ def test_nothing_is_lost_doubled_or_undetected(kind: str) -> None:
     outcome = FEW[kind]()
     assert outcome.tried > 0
     assert (outcome.lost, outcome.doubled, outcome.undetected) == (0, 0, 0), outcome.notes
-    if kind in ("broken", "requests", "ends", "flips"):
+    if kind in ("broken", "hanging", "requests", "ends", "flips"):
         assert outcome.refused > 0

@@ -156,6 +156,7 @@ def test_a_disk_without_room_is_not_ready_before_anything_fails(
             assert engine.trouble is None
             full = os.statvfs_result((4096, 4096, 10**6, 100, 100, 0, 0, 0, 0, 255))
             monkeypatch.setattr(os, "statvfs", lambda _: full)
+            await engine.housekeeping.tick()
             assert "no room" in (engine.trouble or "")
 
     play(story)

@@ -27,7 +27,7 @@ class Endpoint(NamedTuple):
     @property
     def reads_much(self) -> bool:
         """Whether it may ask the store many times, so that there must be an end to all of it together."""
-        return self.method == "GET" or self.path.endswith("/feedback")
+        return self.method == "GET" or self.path.endswith(("/feedback", "/rollback"))
 
 
 class Created(NamedTuple):

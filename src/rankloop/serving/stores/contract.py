@@ -19,6 +19,16 @@ import asyncio
 
 from rankloop.serving.log.records import Entry, Kind, Row
 from rankloop.serving.stores.due import Due, search
+from rankloop.serving.stores.errors import (
+    Broken,
+    Damaged,
+    Diverged,
+    Fenced,
+    Full,
+    Missing,
+    Owned,
+    StoreError,
+)
 from rankloop.serving.stores.values import Appended, Head, Snapshot, StoredKey
 
 __all__ = [
@@ -37,38 +47,6 @@ __all__ = [
     "StoreError",
     "StoredKey",
 ]
-
-
-class StoreError(Exception):
-    """The store could not do it; nothing of the batch was written."""
-
-
-class Full(StoreError):
-    """No room on the disk. What was there stays good; try again when there is room."""
-
-
-class Broken(StoreError):
-    """The disk reported a failed write. Its content is uncertain: read-only until restarted."""
-
-
-class Fenced(StoreError):
-    """Another process took over: the epoch that this was written with is over."""
-
-
-class Diverged(StoreError):
-    """The log has another history than the state that this was made from; nothing was written."""
-
-
-class Damaged(StoreError):
-    """Something in the store cannot be read. What else it holds may be good."""
-
-
-class Owned(StoreError):
-    """Another process owns this store."""
-
-
-class Missing(StoreError):
-    """No ranker has this name."""
 
 
 class Store(abc.ABC):
@@ -189,7 +167,6 @@ class Store(abc.ABC):
             The rows by decision ID.
         """
 
-    @abc.abstractmethod
     async def last_seq(self, ranker: str) -> int:
         """The seq of the newest row, 0 where there is none.
 
@@ -203,6 +180,7 @@ class Store(abc.ABC):
         int
             The number of the row.
         """
+        return (await self.head(ranker)).seq
 
     @abc.abstractmethod
     async def head(self, ranker: str) -> Head:
@@ -342,8 +320,16 @@ class Store(abc.ABC):
             The epoch; None while another holds the lease.
         """
 
+    async def look(self) -> None:
+        """Look after the disk and the clock, every half second: `complaint` and `remarks` tell what was found."""
+        return
+
+    def remarks(self) -> list[str]:
+        """What an operator should know, although reading and writing go on; a sentence for each."""
+        return []
+
     def complaint(self) -> str | None:
-        """Why nothing could be written now, as far as can be told without writing; None where nothing is known."""
+        """Why nothing could be written or read now, as far as is known already; None where nothing is."""
         return None
 
     async def time(self, ranker: str, *, at: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +18,9 @@ _PATIENCE = 1_000  # milliseconds that it waits for readers
 class Checkpoints:
     """To be told of every commit. `failed` tells why nothing more may be written, once it is so."""
 
-    def __init__(self, path: Path, vfs: str | None) -> None:
+    def __init__(self, path: Path, vfs: str | None, *, busy_seconds: float) -> None:
         self._path = path
+        self._busy = round(1000 * busy_seconds)  # that the connection is set to otherwise
         self._vfs = vfs
         self._commits = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
@@ -30,8 +30,8 @@ class Checkpoints:
         """Finish what was begun."""
         self._thread.shutdown()
 
-    async def after_commit(self, writer: apsw.Connection) -> None:
-        """Move something if it is time; nothing else writes meanwhile."""
+    def after_commit(self, writer: apsw.Connection) -> None:
+        """Move something if it is time, in the thread that writes; nothing else writes meanwhile."""
         self._commits += 1
         if self._commits % EVERY:
             return
@@ -39,7 +39,7 @@ class Checkpoints:
             size = Path(f"{self._path}-wal").stat().st_size
             if size > RESTART_BYTES:
                 # Under steady writing it never empties by itself. Little is left to move by now, so this is short.
-                await asyncio.get_running_loop().run_in_executor(self._thread, self._restart, writer)
+                self._restart(writer)
             elif size > MOVE_BYTES:
                 self._thread.submit(self._move)
 
@@ -49,7 +49,7 @@ class Checkpoints:
             try:
                 writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             finally:
-                writer.set_busy_timeout(0)
+                writer.set_busy_timeout(self._busy)
 
     def _move(self) -> None:
         # Passive: copies what it can without blocking anyone.

@@ -10,7 +10,6 @@ from pathlib import Path
 import apsw
 
 from rankloop.serving.log_clock import held
-from rankloop.serving.stores.commit_thread import CommitThread
 from rankloop.serving.stores.contract import Broken, Full, StoreError
 
 _OPEN_SECONDS = 5.0  # that opening waits for another process
@@ -65,18 +64,12 @@ def connect(path: Path, vfs: str | None, *, read_only: bool) -> apsw.Connection:
     return connection
 
 
-async def begin(writer: apsw.Connection, thread: CommitThread, path: Path, *, seconds: float) -> None:
-    """Take the write lock. Where another process holds it, the wait happens in the thread, and has an end."""
+def begin(writer: apsw.Connection, path: Path) -> None:
+    """Take the write lock, in a thread; where another process holds it, wait as long as the connection is set to."""
     try:
         writer.execute("BEGIN IMMEDIATE")
     except apsw.BusyError:
-        writer.set_busy_timeout(round(1000 * seconds))
-        try:
-            await thread.run(lambda: writer.execute("BEGIN IMMEDIATE"))
-        except apsw.BusyError:
-            raise StoreError(f"another process holds the write lock of {path}") from None
-        finally:
-            writer.set_busy_timeout(0)
+        raise StoreError(f"another process holds the write lock of {path}") from None
 
 
 def take_lease(writer: apsw.Connection, holder: str, *, seconds: float, now: float) -> int | None:
