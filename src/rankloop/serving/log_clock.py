@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 
 _log = logging.getLogger("rankloop.serving")
-_TOLERANCE = (
+TOLERANCE = (
     1.0  # seconds between two looks that are no jump: a clock that is being adjusted runs a little off
 )
-_DRIFT = 0.001  # and this share of the time between them
+DRIFT = 0.001  # and this share of the time between them
 
 
 def since_boot() -> float:
@@ -39,10 +39,10 @@ class LogClock:
         passed = max(0.0, steady - self._last[1])
         jump = wall - self._last[0] - passed
         self._last = wall, steady
-        if abs(jump) > _TOLERANCE + _DRIFT * passed:
+        if abs(jump) > TOLERANCE + DRIFT * passed:
             self.offset += jump
             self.jumps += 1
-            if abs(self.offset) < _TOLERANCE:  # it was set right again
+            if abs(self.offset) < TOLERANCE:  # it was set right again
                 self.offset = 0.0
             _log.warning(
                 "the clock of this machine jumped by %+.1f s; the log's clock goes on evenly, %+.1f s apart from it",

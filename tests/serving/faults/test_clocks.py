@@ -6,9 +6,11 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from rankloop.serving.engine import Engine
+from rankloop.serving.http.readiness import remarks
 from rankloop.serving.log_clock import LogClock
 from rankloop.serving.schemas import ActivateRequest
 from rankloop.serving.stores.memory import MemoryStore
@@ -141,3 +143,55 @@ def test_a_replica_whose_clock_differs_from_the_database_learns(
             await engine.close()
 
     play(story)
+
+
+@pytest.mark.parametrize("jump", [2 * DAY, -2 * DAY])
+def test_a_jump_of_the_clock_of_the_database_is_left_out_and_told(
+    jump: float,
+    postgresql: Server,
+    fresh_schema: Callable[[], str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        schema = fresh_schema()
+        one, other = (
+            Engine(PostgresStore(postgresql.url, schema=schema), housekeeping=False) for _ in range(2)
+        )
+        await one.open()
+        await create(one, policy={"deadline_seconds": 3_600})
+        await other.open()
+        try:
+            await rank(one, "before")
+            await rank(one, "waits")
+            await _set_clock(postgresql, schema, jump)
+            assert (await answer(other, "before")).learnt  # the first to notice
+            assert (await answer(one, "waits")).learnt
+            await rank(one, "after")
+            with caplog.at_level(logging.WARNING, "rankloop.serving"):
+                for engine in (one, other):
+                    await engine.housekeeping.tick()
+            assert caplog.text.count("the clock of the database jumped") == 2
+            assert f"it is {'+' if jump > 0 else '-'}1" in remarks(one)[0]  # 172,800 s, and some
+            assert one.rankers["unwind"].fold.counts.expired == 0
+            await _set_clock(postgresql, schema, 0.0)
+            assert (await answer(other, "after")).learnt
+            await one.housekeeping.tick()
+            assert remarks(one) == []
+            rows = await one.store.read("unwind", after=0, limit=99)
+            assert rows[-1].at - rows[0].at < 1_800_000
+            await one.rankers["unwind"].catch_up()
+            await adds_up(one)
+        finally:
+            await other.close()
+            await one.close()
+
+    play(story)
+
+
+async def _set_clock(server: Server, schema: str, ahead: float) -> None:
+    connection = await asyncpg.connect(server.url)
+    await connection.execute(
+        f"CREATE OR REPLACE FUNCTION {schema}.clock_of_database() RETURNS bigint LANGUAGE sql AS "
+        f"'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + {round(1000 * ahead)}'"
+    )
+    await connection.close()

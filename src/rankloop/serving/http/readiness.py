@@ -22,6 +22,7 @@ def remarks(engine: Engine) -> list[str]:
             f"the clock of this machine jumped {engine.clock.jumps} times; "
             f"it is {engine.clock.offset:+.1f} s from the log's"
         )
+    found += engine.store.remarks()
     if len(engine.degraded):
         found.append(f"{len(engine.degraded):,} lists were shown without the store and wait to be logged")
     return found

@@ -32,6 +32,7 @@ from rankloop.serving.stores.contract import (
     StoreError,
 )
 from rankloop.serving.stores.due import Due, OpenList
+from rankloop.serving.stores.postgres_clock import DatabaseClock
 from rankloop.serving.stores.postgres_durability import check_durable_connection, check_durable_server
 from rankloop.serving.stores.postgres_schema import CHANNEL
 from rankloop.serving.stores.postgres_setup import prepare
@@ -87,6 +88,7 @@ class PostgresStore(Store):
         self._listener: Any = None
         self._news = asyncio.Event()
         self._ids: dict[str, int] = {}
+        self._clock = DatabaseClock(seconds=seconds)
 
     async def open(self) -> None:
         try:
@@ -111,6 +113,7 @@ class PostgresStore(Store):
                 f"cannot use the database {_without_password(self.url)}: {error}; a URL looks like "
                 "postgresql://user@host:5432/name"
             ) from error
+        await self.look()
         await self._listen()
 
     async def _prepare(self) -> str:
@@ -223,12 +226,12 @@ class PostgresStore(Store):
         time = None if self._database_clock else at
         call = (
             "SELECT * FROM append($1, $2::text[], $3::int[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], "
-            "$8::bytea[], $9::bigint[], $10::bytea[], $11)"
+            "$8::bytea[], $9::bigint[], $10::bytea[], $11, $12, $13, $14)"
         )
 
         async def work(connection: Any) -> Any:
             reach("before-commit")
-            told = await connection.fetch(call, time, *columns, epoch)
+            told = await connection.fetch(call, time, *columns, epoch, *self._clock.expected())
             reach("after-commit")
             return told
 
@@ -270,6 +273,14 @@ class PostgresStore(Store):
         found: int | None = await self._do(lambda one: one.fetchval(sql, given, ranker))
         return at if found is None else found
 
+    async def look(self) -> None:
+        sql = "SELECT * FROM look_at_clock($1, $2, $3)"
+        if self._database_clock:
+            await self._clock.look(lambda *told: self._do(lambda one: one.fetchrow(sql, *told)))
+
+    def remarks(self) -> list[str]:
+        return self._clock.remarks()
+
     async def due(self, ranker: str, *, after: int, before: int, allowed: int, limit: int) -> Due:
         number = await self._id(ranker)
         listed, heard, over = (NUMBER_OF_KIND[kind] for kind in _ABOUT_LISTS)
@@ -290,9 +301,6 @@ class PostgresStore(Store):
                 found.append(OpenList(row["seq"], row["event"], row["touched"]))
             through = row["seq"]
         return Due(found, through)
-
-    async def last_seq(self, ranker: str) -> int:
-        return (await self.head(ranker)).seq
 
     async def head(self, ranker: str) -> Head:
         sql = "SELECT last_seq, link FROM ranker WHERE name = $1"

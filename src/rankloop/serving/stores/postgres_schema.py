@@ -13,6 +13,10 @@ CREATE TABLE IF NOT EXISTS ranker (
     last_at bigint NOT NULL DEFAULT 0, link bytea NOT NULL DEFAULT '');
 -- How far this log's clock is ahead of the database's, which was set back: the time of a log never falls.
 ALTER TABLE ranker ADD COLUMN IF NOT EXISTS ahead bigint NOT NULL DEFAULT 0;
+-- How far the clock of all logs is behind the database's, which was set forward, and how often it was set.
+CREATE TABLE IF NOT EXISTS log_clock (
+    one int PRIMARY KEY CHECK (one = 1), behind bigint NOT NULL, jumps bigint NOT NULL);
+INSERT INTO log_clock VALUES (1, 0, 0) ON CONFLICT DO NOTHING;
 CREATE TABLE IF NOT EXISTS log (
     ranker int NOT NULL, seq bigint NOT NULL, at bigint NOT NULL, kind int NOT NULL, event text NOT NULL,
     decision text, digest bytea NOT NULL, body bytea NOT NULL, link bytea NOT NULL,
@@ -51,9 +55,39 @@ BEGIN
     END IF;
 END $$;
 
-CREATE OR REPLACE FUNCTION clock(given_at bigint) RETURNS bigint LANGUAGE sql AS $$
-    SELECT coalesce(given_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+CREATE OR REPLACE FUNCTION clock_of_database() RETURNS bigint LANGUAGE sql AS $$
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 $$;
+
+CREATE OR REPLACE FUNCTION clock(given_at bigint) RETURNS bigint LANGUAGE sql AS $$
+    SELECT coalesce(given_at, clock_of_database() - (SELECT behind FROM log_clock))
+$$;
+
+-- A replica says what time it must be by its own steady clock, if nobody has set the database's since it saw the last
+-- jump. Where that is far off, the clock of the logs goes on evenly from there.
+CREATE OR REPLACE FUNCTION check_clock(expected bigint, tolerance bigint, seen bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    apart bigint;
+BEGIN
+    IF expected IS NULL OR abs(clock(NULL) - expected) <= tolerance THEN
+        RETURN;
+    END IF;
+    PERFORM 1 FROM log_clock FOR UPDATE;
+    apart := clock(NULL) - expected;
+    IF abs(apart) > tolerance THEN
+        UPDATE log_clock SET jumps = jumps + 1,
+            behind = CASE WHEN abs(behind + apart) <= tolerance THEN 0 ELSE behind + apart END
+            WHERE jumps = seen;
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION look_at_clock(expected bigint, tolerance bigint, seen bigint)
+RETURNS TABLE (now_at bigint, behind bigint, jumps bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM check_clock(expected, tolerance, seen);
+    RETURN QUERY SELECT clock(NULL), log_clock.behind, log_clock.jumps FROM log_clock;
+END $$;
 
 CREATE OR REPLACE FUNCTION log_time(given_at bigint, last_at bigint, ahead bigint) RETURNS bigint
 LANGUAGE sql AS $$ SELECT greatest(last_at, clock(given_at) + ahead) $$;
@@ -88,7 +122,8 @@ $$;
 
 CREATE OR REPLACE FUNCTION append(
     given_at bigint, names text[], kinds int[], events text[], decisions text[], digests bytea[], bodies bytea[],
-    contents bytea[], drawn_seqs bigint[], drawn_links bytea[], wanted_epoch bigint)
+    contents bytea[], drawn_seqs bigint[], drawn_links bytea[], wanted_epoch bigint,
+    expected bigint, tolerance bigint, seen bigint)
 RETURNS TABLE (place int, fresh boolean, seq bigint, at bigint, kind int, event text, body bytea, digest bytea,
     decision text, link bytea, before bytea) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -104,6 +139,7 @@ BEGIN
     IF wanted_epoch IS NOT NULL THEN
         PERFORM check_epoch(wanted_epoch);
     END IF;
+    PERFORM check_clock(expected, tolerance, seen);
     FOR i IN 1 .. cardinality(names) LOOP
         IF named IS DISTINCT FROM names[i] THEN
             IF named IS NOT NULL THEN
