@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankloop.serving.log.records import Entry, Row
+from rankloop.serving.log_clock import LogClock
 from rankloop.serving.stores.contract import Appended
 from rankloop.serving.stores.memory import MemoryStore
 
@@ -12,12 +13,16 @@ class Crash(BaseException):
 
 
 class SharedStore(MemoryStore):
-    """One log for two engines, and a place to crash: before or after a batch is durable."""
+    """One log for two engines, and a place to crash: before or after a batch is durable.
+
+    clock: the one that its rows are stamped by, as a database has one; without it, that of each engine.
+    """
 
     shared = True
 
-    def __init__(self) -> None:
+    def __init__(self, clock: LogClock | None = None) -> None:
         super().__init__()
+        self._clock = clock
         self.crash: str | None = None
 
     def swap(self, ranker: str, old: Row, new: Row) -> None:
@@ -39,7 +44,13 @@ class SharedStore(MemoryStore):
         crash, self.crash = self.crash, None
         if crash == "before":
             raise Crash
-        done = await super().append(entries, at=at, epoch=epoch)
+        done = await super().append(entries, at=self._now(at), epoch=epoch)
         if crash == "after":
             raise Crash
         return done
+
+    async def time(self, ranker: str, *, at: int) -> int:
+        return await super().time(ranker, at=self._now(at))
+
+    def _now(self, at: int) -> int:
+        return at if self._clock is None else self._clock.now()

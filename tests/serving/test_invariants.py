@@ -1,339 +1,24 @@
-"""Whatever happens in whatever order, on two replicas that crash and take the lease from each other: six invariants."""
+"""Whatever happens in whatever order, on two replicas that crash and take the lease from each other: the invariants."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections import Counter
-from collections.abc import Coroutine
-from typing import Any
-
-import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import run_state_machine_as_test
 
-from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, NotFound, RequestError, Unavailable
-from rankloop.serving.log import fingerprint, records
-from rankloop.serving.log.records import Row
-from rankloop.serving.log.upgrade import upgrade
-from rankloop.serving.log.verify import verify
-from rankloop.serving.schemas import (
-    ActivateRequest,
-    EventAnswer,
-    FeedbackRequest,
-    FreezeRequest,
-    ItemsRequest,
-    RankRequest,
-    RollbackRequest,
-)
-from rankloop.serving.stores.contract import Fenced
-from tests.serving.service import ITEMS, Clock, create
-from tests.serving.shared_store import Crash, SharedStore
-
-NAME = "unwind"
-DECISIONS = st.sampled_from([f"d{i}" for i in range(6)])
-REPLICAS = st.integers(0, 1)
+from rankloop.serving.errors import Conflict
+from rankloop.serving.log import records
+from rankloop.serving.schemas import RankRequest
+from tests.serving.replicas import NAME, Replicas
+from tests.serving.replicas_at_risk import ClickReplicasAtRisk, ReplicasAtRisk
 
 
-class Replicas(RuleBasedStateMachine):
-    """Two services on one store, a clock, and a client that retries."""
-
-    algorithm = "RTop1F"
-    form = "relevance"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.loop = asyncio.new_event_loop()
-        self.clock = Clock()
-        self.store = SharedStore()
-        self.engines: list[Engine] = []
-        self.acknowledged: dict[tuple[str, str], int] = {}
-        self.lists: dict[str, list[str]] = {}
-        self.next_id = 0
-
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self.loop.run_until_complete(asyncio.wait_for(work, 300))
-
-    async def _start(self) -> Engine:
-        engine = Engine(self.store, clock=self.clock, housekeeping=False, keep_snapshots=3)
-        await engine.open()
-        return engine
-
-    @initialize(policy=st.sampled_from(["ignore", "learn"]))
-    def begin(self, policy: str) -> None:
-        async def start() -> None:
-            self.engines = [await self._start()]
-            given = {"deadline_seconds": 20, "parking_seconds": 5, "late": policy}
-            parameters = {"n_positions": 2} if self.algorithm == "FTRLPBM" else {}
-            await create(self.engines[0], algorithm=self.algorithm, policy=given, parameters=parameters)
-            self.engines.append(await self._start())
-
-        self.run(start())
-
-    def teardown(self) -> None:
-        for engine in self.engines:
-            self.run(engine.close())
-        self.loop.close()
-
-    def acknowledge(self, kind: str, event_id: str, answer: EventAnswer) -> None:
-        before = self.acknowledged.setdefault((kind, event_id), answer.seq)
-        assert before == answer.seq, f"{kind} {event_id} was row {before}, now it is {answer.seq}"
-
-    @rule(replica=REPLICAS, decision=DECISIONS)
-    def rank(self, replica: int, decision: str) -> None:
-        answer = self.run(self.engines[replica].rank(NAME, RankRequest(decision)))
-        before = self.lists.setdefault(decision, answer.items)
-        assert before == answer.items, "a retry drew another list"
-
-    @rule(replica=REPLICAS, decision=DECISIONS, value=st.sampled_from([0.0, 1.0]), event=st.integers(0, 2))
-    def feedback(self, replica: int, decision: str, value: float, event: int) -> None:
-        """Event 0 has no id of its own; the same event again is a duplicate; another value is a conflict."""
-        event_id = None if event == 0 else f"{decision}-e{event}"
-        values = [value] * (1 if self.form == "relevance" else 2)
-        request = FeedbackRequest(decision, event_id, **{self.form: values})
-        answer = self.run(self.engines[replica].feedback(NAME, [request]))[0]
-        if answer.status != "conflict":
-            self.acknowledge("feedback", event_id or decision, answer)
-
-    @rule(decision=DECISIONS, value=st.sampled_from([0.0, 1.0]))
-    def both_at_once(self, decision: str, value: float) -> None:
-        """The same feedback reaches both replicas at the same moment."""
-        values = [value] * (1 if self.form == "relevance" else 2)
-        request = FeedbackRequest(decision, f"{decision}-twin", **{self.form: values})
-
-        async def send() -> Any:
-            return await asyncio.gather(*(engine.feedback(NAME, [request]) for engine in self.engines))
-
-        for (answer,) in self.run(send()):
-            if answer.status != "conflict":
-                self.acknowledge("feedback", f"{decision}-twin", answer)
-
-    @rule(replica=REPLICAS, decision=DECISIONS)
-    def activate(self, replica: int, decision: str) -> None:
-        try:
-            answer = self.run(self.engines[replica].activate(NAME, ActivateRequest(decision)))
-        except NotFound:
-            assert decision not in self.lists
-            return
-        self.acknowledge("activate", decision, answer)
-
-    @rule(seconds=st.sampled_from([1.0, 4.0, 6.0, 25.0]))
-    def wait(self, seconds: float) -> None:
-        self.clock.seconds += seconds
-
-    @rule(replica=REPLICAS)
-    def keep_house(self, replica: int) -> None:
-        """Take the lease if it is free, and expire what is due. Who lost the lease writes nothing."""
-        self.run(self.engines[replica].rankers[NAME].catch_up())
-        self.run(self.engines[replica].housekeeping.tick())
-
-    @rule(replica=REPLICAS)
-    def write_with_a_stale_epoch(self, replica: int) -> None:
-        """The other one takes the lease while this one sleeps; then this one wakes up and writes."""
-        sleeper, other = self.engines[replica].housekeeping, self.engines[1 - replica].housekeeping
-        self.run(sleeper.hold_lease())
-        self.clock.seconds += 6.0
-        self.run(other.hold_lease())
-        if sleeper.epoch is None or sleeper.epoch == other.epoch:
-            return
-        before = self.run(self.store.last_seq(NAME)), self.run(self.store.snapshots(NAME))
-        self.clock.seconds += 30.0
-        with pytest.raises(Fenced):
-            self.run(sleeper.snapshot(self.engines[replica].rankers[NAME]))
-        with contextlib.suppress(Fenced):
-            self.run(sleeper.expire(self.engines[replica].rankers[NAME]))
-        assert before == (self.run(self.store.last_seq(NAME)), self.run(self.store.snapshots(NAME)))
-
-    @rule(replica=REPLICAS)
-    def snapshot(self, replica: int) -> None:
-        try:
-            self.run(self.engines[replica].snapshot(NAME))
-        except RequestError:
-            assert self.engines[replica].housekeeping.epoch is None
-
-    @rule(replica=REPLICAS, frozen=st.booleans())
-    def freeze(self, replica: int, frozen: bool) -> None:
-        self.next_id += 1
-        answer = self.run(self.engines[replica].freeze(NAME, FreezeRequest(frozen, f"f{self.next_id}")))
-        self.acknowledge("freeze", f"f{self.next_id}", answer)
-
-    @rule(replica=REPLICAS)
-    def rollback(self, replica: int) -> None:
-        there = self.run(self.store.snapshots(NAME))
-        if there:
-            self.next_id += 1
-            request = RollbackRequest(there[0].seq, f"r{self.next_id}")
-            answer = self.run(self.engines[replica].rollback(NAME, request))
-            self.acknowledge("rollback", f"r{self.next_id}", answer)
-
-    @rule(replica=REPLICAS, item=st.sampled_from([*ITEMS, "swim", "cook"]))
-    def change_items(self, replica: int, item: str) -> None:
-        self.run(self.engines[replica].rankers[NAME].catch_up())
-        there = self.engines[replica].rankers[NAME].fold.items
-        self.next_id += 1
-        request = ItemsRequest([], [item]) if item in there else ItemsRequest([item], [])
-        request = ItemsRequest(request.add, request.retire, f"i{self.next_id}")
-        if len(there) > 3 or request.add:
-            answer = self.run(self.engines[replica].change_items(NAME, request))
-            self.acknowledge("items", f"i{self.next_id}", answer)
-
-    @rule(replica=REPLICAS, when=st.sampled_from(["before", "after"]), decision=DECISIONS)
-    def crash_while_ranking(self, replica: int, when: str, decision: str) -> None:
-        """The process dies before or after its batch is durable; the client asks the next one again."""
-        self.store.crash = when
-
-        async def crash() -> None:
-            asking = asyncio.create_task(self.engines[replica].rank(NAME, RankRequest(decision)))
-            dying = self.engines[replica].commit._task
-            assert dying is not None
-            await asyncio.wait([asking, dying], return_when=asyncio.FIRST_COMPLETED, timeout=5)
-            if dying.done():
-                dying.exception()
-            asking.cancel()
-            self.engines[replica] = await self._start()
-
-        try:
-            self.run(crash())
-        except Crash:
-            self.run(self._restart(replica))
-        self.store.crash = None
-        self.rank(replica, decision)
-
-    async def _restart(self, replica: int) -> None:
-        self.engines[replica] = await self._start()
-
-    @rule(replica=REPLICAS, bit=st.integers(0, 7), place=st.floats(0, 1))
-    def corrupt_a_row_and_restart(self, replica: int, bit: int, place: float) -> None:
-        """A bit of a row flips: `verify` names the row, and a start from it is quarantined. Then it is put right."""
-        log = self.store._logs[NAME]
-        row = log[int(place * (len(log) - 1))]
-        if not row.body:
-            return
-        damaged = bytearray(row.body)
-        damaged[int(place * (len(damaged) - 1))] ^= 1 << bit
-        self.store.swap(NAME, row, msgspec.structs.replace(row, body=bytes(damaged)))
-        verdict = self.run(verify(self.store, NAME))
-        assert f"row {row.seq} is not what was written: its digest differs" in verdict.problems
-        self.run(self.engines[replica].close())
-        self.run(self._restart(replica))
-        if NAME not in self.engines[replica].rankers:
-            assert self.engines[replica].roster.absent[NAME].status == "quarantined"
-            with pytest.raises(Unavailable, match="is quarantined"):
-                self.run(self.engines[replica].rank(NAME, RankRequest("never drawn")))
-        self.store.swap(NAME, self.store._logs[NAME][row.seq - 1], row)
-        self.run(self._restart(replica))
-
-    @rule(replica=REPLICAS)
-    def damage_a_snapshot_and_restart(self, replica: int) -> None:
-        """The newest snapshot is not what was written: an older one is taken, or the log."""
-        kept = self.store._snapshots.get(NAME, [])
-        if not kept:
-            return
-        whole = kept[-1]
-        kept[-1] = msgspec.structs.replace(whole, state=whole.state[:-1] + b"\xff")
-        self.run(self.engines[replica].close())
-        self.run(self._restart(replica))
-        assert self.engines[replica].rankers[NAME].snapshot_seq < whole.seq
-        kept[-1] = whole
-
-    @rule(n=st.integers(1, 3))
-    def lose_the_end_of_the_log(self, n: int) -> None:
-        """Rows that nobody was told of vanish under both replicas, which notice and fold the log anew."""
-        log = self.store._logs[NAME]
-        told = {*self.acknowledged, *(("decision", decision) for decision in self.lists)}
-        lost = log[-n:]
-        newest = max([one.seq for one in self.store._snapshots.get(NAME, [])], default=0)
-        if len(log) <= n or any((row.kind, row.event_id) in told or row.seq <= newest for row in lost):
-            return
-        self.store.forget(NAME, lost)
-        for engine in self.engines:
-            self.run(engine.roster.follow(NAME))
-            assert engine.rankers[NAME].fold.applied == len(log)
-
-    @rule(replica=REPLICAS)
-    def upgrade(self, replica: int) -> None:
-        """Code of another arithmetic goes on with the log; a replica of the old one learns no more, and is replaced."""
-        other = f"{self.next_id:012x}"
-        self.next_id += 1
-        if not self.run(self.store.snapshots(NAME)):
-            return
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(fingerprint, "_probe", lambda kind, packed: other)
-            self.run(upgrade(self.store, NAME, at=int(self.clock.seconds * 1000)))
-        self.run(self.engines[replica].roster.follow(NAME))
-        assert self.engines[replica].rankers[NAME].read_only
-        with pytest.raises(Unavailable, match="read-only"):
-            self.run(self.engines[replica].freeze(NAME, FreezeRequest(True, "never")))
-        # Back to the code that the other steps are played with.
-        self.run(upgrade(self.store, NAME, at=int(self.clock.seconds * 1000)))
-        for one in (0, 1):
-            self.run(self.engines[one].close())
-            self.run(self._restart(one))
-
-    @rule(replica=REPLICAS)
-    def restart(self, replica: int) -> None:
-        self.run(self.engines[replica].close())
-        self.run(self._restart(replica))
-
-    @invariant()
-    def everything_holds(self) -> None:
-        if not self.engines:
-            return
-        log = self.run(self.store.read(NAME, after=0, limit=10_000))
-        there = Counter((row.kind, row.event_id) for row in log)
-        # every acknowledged event is in the log exactly once
-        assert all(count == 1 for count in there.values())
-        seqs = {(row.kind, row.event_id): row.seq for row in log}
-        for event, seq in self.acknowledged.items():
-            assert seqs[event] == seq
-        assert all(("decision", decision) in there for decision in self.lists)
-        # no gaps
-        assert [row.seq for row in log] == list(range(1, len(log) + 1))
-        # the live state is the replay from zero and from any snapshot, on every replica; and every decision can be
-        # drawn again from (model_seq, key)
-        verdict = self.run(verify(self.store, NAME))
-        assert verdict.holds, verdict.problems
-        for engine in self.engines:
-            self.run(engine.rankers[NAME].catch_up())
-            fold = engine.rankers[NAME].fold
-            assert fold.state_hash() == verdict.state_hash
-            # learnt once for each event that can be learnt from
-            assert fold.counts.learnt <= learnable(log, self.form)
-
-    @invariant()
-    def expiry_of_what_was_never_seen_changes_nothing(self) -> None:
-        if self.engines:
-            log = self.run(self.store.read(NAME, after=0, limit=10_000))
-            activated = {row.decision for row in log if row.kind == "activate"}
-            outcomes = self.engines[0].rankers[NAME]._outcomes
-            for row in log:
-                if row.kind == "expire" and (row.decision not in activated or self.form == "relevance"):
-                    assert not outcomes.get(row.seq, (None, False))[1]
-
-
-def learnable(log: list[Row], form: str) -> int:
-    """How many rounds could be learnt at most: decisions with an answer, or seen and expired."""
-    decisions = {row.event_id for row in log if row.kind == "decision"}
-    answered = {row.decision for row in log if row.kind == "feedback"} & decisions
-    seen = {row.decision for row in log if row.kind == "activate"}
-    expired = {row.decision for row in log if row.kind == "expire"}
-    return len(answered | (seen & expired if form == "clicks" else set()))
-
-
-class ClickReplicas(Replicas):
-    algorithm = "FTRLPBM"
-    form = "clicks"
-
-
-@pytest.mark.parametrize("machine", [Replicas, ClickReplicas])
+@pytest.mark.parametrize("machine", [ReplicasAtRisk, ClickReplicasAtRisk])
 def test_invariants(machine: type[Replicas]) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=30,
+            max_examples=20,
             stateful_step_count=40,
             deadline=None,
             derandomize=True,
@@ -344,7 +29,7 @@ def test_invariants(machine: type[Replicas]) -> None:
 
 def test_silence_after_a_list_was_seen_is_learnt_once() -> None:
     """Clicks: an activated decision that expires is a list without a click; an unactivated one is nothing."""
-    machine = ClickReplicas()
+    machine = ClickReplicasAtRisk()
     machine.begin("ignore")
     try:
         for decision in ("d0", "d1", "d2"):
@@ -367,7 +52,7 @@ def test_silence_after_a_list_was_seen_is_learnt_once() -> None:
 
 
 def test_a_conflict_is_refused_and_kept() -> None:
-    machine = Replicas()
+    machine = ReplicasAtRisk()
     machine.begin("ignore")
     try:
         machine.rank(0, "d0")
@@ -376,6 +61,24 @@ def test_a_conflict_is_refused_and_kept() -> None:
         log = machine.run(machine.store.read(NAME, after=0, limit=100))
         assert [row.kind for row in log] == ["config", "decision", "conflict"]
         assert records.read_body(log[-1]).event_id == "d0"
+        machine.everything_holds()
+    finally:
+        machine.teardown()
+
+
+def test_an_answer_is_in_time_whatever_the_clock_is_set_to() -> None:
+    machine = ReplicasAtRisk()
+    machine.begin("ignore")
+    try:
+        for jump in (2 * 86_400.0, -4 * 86_400.0):
+            decision = f"d{len(machine.lists)}"
+            machine.rank(0, decision)
+            machine.set_the_clock(jump)
+            machine.restart(0)
+            machine.keep_house(0)
+            machine.wait(19.0)
+            machine.feedback(0, decision, 1.0, 0)
+        assert machine.engines[0].rankers[NAME].fold.counts.learnt == 2
         machine.everything_holds()
     finally:
         machine.teardown()
