@@ -144,6 +144,10 @@ def test_the_command_without_its_libraries_is_one_sentence() -> None:
             ["fit-clicks", __file__],
             'fit-clicks needs matplotlib, polars and pyarrow: pip install "rankloop[data,plot]"',
         ),
+        (
+            ["tune", "--ranker", "RTop1F", "--environment", "bernoulli"],
+            'tune needs matplotlib, polars and pyarrow: pip install "rankloop[data,plot]"',
+        ),
         (["serve"], SERVICE),
         (["rankers"], SERVICE),
     ],

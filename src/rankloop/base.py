@@ -23,6 +23,7 @@ from rankloop import state_file
 from rankloop.arguments import numbers, one_of, whole
 from rankloop.calls import with_sentences
 from rankloop.constructor import Constructed
+from rankloop.ranges import Range
 from rankloop.ranking import Array, Memo, Ranking, draw_key
 from rankloop.servable import Servable
 
@@ -214,6 +215,16 @@ class Ranker(Constructed, Servable, abc.ABC):
             The arrays, of the right names and shapes.
         """
         return
+
+    def tunable(self) -> Mapping[str, Range]:
+        """The arguments that `simulation.tune` may search, each with its range.
+
+        Returns
+        -------
+        mapping of str to Range
+            Ranges that suit the other arguments, such as the horizon. Empty by default.
+        """
+        return {}
 
     def counters(self) -> dict[str, int]:
         """Counters for the trace, such as how often a solver fell back."""

@@ -19,6 +19,7 @@ from rankloop.cli.claims import claims
 from rankloop.cli.flags import Commands
 from rankloop.cli.games import classify, rates, verify_proof
 from rankloop.cli.service import register
+from rankloop.cli.tune import tune
 from rankloop.extras import MissingExtra, require
 
 if TYPE_CHECKING:
@@ -325,6 +326,7 @@ def fit_clicks(
 
 
 app.command()(in_words(advise))
+app.command()(in_words(tune))
 app.command()(in_words(classify))
 app.command()(in_words(verify_proof))
 app.command()(in_words(rates))

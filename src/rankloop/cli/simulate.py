@@ -73,6 +73,7 @@ def make_ranker(name: str, *, people: CompiledEnvironment, rounds: int, settings
     offered: dict[str, Any] = {
         "n_items": people.n_items,
         "n_positions": people.n_positions,
+        "n_features": people.n_features,
         "horizon": rounds,
         "max_grade": people.max_grade,
         "order": people.best().items if "order" in accepted and "order" not in settings else None,
@@ -81,7 +82,8 @@ def make_ranker(name: str, *, people: CompiledEnvironment, rounds: int, settings
         offered["measure"] = people.measure
     if "relevance" in accepted:
         raise ValueError(f"{name} needs the relevance of all users in advance: use it from Python")
-    given = {key: offered[key] for key in offered if key in accepted} | settings
+    fitting = {key: value for key, value in offered.items() if key in accepted and value is not None}
+    given = fitting | settings
     lacking = [key for key, one in accepted.items() if key not in given and _required(one)]
     if lacking:
         raise ValueError(f"{name} needs {' and '.join(lacking)}: say --set {lacking[0]}=VALUE")

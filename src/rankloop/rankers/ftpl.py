@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from rankloop.feedback import FullRelevance
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import ftpl
 from rankloop.measures import Measure
+from rankloop.ranges import Between, Range
 from rankloop.rankers.constants import constants_of, with_all_labels
 from rankloop.servable import carried_sums
 
@@ -100,6 +101,12 @@ class FTPL(CompiledRanker):
             reach, self.horizon or 0, self.learnable.exponential, self.learnable.measure.kind, discount
         )
         self.state = ftpl.FTPLState(np.zeros(1, np.int64), np.zeros(self.n_items))
+
+    def tunable(self) -> Mapping[str, Range]:
+        if self.horizon is None:
+            return {}
+        epsilon = 1.0 / (self.params.reach * float(np.sqrt(self.horizon)))
+        return {"epsilon": Between(0.1 * epsilon, 30.0 * epsilon)}
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         return np.empty(n), sorting.scratch(n)

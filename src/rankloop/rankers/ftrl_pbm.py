@@ -16,6 +16,7 @@ from rankloop.kernels.rankers import ftrl_pbm, ftrl_pbm_hybrid
 from rankloop.kernels.solvers import hybrid, list_network, list_sampling, tsallis
 from rankloop.kernels.solvers.assignment import best_list
 from rankloop.kernels.solvers.ties import in_order
+from rankloop.ranges import OneOf, Range, Whole
 from rankloop.servable import carried_sums
 
 _ESTIMATORS = {
@@ -154,6 +155,15 @@ class FTRLPBM(CompiledRanker):
         """The chance of item i at position j in the next list, as a positions x items matrix."""
         chances: NDArray[np.float64] = self.state.x.copy()
         return chances
+
+    def tunable(self) -> Mapping[str, Range]:
+        found: dict[str, Range] = {"estimator": OneOf(*_ESTIMATORS)}
+        if self.get_params()["solver"] == "newton":
+            found |= {
+                "regulariser": OneOf("tsallis", "hybrid"),
+                "forget": OneOf(None, Whole(1_000, 1_000_000)),
+            }
+        return found
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         make = hybrid.room if self.hybrid else list_network.room

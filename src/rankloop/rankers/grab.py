@@ -15,6 +15,7 @@ from rankloop.kernels.rankers import grab
 from rankloop.kernels.solvers import assignment
 from rankloop.kernels.solvers.assignment import best_list
 from rankloop.kernels.solvers.ties import in_order
+from rankloop.ranges import Range, Whole
 from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
 _TABLE = 4096  # leaders that are remembered; a run has a few hundred
@@ -75,6 +76,9 @@ class GRAB(ClickRanker):
             leaders=np.zeros(_TABLE, np.uint64),
             led=np.zeros(_TABLE, np.int64),
         )
+
+    def tunable(self) -> Mapping[str, Range]:
+        return {"gamma": Whole(1, 2 * self.n_items)}
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         m, k = self.n_positions, self.n_items

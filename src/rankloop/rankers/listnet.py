@@ -13,6 +13,7 @@ from rankloop.compiled import RankerKernels
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import gradient
+from rankloop.ranges import Between, Falling, OneOf, Range
 from rankloop.rankers.linear import LinearRanker
 from rankloop.rankers.schedules import (
     Schedule,
@@ -87,6 +88,12 @@ class ListNet(LinearRanker):
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
         (check_scaled_weights if self.adaptive else check_weights)(saved, self.params.radius)
+
+    def tunable(self) -> Mapping[str, Range]:
+        return {
+            "learning_rate": OneOf("adagrad", Falling(0.01, 100.0, power=1 / 2)),
+            "radius": Between(1.0, 1_000.0),
+        }
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         by_feature = tuple(np.empty(self.n_features) for _ in range(3 if self.adaptive else 1))

@@ -16,6 +16,7 @@ from rankloop.kernels.elementary import log
 from rankloop.kernels.rankers import mw
 from rankloop.kernels.solvers import entropy_projection, list_sampling
 from rankloop.kernels.solvers.ties import in_order
+from rankloop.ranges import Between, Range
 from rankloop.rankers.click_ranker import ClickRanker
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
@@ -96,6 +97,9 @@ class MW(ClickRanker):
         """The chance of item i at position j in the next list, as a positions x items matrix."""
         chances: NDArray[np.float64] = self.state.x.copy()
         return chances
+
+    def tunable(self) -> Mapping[str, Range]:
+        return {"eta": Between(1e-5, 1.0), "gamma": Between(0.001, 1.0)}
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         return list_sampling.room(self.n_positions), entropy_projection.room(self.n_items, self.n_positions)

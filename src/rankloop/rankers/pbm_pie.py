@@ -15,6 +15,7 @@ from rankloop.kernels import click_counts, sorting
 from rankloop.kernels.elementary import log
 from rankloop.kernels.rankers import pbm_pie
 from rankloop.kernels.solvers import pbm_order
+from rankloop.ranges import Between, Range
 from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
 
@@ -102,6 +103,9 @@ class PBMPIE(ClickRanker):
             theta=np.zeros(n),
             unproved=np.zeros(m - 1 if examination is None and check_order else 0, np.int64),
         )
+
+    def tunable(self) -> Mapping[str, Range]:
+        return {"epsilon": Between(0.001, 10.0)}
 
     def scratch(self, n: int) -> pbm_pie.PBMPIEScratch:
         k = self.n_items

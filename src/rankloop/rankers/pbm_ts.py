@@ -13,6 +13,7 @@ from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import pbm_ts
+from rankloop.ranges import OneOf, Range, Whole
 from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
 
@@ -88,6 +89,9 @@ class PBMTS(ClickRanker):
             theta=np.full(n, 0.5),
             kappa=kappa,
         )
+
+    def tunable(self) -> Mapping[str, Range]:
+        return {"sweeps": Whole(1, 8), "forget": OneOf(None, Whole(1_000, 1_000_000))}
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         k = self.n_items

@@ -14,6 +14,7 @@ from rankloop.base import Array
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import pmed
+from rankloop.ranges import Between, Range
 from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
 
@@ -140,6 +141,9 @@ class PMED(ClickRanker):
         state.solves[...] += np.array([1, plan.programs, plan.before_scaling < 1 - self.tolerance])
         t = int(state.t[0])
         state.due[0] = max(t + self.every, math.ceil(self.growth * t))
+
+    def tunable(self) -> Mapping[str, Range]:
+        return {"alpha": Between(0.1, 10.0), "growth": Between(1.01, 2.0)}
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         k = self.n_items

@@ -14,6 +14,7 @@ from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels.elementary import log
 from rankloop.kernels.rankers import ranked_exp3
+from rankloop.ranges import Between, Range
 from rankloop.rankers.click_ranker import ClickRanker
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
@@ -81,6 +82,9 @@ class RankedExp3(ClickRanker):
         self.gamma = share("gamma", gamma)
         self.params = ranked_exp3.RankedExp3Params(self.gamma)
         self.state = ranked_exp3.RankedExp3State(t=np.zeros(1, np.int64), w=np.full((m, n), 1 / n))
+
+    def tunable(self) -> Mapping[str, Range]:
+        return {"gamma": Between(0.001, 1.0)}
 
     def blank_memo(self, n: int) -> Memo:
         return np.empty(n, np.int64), np.empty(n)

@@ -17,6 +17,7 @@ from rankloop.kernels import sorting
 from rankloop.kernels.elementary import power
 from rankloop.kernels.rankers import rtop1f
 from rankloop.measures import Measure
+from rankloop.ranges import Between, Range, Whole
 from rankloop.rankers.constants import constants_of, learnable
 from rankloop.servable import carried_sums
 
@@ -151,6 +152,16 @@ class RTop1F(CompiledRanker):
         first = 8 * self.n_items * self.n_slots
         horizons = [first << epoch for epoch in range(64)]
         return [T for T in horizons if _fits(T, self._blocks(T))]
+
+    def tunable(self) -> Mapping[str, Range]:
+        if self.horizon is None:
+            return {}
+        blocks, reach = int(self.params.blocks[0]), float(self.params.reaches[0])
+        most = max(1, self.horizon // self.n_slots)
+        return {
+            "blocks": Whole(max(1, blocks // 30), min(most, 3 * blocks)),
+            "epsilon": Between(0.1 / reach, 30.0 / reach),
+        }
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         return np.empty(n), sorting.scratch(n)

@@ -16,6 +16,7 @@ from rankloop.feedback import TopK
 from rankloop.kernels import elementary, exploring_lists, sorting
 from rankloop.kernels.rankers import rtopkf, rtopkf_adaptive
 from rankloop.measures.measure import HIGHEST_GRADE
+from rankloop.ranges import Between, Falling, OneOf, Range
 from rankloop.rankers.linear import LinearRanker
 from rankloop.rankers.schedules import (
     Schedule,
@@ -223,6 +224,15 @@ class RTopKF(LinearRanker):
             raise ValueError(
                 f"saved state 'labels' must be a sum and a number of labels, got {saved['labels']}"
             )
+
+    def tunable(self) -> Mapping[str, Range]:
+        steps, shares = Falling(0.003, 3.0, power=2 / 3), Falling(0.03, 3.0, power=1 / 3)
+        found: dict[str, Range] = {"exploration": shares, "radius": Between(1.0, 300.0)}
+        if not self.adaptive:
+            return {"learning_rate": steps, **found}
+        # With None, what suits the steps. A surrogate of one's own may not take both kinds of them.
+        found["exploration"] = OneOf(None, shares)
+        return found if self._given.get("surrogate") else {"learning_rate": OneOf("adagrad", steps), **found}
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         common = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64), sorting.scratch(n)

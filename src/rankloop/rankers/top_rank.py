@@ -14,6 +14,7 @@ from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels.elementary import log
 from rankloop.kernels.rankers import top_rank
+from rankloop.ranges import Between, Range
 from rankloop.rankers.click_ranker import ClickRanker
 
 C = 3.3436764018810767  # 4 sqrt(2 / pi) / erf(sqrt(2)); 3.43 in print
@@ -91,6 +92,9 @@ class TopRank(ClickRanker):
         """The items of each block, best block first."""
         block = self.state.block
         return [np.flatnonzero(block == number) for number in range(int(block.max()) + 1)]
+
+    def tunable(self) -> Mapping[str, Range]:
+        return {"delta": Between(min(self.delta, 1e-9), 0.5)}
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         return np.empty(self.n_items, np.int64), np.empty(self.n_items)

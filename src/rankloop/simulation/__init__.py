@@ -6,5 +6,7 @@ give the same run, bit by bit, and `checks.check_same_story` tests it.
 
 from rankloop.simulation.playing import play, play_many
 from rankloop.simulation.trace import Trace
+from rankloop.simulation.tuning import tune
+from rankloop.simulation.tuning_result import TunedRun, Tuning
 
-__all__ = ["Trace", "play", "play_many"]
+__all__ = ["Trace", "TunedRun", "Tuning", "play", "play_many", "tune"]

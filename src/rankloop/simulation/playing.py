@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 from rankloop.arguments import whole
 from rankloop.base import Environment, Ranker
 from rankloop.simulation.bar import Bar
-from rankloop.simulation.run import CHUNK_SECONDS, Run, begin
+from rankloop.simulation.run import begin
+from rankloop.simulation.threads import finish_all
 from rankloop.simulation.trace import Trace
 
 
@@ -121,23 +120,6 @@ def play_many(
             raise ValueError(f"every run needs its own {kind}, pairs has one of them twice")
     workers = whole("workers", (os.cpu_count() or 1) if workers is None else workers, at_least=1)
     runs = [begin(*pair, rounds, seed, points, fused) for pair, seed in zip(made, seeds, strict=True)]
-    stop = threading.Event()
-
-    def finish(run: Run) -> None:
-        for _ in run.pieces():
-            if stop.is_set():
-                return
-
-    with Bar(sum(run.rounds for run in runs), wanted=progress) as bar, ThreadPoolExecutor(workers) as pool:
-        waiting = {pool.submit(finish, run) for run in runs}
-        try:
-            while waiting:
-                # A wait without a timeout could not be interrupted; and the bar moves meanwhile.
-                ended, waiting = wait(waiting, timeout=CHUNK_SECONDS, return_when=FIRST_COMPLETED)
-                for one in ended:
-                    one.result()
-                bar.show(sum(run.t for run in runs))
-        finally:
-            stop.set()  # after an error or Ctrl-C, the others stop after their present piece
-            pool.shutdown(cancel_futures=True)
+    with Bar(sum(run.rounds for run in runs), wanted=progress) as bar:
+        finish_all([lambda run=run: run for run in runs], workers=workers, bar=bar)  # type: ignore[misc]
     return [run.trace() for run in runs]

@@ -10,6 +10,7 @@ import pytest
 
 import rankloop
 from rankloop.experiments.harness import provenance
+from rankloop.simulation import code_version
 
 
 @pytest.fixture
@@ -18,15 +19,15 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.copytree(
         Path(rankloop.__file__).parent, copy, ignore=lambda _, names: {"__pycache__"} & set(names)
     )
-    monkeypatch.setattr(provenance, "_PACKAGE", copy)
-    provenance.code_fingerprint.cache_clear()
+    monkeypatch.setattr(code_version, "_PACKAGE", copy)
+    code_version.code_fingerprint.cache_clear()
     yield copy
-    provenance.code_fingerprint.cache_clear()
+    code_version.code_fingerprint.cache_clear()
 
 
 def fingerprint() -> str:
-    provenance.code_fingerprint.cache_clear()
-    return provenance.code_fingerprint()
+    code_version.code_fingerprint.cache_clear()
+    return code_version.code_fingerprint()
 
 
 @pytest.mark.parametrize(

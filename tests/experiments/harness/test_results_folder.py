@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rankloop.experiments.harness.results_folder import ResultFolder, write_whole
+from rankloop.experiments.harness.results_folder import ResultFolder
+from rankloop.whole_file import write_whole
 
 
 def test_the_layout() -> None:

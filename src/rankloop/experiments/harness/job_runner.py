@@ -20,8 +20,9 @@ from rich.console import Console
 
 from rankloop.experiments.experiment import Experiment, Job
 from rankloop.experiments.harness.progress import job_bar
-from rankloop.experiments.harness.provenance import code_fingerprint
-from rankloop.experiments.harness.results_folder import ResultFolder, write_whole
+from rankloop.experiments.harness.results_folder import ResultFolder
+from rankloop.simulation.code_version import code_fingerprint
+from rankloop.whole_file import write_whole
 
 _GLANCE = 0.2  # seconds between updates while waiting for a job
 

@@ -12,7 +12,8 @@ from rankloop.experiments.experiment import WORDED
 from rankloop.experiments.harness.inline_svg import inline
 from rankloop.experiments.harness.progress import duration
 from rankloop.experiments.harness.report_style import STYLE
-from rankloop.experiments.harness.results_folder import ResultFolder, write_whole
+from rankloop.experiments.harness.results_folder import ResultFolder
+from rankloop.whole_file import write_whole
 
 Record = dict[str, Any]  # claims.json as read
 
@@ -101,7 +102,7 @@ def _section(out: Path, record: Record) -> str:
 <h3>Claims</h3>
 {"".join(f"<p>{escape(note)}</p>" for note in record["notes"])}
 {_claims(record)}
-{"<h3>Numbers</h3>" + _table(record["summary"]) if record["summary"] else ""}
+{"<h3>Numbers</h3>" + table_of(record["summary"]) if record["summary"] else ""}
 {"<h3>Departures from the paper</h3><ul>" + departures + "</ul>" if departures else ""}
 <h3>How this was made</h3>
 {_making(record)}
@@ -150,7 +151,8 @@ def _claims(record: Record) -> str:
     return f'<table class="claims"><thead>{head}</thead><tbody>{rows}</tbody></table>'
 
 
-def _table(rows: list[Record]) -> str:
+def table_of(rows: list[Record]) -> str:
+    """Rows as an HTML table, with a column for each key of the first one."""
     columns = {key: [row[key] for row in rows] for key in rows[0]}
     shown = {key: _column(values) for key, values in columns.items()}
     number = {

@@ -12,7 +12,8 @@ from rich.console import Console
 from rankloop.experiments.experiment import Claim, Experiment, Plain, shared_settings
 from rankloop.experiments.harness.job_runner import run_jobs
 from rankloop.experiments.harness.provenance import machine, versions
-from rankloop.experiments.harness.results_folder import ResultFolder, write_whole
+from rankloop.experiments.harness.results_folder import ResultFolder
+from rankloop.whole_file import write_whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,11 @@
-"""The results folder of an experiment; a file is written entirely or not at all."""
+"""The results folder of an experiment."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from rankloop.whole_file import sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +44,4 @@ class ResultFolder:
     def sweep(self) -> None:
         """Remove what a killed process left half-written."""
         for folder in (self.path, self.jobs):
-            for left_over in folder.glob(".*.part"):
-                with suppress(OSError):
-                    left_over.unlink()
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file beside `path`, then put it in place in one step.
-
-    A reader of `path` sees the old file or the new one, and never a part of it.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # The process id keeps two runs over the same folder from writing into one temporary file.
-    part = path.parent / f".{path.name}.{os.getpid()}.part"
-    try:
-        write(part)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+            sweep(folder)

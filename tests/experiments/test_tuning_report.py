@@ -1,0 +1,62 @@
+"""The report on a search: rows for every run, a figure, and a page that needs nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from rankloop import simulation
+from rankloop.experiments import tuning_report
+from rankloop.ranges import Between, OneOf
+from rankloop.simulation import Tuning
+from tests.simulation.dial import Dial, world
+
+
+@pytest.fixture(scope="module")
+def found() -> Tuning:
+    ranges = {"dial": Between(0.01, 1000.0), "other": OneOf("<plain>", (0.5, 0.25), None)}
+    return simulation.tune(Dial(), world(), rounds=50, ranges=ranges, settings=8, final_runs=3)
+
+
+def test_the_rows_are_the_runs(found: Tuning) -> None:
+    rows = tuning_report.rows(found)
+    assert len(rows) == len(found.runs)
+    assert rows.columns == [
+        "setting",
+        "phase",
+        "rung",
+        "seed",
+        "dial",
+        "other",
+        "value",
+        "regret",
+        "explored",
+    ]
+    given = rows.filter(pl.col("setting") == 0, pl.col("phase") == "evaluation")
+    assert given["value"].to_list() == found.values(0, final=True)
+    assert set(given["dial"]) == {"0.1"}
+
+
+def test_the_same_search_gives_the_same_files_and_the_page_fetches_nothing(
+    found: Tuning, tmp_path: Path
+) -> None:
+    pages = [tuning_report.write_tuning_report(found, tmp_path / name) for name in ("one", "two")]
+    names = {"runs.parquet", "search.png", "search.svg", "report.html"}
+    assert {path.name for path in pages[0].parent.iterdir()} == names
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    page = pages[0].read_text(encoding="utf-8")
+    assert not re.search(r'(src|href)="(?!#)|url\((?!#)', page)
+    assert "&lt;plain&gt;" in page
+    assert "<plain>" not in page
+    assert f"dial={found.arguments['dial']!r}" in page
+
+
+def test_every_dot_is_in_its_panel(found: Tuning) -> None:
+    first, second = tuning_report.draw(found).get_axes()
+    assert [len(axes.collections) for axes in (first, second)] == [len(found.tried)] * 2
+    labels = [tick.get_text() for tick in second.get_xticklabels()]
+    assert {"<plain>", "None"} <= set(labels)
