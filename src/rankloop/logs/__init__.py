@@ -1,15 +1,25 @@
 """Learning from logs: click models fitted to them, and off-policy evaluation of other rankings."""
 
 from rankloop.logs.evaluation import Evaluation, PropensityWarning, TooFewSamples, evaluate, on_policy
+from rankloop.logs.models.comparison import ModelComparison, compare_models
+from rankloop.logs.models.fitted import Estimate, FittedModel, Score
+from rankloop.logs.models.fitting import MODELS, fit_model
 from rankloop.logs.pbm import ClickModelWarning, FittedPBM, fit_pbm
 
 __all__ = [
+    "MODELS",
     "ClickModelWarning",
+    "Estimate",
     "Evaluation",
+    "FittedModel",
     "FittedPBM",
+    "ModelComparison",
     "PropensityWarning",
+    "Score",
     "TooFewSamples",
+    "compare_models",
     "evaluate",
+    "fit_model",
     "fit_pbm",
     "on_policy",
 ]
