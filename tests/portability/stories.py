@@ -39,6 +39,8 @@ def world_of(ranker: Ranker) -> Environment | None:
         if ranker.feedback.kind == "nothing":
             return None
         queries = data.synthetic_letor(n_queries=40, n_features=ranker.n_features or 3, seed=1)
+        if ranker.feedback.kind == "clicks":
+            return environments.ClickedQueries(queries, clicks="informational")
         return environments.QueryStream(queries, measure="ndcg@10")
     n, m = ranker.n_items, ranker.n_positions or ranker.n_items
     if ranker.feedback.kind == "clicks":

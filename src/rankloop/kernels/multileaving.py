@@ -9,17 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rankloop.kernels.elementary import power
-from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.jit import hot
 from rankloop.kernels.random import below, uniform
 from rankloop.kernels.vector_sums import sum_stretch
-
-
-@inlined
-def weigh(order: Any, n: int, tau: float, ranker: int, left: Any) -> None:
-    """Fill row `ranker` of `left`, by item: 1 / rank^tau, the rank counted from 1."""
-    for place in range(n):
-        left[ranker, order[place]] = power(place + 1.0, -tau)
 
 
 @hot

@@ -3,12 +3,14 @@
 from rankloop.rankers.best_in_hindsight import BestInHindsight
 from rankloop.rankers.calibrated_squared import CalibratedSquared
 from rankloop.rankers.cascade_kl_ucb import CascadeKLUCB
+from rankloop.rankers.dbgd import DBGD
 from rankloop.rankers.feedexp3 import FeedExp3
 from rankloop.rankers.fixed import Fixed
 from rankloop.rankers.ftpl import FTPL
 from rankloop.rankers.ftrl_pbm import FTRLPBM
 from rankloop.rankers.grab import GRAB
 from rankloop.rankers.listnet import ListNet
+from rankloop.rankers.mgd import MGD
 from rankloop.rankers.mw import MW
 from rankloop.rankers.pbm_pie import PBMPIE
 from rankloop.rankers.pbm_ts import PBMTS
@@ -24,9 +26,11 @@ from rankloop.rankers.top_rank import TopRank
 from rankloop.rankers.uniform import Uniform
 
 __all__ = [
+    "DBGD",
     "FTPL",
     "FTRLPBM",
     "GRAB",
+    "MGD",
     "MW",
     "PBMPIE",
     "PBMTS",
