@@ -99,7 +99,6 @@ def _on_counts(items: np.ndarray, clicks: np.ndarray) -> Fitting:
         pinned=np.array([0]),
         tolerance=1e-15,
         max_steps=200,
-        accelerate=False,
     )
     step_seconds = (time.process_time() - begun) / 200
     whole, steps = float("inf"), 0

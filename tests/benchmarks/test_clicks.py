@@ -29,7 +29,6 @@ def test_sessions_and_counts_take_the_same_steps() -> None:
         pinned=np.array([], np.int64),
         tolerance=1e-15,
         max_steps=2,
-        accelerate=False,
     )
     for _ in range(2):
         alpha, beta = session_em.step(items.tolist(), hits.tolist(), alpha, beta)

@@ -38,7 +38,7 @@ def test_it_prints_draws_and_writes(log: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "30 bad rows left out" in result.stdout
     assert "left out of the file: 30 rows with a click on an id that was not shown" in result.stdout
-    assert "EM settled after" in result.stdout
+    assert "The fit converged after" in result.stdout
     assert "attraction" in result.stdout
     assert "examination" in result.stdout
     (parameters,) = tmp_path.glob("*.json")

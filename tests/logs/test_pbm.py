@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from rankloop import data, feedback, logs
+from rankloop import data, environments, feedback, logs
 from rankloop.feedback import ClickLog, PositionBasedModel
 from rankloop.logs import em
 
@@ -80,7 +80,6 @@ def test_counts_take_the_same_steps_as_sessions() -> None:
         pinned=np.array([0]),
         tolerance=1e-15,
         max_steps=6,
-        accelerate=False,
     )
     for _ in range(6):
         alpha, beta = session_by_session(items, clicks, alpha, beta)
@@ -90,10 +89,10 @@ def test_counts_take_the_same_steps_as_sessions() -> None:
 
 @pytest.mark.judges("2022-218")
 @pytest.mark.parametrize("smoothing", [0.0, 3.0])
-@pytest.mark.parametrize("accelerate", [True, False])
-def test_it_ends_at_the_maximum_and_never_goes_down(smoothing: float, accelerate: bool) -> None:
+@pytest.mark.parametrize("method", ["newton", "em"])
+def test_it_ends_at_the_maximum_and_never_goes_down(smoothing: float, method: str) -> None:
     log = simulated(2_000, 2)
-    found = logs.fit_pbm(log, smoothing=smoothing, accelerate=accelerate, max_steps=20_000, tolerance=1e-9)
+    found = logs.fit_pbm(log, smoothing=smoothing, method=method, tolerance=1e-9)
     assert found.converged
     assert (np.diff(found.trace) >= -1e-7).all()
     shown, clicked = log.matrices()
@@ -113,12 +112,13 @@ def test_it_ends_at_the_maximum_and_never_goes_down(smoothing: float, accelerate
     assert found.trace[-1] == pytest.approx(-loss(at), abs=1e-3)
 
 
-def test_leaps_save_steps_and_change_nothing_else() -> None:
+def test_newton_takes_few_steps_and_ends_where_em_does() -> None:
     log = simulated(2_000, 3, alpha=0.1 * ALPHA)
     quick = logs.fit_pbm(log)
-    slow = logs.fit_pbm(log, accelerate=False, max_steps=20_000)
-    assert len(quick.trace) < len(slow.trace) / 3
-    np.testing.assert_allclose(quick.examination, slow.examination, atol=1e-3)
+    slow = logs.fit_pbm(log, method="em", tolerance=1e-10)
+    assert len(quick.trace) < 20 < 1_000 < len(slow.trace)
+    np.testing.assert_allclose(quick.examination, slow.examination, atol=1e-5)
+    np.testing.assert_allclose(quick.attraction, slow.attraction, atol=1e-5)
 
 
 @pytest.mark.judges("2022-218")
@@ -191,7 +191,10 @@ def test_a_log_that_never_moves_an_item_is_called_so() -> None:
 def test_only_items_that_were_clicked_link_positions() -> None:
     shown = np.array([[500, 500, 0, 0], [0, 0, 500, 500], [500, 500, 500, 500]])
     clicked = np.array([[300, 150, 0, 0], [0, 0, 100, 50], [0, 0, 0, 0]])
-    with pytest.warns(logs.ClickModelWarning, match="positions 3 and 4 cannot"):
+    with pytest.warns(
+        logs.ClickModelWarning,
+        match=r"positions 3 and 4 cannot.*the item that ties positions 1 and 2 to the others: 0 \(450 clicks\)",
+    ):
         logs.fit_pbm(ClickLog.from_matrices(shown=shown, clicked=clicked))
     clicked[2, 0] = 200
     found = logs.fit_pbm(ClickLog.from_matrices(shown=shown, clicked=clicked))
@@ -216,7 +219,9 @@ def test_a_position_without_a_click_or_without_an_impression() -> None:
 def test_a_position_that_is_hardly_known_is_called_so() -> None:
     shown = np.array([[500, 4], [300, 0]])
     clicked = np.array([[300, 2], [100, 0]])
-    with pytest.warns(logs.ClickModelWarning, match="position 2 is hardly known"):
+    with pytest.warns(
+        logs.ClickModelWarning, match=r"position 2 is hardly known.*the item that ties .*: 0 \(302 clicks\)"
+    ):
         logs.fit_pbm(ClickLog.from_matrices(shown=shown, clicked=clicked))
 
 
@@ -231,10 +236,23 @@ def test_nothing_is_certain_when_everything_was_clicked() -> None:
 
 
 def test_too_few_steps_are_told() -> None:
-    with pytest.warns(logs.ClickModelWarning, match="EM was stopped after 2 steps"):
-        found = logs.fit_pbm(simulated(500, 4), max_steps=2)
+    with pytest.warns(logs.ClickModelWarning, match="stopped after 2 steps, before it converged"):
+        found = logs.fit_pbm(simulated(500, 4), max_steps=2, method="em")
     assert not found.converged
     assert "not converged" in repr(found)
+
+
+def test_whoever_reads_a_fit_that_did_not_converge_is_warned(tmp_path: Path) -> None:
+    path = tmp_path / "pbm.json"
+    with pytest.warns(logs.ClickModelWarning):
+        logs.fit_pbm(simulated(500, 4), max_steps=2, method="em").save(path)
+    with pytest.warns(feedback.UnconvergedWarning, match=r"pbm.json: the fit .* before it converged"):
+        assert feedback.read_parameters(path).provenance["converged"] is False
+    with pytest.warns(feedback.UnconvergedWarning, match=r"pbm.json: the fit .* before it converged"):
+        environments.PositionBased.read(path)
+    logs.fit_pbm(simulated(500, 4)).save(path)
+    feedback.read_parameters(path)  # any warning is an error here
+    environments.PositionBased.read(path)
 
 
 def test_queries_have_items_of_their_own_and_share_positions() -> None:
@@ -280,6 +298,7 @@ def test_the_file_holds_the_model_and_where_it_came_from(tmp_path: Path) -> None
         ({"smoothing": np.nan}, "smoothing must be"),
         ({"confidence": 1.0}, "confidence must be a finite number above 0 and below 1, got 1.0"),
         ({"tolerance": 0.0}, "tolerance must be a finite number above 0 and below 1"),
+        ({"method": "sgd"}, "method must be one of"),
         ({"max_steps": 0}, "max_steps must be a whole number of at least 1, got 0"),
     ],
 )

@@ -52,8 +52,8 @@ def tell(found: logs.FittedPBM, console: Console) -> None:
         console.print(f"left out of the file: {count:,} rows with {reason}", soft_wrap=True, markup=False)
     for sentence in found.warnings:
         console.print(f"warning: {sentence}", soft_wrap=True, markup=False)
-    settled = "settled" if found.converged else "stopped"
-    console.print(f"EM {settled} after {len(found.trace)} steps, log likelihood {found.trace[-1]:,.2f}")
+    settled = "converged" if found.converged else "was stopped, not converged,"
+    console.print(f"The fit {settled} after {len(found.trace)} steps, log likelihood {found.trace[-1]:,.2f}")
     interval = f"{found.confidence:.0%} interval"
     items = _table("item", "attraction", interval, "shown", "clicked")
     for i in range(min(len(found.items), _MOST_ROWS)):
@@ -97,9 +97,9 @@ def draw(found: logs.FittedPBM) -> Figure:
         title="What users like, and where they look",
         subtitle=f"{of}: {found.shown.sum():,} impressions, {found.clicked.sum():,} clicks",
         caption=(
-            f"A position-based model fitted by EM; bars are {found.confidence:.0%} intervals. Examination is relative"
-            f" to position {found.reference + 1}. The raw click rate of a position, drawn with its largest value at"
-            " 1, mixes where users look with what was shown there."
+            f"A position-based model of maximum likelihood; bars are {found.confidence:.0%} intervals. Examination is"
+            f" relative to position {found.reference + 1}. The raw click rate of a position, drawn with its largest"
+            " value at 1, mixes where users look with what was shown there."
         ),
         width=10.5,
         columns=2,

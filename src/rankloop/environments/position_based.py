@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from rankloop.arguments import shares
 from rankloop.environments.click_matrix import ClickMatrix, halves_exchanged
+from rankloop.feedback.parameters import warn_if_unconverged
 
 
 class PositionBased(ClickMatrix):
@@ -71,6 +72,7 @@ class PositionBased(ClickMatrix):
         for key in ("attraction", "examination"):
             if not isinstance(told, dict) or key not in told:
                 raise ValueError(f"path must tell {key!r}, got {str(path)!r}, which does not")
+        warn_if_unconverged(path, told)
         try:
             return cls(attraction=told["attraction"], examination=told["examination"])
         except ValueError as error:

@@ -8,7 +8,7 @@ from rankloop.feedback.click_model import ClickModel
 from rankloop.feedback.dependent_click import DependentClickModel
 from rankloop.feedback.dynamic_bayesian import DynamicBayesianModel
 from rankloop.feedback.logged_lists import LoggedLists
-from rankloop.feedback.parameters import ClickParameters, read_parameters
+from rankloop.feedback.parameters import ClickParameters, UnconvergedWarning, read_parameters
 from rankloop.feedback.position_based import PositionBasedModel
 from rankloop.feedback.revealed import Clicks, FullRelevance, Nothing, Signal, TopClicks, TopK
 from rankloop.feedback.sessions import Sessions
@@ -34,6 +34,7 @@ __all__ = [
     "TopClicks",
     "TopK",
     "TrustBiasModel",
+    "UnconvergedWarning",
     "UserBrowsingModel",
     "read_parameters",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,29 @@ from rankloop.feedback.click_model import Chances, chances
 from rankloop.feedback.position_based import PositionBasedModel
 
 FORMAT = "rankloop position-based model, version 1"
+
+
+class UnconvergedWarning(UserWarning):
+    """A file holds the parameters of a fit that was stopped before it converged."""
+
+
+def warn_if_unconverged(path: str | Path, told: Any) -> None:
+    """Warn whoever reads the parameters of a fit that did not converge.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    told : object
+        What it holds.
+    """
+    origin = told.get("provenance") if isinstance(told, dict) else None
+    if isinstance(origin, dict) and origin.get("converged") is False:
+        warnings.warn(
+            f"{path}: the fit of these parameters was stopped before it converged; they may be far from the maximum",
+            UnconvergedWarning,
+            stacklevel=3,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +104,8 @@ class ClickParameters:
 def read_parameters(path: str | Path) -> ClickParameters:
     """The parameters in a file that `ClickParameters.save` wrote; ValueError, naming the file, if it is another.
 
+    Where the fit that they come from did not converge, it warns with an `UnconvergedWarning`.
+
     Parameters
     ----------
     path : str or Path
@@ -100,6 +126,7 @@ def read_parameters(path: str | Path) -> ClickParameters:
         )
     if told.get("format", FORMAT) != FORMAT:
         raise ValueError(f"{path}: format must be {FORMAT!r}, got {told['format']!r}")
+    warn_if_unconverged(path, told)
     try:
         return ClickParameters(
             attraction=told["attraction"],

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, xlog1py, xlogy
+from scipy.special import xlog1py, xlogy
 
 Numbers = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ def by_moments(cells: Cells, *, impressions: float, sweeps: int = 200) -> tuple[
         before, beta = beta, _ratio(clicks_at, cells.by_position(cells.shown * alpha[cells.items]))
         if np.abs(beta / beta.max() - before).max() < 1e-4:
             break
-    return alpha, beta / beta.max(), Prior(float(mean), impressions)
+    return alpha, beta / beta.max(), Prior(min(float(mean), 1.0), impressions)
 
 
 def _ratio(numerator: Numbers, denominator: Numbers) -> Numbers:
@@ -87,13 +87,10 @@ def maximise(
     pinned: NDArray[np.int64],
     tolerance: float,
     max_steps: int,
-    accelerate: bool,
 ) -> Maximum:
     """Steps of EM from alpha and beta until none changes a parameter by more than `tolerance`.
 
     The examinations of the `pinned` positions stay as they are.
-    With `accelerate`, each pair of steps is followed by a leap along the line through them, in log-odds; a leap that
-    lowers the objective is not taken (Varadhan and Roland 2008, the scheme they call SQUAREM).
     """
     n, fixed = cells.n_items, cells.n_items + pinned
     shown_of_items, shown_at = cells.by_item(cells.shown), cells.by_position(cells.shown)
@@ -120,19 +117,12 @@ def maximise(
         likelihood = xlogy(cells.clicked, p).sum() + xlog1py(unclicked, -p).sum()
         return fresh, float(likelihood + log_prior(prior, x[:n]))
 
-    while len(trace) < max_steps:
-        once, value = step(x)
-        twice, value_once = step(once)
-        trace += [value, value_once]
-        if np.abs(twice - once).max() < tolerance:
-            return Maximum(twice[:n], twice[n:], np.array(trace), True)
-        far = _leap(x, once, twice) if accelerate and len(trace) < max_steps else None
-        x = twice
-        if far is not None:
-            landed, value_far = step(far)
-            if value_far >= value_once:
-                x = landed
-                trace.append(value_far)
+    for _ in range(max_steps):
+        fresh, value = step(x)
+        trace.append(value)
+        moved, x = np.abs(fresh - x).max(), fresh
+        if moved < tolerance:
+            return Maximum(x[:n], x[n:], np.array(trace), True)
     return Maximum(x[:n], x[n:], np.array(trace), False)
 
 
@@ -142,22 +132,3 @@ def log_prior(prior: Prior, alpha: Numbers) -> float:
         return 0.0
     liked = xlogy(prior.mean, alpha) + xlog1py(1.0 - prior.mean, -alpha)
     return float(prior.impressions * liked.sum())
-
-
-def _leap(x: Numbers, once: Numbers, twice: Numbers) -> Numbers | None:
-    """The point ahead of three in a row, or None where the steps are too short to tell a direction."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first = logit(once) - logit(x)
-        bend = logit(twice) - logit(once) - first
-    moves = np.isfinite(first) & np.isfinite(bend)  # not what has reached 0 or 1
-    # Sums of squares, not norms: BLAS would wake its threads for a vector this short.
-    size = float(np.square(bend[moves]).sum())
-    if size == 0.0:
-        return None
-    length = float(np.sqrt(np.square(first[moves]).sum() / size))
-    if length <= 1.0:
-        return None
-    far = twice.copy()
-    ahead = expit(logit(x[moves]) + 2.0 * length * first[moves] + length**2 * bend[moves])
-    far[moves] = ahead.clip(1e-15, 1.0 - 1e-12)  # EM never leaves 0 or 1 once it is there
-    return far

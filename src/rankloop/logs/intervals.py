@@ -44,7 +44,12 @@ def errors(
     # An item can occur twice at a position when a cell was split; the sum is what counts.
     np.add.at(shares, (cells.items[inside], column[cells.positions[inside]]), w[inside])
     information = np.diag(cells.by_position(w)[free]) - shares.T @ (shares / of_items[:, None])
-    spread = np.linalg.pinv(information, hermitian=True) if len(free) else np.zeros((0, 0))
+    # By its diagonal, so that a position that few look at is not taken for one of which nothing is known.
+    scale = np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
+    spread = (
+        np.linalg.pinv(information / np.outer(scale, scale), hermitian=True) if len(free) else information
+    )
+    spread = spread / np.outer(scale, scale)
     beta_error = np.full(cells.n_positions, np.inf)
     beta_error[free] = np.sqrt(np.maximum(np.diag(spread), 0.0))
     beta_error[reference] = 0.0
