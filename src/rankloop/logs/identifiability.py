@@ -34,9 +34,9 @@ def told(
     group: NDArray[np.int64],
     reference: int,
     beta_error: NDArray[np.float64],
-    names: Sequence[str],
+    names: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """Warnings, as sentences; positions count from 1 there, and `names` are those of the items."""
+    """Warnings, as sentences; positions count from 1 there, and `names`, if given, are those of the items."""
     seen = cells.by_position(cells.shown) > 0
     sentences = []
     if not seen.all():
@@ -46,31 +46,33 @@ def told(
         sentences.append(
             f"examination of {_listed(apart)} cannot be compared with that of position {reference + 1}: no item that"
             " was clicked links them; their numbers, and those of items shown only there, are arbitrary"
-            f" (not identified); {_ties(cells, ~apart & seen, ~apart & seen, names)}"
+            f" (not identified){_ties(cells, ~apart & seen, ~apart & seen, names)}"
         )
     # Twice the error of the logarithm: beyond a factor of 2.7 either way. No click at all says something: few look.
     vague = (cells.by_position(cells.clicked) > 0) & ~apart & (beta_error > 0.5)
     if vague.any():
         sentences.append(
             f"examination of {_listed(vague)} is hardly known: few items were shown both there and at other positions,"
-            f" or few were clicked; {_ties(cells, vague, seen & ~apart, names)}"
+            f" or few were clicked{_ties(cells, vague, seen & ~apart, names)}"
         )
     return tuple(sentences)
 
 
 def _ties(cells: Cells, here: NDArray[np.bool_], among: NDArray[np.bool_], names: Sequence[str]) -> str:
     """Which clicked items were shown at a position of `here` and at another one of `among`, most clicked first."""
+    if not names:
+        return ""
     inside = among[cells.positions]
     places = cells.by_item(inside.astype(np.float64))  # a cell is a position, unless one was split
     clicks = cells.by_item(cells.clicked * inside)
     tie = (cells.by_item(here[cells.positions].astype(np.float64)) > 0) & (places > 1) & (clicks > 0)
     best = sorted(np.flatnonzero(tie).tolist(), key=lambda i: (-clicks[i], i))
     if not best:
-        return f"no item ties {_listed(here)} to another position"
+        return f"; no item ties {_listed(here)} to another position"
     more = f" and {len(best) - _MOST_NAMES:,} more" if len(best) > _MOST_NAMES else ""
     shown = ", ".join(f"{names[i]} ({_clicks(clicks[i])})" for i in best[:_MOST_NAMES])
     tied = "the item that ties" if len(best) == 1 else "the items that tie"
-    return f"{tied} {_listed(here)} to the others: {shown}{more}"
+    return f"; {tied} {_listed(here)} to the others: {shown}{more}"
 
 
 def _clicks(count: float) -> str:
