@@ -74,14 +74,14 @@ class ClickedQueries(QueryStream):
     stop with another such chance: a `DynamicBayesianModel` of the grades. For the labels 0, 1 and 2 the chances of a
     click, and to stop after one, are:
 
-    ============== =========== ==========
-    kind           click       stop
-    ============== =========== ==========
-    perfect        0, .5, 1    0, 0, 0
-    navigational   .05, .5, .95 .2, .5, .9
-    informational  .4, .7, .9  .1, .3, .5
-    near-random    .4, .5, .6  .5, .5, .5
-    ============== =========== ==========
+    ============== ============= ==========
+    kind           click         stop
+    ============== ============= ==========
+    perfect        0, .5, 1      0, 0, 0
+    navigational   .05, .5, .95  .2, .5, .9
+    informational  .4, .7, .9    .1, .3, .5
+    near-random    .4, .5, .6    .5, .5, .5
+    ============== ============= ==========
 
     References
     ----------

@@ -14,7 +14,9 @@ from rankloop.rankers.mgd import MGD
 from rankloop.rankers.mw import MW
 from rankloop.rankers.pbm_pie import PBMPIE
 from rankloop.rankers.pbm_ts import PBMTS
+from rankloop.rankers.pdgd import PDGD
 from rankloop.rankers.pege import PEGE
+from rankloop.rankers.pl_rank import PLRank
 from rankloop.rankers.pmed import PMED
 from rankloop.rankers.precision_ftrl import PrecisionFTRL
 from rankloop.rankers.ranked_exp3 import RankedExp3
@@ -34,6 +36,7 @@ __all__ = [
     "MW",
     "PBMPIE",
     "PBMTS",
+    "PDGD",
     "PEGE",
     "PMED",
     "BestInHindsight",
@@ -42,6 +45,7 @@ __all__ = [
     "FeedExp3",
     "Fixed",
     "ListNet",
+    "PLRank",
     "PrecisionFTRL",
     "RTop1F",
     "RTopKF",

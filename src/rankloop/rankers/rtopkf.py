@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankloop import surrogates
-from rankloop.arguments import number, one_of, whole
+from rankloop.arguments import number, one_of, shares, whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
-from rankloop.feedback import TopK
+from rankloop.feedback import TopClicks, TopK
 from rankloop.kernels import elementary, exploring_lists, sorting
 from rankloop.kernels.rankers import rtopkf, rtopkf_adaptive
 from rankloop.measures.measure import HIGHEST_GRADE
@@ -82,6 +82,9 @@ class RTopKF(LinearRanker):
         The largest label; cuts guesses, and larger feedback is refused.
     horizon : int, optional
         T, for "preprint" schedules only.
+    examination : float or array_like, optional
+        Learn from clicks: the chance that a user looks at each of the first k positions, one number for all or one
+        each. A click counts as the label 1 / examination, and no click as 0. None, the default, learns from labels.
 
     Notation
     --------
@@ -127,6 +130,7 @@ class RTopKF(LinearRanker):
         epsilon_floor: float = 0.01,
         max_grade: int = 4,
         horizon: int | None = None,
+        examination: float | ArrayLike | None = None,
     ) -> None:
         self.n_features = whole("n_features", n_features, at_least=1)
         self.adaptive = is_adaptive(learning_rate)
@@ -140,7 +144,11 @@ class RTopKF(LinearRanker):
         one_of("estimator", used, ("paper", "horvitz-thompson"))
         floor = number("epsilon_floor", epsilon_floor, above=0)
         self.max_grade = whole("max_grade", max_grade, at_least=1, at_most=HIGHEST_GRADE)
-        self.feedback = TopK(k)
+        self.feedback: TopK | TopClicks = TopK(k)
+        units = np.ones(k)
+        if examination is not None:
+            self.feedback, self.max_grade = TopClicks(k), 1
+            units = 1.0 / _read_examination(examination, k)
         if horizon is not None:
             whole("horizon", horizon, at_least=1)
         self.learning_rate = (
@@ -156,8 +164,9 @@ class RTopKF(LinearRanker):
             "surrogate": _KINDS[self.surrogate.name],
             "guess": self._guess(control_variate),
             "n_observed": int(n_observed or 0),
-            "max_grade": float(self.max_grade),
+            "max_grade": float(self.max_grade * units.max()),
             "radius": number("radius", radius, above=0),
+            "units": units,
         }
         gamma = self.exploration or Schedule(0.0)
         if self.adaptive:
@@ -220,7 +229,7 @@ class RTopKF(LinearRanker):
     def check_state(self, saved: Mapping[str, Array]) -> None:
         (check_scaled_weights if self.adaptive else check_weights)(saved, self.params.radius)
         total, number = saved["labels"]
-        if not 0 <= total <= number * self.max_grade:
+        if not 0 <= total <= number * self.params.max_grade:
             raise ValueError(
                 f"saved state 'labels' must be a sum and a number of labels, got {saved['labels']}"
             )
@@ -362,6 +371,12 @@ class RTopKF(LinearRanker):
         yield cls(n_features=3, surrogate="ranksvm", k=3)
         yield cls(n_features=2, surrogate="smooth_dcg", k=2, control_variate="mean")
         yield cls(n_features=2, surrogate="kl", exploration=0.5)
+
+
+def _read_examination(given: Any, k: int) -> NDArray[np.float64]:
+    if np.ndim(given) == 0:
+        return np.full(k, shares("examination", given, n_axes=0, positive=True))
+    return shares("examination", given, length=k, positive=True)
 
 
 def _read(

@@ -90,17 +90,23 @@ def learn_adaptively(
     """One step of AdaGrad; the scale of a feature is the largest difference within a list."""
     gradient, least, most = scratch[4], scratch[5], scratch[6]
     _descent(params, state, context, scratch, items, memo, feedback)
-    for j in range(len(gradient)):
+    widen_scales(context, state.w, state.scale, least, most)
+    adagrad.descend(state.w, gradient, state.squares, state.scale, RATE, params.radius)
+    state.t[0] += 1
+
+
+@inlined
+def widen_scales(context: Any, w: Any, scale: Any, least: Any, most: Any) -> None:
+    """Each scale becomes the largest difference within a list, this one included."""
+    for j in range(len(w)):
         least[j] = context[0, j]
         most[j] = context[0, j]
     for i in range(1, context.shape[0]):
-        for j in range(len(gradient)):
+        for j in range(len(w)):
             least[j] = min(least[j], context[i, j])
             most[j] = max(most[j], context[i, j])
-    for j in range(len(gradient)):
-        adagrad.widen(state.w, state.scale, j, most[j] - least[j])
-    adagrad.descend(state.w, gradient, state.squares, state.scale, RATE, params.radius)
-    state.t[0] += 1
+    for j in range(len(w)):
+        adagrad.widen(w, scale, j, most[j] - least[j])
 
 
 @inlined
@@ -123,26 +129,27 @@ def _descent(
         for i in range(n):
             scores[i] -= targets[i]
     else:
-        ideal = _ideal(labels, n)
+        best = ideal(labels, n, n)
         for i in range(n):
-            target = exp2_gain(labels[i]) / ideal if ideal > 0.0 else 0.0
+            target = exp2_gain(labels[i]) / best if best > 0.0 else 0.0
             scores[i] = 2.0 * (scores[i] - target)  # section 5: ||s - G(R) / Z(R)||^2
     combine(context, scores, step)
 
 
 @inlined
-def _ideal(labels: Any, n: int) -> Any:
-    # Z(R): position by position, the next largest gain. Grades are few, so each pass takes a whole grade.
+def ideal(labels: Any, n: int, cutoff: int) -> Any:
+    """Z(R), the highest DCG of the first `cutoff` positions."""
+    # Position by position, the next largest gain. Grades are few, so each pass takes a whole grade.
     total = 0.0
     position = 0
     above = np.inf
-    while position < n:
+    while position < min(cutoff, n):
         grade = -1.0
         for i in range(n):
             grade = labels[i] if labels[i] < above and labels[i] > grade else grade
         gain = exp2_gain(grade)
         for i in range(n):
-            if labels[i] == grade:
+            if labels[i] == grade and position < cutoff:
                 position += 1
                 total += gain / log2(position + 1.0)
         above = grade

@@ -40,6 +40,7 @@ class TopKParams(NamedTuple):
     epsilon: float
     epsilon_power: float
     epsilon_floor: float
+    units: NDArray[np.float64]  # by position, the label that a revealed 1 stands for
 
 
 class TopKState(NamedTuple):
@@ -162,11 +163,11 @@ def learn(
         for j in range(len(w)):
             w[j] -= step * known[0, j]
     if params.surrogate == RANKSVM:
-        _descend_pairs(w, step, n, gamma, observed, shown, rows, feedback)
+        _descend_pairs(w, step, n, gamma, observed, shown, rows, feedback, params.units)
     else:
         for place in range(observed):
             chance = (1.0 - gamma) * shown[place, _GREEDY] + gamma * observed / n  # errata B1, B7
-            label = feedback[place]
+            label = feedback[place] * params.units[place]
             if params.surrogate == SMOOTH_DCG:
                 gain = exp2_gain(label)
                 if params.guess != NO_GUESS:
@@ -180,7 +181,7 @@ def learn(
                     w[j] -= size * rows[place, j]
     project(w, params.radius)
     for place in range(observed):
-        state.labels[0] += feedback[place]
+        state.labels[0] += feedback[place] * params.units[place]
         state.labels[1] += 1.0
     state.t[0] += 1
 
@@ -195,13 +196,14 @@ def surprise(params: Any, s: float, guess: float, label: float) -> Any:
 
 @inlined
 def _descend_pairs(
-    w: Any, step: float, n: int, gamma: float, observed: int, shown: Any, rows: Any, feedback: Any
+    w: Any, step: float, n: int, gamma: float, observed: int, shown: Any, rows: Any, feedback: Any, units: Any
 ) -> None:
     # Every observed pair in which the better item does not lead by 1 pulls the two apart (section 4.1, erratum B2).
     for better in range(observed):
         for worse in range(observed):
             if not (
-                feedback[better] > feedback[worse] and 1.0 + shown[worse, _SCORE] > shown[better, _SCORE]
+                feedback[better] * units[better] > feedback[worse] * units[worse]
+                and 1.0 + shown[worse, _SCORE] > shown[better, _SCORE]
             ):
                 continue
             both_greedy = shown[better, _GREEDY] * shown[worse, _GREEDY]

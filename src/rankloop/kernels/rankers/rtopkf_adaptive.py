@@ -53,6 +53,7 @@ class AdaptiveParams(NamedTuple):
     epsilon: float
     epsilon_power: float
     epsilon_floor: float
+    units: NDArray[np.float64]  # by position, the label that a revealed 1 stands for
 
 
 class AdaptiveState(NamedTuple):
@@ -203,19 +204,20 @@ def learn(
     for j in range(d):
         gradient[j] = 0.0
     if params.surrogate == RANKSVM:
-        _add_pairs(gradient, n, gamma, observed, shown, rows, feedback)
+        _add_pairs(gradient, n, gamma, observed, shown, rows, feedback, params.units)
     else:
         share = 1.0 if params.surrogate == SMOOTH_DCG else 1.0 / n
         if params.guess != NO_GUESS:
             for j in range(d):
                 gradient[j] = share * known[0, j]
         for place in range(observed):
-            _add_label(params, gradient, shown[place], header[2], feedback[place], rows[place], known)
+            label = feedback[place] * params.units[place]
+            _add_label(params, gradient, shown[place], header[2], label, rows[place], known)
     for place in range(observed):
         for j in range(d):
             adagrad.widen(state.w, state.scale, j, abs(rows[place, j]))
         weight = shown[place, _IMPORTANCE] if params.surrogate == CENTRED else 1.0
-        state.labels[0] += weight * feedback[place]
+        state.labels[0] += weight * (feedback[place] * params.units[place])
         state.labels[1] += weight
     if params.surrogate == SMOOTH_DCG:
         for j in range(d):
@@ -246,13 +248,14 @@ def _add_label(
 
 @inlined
 def _add_pairs(
-    gradient: Any, n: int, gamma: float, observed: int, shown: Any, rows: Any, feedback: Any
+    gradient: Any, n: int, gamma: float, observed: int, shown: Any, rows: Any, feedback: Any, units: Any
 ) -> None:
     # As `rtopkf` has it, each pair divided by the number of pairs.
     for better in range(observed):
         for worse in range(observed):
             if not (
-                feedback[better] > feedback[worse] and 1.0 + shown[worse, _SCORE] > shown[better, _SCORE]
+                feedback[better] * units[better] > feedback[worse] * units[worse]
+                and 1.0 + shown[worse, _SCORE] > shown[better, _SCORE]
             ):
                 continue
             both_greedy = shown[better, _GREEDY] * shown[worse, _GREEDY]
