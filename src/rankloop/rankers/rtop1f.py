@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -22,6 +23,13 @@ from rankloop.rankers.constants import constants_of, learnable
 from rankloop.servable import carried_sums
 
 _EXPLORE = {"keep-rest": rtop1f.KEEP_REST, "random": rtop1f.RANDOM}
+
+
+@functools.lru_cache(maxsize=10_000)  # a service may have thousands of rankers of one size
+def _blocks(T: int, n_items: int, n_slots: int) -> int:
+    # K = (DA/R)^(1/3) (T/slots)^(2/3) with DA/R = m: the paper's m^(-1/3) T^(2/3) where there are m slots
+    K = round(float(power(n_items, 1 / 3) * power(T / n_slots, 2 / 3)))
+    return max(1, min(K, T // n_slots))  # errata A9, A10
 
 
 def _fits(T: int, K: int) -> bool:
@@ -109,7 +117,7 @@ class RTop1F(CompiledRanker):
         self.horizon = None if horizon is None else whole("horizon", horizon, at_least=1)
         self.feedback = TopK(k)
         horizons = self._doubling() if self.horizon is None else [self.horizon]
-        counts = [self._blocks(T) for T in horizons]
+        counts = [_blocks(T, m, self.n_slots) for T in horizons]
         if blocks is not None:
             most = max(1, horizons[0] // self.n_slots)
             counts = [whole("blocks", blocks, at_least=1)]
@@ -142,16 +150,11 @@ class RTop1F(CompiledRanker):
             n_open=np.array([self.n_slots], np.int64),
         )
 
-    def _blocks(self, T: int) -> int:
-        # K = (DA/R)^(1/3) (T/slots)^(2/3) with DA/R = m: the paper's m^(-1/3) T^(2/3) where there are m slots
-        K = round(float(power(self.n_items, 1 / 3) * power(T / self.n_slots, 2 / 3)))
-        return max(1, min(K, T // self.n_slots))  # errata A9, A10
-
     def _doubling(self) -> list[int]:
         # The first horizon explores half of the time: (m * slots / T)^(1/3) = 1/2.
         first = 8 * self.n_items * self.n_slots
         horizons = [first << epoch for epoch in range(64)]
-        return [T for T in horizons if _fits(T, self._blocks(T))]
+        return [T for T in horizons if _fits(T, _blocks(T, self.n_items, self.n_slots))]
 
     def tunable(self) -> Mapping[str, Range]:
         if self.horizon is None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -21,8 +20,6 @@ from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores.contract import (
     Appended,
     Broken,
-    Diverged,
-    Fenced,
     Full,
     Head,
     Missing,
@@ -34,7 +31,8 @@ from rankloop.serving.stores.contract import (
 from rankloop.serving.stores.due import Due, OpenList
 from rankloop.serving.stores.postgres_clock import DatabaseClock
 from rankloop.serving.stores.postgres_durability import check_durable_connection, check_durable_server
-from rankloop.serving.stores.postgres_schema import CHANNEL
+from rankloop.serving.stores.postgres_errors import LOST, meaning, without_password
+from rankloop.serving.stores.postgres_schema import CHANNEL, ODDITIES
 from rankloop.serving.stores.postgres_setup import prepare
 
 Result = TypeVar("Result")
@@ -44,13 +42,6 @@ _COLUMNS = (
 )
 _SNAPSHOT = "seq, at, epoch, code, config, hash, state, link, seal"
 _NO_STATE = "''::bytea"
-_LOST = (
-    OSError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # a connection that was cut in the middle of an answer
-    asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-)
 _ABOUT_LISTS: tuple[Kind, ...] = ("decision", "feedback", "expire")
 
 
@@ -107,10 +98,10 @@ class PostgresStore(Store):
                 },
             )
         except (asyncpg.PostgresError, OSError) as error:
-            raise StoreError(f"cannot connect to {_without_password(self.url)}: {error}") from error
-        except (*_LOST, ValueError) as error:
+            raise StoreError(f"cannot connect to {without_password(self.url)}: {error}") from error
+        except (*LOST, ValueError) as error:
             raise StoreError(
-                f"cannot use the database {_without_password(self.url)}: {error}; a URL looks like "
+                f"cannot use the database {without_password(self.url)}: {error}; a URL looks like "
                 "postgresql://user@host:5432/name"
             ) from error
         await self.look()
@@ -136,7 +127,7 @@ class PostgresStore(Store):
                 await asyncio.wait_for(pool.close(), 5)
 
     async def _listen(self) -> None:
-        with contextlib.suppress(*_LOST):
+        with contextlib.suppress(*LOST):
             self._listener = await asyncpg.connect(self.url, timeout=self._seconds)
             await self._listener.add_listener(f"{CHANNEL}_{self.schema}", lambda *_: self._news.set())
 
@@ -157,13 +148,13 @@ class PostgresStore(Store):
             except TimeoutError:
                 raise StoreError(f"the database did not answer within {self._seconds:g} s") from None
             except asyncpg.exceptions.RaiseError as error:
-                raise _meaning(error) from error
+                raise meaning(error) from error
             except asyncpg.NoDataFoundError as error:
                 self._ids.clear()
                 raise Missing("there is no such ranker any more") from error
             except (asyncpg.DiskFullError, asyncpg.InsufficientResourcesError) as error:
                 raise Full(f"no room in the database: {error}") from error
-            except (*_LOST, asyncpg.AdminShutdownError, asyncpg.DeadlockDetectedError) as error:
+            except (*LOST, asyncpg.AdminShutdownError, asyncpg.DeadlockDetectedError) as error:
                 if clock() + pause >= end or self._pool is None:
                     raise StoreError(f"the database cannot be reached: {error}") from error
                 await asyncio.sleep(pause)
@@ -310,6 +301,13 @@ class PostgresStore(Store):
     async def acknowledged(self, ranker: str) -> Head | None:
         return await self.head(ranker)  # kept in another table than the rows
 
+    async def problems(self) -> list[str]:
+        async def count(connection: Any) -> list[str]:
+            found = [(what, await connection.fetchval(sql)) for what, sql in ODDITIES]
+            return [f"there are {what}: {n}" for what, n in found if n]
+
+        return await self._do(count)
+
     async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
         number = await self._id(ranker)
         sql = "SELECT write_snapshot($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
@@ -379,22 +377,5 @@ class PostgresStore(Store):
         )
 
 
-def _without_password(url: str) -> str:
-    """The URL as it may be shown.
-
-    >>> _without_password("postgresql://me:secret@host/name")
-    'postgresql://me@host/name'
-    """
-    return re.sub(r"://([^:/@]*):.*@", r"://\1@", url)
-
-
 async def _nothing(connection: Any) -> None:
     """Instead of asyncpg's reset after each use, which is another message to the server: nothing is ever set here."""
-
-
-def _meaning(error: Any) -> StoreError:
-    text = str(error)
-    for start, kind in (("epoch", Fenced), ("history", Diverged)):
-        if text.startswith(start):
-            return kind(text)
-    return StoreError(text)

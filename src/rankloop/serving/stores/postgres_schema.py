@@ -44,6 +44,12 @@ ALTER TABLE log ALTER COLUMN link DROP DEFAULT;
 ALTER TABLE snapshot ADD COLUMN link bytea NOT NULL DEFAULT '', ADD COLUMN seal bytea NOT NULL DEFAULT '';
 """
 
+# What belongs to no ranker: how many there are of each.
+ODDITIES = (
+    ("rows of no ranker", "SELECT count(*) FROM log WHERE ranker NOT IN (SELECT id FROM ranker)"),
+    ("snapshots of no ranker", "SELECT count(*) FROM snapshot WHERE ranker NOT IN (SELECT id FROM ranker)"),
+)
+
 FUNCTIONS = """
 CREATE OR REPLACE FUNCTION check_epoch(wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE found bigint;
