@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import catalogue_sizes
 import learning_curves
 import numpy as np
 from PIL import Image
@@ -45,6 +46,8 @@ with tempfile.TemporaryDirectory() as out:
         keep(Path(out) / experiment / f"{figure}.png", name)
     figures.save(learning_curves.draw(), Path(out) / "learning-curves.png", ending="png")
     keep(Path(out) / "learning-curves.png", "learning-curves.png")
+    figures.save(catalogue_sizes.draw(), Path(out) / "catalogue-sizes.png", ending="png")
+    keep(Path(out) / "catalogue-sizes.png", "catalogue-sizes.png")
     figures.save(fit_clicks.draw(logs.fit_pbm(clicks_of_users())), Path(out) / "fit-clicks.png", ending="png")
     keep(Path(out) / "fit-clicks.png", "fit-clicks.png")
     save_rates(rates(n_items=4), Path(out) / "rates.png")

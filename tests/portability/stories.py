@@ -53,15 +53,20 @@ def world_of(ranker: Ranker) -> Environment | None:
 
 
 def played() -> Iterator[tuple[str, str]]:
-    """The state after many rounds of the compiled loop, of the first example that some users suit."""
+    """The state after many rounds of the compiled loop, of the first example that some users suit.
+
+    Of a ranker that takes a catalogue or lists of requests, the first example of each.
+    """
     for name, kind in CLASSES.items():
+        told = set()
         for ranker in kind.examples():
-            world = world_of(ranker)
+            label = f"played {name}" if ranker.n_items is not None else f"played on requests {name}"
+            world = None if label in told else world_of(ranker)
             if world is None:
                 continue
             trace = simulation.play(ranker, world, rounds=ROUNDS, seed=1)
-            yield f"played {name}", digest(*ranker.state, np.asarray(trace.value))
-            break
+            told.add(label)
+            yield label, digest(*ranker.state, np.asarray(trace.value))
 
 
 def played_games() -> Iterator[tuple[str, str]]:

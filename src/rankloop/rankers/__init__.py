@@ -3,12 +3,16 @@
 from rankloop.rankers.best_in_hindsight import BestInHindsight
 from rankloop.rankers.calibrated_squared import CalibratedSquared
 from rankloop.rankers.cascade_kl_ucb import CascadeKLUCB
+from rankloop.rankers.cascade_lin_ts import CascadeLinTS
+from rankloop.rankers.cascade_lin_ucb import CascadeLinUCB
 from rankloop.rankers.dbgd import DBGD
 from rankloop.rankers.feedexp3 import FeedExp3
 from rankloop.rankers.fixed import Fixed
 from rankloop.rankers.ftpl import FTPL
 from rankloop.rankers.ftrl_pbm import FTRLPBM
 from rankloop.rankers.grab import GRAB
+from rankloop.rankers.lin_ts_pbm import LinTSPBM
+from rankloop.rankers.lin_ucb_pbm import LinUCBPBM
 from rankloop.rankers.listnet import ListNet
 from rankloop.rankers.mgd import MGD
 from rankloop.rankers.mw import MW
@@ -42,8 +46,12 @@ __all__ = [
     "BestInHindsight",
     "CalibratedSquared",
     "CascadeKLUCB",
+    "CascadeLinTS",
+    "CascadeLinUCB",
     "FeedExp3",
     "Fixed",
+    "LinTSPBM",
+    "LinUCBPBM",
     "ListNet",
     "PLRank",
     "PrecisionFTRL",

@@ -1,0 +1,74 @@
+"""CascadeLinTS: cascading bandits with features, by Thompson sampling (Zong et al. 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Self
+
+from numpy.typing import ArrayLike
+
+from rankloop.rankers.linear_clicks import LinearClickRanker, example_features
+
+
+class CascadeLinTS(LinearClickRanker):
+    """Draws weights of the features that fit all clicks so far, and shows the items with the largest scores.
+
+    For users who read from the top, click the first item that attracts them and leave, as in `CascadeKLUCB`; but what
+    is learnt of one item carries over to all items with similar features. Of several clicks only the first counts.
+
+    Parameters
+    ----------
+    n_features : int, optional
+        How many features an item has, where each request brings a list of items with features.
+    features : array_like, optional
+        Items x features of a catalogue that is the same for everybody. Give this or `n_features`.
+    n_positions : int, optional
+        How many positions users see, K; None for the whole catalogue, or 10 of a list that a request brings.
+    sigma : float, optional
+        The standard deviation that one click is assumed to have; smaller values explore less.
+
+    Notation
+    --------
+    M: I + V / sigma^2, M^-1: S' S, B: state.b, theta_bar: state.theta, x_e: a row of the features.
+
+    Departures
+    ----------
+    Equal scores are ordered at random. A root of M^-1 is updated instead of M^-1 itself; draws are made with it.
+
+    References
+    ----------
+    S. Zong, H. Ni, K. Sung, N. R. Ke, Z. Wen and B. Kveton, Cascading bandits for large-scale recommendation problems,
+    UAI 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> catalogue = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]
+    >>> ranker = CascadeLinTS(features=catalogue, n_positions=2)
+    >>> rng = np.random.default_rng(1)
+    >>> for _ in range(100):
+    ...     shown = ranker.rank(rng=rng)
+    ...     ranker.learn(shown, shown.items == 2)  # only the last item is ever clicked
+    >>> ranker.current()
+    array([2, 1])
+    """
+
+    summary = "Observes clicks of users who read down to the first good item, and draws weights for features."
+    draws = True
+    cascade = True
+
+    def __init__(
+        self,
+        *,
+        n_features: int | None = None,
+        features: ArrayLike | None = None,
+        n_positions: int | None = None,
+        sigma: float = 1.0,
+    ) -> None:
+        self.build(n_features, features, n_positions, sigma=sigma)
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(features=example_features(5, 3), n_positions=3)
+        yield cls(n_features=3, n_positions=3)
+        yield cls(n_features=2, n_positions=4, sigma=0.5)
