@@ -8,6 +8,7 @@ from rankloop.feedback.click_model import ClickModel
 from rankloop.feedback.dependent_click import DependentClickModel
 from rankloop.feedback.dynamic_bayesian import DynamicBayesianModel
 from rankloop.feedback.logged_lists import LoggedLists
+from rankloop.feedback.model_file import SavedModel, read_model
 from rankloop.feedback.parameters import ClickParameters, UnconvergedWarning, read_parameters
 from rankloop.feedback.position_based import PositionBasedModel
 from rankloop.feedback.revealed import Clicks, FullRelevance, Nothing, Signal, TopClicks, TopK
@@ -29,6 +30,7 @@ __all__ = [
     "LoggedLists",
     "Nothing",
     "PositionBasedModel",
+    "SavedModel",
     "Sessions",
     "Signal",
     "TopClicks",
@@ -36,5 +38,6 @@ __all__ = [
     "TrustBiasModel",
     "UnconvergedWarning",
     "UserBrowsingModel",
+    "read_model",
     "read_parameters",
 ]

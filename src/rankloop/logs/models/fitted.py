@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
+import rankloop
 from rankloop.feedback import (
     CascadeModel,
     ClickChainModel,
@@ -17,6 +18,7 @@ from rankloop.feedback import (
     DependentClickModel,
     DynamicBayesianModel,
     PositionBasedModel,
+    SavedModel,
     Sessions,
     TrustBiasModel,
     UserBrowsingModel,
@@ -209,6 +211,34 @@ class FittedModel:
             What simulations and environments take.
         """
         return _BUILT[self.name](self)
+
+    def saved(self) -> SavedModel:
+        """The model with its items and its origin, ready to be written to a file.
+
+        Returns
+        -------
+        SavedModel
+            What `feedback.read_model` reads back.
+        """
+        return SavedModel(
+            self.model(),
+            examination=self.examination,
+            items=self.names,
+            provenance={
+                "source": self.log.name,
+                "model": self.name,
+                "pages": self.log.n_rows,
+                "clicks": int(self.log.clicks.sum()),
+                "bad_rows": dict(self.log.bad_rows),
+                "smoothing": self.smoothing,
+                "steps": self.steps,
+                "converged": self.converged,
+                "log_likelihood": self.log_likelihood if np.isfinite(self.log_likelihood) else None,
+                "confidence": self.confidence,
+                "warnings": list(self.warnings),
+                "rankloop": rankloop.__version__,
+            },
+        )
 
 
 def surprises(chance: Numbers, pages: Sessions) -> Numbers:

@@ -1,0 +1,65 @@
+"""Any click model as a file: the same model comes back, and mistakes name the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rankloop import environments, feedback
+from rankloop.feedback import SavedModel, read_model
+
+A = [0.5, 0.3, 0.1]
+
+MODELS: list[feedback.ClickModel] = [
+    feedback.CascadeModel(attraction=A),
+    feedback.ClickChainModel(attraction=A, continuation=[0.9, 0.8, 0.3]),
+    feedback.DependentClickModel(attraction=A, continuation=[0.6, 0.5]),
+    feedback.DynamicBayesianModel(attraction=A, satisfaction=[0.7, 0.2, 0.4], continuation=0.9),
+    feedback.PositionBasedModel(attraction=A, examination=[1.0, 0.5]),
+    feedback.TrustBiasModel(
+        attraction=A, examination=[1.0, 0.5], true_clicks=[1, 0.9], false_clicks=[0.2, 0.1]
+    ),
+    feedback.UserBrowsingModel(attraction=A, examination=[[1.0, 0.0], [0.4, 0.8]]),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_the_same_model_comes_back(model: feedback.ClickModel, tmp_path: Path) -> None:
+    given = SavedModel(model, examination=[1.0, 0.5], items=("a", "b", "c"), provenance={"pages": 7})
+    given.save(tmp_path / "model.json")
+    read = read_model(tmp_path / "model.json")
+    assert type(read.model) is type(model)
+    assert read.items == ("a", "b", "c")
+    assert dict(read.provenance) == {"pages": 7}
+    np.testing.assert_array_equal(read.examination, [1.0, 0.5])
+    for clicks in ([0, 0], [0, 1], [1, 0], [1, 1]):
+        assert read.model.likelihood([2, 0], clicks) == model.likelihood([2, 0], clicks)
+    world = environments.ClickUsers(read.model, n_positions=2)
+    assert world.n_items == 3
+    near = environments.PositionBased.read(tmp_path / "model.json")
+    assert near.n_positions == 2
+
+
+def test_wrong_files_and_arguments_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    path.write_text("{")
+    with pytest.raises(ValueError, match=r"model\.json: not JSON"):
+        read_model(path)
+    path.write_text("[1]")
+    with pytest.raises(ValueError, match=r"model\.json: format must be"):
+        read_model(path)
+    SavedModel(MODELS[0], examination=[1.0]).save(path)
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps(told | {"model": "psychic"}))
+    with pytest.raises(ValueError, match=r"model must be one of cascade, .*got 'psychic'"):
+        read_model(path)
+    path.write_text(json.dumps(told | {"parameters": {"attraction": [2.0]}}))
+    with pytest.raises(ValueError, match=r"model\.json: attraction"):
+        read_model(path)
+    with pytest.raises(ValueError, match="items must be 3 names"):
+        SavedModel(MODELS[0], examination=[1.0], items=("a",))
+    with pytest.raises(ValueError, match="model must be a click model"):
+        SavedModel("cascade", examination=[1.0])  # type: ignore[arg-type]
