@@ -43,6 +43,13 @@ def test_the_same_model_comes_back(model: feedback.ClickModel, tmp_path: Path) -
     assert near.n_positions == 2
 
 
+def test_a_fit_that_did_not_converge_is_told_to_readers(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    SavedModel(MODELS[0], examination=[1.0], provenance={"converged": False}).save(path)
+    with pytest.warns(feedback.UnconvergedWarning, match=r"model\.json"):
+        read_model(path)
+
+
 def test_wrong_files_and_arguments_are_named(tmp_path: Path) -> None:
     path = tmp_path / "model.json"
     path.write_text("{")

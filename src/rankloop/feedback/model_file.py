@@ -16,6 +16,7 @@ from rankloop.feedback.click_chain import ClickChainModel
 from rankloop.feedback.click_model import Chances, ClickModel, chances
 from rankloop.feedback.dependent_click import DependentClickModel
 from rankloop.feedback.dynamic_bayesian import DynamicBayesianModel
+from rankloop.feedback.parameters import warn_if_unconverged
 from rankloop.feedback.position_based import PositionBasedModel
 from rankloop.feedback.trust_bias import TrustBiasModel
 from rankloop.feedback.user_browsing import UserBrowsingModel
@@ -106,6 +107,8 @@ class SavedModel:
 def read_model(path: str | Path) -> SavedModel:
     """The click model in a file that `SavedModel.save` wrote; ValueError, naming the file, if it is another.
 
+    Where the fit that it comes from did not converge, it warns with an `UnconvergedWarning`.
+
     Parameters
     ----------
     path : str or Path
@@ -126,6 +129,7 @@ def read_model(path: str | Path) -> SavedModel:
     kind = told.get("model")
     if kind not in KINDS:
         raise ValueError(f"{path}: model must be one of {', '.join(KINDS)}, got {kind!r}")
+    warn_if_unconverged(path, told)
     try:
         return SavedModel(
             KINDS[kind](**told["parameters"]),
