@@ -48,6 +48,8 @@ class ClickLog:
         Rows that were left out, by reason.
     name : str, optional
         What to call it in a figure.
+    bad_clicks : mapping of str to int, optional
+        Clicks on the rows that were left out, by reason, where there were any.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class ClickLog:
     n_positions: int
     bad_rows: Mapping[str, int] = field(default_factory=dict)
     name: str = "clicks"
+    bad_clicks: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         cells = ("queries", "items", "positions", "shown", "clicked")
@@ -83,7 +86,8 @@ class ClickLog:
             object.__setattr__(self, column, array)
             if column != "rows" and array.shape != self.queries.shape:
                 raise ValueError(f"{column} must have {len(self.queries)} numbers, got {array.shape}")
-        object.__setattr__(self, "bad_rows", MappingProxyType(dict(self.bad_rows)))
+        for told in ("bad_rows", "bad_clicks"):
+            object.__setattr__(self, told, MappingProxyType(dict(getattr(self, told))))
         for column, count in (
             ("queries", len(self.query_ids)),
             ("items", len(self.item_ids)),

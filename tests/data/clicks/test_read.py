@@ -175,13 +175,21 @@ def test_bad_rows_of_a_table_are_told_each_once(tmp_path: Path) -> None:
         "a,x,1\n"
         "a,x,2,False\n"
     )
-    log = data.read_clicks(path)
+    log = data.read_clicks(path, first_position=1)
     assert log.bad_rows == {
         "a position that is not a whole number from 1 on": 4,
         "no item": 1,
         "no query": 1,
+        "a click that is not 0 or 1": 3,
+    }
+    assert log.bad_clicks == {"a position that is not a whole number from 1 on": 3}
+    path.write_text(path.read_text() + "a,x,1,1,1\n")  # a cell too many: read again by the block
+    assert data.read_clicks(path, first_position=1).bad_rows == {
+        "a position that is not a whole number from 1 on": 4,
+        "no item": 1,
+        "no query": 1,
         "a click that is not 0 or 1": 2,
-        "too many or too few cells": 1,
+        "too many or too few cells": 2,
     }
     assert log.matrices()[0].tolist() == [[1, 1]]
     assert log.matrices()[1].tolist() == [[1, 0]]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankloop.arguments import one_of, whole
+from rankloop.data.clicks.files import Pace, Progress, find_files
 from rankloop.data.text_files import open_text
 from rankloop.extras import require
 
@@ -21,19 +22,23 @@ def read_clicks(
     *,
     format: str | None = None,  # noqa: A002
     columns: Mapping[str, str] | None = None,
-    first_position: int = 1,
+    first_position: int | None = None,
+    clip: bool = False,
+    resume: str | Path | None = None,
+    progress: Callable[[Progress], None] | None = None,
     name: str | None = None,
 ) -> ClickLog:
-    r"""Count the clicks of a log, plain or gzip, by query, item and position.
+    r"""Count the clicks of a log, plain, gzip or zstd, by query, item and position.
 
     The log is read a piece at a time and never held: memory grows with the different (query, item, position) in it,
     not with its rows. Bad rows, such as a click on an id that was not shown, are left out, counted and reported in
-    `bad_rows`.
+    `bad_rows`, and the clicks on them in `bad_clicks`.
 
     Parameters
     ----------
     paths : str, Path or sequence of str or Path
-        A file or several, each in one of four formats. JSON lines, a result page each: ``{"query": ...,
+        A file, a folder, a pattern such as ``"logs/*.parquet"``, or several of them; each file in one of four formats.
+        JSON lines, a result page each: ``{"query": ...,
         "shown": [ids], "clicked": [ids]}``, or with other usual names for the fields. TianGong-ST's pages,
         cells between tabs. CSV or Parquet with a row for each impression (columns item, position, click, and
         query where there are several), or with counts (item, position, shown, clicks).
@@ -42,7 +47,13 @@ def read_clicks(
     columns : mapping of str to str, optional
         For tables whose columns have names of their own: ``{"item": "sku"}``.
     first_position : int, optional
-        What a table calls the top position, usually 1.
+        What a table calls the top position. By default 1, unless rows at position 0 make it doubtful: then it asks.
+    clip : bool, optional
+        Count rows of counts with more clicks than impressions as clicked every time, instead of leaving them out.
+    resume : str or Path, optional
+        A folder for the counts of finished files: the same call goes on there after an interruption.
+    progress : callable, optional
+        Called with a `Progress` after each file, or each part of a large one.
     name : str, optional
         What to call the log; by default the name of the first file.
 
@@ -71,20 +82,40 @@ def read_clicks(
     {'a click on an id that was not shown': 1}
     """
     require("polars", "pyarrow", extra="data", for_="reading a click log")
-    from rankloop.data.clicks import pages, tables
+    from rankloop.data.clicks import finished, pages, tables
     from rankloop.data.clicks import tally as click_tally
 
-    files = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
-    if not files:
-        raise ValueError("paths must name at least one file, got none")
-    first = whole("first_position", first_position, at_least=0)
-    tally = click_tally.Tally()
-    for path in files:
-        known = log_format(path) if format is None else one_of("format", format, FORMATS)
+    files = find_files(paths)
+    first = None if first_position is None else whole("first_position", first_position, at_least=0)
+    if format is not None:
+        one_of("format", format, FORMATS)
+    options = {"format": format, "columns": dict(columns or {}), "first_position": first, "clip": bool(clip)}
+    kept = None if resume is None else finished.Finished(Path(resume), options)
+    tally, pace = click_tally.Tally(), Pace(files, progress)
+    for number, path in enumerate(files):
+        before = None if kept is None else kept.find(path)
+        if before is not None:
+            tally.merge(before)
+            pace.at(path, number, 1.0, kept=True)
+            continue
+        own = tally if kept is None else click_tally.Tally()
+        known = log_format(path) if format is None else format
         if known in ("jsonl", "tiangong"):
-            pages.count_pages(path, tally, kind=known)
+            pages.count_pages(path, own, kind=known)
         else:
-            tables.count_table(path, tally, kind=known, columns=columns or {}, first_position=first)
+            tables.count_table(
+                path,
+                own,
+                kind=known,
+                columns=columns or {},
+                first_position=first,
+                clip=clip,
+                watch=lambda share, path=path, number=number: pace.at(path, number, share),  # type: ignore[misc]
+            )
+        if kept is not None:
+            kept.keep(path, own)
+            tally.merge(own)
+        pace.at(path, number, 1.0)
     return tally.log(name=plain_name(files[0]) if name is None else name)
 
 

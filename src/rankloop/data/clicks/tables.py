@@ -1,10 +1,15 @@
-"""Tables of impressions or of counts, in CSV or Parquet, read a batch at a time."""
+"""Tables of impressions or of counts, in CSV or Parquet.
+
+Polars groups equal rows in one streaming pass; only what is left, a row for each different one, is checked and read.
+A CSV file with rows of different lengths is read again by the block, to count those.
+"""
 
 from __future__ import annotations
 
+import csv
 import gzip
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from rankloop.data.clicks.tally import Tally
-from rankloop.data.text_files import read_rows
+from rankloop.data.text_files import is_compressed, malformed, open_bytes, open_text, read_rows
 
 # Names of the columns in the known formats; the first of each is ours.
 COLUMNS = {
@@ -29,13 +34,24 @@ _ROWS = 1 << 18  # of Parquet in a batch
 _BYTES = 1 << 24  # of CSV in a batch
 _MOST_POSITIONS = 100_000  # beyond it, a column was taken for positions that holds something else
 
+PART = 1 << 25  # rows of Parquet that are grouped at once
+TOO_MANY_CLICKS = "more clicks than times shown"
+
 Checks = list[tuple[str, pl.Expr]]
+Watch = Callable[[float], None]
 
 
 def count_table(
-    path: Path, tally: Tally, *, kind: str, columns: Mapping[str, str], first_position: int
+    path: Path,
+    tally: Tally,
+    *,
+    kind: str,
+    columns: Mapping[str, str],
+    first_position: int | None,
+    clip: bool = False,
+    watch: Watch = lambda _: None,
 ) -> None:
-    """Count the rows of a table."""
+    """Count the rows of a table; `watch` is told which share of the file is done."""
     header = _header(path, kind)
     found = _find_columns(path, header, columns)
     counts = "click" not in found
@@ -48,34 +64,112 @@ def count_table(
             )
     names = ("query", "item", "position", *(("shown", "clicks") if counts else ("click",)))
     wanted = {ours: found[ours] for ours in names if ours in found}
-    for batch in batches(path, kind, wanted, tally):
-        _count(batch, tally, counts=counts, first_position=first_position)
+    if kind == "csv":
+        refuse_cut(path, header)
+    before = tally.copy() if kind == "csv" else tally
+    try:
+        for part in _streamed(path, kind, wanted, watch):
+            _count(part, tally, counts=counts, first_position=first_position, clip=clip, path=path)
+    except pl.exceptions.ComputeError as error:
+        if kind == "parquet":
+            raise ValueError(f"{path}: {error}") from error
+        tally.become(before)
+        for batch in batches(path, kind, wanted, tally):
+            rows = batch.with_columns(pl.lit(1, pl.Int64).alias("rows"))
+            _count(rows, tally, counts=counts, first_position=first_position, clip=clip, path=path)
+    except OSError as error:
+        raise ValueError(f"{path}: broken file: {error}") from error
 
 
-def _count(batch: pl.DataFrame, tally: Tally, *, counts: bool, first_position: int) -> None:
+def _streamed(path: Path, kind: str, wanted: Mapping[str, str], watch: Watch) -> Iterator[pl.DataFrame]:
+    """Different rows of the wanted columns, under our names, and how often each occurs."""
+    if kind == "parquet":
+        table = pl.scan_parquet(path)
+        total = int(pyarrow.parquet.read_metadata(path).num_rows)
+        parts = [table.slice(start, PART) for start in range(0, max(total, 1), PART)]
+    else:
+        # Text: a value that is not a number is then one bad row instead of the end of the reading.
+        parts = [pl.scan_csv(path, infer_schema=False, separator=_separator(path))]
+    for done, part in enumerate(parts, start=1):
+        rows = part.select(pl.col(theirs).alias(ours) for ours, theirs in wanted.items())
+        times = pl.len().cast(pl.Int64)
+        click = rows.collect_schema().get("click", pl.String())
+        if click == pl.String:
+            yield rows.group_by(list(wanted)).agg(times.alias("rows")).collect(engine="streaming")
+        else:  # numbers: added up at once, which leaves half as many rows
+            hit = pl.col("click") if click == pl.Boolean else pl.col("click") == 1
+            miss = ~pl.col("click") if click == pl.Boolean else pl.col("click") == 0
+            cell = [name for name in wanted if name != "click"]
+            told = rows.group_by(cell).agg(
+                times.alias("rows"),
+                hit.sum().cast(pl.Int64).alias("hits"),
+                miss.sum().cast(pl.Int64).alias("misses"),
+            )
+            yield from _apart(told.collect(engine="streaming"))
+        watch(done / len(parts))
+
+
+def _apart(told: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Rows that were clicked or not, and those of which that cannot be said."""
+    bad = pl.col("rows") - pl.col("hits") - pl.col("misses")
+    yield (
+        told.select(pl.all().exclude("rows"), pl.lit(None, pl.Int64).alias("click"), bad.alias("rows"))
+        .filter(pl.col("rows") > 0)
+        .drop("hits", "misses")
+    )
+    yield told.with_columns((pl.col("hits") + pl.col("misses")).alias("rows")).filter(pl.col("rows") > 0)
+
+
+def _count(
+    batch: pl.DataFrame, tally: Tally, *, counts: bool, first_position: int | None, clip: bool, path: Path
+) -> None:
+    batch = batch.filter(~pl.all_horizontal(pl.all().exclude("rows").is_null()))  # an empty line
     if "query" not in batch.columns:
         batch = batch.with_columns(pl.lit("").alias("query"))
     types = batch.schema
-    numbers = {"position": whole_column(types["position"], "position") - first_position}
-    if counts:
+    added = "hits" in batch.columns
+    numbers = {"position": whole_column(types["position"], "position")}
+    if added:
+        numbers["clicks"] = pl.col("hits")
+    elif counts:
         numbers |= {name: whole_column(types[name], name) for name in ("shown", "clicks")}
     else:
         numbers["clicks"] = click_column(types["click"])
     batch = batch.with_columns(**numbers)
-    checks = row_checks(first_position)
+    each = pl.lit(1, pl.Int64) if added else pl.col("rows")  # `hits` are those of all rows
+    batch = batch.with_columns(all_clicks=pl.col("clicks") * each)
+    if first_position is None:
+        _ask_where_positions_begin(path, batch)
+    first = 1 if first_position is None else first_position
+    batch = batch.with_columns(pl.col("position") - first)
+    checks = row_checks(first)
     if counts:
-        checks += [
-            ("negative counts", (pl.col("shown") < 0) | (pl.col("clicks") < 0)),
-            ("more clicks than times shown", pl.col("clicks") > pl.col("shown")),
-        ]
+        checks.append(("negative counts", (pl.col("shown") < 0) | (pl.col("clicks") < 0)))
+        if not clip:
+            checks.append((TOO_MANY_CLICKS, pl.col("clicks") > pl.col("shown")))
     good = drop_bad(batch, tally, checks)
     if counts:
         good = good.filter(pl.col("shown") > 0)
-        times = pl.col("shown")
+        times, clicks = pl.col("shown"), pl.min_horizontal("clicks", "shown")
     else:
-        times = pl.lit(1, pl.Int64)
-    cells = good.select("query", "item", "position", times.alias("shown"), pl.col("clicks").alias("clicked"))
-    tally.add(cells, good.select("query", pl.lit(1, pl.Int64).alias("rows")))
+        times, clicks = pl.lit(1, pl.Int64), pl.col("clicks")
+    cells = good.select(
+        "query", "item", "position", (times * pl.col("rows")).alias("shown"), (clicks * each).alias("clicked")
+    )
+    tally.add(cells, good.select("query", "rows"))
+
+
+def _ask_where_positions_begin(path: Path, batch: pl.DataFrame) -> None:
+    # A few stray zeros among many rows are bad rows; a share of them is a top position.
+    zeros = batch.filter(pl.col("position") == 0)
+    rows, all_rows = int(zeros["rows"].sum()), int(batch["rows"].sum())
+    if rows * 1_000 >= all_rows > 0 and rows > 0:
+        clicks, of = int(zeros["all_clicks"].sum()), int(batch["all_clicks"].sum())
+        share = f", with {clicks / of:.0%} of the clicks," if of > 0 else ""
+        raise ValueError(
+            f"{path}: {rows:,} of {all_rows:,} rows{share} are at position 0. If that is the top position, say"
+            " first_position=0; if the top is 1 and these rows are to be left out, first_position=1"
+        )
 
 
 def row_checks(first_position: int) -> Checks:
@@ -95,15 +189,20 @@ def drop_bad(batch: pl.DataFrame, tally: Tally, checks: Checks) -> pl.DataFrame:
     """The rows without a fault; each bad row is counted once, under its first fault."""
     for reason, bad in checks:
         # A number that could not be read is null, and as bad as one that is out of range.
-        good = batch.filter(~bad.fill_null(True))
-        if good.height < batch.height:
-            tally.bad_rows[reason] += batch.height - good.height
-        batch = good
+        wrong = batch.filter(bad.fill_null(True))
+        if wrong.height:
+            tally.bad_rows[reason] += int(wrong["rows"].sum()) if "rows" in wrong.columns else wrong.height
+            if "all_clicks" in wrong.columns:
+                tally.bad_clicks[reason] += int(wrong["all_clicks"].clip(lower_bound=0).sum())
+            batch = batch.filter(~bad.fill_null(True))
     return batch
 
 
 def whole_column(dtype: pl.DataType, name: str) -> pl.Expr:
     """A column as whole numbers; null where a value is not one."""
+    if dtype == pl.String:  # "2.0" is 2, as a spreadsheet may write it
+        text = pl.col(name).str.strip_chars().str.replace(r"\.0+$", "")
+        return text.cast(pl.Int64, strict=False)
     if dtype.is_float():
         return pl.when(pl.col(name) == pl.col(name).floor()).then(pl.col(name).cast(pl.Int64, strict=False))
     return pl.col(name).cast(pl.Int64, strict=False)
@@ -112,7 +211,7 @@ def whole_column(dtype: pl.DataType, name: str) -> pl.Expr:
 def click_column(dtype: pl.DataType) -> pl.Expr:
     """The column `click` as 0 or 1; null for anything else."""
     if dtype == pl.String:
-        text = pl.col("click").str.to_lowercase()
+        text = pl.col("click").str.strip_chars().str.to_lowercase()
         yes, no = text.is_in(["1", "true", "1.0"]), text.is_in(["0", "false", "0.0"])
     else:
         number = pl.col("click").cast(pl.Float64, strict=False)
@@ -136,10 +235,46 @@ def _header(path: Path, kind: str) -> list[str]:
             return list(pyarrow.parquet.read_schema(path).names)
         except pa.ArrowInvalid as error:
             raise ValueError(f"{path}: {error}") from error
-    _, first = next(read_rows(path), (1, []))
+    separator = _separator(path)
+    _, first = next(read_rows(path, separator=separator), (1, []))
     if not first:
         raise ValueError(f"{path}: no header line")
     return first
+
+
+def _separator(path: Path) -> str:
+    """What stands between the cells: a comma, a tab or a semicolon, whichever the header has."""
+    with open_text(path) as text:
+        header = text.readline(1 << 16)
+    if header.endswith("\r"):
+        raise ValueError(
+            f"{path}, line 1: lines end in CR alone, as on very old systems; write them with LF or CR LF"
+        )
+    return max((",", "\t", ";"), key=header.count)
+
+
+def refuse_cut(path: Path, header: list[str]) -> None:
+    """Refuse a plain file whose last line has no end and too few cells: part of it is missing."""
+    with path.open("rb") as file:
+        if is_compressed(file.read(4)):
+            return  # those are noticed by what unpacks them
+        file.seek(0, 2)
+        size = file.tell()
+        file.seek(max(0, size - (1 << 20)))
+        tail = file.read()
+    if tail.endswith((b"\n", b"\r")) or b"\n" not in tail:
+        return
+    last = tail[tail.rindex(b"\n") + 1 :].decode("utf-8", errors="replace")
+    cells = next(csv.reader([last], delimiter=_separator(path)), [])
+    if len(cells) < len(header):
+        with path.open("rb") as file:
+            line = 1 + sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 24), b""))
+        malformed(
+            path,
+            line,
+            f"the file ends in the middle of a line, {len(cells)} of {len(header)} cells: {last[:80]!r}; copy it again,"
+            " or delete that line",
+        )
 
 
 def find_columns(path: Path, kind: str, columns: Mapping[str, str]) -> dict[str, str]:
@@ -175,6 +310,7 @@ def _csv(path: Path, columns: list[str], tally: Tally) -> Iterator[pa.Table]:
         tally.bad_rows["too many or too few cells"] += 1
         return "skip"
 
+    separator = _separator(path)
     # Text first: a value that is not a number is then one bad row instead of the end of the reading.
     as_text = pyarrow.csv.ConvertOptions(
         include_columns=columns,
@@ -188,7 +324,7 @@ def _csv(path: Path, columns: list[str], tally: Tally) -> Iterator[pa.Table]:
             yield pyarrow.csv.read_csv(
                 pa.BufferReader(block),
                 read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 1),
-                parse_options=pyarrow.csv.ParseOptions(invalid_row_handler=skip),
+                parse_options=pyarrow.csv.ParseOptions(delimiter=separator, invalid_row_handler=skip),
                 convert_options=as_text,
             )
     except pa.ArrowInvalid as error:
@@ -199,9 +335,7 @@ def _csv(path: Path, columns: list[str], tally: Tally) -> Iterator[pa.Table]:
 
 def _blocks(path: Path) -> Iterator[bytes]:
     """Whole lines of a file, a block at a time, each under the header line."""
-    with path.open("rb") as raw:
-        zipped = raw.read(2) == b"\x1f\x8b"
-    with gzip.open(path) if zipped else path.open("rb") as file:
+    with open_bytes(path) as file:
         header = file.readline().removeprefix(b"\xef\xbb\xbf")
         while block := file.read(_BYTES):
             yield header + block + file.readline()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from rankloop.feedback import ClickLog
 
@@ -20,6 +21,7 @@ class Tally:
     """Sums of `shown` and `clicked` by query, item and position, and of rows by query."""
 
     bad_rows: Counter[str] = field(default_factory=Counter)
+    bad_clicks: Counter[str] = field(default_factory=Counter)  # on those rows
     _cells: list[pl.DataFrame] = field(default_factory=list)
     _rows: list[pl.DataFrame] = field(default_factory=list)
     _added: int = 0
@@ -28,14 +30,43 @@ class Tally:
         """Count some: columns query, item, position, shown, clicked; and query, rows."""
         self._cells.append(_named_alike(_summed(cells, CELL)))
         self._rows.append(_named_alike(_summed(rows, ["query"])))
-        if sum(part.height for part in self._cells) > max(_WAITING, 2 * self._added):
+        if len(self._cells) > 1 and sum(part.height for part in self._cells) > max(_WAITING, 2 * self._added):
             self._add_up()
 
     def _add_up(self) -> None:
+        if len(self._cells) == 1:
+            return  # each part is added up already
         # Files that write an id as a number and as text mean the same by it.
         self._cells = [_summed(pl.concat(_alike(self._cells)), CELL)]
         self._rows = [_summed(pl.concat(_alike(self._rows)), ["query"])]
         self._added = self._cells[0].height
+
+    def copy(self) -> Tally:
+        """The same counts, which no longer change with these."""
+        return Tally(
+            Counter(self.bad_rows), Counter(self.bad_clicks), list(self._cells), list(self._rows), self._added
+        )
+
+    def become(self, other: Tally) -> None:
+        """Take over another's counts in place of one's own."""
+        self.bad_rows.clear()
+        self.bad_clicks.clear()
+        self._cells, self._rows, self._added = [], [], 0
+        self.merge(other)
+
+    def merge(self, other: Tally) -> None:
+        """Add another's counts."""
+        self.bad_rows.update(other.bad_rows)
+        self.bad_clicks.update(other.bad_clicks)
+        for cells, rows in zip(other._cells, other._rows, strict=True):
+            self.add(cells, rows)
+
+    def parts(self) -> tuple[pl.DataFrame, pl.DataFrame] | None:
+        """Everything counted so far as two tables; None if that is nothing."""
+        if not self._cells:
+            return None
+        self._add_up()
+        return self._cells[0], self._rows[0]
 
     def log(self, *, name: str) -> ClickLog:
         """Everything counted so far; ValueError if there is nothing."""
@@ -44,24 +75,25 @@ class Tally:
             reasons = ", ".join(f"{count:,} with {reason}" for reason, count in self.bad_rows.items())
             raise ValueError(f"{name}: no row to count" + (f"; bad rows: {reasons}" if reasons else ""))
         self._add_up()
-        cells, rows = _as_text(self._cells[0]), _as_text(self._rows[0])
-        query_ids, item_ids = (_names(cells[column]) for column in ("query", "item"))
-        cells = cells.with_columns(
-            pl.col("query").replace_strict(query_ids, np.arange(len(query_ids)), return_dtype=pl.Int64),
-            pl.col("item").replace_strict(item_ids, np.arange(len(item_ids)), return_dtype=pl.Int64),
-        ).sort(CELL)
-        by_query = dict(rows.iter_rows())
+        cells, rows = self._cells[0], self._rows[0]
+        query_ids, queries = _numbered(cells["query"])
+        item_ids, items = _numbered(cells["item"])
+        positions = cells["position"].to_numpy()
+        n_positions = int(positions.max()) + 1
+        order = np.argsort((queries * len(item_ids) + items) * n_positions + positions, kind="stable")
+        by_query = dict(_as_text(rows).iter_rows())
         return ClickLog(
-            queries=cells["query"].to_numpy(),
-            items=cells["item"].to_numpy(),
-            positions=cells["position"].to_numpy(),
-            shown=cells["shown"].to_numpy(),
-            clicked=cells["clicked"].to_numpy(),
-            query_ids=tuple(query_ids),
-            item_ids=tuple(item_ids),
+            queries=queries[order],
+            items=items[order],
+            positions=positions[order],
+            shown=cells["shown"].to_numpy()[order],
+            clicked=cells["clicked"].to_numpy()[order],
+            query_ids=query_ids,
+            item_ids=item_ids,
             rows=np.array([by_query.get(query, 0) for query in query_ids]),
-            n_positions=int(cells["position"].max()) + 1,  # type: ignore[arg-type]
+            n_positions=n_positions,
             bad_rows=self.bad_rows,
+            bad_clicks={reason: count for reason, count in self.bad_clicks.items() if count},
             name=name,
         )
 
@@ -89,6 +121,10 @@ def _alike(frames: list[pl.DataFrame]) -> list[pl.DataFrame]:
     return frames if same else [_as_text(frame) for frame in frames]
 
 
-def _names(column: pl.Series) -> list[str]:
+def _numbered(column: pl.Series) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The different names in a column, and which of them each is."""
+    names = pl.DataFrame({"value": column.unique()}).with_columns(name=pl.col("value").cast(pl.String))
     # Shorter ones first, so that numbers come by their size.
-    return sorted(column.unique().to_list(), key=lambda name: (len(name), name))
+    names = names.sort(pl.col("name").str.len_chars(), "name").with_row_index("number")
+    found = pl.DataFrame({"value": column}).join(names, on="value", how="left", maintain_order="left")
+    return tuple(names["name"].to_list()), found["number"].cast(pl.Int64).to_numpy()

@@ -1,0 +1,84 @@
+"""Which files a path means, and how far their reading is."""
+
+from __future__ import annotations
+
+import glob
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the counting of a log is.
+
+    Parameters
+    ----------
+    file : Path
+        The file that is read.
+    done : int
+        Bytes of all files that are counted.
+    total : int
+        Bytes of all files.
+    seconds : float
+        Since the start.
+    seconds_left : float
+        At the pace so far; infinite while there is none.
+    """
+
+    file: Path
+    done: int
+    total: int
+    seconds: float
+    seconds_left: float
+
+
+def find_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
+    """The files of a path or several: each a file, a folder with all in it, or a pattern such as ``logs/*.parquet``."""
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not given:
+        raise ValueError("paths must name at least one file, got none")
+    files: list[Path] = []
+    for one in given:
+        path = Path(one)
+        if path.is_dir():
+            inside = sorted(
+                file
+                for file in path.rglob("*")
+                if file.is_file()
+                and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+            )
+            if not inside:
+                raise ValueError(f"paths: the folder {path} has no file")
+            files += inside
+        elif not path.exists() and glob.has_magic(str(one)):
+            found = sorted(Path(name) for name in glob.glob(str(one), recursive=True))  # noqa: PTH207
+            found = [file for file in found if file.is_file()]
+            if not found:
+                raise ValueError(f"paths: no file matches {str(one)!r}")
+            files += found
+        else:
+            files.append(path)
+    return files
+
+
+class Pace:
+    """Tells `report` of the progress, file by file."""
+
+    def __init__(self, files: Sequence[Path], report: Callable[[Progress], None] | None) -> None:
+        self.sizes = [file.stat().st_size for file in files] if report else [0] * len(files)
+        self.report, self.begun = report, time.monotonic()
+        self.done, self.skipped = 0, 0
+
+    def at(self, file: Path, number: int, share: float, *, kept: bool = False) -> None:
+        """Report a share of one file; `kept` if it was counted before and took no time."""
+        if self.report is None:
+            return
+        done = sum(self.sizes[:number]) + round(share * self.sizes[number])
+        if kept:
+            self.skipped += self.sizes[number]
+        total, seconds = sum(self.sizes), time.monotonic() - self.begun
+        read = done - self.skipped
+        left = seconds * (total - done) / read if read > 0 else float("inf")
+        self.report(Progress(file, done, total, seconds, 0.0 if done == total else left))
