@@ -31,6 +31,7 @@ OPTIONAL = (
     "pyarrow",
     "rich",
     "starlette",
+    "torch",
     "typer",
     "uvicorn",
 )
@@ -99,6 +100,10 @@ def test_help_and_completion_work_on_a_plain_installation() -> None:
         (
             "from rankloop import data; data.read_logged_lists('x')",
             'reading a log of lists needs polars and pyarrow: pip install "rankloop[data]"',
+        ),
+        (
+            "from rankloop import rankers; rankers.NeuralPDGD(module=None, n_features=3)",
+            'NeuralPDGD needs torch: pip install "rankloop[torch]"',
         ),
         (
             "from rankloop import experiments; experiments.get('top1-2015-fig1')",

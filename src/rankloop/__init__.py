@@ -9,7 +9,8 @@ True
 
 A plain installation ranks, learns and simulates. Extras bring more: ``rankloop[plot]`` figures, ``[data]`` click
 logs and tables, ``[cli]`` the command ``rankloop``, ``[serve]`` the live service, ``[client]`` its `Client` and
-`AsyncClient`, ``[all]`` all of these. Whatever needs an extra that is missing says so in one sentence.
+`AsyncClient`, ``[all]`` all of these; ``[torch]`` rankers with a neural network. Whatever needs an extra that is
+missing says so in one sentence.
 """
 
 from __future__ import annotations

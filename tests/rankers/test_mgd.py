@@ -60,7 +60,7 @@ def test_each_step_is_that_of_the_slow_version(
     d, delta, alpha = 5, 0.7, 0.3
     ranker = rankers.MGD(
         n_features=d,
-        k=k,
+        n_positions=k,
         n_candidates=n_candidates,
         learning_rate=(alpha, power),
         delta=delta,
@@ -97,7 +97,10 @@ def test_each_step_is_that_of_the_slow_version(
 
 
 def test_dbgd_is_mgd_with_one_candidate() -> None:
-    one, other = rankers.DBGD(n_features=4, k=3), rankers.MGD(n_features=4, k=3, n_candidates=1)
+    one, other = (
+        rankers.DBGD(n_features=4, n_positions=3),
+        rankers.MGD(n_features=4, n_positions=3, n_candidates=1),
+    )
     rng_one, rng_other, users = (np.random.default_rng(seed) for seed in (1, 1, 2))
     for _ in range(30):
         documents = users.random((6, 4))
@@ -111,7 +114,7 @@ def test_dbgd_is_mgd_with_one_candidate() -> None:
 
 
 def test_nobody_wins_without_a_difference() -> None:
-    ranker = rankers.MGD(n_features=3, k=5, n_candidates=6, learning_rate=1.0)
+    ranker = rankers.MGD(n_features=3, n_positions=5, n_candidates=6, learning_rate=1.0)
     rng = np.random.default_rng(1)
     for clicks in (np.zeros(5), np.ones(5)):
         # No click: no credit. One document, or the same five times over: no ranker is better.
@@ -156,7 +159,7 @@ def test_more_candidates_learn_faster_under_noise() -> None:
 
 @pytest.mark.parametrize("size", [1e-60, 1.0, 1e60])
 def test_features_of_any_size_do_no_harm(size: float) -> None:
-    ranker = rankers.MGD(n_features=3, k=4, learning_rate=1e3, delta=1e3)
+    ranker = rankers.MGD(n_features=3, n_positions=4, learning_rate=1e3, delta=1e3)
     rng = np.random.default_rng(1)
     for _ in range(20):
         shown = ranker.rank(size * rng.uniform(-1, 1, (6, 3)), rng=rng)
@@ -166,7 +169,7 @@ def test_features_of_any_size_do_no_harm(size: float) -> None:
 
 
 def test_a_long_list_and_many_candidates() -> None:
-    ranker = rankers.MGD(n_features=4, k=10, n_candidates=49)
+    ranker = rankers.MGD(n_features=4, n_positions=10, n_candidates=49)
     rng = np.random.default_rng(1)
     documents = rng.random((300, 4))
     shown = ranker.rank(documents, rng=rng)
@@ -180,7 +183,7 @@ def test_a_long_list_and_many_candidates() -> None:
     ("arguments", "message"),
     [
         ({"n_features": 0}, "n_features must be"),
-        ({"k": 0}, "k must be"),
+        ({"n_positions": 0}, "n_positions must be"),
         ({"n_candidates": 0}, "n_candidates must be"),
         ({"learning_rate": 0.0}, "learning_rate must be a positive number"),
         ({"learning_rate": "adagrad"}, "learning_rate must be a positive number"),
@@ -200,7 +203,7 @@ def test_wrong_arguments_are_refused(arguments: dict[str, Any], message: str) ->
 
 
 def test_wrong_tickets_change_nothing() -> None:
-    ranker = rankers.DBGD(n_features=2, k=3)
+    ranker = rankers.DBGD(n_features=2, n_positions=3)
     shown = ranker.rank(np.eye(2), rng=np.random.default_rng(1))
     worth, header = shown.memo
     assert ranker.feedback == TopClicks(3)

@@ -16,6 +16,8 @@ from rankloop.rankers.lin_ucb_pbm import LinUCBPBM
 from rankloop.rankers.listnet import ListNet
 from rankloop.rankers.mgd import MGD
 from rankloop.rankers.mw import MW
+from rankloop.rankers.neural import NeuralPDGD as NeuralPDGD  # not in __all__: they need torch
+from rankloop.rankers.neural import NeuralRTopK as NeuralRTopK
 from rankloop.rankers.pbm_pie import PBMPIE
 from rankloop.rankers.pbm_ts import PBMTS
 from rankloop.rankers.pdgd import PDGD

@@ -19,7 +19,7 @@ class DBGD(MGD):
     ----------
     n_features : int
         The length of a document's feature vector, d.
-    k : int, optional
+    n_positions : int, optional
         How many documents of a list users see.
     learning_rate : float or tuple of float, optional
         The length of a step: a number, or a pair (scale, power) for scale * t**-power.
@@ -62,7 +62,7 @@ class DBGD(MGD):
         self,
         *,
         n_features: int,
-        k: int = 10,
+        n_positions: int = 10,
         learning_rate: Steps = 0.01,
         delta: float = 1.0,
         tau: float = TAU,
@@ -70,7 +70,7 @@ class DBGD(MGD):
     ) -> None:
         super().__init__(
             n_features=n_features,
-            k=k,
+            n_positions=n_positions,
             n_candidates=1,
             learning_rate=learning_rate,
             delta=delta,
@@ -86,6 +86,6 @@ class DBGD(MGD):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        yield cls(n_features=3, k=3, learning_rate=0.5)
-        yield cls(n_features=4, k=2, learning_rate=(0.5, 0.5), delta=0.5, radius=1.0)
-        yield cls(n_features=1, k=3, tau=1.0)
+        yield cls(n_features=3, n_positions=3, learning_rate=0.5)
+        yield cls(n_features=4, n_positions=2, learning_rate=(0.5, 0.5), delta=0.5, radius=1.0)
+        yield cls(n_features=1, n_positions=3, tau=1.0)

@@ -34,7 +34,7 @@ class MGD(LinearRanker):
     ----------
     n_features : int
         The length of a document's feature vector, d.
-    k : int, optional
+    n_positions : int, optional
         How many documents of a list users see.
     n_candidates : int, optional
         How many directions each list tries.
@@ -78,7 +78,7 @@ class MGD(LinearRanker):
         self,
         *,
         n_features: int,
-        k: int = 10,
+        n_positions: int = 10,
         n_candidates: int = 9,
         learning_rate: Steps = 0.01,
         delta: float = 1.0,
@@ -86,7 +86,7 @@ class MGD(LinearRanker):
         radius: float | None = None,
     ) -> None:
         self.n_features = whole("n_features", n_features, at_least=1)
-        self.feedback = TopClicks(k)
+        self.feedback = TopClicks(whole("n_positions", n_positions, at_least=1))
         self.n_candidates = whole("n_candidates", n_candidates, at_least=1)
         self.learning_rate = read_schedule("learning_rate", learning_rate)
         self.tau = number("tau", tau, above=0, at_most=MOST_TAU)
@@ -134,9 +134,11 @@ class MGD(LinearRanker):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        yield cls(n_features=3, k=3, learning_rate=0.5)
-        yield cls(n_features=4, k=2, n_candidates=2, learning_rate=(0.5, 0.5), delta=0.5, radius=1.0)
-        yield cls(n_features=1, k=3, n_candidates=1, tau=1.0)
+        yield cls(n_features=3, n_positions=3, learning_rate=0.5)
+        yield cls(
+            n_features=4, n_positions=2, n_candidates=2, learning_rate=(0.5, 0.5), delta=0.5, radius=1.0
+        )
+        yield cls(n_features=1, n_positions=3, n_candidates=1, tau=1.0)
 
 
 @functools.lru_cache(maxsize=64)
