@@ -11,6 +11,7 @@ from typing import Any
 # Title on the page, module, and whether each name has a page of its own.
 MODULES = [
     ("Rankers", "rankloop.rankers", True),
+    ("Rankers with a neural network", "rankloop.rankers.neural", False),
     ("Loading a saved ranker", "rankloop.rankers.load", False),
     ("Environments", "rankloop.environments", True),
     ("Users of fixed items", "rankloop.environments.users", False),

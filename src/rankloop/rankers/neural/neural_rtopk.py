@@ -121,8 +121,9 @@ class NeuralRTopK(ModuleRanker):
     def _estimate(self, ranking: Ranking, scores: Any, greedy: Any, gamma: float, labels: Any) -> Any:
         guess = None
         if self.surrogate.name in ("squared", "kl"):
-            scores = np.clip(scores, -self.max_grade, 2 * self.max_grade)
-            guess = np.clip(scores, 0, self.max_grade)
+            highest = self.max_grade or 0
+            scores = np.clip(scores, -highest, 2 * highest)
+            guess = np.clip(scores, 0, highest)
         z = horvitz_thompson(
             self.surrogate,
             s=scores,
