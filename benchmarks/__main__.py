@@ -24,6 +24,7 @@ import rankloop
 from benchmarks import (
     clicks,
     elementary,
+    features,
     games,
     growth,
     letor,
@@ -47,6 +48,7 @@ BENCHMARKS: dict[str, Any] = {
     "letor": letor,
     "clicks": clicks,
     "rivals": rivals,
+    "features": features,
     "pbm": pbm,
     "games": games,
     "elementary": elementary,
@@ -61,6 +63,7 @@ _STEPS = {
     "letor": 24,
     "clicks": 4,
     "rivals": len(rivals.RANKERS) + 1,
+    "features": len(features.SIZES) * len(features.KINDS),
     "pbm": len(pbm.SIZES) + len(pbm.MORE_SIZES),
     "games": len(games.MEASURES) * (len(games.CELLS) + len(games.STRUCTURE)),
     "elementary": len(elementary.PAIRS),

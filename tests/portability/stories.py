@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rankloop import data, environments, games, simulation
+from rankloop import data, environments, games, rankers, simulation
 from rankloop.base import Environment, Ranker
 from rankloop.serving.adapters.registry import has_items, served
 from rankloop.serving.stores.contract import Store
@@ -69,6 +69,17 @@ def played() -> Iterator[tuple[str, str]]:
             yield label, digest(*ranker.state, np.asarray(trace.value))
 
 
+def played_models() -> Iterator[tuple[str, str]]:
+    """What users of click models do, and the regret against their best list."""
+    for world in ("user-browsing", "click-chain-periodic"):
+        people, ranker = environments.named(world), rankers.CascadeKLUCB(n_items=10, n_positions=5)
+        trace = simulation.play(ranker, people, rounds=ROUNDS, seed=1)
+        yield (
+            f"in {world}, CascadeKLUCB",
+            digest(*ranker.state, np.asarray(trace.value), np.asarray(trace.regret)),
+        )
+
+
 def played_games() -> Iterator[tuple[str, str]]:
     """The same for players of finite games, each against outcomes that are all equally likely."""
     for number, player in enumerate(games.Player.examples()):
@@ -102,6 +113,7 @@ def stories() -> dict[str, str]:
     """Every ranker, told three times: step by step, in the compiled loop, and served."""
     found = {f"transcript {name}": digest(transcript(kind.examples())) for name, kind in CLASSES.items()}
     found |= dict(played())
+    found |= dict(played_models())
     found |= dict(played_games())
     found |= {f"served {name}": asyncio.run(served_story(name)) for name in sorted(served())}
     return found

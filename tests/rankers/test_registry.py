@@ -92,7 +92,7 @@ def test_the_package_wins_over_a_registered_name(elsewhere: str) -> None:
     [
         (
             "FTRLBPM",
-            r"ranker must be one of FTPL, .*, Uniform, .*mine.*, or 'package\.module:Class', got 'FTRLBPM'",
+            r"ranker must be one of .*FTPL, .*, Uniform, .*mine.*, or 'package\.module:Class', got 'FTRLBPM'",
         ),
         ("", "got ''"),
         (3, "ranker must be a name or 'package.module:Class', got 3"),
