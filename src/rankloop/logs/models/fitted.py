@@ -250,6 +250,11 @@ def surprises(chance: Numbers, pages: Sessions) -> Numbers:
 def pair_numbers(pages: Sessions, codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each shown item its place in `codes`, their number for one that is not there, -1 where nothing is shown."""
     wanted = pages.queries[:, None].astype(np.int64) * pages.n_items + pages.items
+    size = pages.n_queries * pages.n_items
+    if size <= 4 * wanted.size:  # a table is quicker than a search
+        table = np.full(size, len(codes))
+        table[codes] = np.arange(len(codes))
+        return np.where(pages.items < 0, -1, table[np.maximum(wanted, 0)])
     at = np.searchsorted(codes, wanted)
     known = codes[np.minimum(at, len(codes) - 1)] == wanted
     return np.where(pages.items < 0, -1, np.where(known, at, len(codes)))

@@ -52,7 +52,9 @@ def numbered(log: Sessions) -> Pages:
     """Number the items of the pages."""
     shown = log.items >= 0
     wide = log.queries[:, None].astype(np.int64) * log.n_items + log.items
-    codes = np.unique(wide[shown])
+    size = log.n_queries * log.n_items
+    seen = wide[shown]
+    codes = np.flatnonzero(np.bincount(seen, minlength=size)) if size <= 4 * seen.size else np.unique(seen)
     return Pages(log, pair_numbers(log, codes), log.clicks, codes, codes // log.n_items)
 
 
