@@ -90,6 +90,7 @@ SETTINGS: dict[str, Setting] = {
     "a hundred items on ten positions": Setting(_clicks("stay", _large()), _large),
 }
 DOCUMENTS = "synthetic queries with 20 features"
+CLICKS = ("perfect", "navigational", "informational", "near-random")
 
 
 def measure(name: str) -> measured.World:
@@ -120,8 +121,9 @@ def measure(name: str) -> measured.World:
     )
 
 
-def measure_documents(feedback: str, k: int) -> measured.World:
-    """Documents with features: NDCG@10 while learning."""
+def measure_documents(feedback: str, k: int, clicks: str | None = None) -> measured.World:
+    """Documents with features: NDCG@10 while learning, from labels or from the clicks of such users."""
+    name = DOCUMENTS if clicks is None else f"{DOCUMENTS}, {clicks} clicks"
     asked = Question(feedback=feedback, features=True, users="stay", measure="ndcg@10", k=k)
     players: dict[str, Callable[[], Ranker]] = {"Uniform": rankers.Uniform}
     for one in CANDIDATES:
@@ -132,14 +134,18 @@ def measure_documents(feedback: str, k: int) -> measured.World:
         values = []
         for seed in SEEDS:
             queries = data.synthetic_letor(n_queries=500, n_features=asked.n_features, seed=seed)
-            stream = environments.QueryStream(queries, measure="ndcg@10")
+            stream = (
+                environments.QueryStream(queries, measure="ndcg@10")
+                if clicks is None
+                else environments.ClickedQueries(queries, clicks=clicks)
+            )
             values.append(
                 simulation.play(player(), stream, rounds=QUERY_ROUNDS, seed=seed, points=10).mean_value
             )
         results[label] = _mean(values)
-        print(DOCUMENTS, label, results[label], flush=True)
+        print(name, label, results[label], flush=True)
     return measured.World(
-        DOCUMENTS,
+        name,
         feedback,
         True,
         "stay",
@@ -170,6 +176,7 @@ def table() -> str:
     """Measure everything, write it down, and print the answers."""
     found = [measure(name) for name in SETTINGS]
     found += [measure_documents("top", 1), measure_documents("labels", 1)]
+    found += [measure_documents("clicks", 1, kind) for kind in CLICKS]
     FILE.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n")
     measured.worlds.cache_clear()
     return answers()
@@ -184,6 +191,7 @@ def answers() -> str:
         *(Question(feedback="clicks", users=users) for users in ("stay", "change", "unknown")),
         Question(feedback="clicks", users="stay", n_items=100, n_positions=10),
         Question(feedback="top", features=True),
+        Question(feedback="clicks", features=True),
         Question(feedback="labels", features=True),
     ]
     rows = []

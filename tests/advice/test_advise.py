@@ -22,6 +22,7 @@ SETTINGS = [
     ("top", {"features": True}),
     ("labels", {}),
     ("labels", {"features": True}),
+    ("clicks", {"features": True}),
     ("clicks", {}),
     ("clicks", {"n_items": 300, "n_positions": 10}),
     ("clicks", {"n_positions": 3, "examination": (1.0, 0.5, 0.2)}),
@@ -117,7 +118,6 @@ def test_days_are_told() -> None:
         ("clicks", {"n_positions": 3, "examination": (1.0,)}, "examination must have 3"),
         ("clicks", {"n_positions": 1, "examination": (1.5,)}, "examination"),
         ("top", {"measure": "fame"}, "fame"),
-        ("clicks", {"features": True}, "no ranker here learns dcg from clicks with features"),
     ],
 )
 def test_bad_answers_are_refused_by_name(feedback: str, more: dict[str, object], words: str) -> None:

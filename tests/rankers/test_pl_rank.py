@@ -72,7 +72,7 @@ def test_one_step_goes_along_the_estimated_gradient_of_ndcg() -> None:
 
 
 def test_both_loops_tell_the_same_story_and_it_learns_as_well_as_listnet() -> None:
-    queries = data.synthetic_letor(n_queries=60, n_features=6, seed=1)
+    queries = data.synthetic_letor(n_queries=60, n_features=6, seed=1).with_dtype("float32")
     checks.check_same_story(
         lambda: PLRank(n_features=6), lambda: environments.QueryStream(queries), rounds=300
     )

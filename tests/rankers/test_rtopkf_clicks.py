@@ -29,7 +29,7 @@ def test_a_click_is_a_label_over_the_examination(learning_rate: str) -> None:
 
 
 def test_it_takes_part_in_clicked_queries() -> None:
-    queries = data.synthetic_letor(n_queries=40, n_features=4, seed=1)
+    queries = data.synthetic_letor(n_queries=40, n_features=4, seed=1).with_dtype("float32")
     checks.check_same_story(
         lambda: RTopKF(n_features=4, examination=1.0),
         lambda: environments.ClickedQueries(queries, clicks="navigational"),
@@ -38,7 +38,7 @@ def test_it_takes_part_in_clicked_queries() -> None:
 
 
 def test_it_learns_from_the_click_on_the_first_document() -> None:
-    queries = data.synthetic_letor(n_queries=80, n_features=4, seed=1)
+    queries = data.synthetic_letor(n_queries=80, n_features=4, seed=1).with_dtype("float32")
     ranker = RTopKF(n_features=4, examination=1.0)
     users = environments.ClickedQueries(queries, clicks="informational")
     simulation.play(ranker, users, rounds=20_000, seed=1)

@@ -64,6 +64,10 @@ def _documents(**more: Any) -> Arguments:
     return lambda question: {"n_features": question.n_features} | more
 
 
+def _shown(question: Question) -> int:
+    return question.n_positions or 10
+
+
 def a_year(question: Question) -> int:
     """How many users come in a year; a thousand a day, if nobody said."""
     return 365 * (question.per_day or 1_000)
@@ -199,6 +203,42 @@ CANDIDATES: tuple[Candidate, ...] = (
         "regret of its surrogate of order T^(2/3), whatever users do, with the schedules of the paper",
         True,
         lambda question: _documents(k=question.k)(question),
+        features=True,
+    ),
+    Candidate(
+        "PDGD",
+        "PDGD",
+        "clicks",
+        "none on the regret; the expected step has the right sign for every pair of documents",
+        False,
+        lambda question: _documents(n_positions=_shown(question))(question),
+        features=True,
+    ),
+    Candidate(
+        "MGD",
+        "MGD",
+        "clicks",
+        "none; measured only",
+        False,
+        lambda question: _documents(k=_shown(question))(question),
+        features=True,
+    ),
+    Candidate(
+        "DBGD",
+        "DBGD",
+        "clicks",
+        "none for interleaved lists; measured only",
+        False,
+        lambda question: _documents(k=_shown(question))(question),
+        features=True,
+    ),
+    Candidate(
+        "RTopKF from clicks",
+        "RTopKF",
+        "clicks",
+        "regret of its surrogate of order T^(2/3), for the click on the first document as its label",
+        False,
+        _documents(examination=1.0),
         features=True,
     ),
     Candidate(

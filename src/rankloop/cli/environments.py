@@ -20,10 +20,20 @@ _PEOPLE = {
     ),
 }
 
+_DOCUMENTS = {
+    "documents": ("synthetic queries with documents of 20 features, whose labels are revealed", None),
+    **{
+        f"documents-{kind}": (f"the same, with {kind} users who click on ten shown documents", kind)
+        for kind in ("perfect", "navigational", "informational", "near-random")
+    },
+}
+
 
 def environment_names() -> dict[str, str]:
     """Every name with its description."""
-    return environments.names() | {name: description for name, (description, _) in _PEOPLE.items()}
+    return environments.names() | {
+        name: description for name, (description, _) in (_DOCUMENTS | _PEOPLE).items()
+    }
 
 
 def environment(name: str, *, n_items: int | None = None, measure: str | None = None) -> CompiledEnvironment:
@@ -34,6 +44,8 @@ def environment(name: str, *, n_items: int | None = None, measure: str | None = 
     >>> environment("bernoulli", n_items=3).n_items
     3
     """
+    if name in _DOCUMENTS:
+        return _documents(name, n_items=n_items, measure=measure)
     if name not in _PEOPLE:
         if name not in environments.names():
             raise ValueError(f"environment must be one of {', '.join(environment_names())}, got {name!r}")
@@ -44,3 +56,13 @@ def environment(name: str, *, n_items: int | None = None, measure: str | None = 
         raise ValueError(str(missing)) from None
     relevance = ratings.most_rated(10 if n_items is None else n_items).relevance()
     return environments.FixedItems(environments.users.listed(relevance), measure=measure or "dcg")
+
+
+def _documents(name: str, *, n_items: int | None, measure: str | None) -> CompiledEnvironment:
+    if n_items is not None:
+        raise ValueError(f"n_items must be left out: every query of {name!r} has its own, got {n_items}")
+    queries = data.synthetic_letor(n_queries=500, n_features=20, seed=1)
+    kind = _DOCUMENTS[name][1]
+    if kind is None:
+        return environments.QueryStream(queries, measure=measure or "ndcg@10")
+    return environments.ClickedQueries(queries, clicks=kind, measure=measure)

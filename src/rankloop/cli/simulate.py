@@ -72,7 +72,7 @@ def make_ranker(name: str, *, people: CompiledEnvironment, rounds: int, settings
             raise ValueError(f"{name} has no argument {key!r}; it has {', '.join(accepted)}")
     offered: dict[str, Any] = {
         "n_items": people.n_items,
-        "n_positions": people.n_positions,
+        "n_positions": people.n_positions if people.n_shown is None else people.n_shown,
         "n_features": people.n_features,
         "horizon": rounds,
         "max_grade": people.max_grade,
