@@ -11,6 +11,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from rankloop import cli, environments, feedback, rankers, simulation
+from rankloop.cli import fit_clicks_command
+from rankloop.data.clicks.files import Progress
 
 runner = CliRunner()
 
@@ -77,12 +79,12 @@ def test_all_queries_at_once_as_json(log: Path, tmp_path: Path) -> None:
     ("words", "told"),
     [
         (["nowhere.jsonl"], "error: there is no file nowhere.jsonl"),
-        (["LOG", "--query", "q/7"], "error: query must be one of q/1, q/0, got 'q/7'"),
-        (["LOG", "--top", "0"], "error: top must be a whole number of at least 1, got 0"),
-        (["LOG", "--positions", "0"], "error: positions must be a whole number of at least 1, got 0"),
+        (["LOG", "--query", "q/7"], "error: --query must be one of q/1, q/0, got 'q/7'"),
+        (["LOG", "--top", "0"], "error: --top must be a whole number of at least 1, got 0"),
+        (["LOG", "--positions", "0"], "error: --positions must be a whole number of at least 1, got 0"),
         (
             ["LOG", "--smoothing", "-1"],
-            "error: smoothing must be a finite number at least 0, got -1.0",
+            "error: --smoothing must be a finite number at least 0, got -1.0",
         ),
     ],
 )
@@ -94,3 +96,55 @@ def test_mistakes_end_in_a_sentence(words: list[str], told: str, log: Path, tmp_
     assert result.exit_code == 2
     assert result.stderr.strip() == told
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Counts whose positions begin at 0, with one row of more clicks than impressions."""
+    path = tmp_path / "slots.tsv"
+    path.write_text(
+        "sku\tslot\tviews\tclicks\n"
+        "a\t0\t100\t50\na\t1\t100\t25\nb\t0\t100.0\t20.0\nb\t1\t100\t10\nb\t2\t5\t35\nc\t1\t50\t5\n"
+    )
+    return path
+
+
+def test_options_say_how_a_table_is_to_be_read(table: Path, tmp_path: Path) -> None:
+    words = ["fit-clicks", str(table), "--out", str(tmp_path / "out")]
+    asked = runner.invoke(cli.app, words)
+    assert asked.exit_code == 2
+    assert "name it with --columns item=NAME" in asked.output
+    words += ["--columns", "item=sku,position=slot"]
+    asked = runner.invoke(cli.app, words)
+    assert asked.exit_code == 2
+    assert "are at position 0" in asked.output
+    assert "say --first-position 0" in asked.output
+    words += ["--first-position", "0", "--resume", str(tmp_path / "kept")]
+    told = runner.invoke(cli.app, words)
+    assert told.exit_code == 0, told.output
+    assert (
+        "1 rows with more clicks than times shown, and 35 clicks on them (24.1% of all); --clip counts"
+        in told.stdout
+    )
+    told = runner.invoke(cli.app, [*words, "--clip"])
+    assert "left out" not in told.stdout
+    assert "3 positions" in told.stdout
+    wrong = runner.invoke(cli.app, ["fit-clicks", str(table), "--columns", "sku"])
+    assert "--columns must be OURS=THEIRS, such as item=sku, got 'sku'" in wrong.output
+    wrong = runner.invoke(cli.app, ["fit-clicks", str(table), "--columns", "thing=sku"])
+    assert "--columns must name any of" in wrong.output
+    wrong = runner.invoke(cli.app, ["fit-clicks", str(tmp_path / "*.gz")])
+    assert "no file matches" in wrong.output
+
+
+def test_progress_is_one_line_that_goes_away(capsys: pytest.CaptureFixture[str]) -> None:
+    for done, left in ((10, float("inf")), (50, 7.4), (60, 300.0), (100, 0.0)):
+        fit_clicks_command._show(Progress(Path("a.csv"), done, 100, 3.0, left))
+    lines = capsys.readouterr().err.split("\r\x1b[K")
+    assert lines == [
+        "",
+        "10% counted: a.csv",
+        "50% counted, 7 s left: a.csv",
+        "60% counted, 5 min left: a.csv",
+        "",
+    ]

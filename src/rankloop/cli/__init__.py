@@ -16,6 +16,7 @@ from rankloop import __version__
 from rankloop.cli import completion
 from rankloop.cli.advise import advise
 from rankloop.cli.claims import claims
+from rankloop.cli.fit_clicks_command import fit_clicks
 from rankloop.cli.flags import Commands
 from rankloop.cli.games import classify, rates, verify_proof
 from rankloop.cli.service import register
@@ -273,79 +274,7 @@ def simulate(
         typer.echo(f"{key.replace('_', ' '):<{width}}  {_plain(value)}")
 
 
-@app.command("fit-clicks")
-@in_words
-def fit_clicks(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE", help="Click logs: JSON lines, CSV or Parquet, plain or gzip."),
-    ],
-    query: Annotated[
-        str | None, typer.Option(help="Only this query.", show_default="all, with positions in common")
-    ] = None,
-    top: Annotated[
-        int | None, typer.Option(help="Only so many items, those shown most often.", show_default="all")
-    ] = None,
-    positions: Annotated[
-        int | None, typer.Option(help="Only so many positions, from the top.", show_default="all")
-    ] = None,
-    smoothing: Annotated[
-        float,
-        typer.Option(
-            help="Impressions added to each item, so that estimates of rare items stay away from 0 and 1."
-        ),
-    ] = 1.0,
-    model: Annotated[
-        str | None,
-        typer.Option(help="A click model by its short name, or all, to compare them on later pages."),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for parameters and picture.")] = Path("results/clicks"),
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, for programs.")] = False,
-) -> None:
-    """Estimate a click model from a log: what users like, and where they look.
-
-    Prints it, draws it, and writes a parameter file that [b]environments.PositionBased.read[/b] takes. Without
-    [b]--model[/b] it is the position-based model, from counts. With [b]--model all[/b] ten models are fitted to the
-    first pages and compared on the later ones; the file is then one for [b]feedback.read_model[/b].
-
-    [b]Examples[/b]
-
-      rankloop fit-clicks clicks.jsonl.gz --query 9982_0 --top 10
-
-      rankloop fit-clicks impressions.parquet --top 10 --positions 5 --out results/mine
-
-      rankloop fit-clicks pages.jsonl --model all
-    """
-    require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="fit-clicks")
-    from rankloop.cli import click_models
-    from rankloop.cli.fit_clicks import fit_clicks as fit
-    from rankloop.cli.fit_clicks import plain, tell, write
-
-    missing = [str(file) for file in files if not file.is_file()]
-    if missing:
-        raise ValueError(f"there is no file {missing[0]}")
-    if model is not None:
-        click_models.run(
-            files,
-            model,
-            query=query,
-            top=top,
-            positions=positions,
-            smoothing=smoothing,
-            out=out,
-            console=None if as_json else _console(),
-        )
-        return
-    found = fit(files, query=query, top=top, positions=positions, smoothing=smoothing)
-    parameters, picture = write(found, out)
-    if as_json:
-        typer.echo(json.dumps(plain(found), indent=2, ensure_ascii=False))
-        return
-    tell(found, _console())
-    typer.echo(f"Parameters: {parameters}")
-    typer.echo(f"Picture: {picture}")
-
-
+app.command("fit-clicks")(in_words(fit_clicks))
 app.command()(in_words(advise))
 app.command()(in_words(tune))
 app.command()(in_words(classify))

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rankloop import data, logs
+from rankloop.data.clicks.tables import TOO_MANY_CLICKS
 from rankloop.experiments.plotting import figures
 
 if TYPE_CHECKING:
@@ -24,10 +25,16 @@ _MOST_ROWS = 20  # of items in words and in the picture
 
 
 def fit_clicks(
-    files: Sequence[Path], *, query: str | None, top: int | None, positions: int | None, smoothing: float
+    files: Sequence[Path],
+    *,
+    query: str | None,
+    top: int | None,
+    positions: int | None,
+    smoothing: float,
+    **reading: Any,
 ) -> logs.FittedPBM:
     """Read the files and fit; `warnings` of the result says what the log cannot determine."""
-    log = data.read_clicks(files).select(query=query, top=top, positions=positions)
+    log = data.read_clicks(files, **reading).select(query=query, top=top, positions=positions)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", logs.ClickModelWarning)
         return logs.fit_pbm(log, smoothing=smoothing)
@@ -48,8 +55,15 @@ def write(found: logs.FittedPBM, out: Path) -> tuple[Path, Path]:
 def tell(found: logs.FittedPBM, console: Console) -> None:
     """The estimates as two tables, after a summary of the log and its warnings."""
     console.print(str(found.log), soft_wrap=True, markup=False)
+    lost = found.log.bad_clicks
+    clicks = int(found.log.clicked.sum()) + sum(lost.values())
     for reason, count in found.log.bad_rows.items():
-        console.print(f"left out of the file: {count:,} rows with {reason}", soft_wrap=True, markup=False)
+        told = f"left out of the file: {count:,} rows with {reason}"
+        if reason in lost:
+            told += f", and {lost[reason]:,} clicks on them ({lost[reason] / clicks:.1%} of all)"
+        if reason == TOO_MANY_CLICKS:
+            told += "; --clip counts them as clicked every time"
+        console.print(told, soft_wrap=True, markup=False)
     for sentence in found.warnings:
         console.print(f"warning: {sentence}", soft_wrap=True, markup=False)
     settled = "converged" if found.converged else "was stopped, not converged,"
