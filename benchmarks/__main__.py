@@ -23,6 +23,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 import rankloop
 from benchmarks import (
     clicks,
+    duels,
     elementary,
     features,
     games,
@@ -44,6 +45,7 @@ BENCHMARKS: dict[str, Any] = {
     "startup": startup,
     "top": top,
     "topk": topk,
+    "duels": duels,
     "memory": memory,
     "letor": letor,
     "clicks": clicks,
@@ -59,6 +61,7 @@ _STEPS = {
     "startup": 4,
     "top": len(top.SIZES),
     "topk": len(topk.SETS) * len(topk.LEARNERS),
+    "duels": len(duels.RANKERS),
     "memory": len(topk.LEARNERS),
     "letor": 24,
     "clicks": 4,
