@@ -1,6 +1,6 @@
-"""Makes the tables of measured regret on the pages: `.venv/bin/python docs/tables/make.py`.
+"""Makes tables of measured values on the pages: `.venv/bin/python docs/tables/make.py late forgetting`.
 
-Names of tables as arguments make only those. All seeds are fixed. A few minutes of one core, and more for PMED's plans.
+Without arguments it lists the tables; `all` makes every one, which takes half an hour. All seeds are fixed.
 """
 
 import re
@@ -15,8 +15,10 @@ import clicks
 import documents
 import forgetting
 import late
+import nine_worlds
 import queries
 import relevance
+import shares
 
 DOCS = Path(__file__).parent.parent
 # table: (page, what prints it). A page holds it between <!-- table: name --> and <!-- end of table -->.
@@ -30,6 +32,10 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "changes": ("rankers/PBMTS.md", changes.table),
     "phases": ("rankers/PBMTS.md", changes.phases),
     "beliefs": ("rankers/PBMTS.md", changes.beliefs),
+    "shares": ("rankers/RTopKF.md", shares.table),
+    "surrogates": ("rankers/RTopKF.md", shares.others),
+    "nine-worlds": ("rankers/FTRLPBM.md", nine_worlds.table),
+    "nine-worlds-long": ("rankers/FTRLPBM.md", nine_worlds.long),
     "late": ("rankers/FTRLPBM.md", late.table),
     "forgetting": ("rankers/FTRLPBM.md", forgetting.table),
 }
@@ -44,8 +50,20 @@ def write(name: str, page: Path, table: str) -> None:
     page.write_text(place.sub(lambda found: f"{found[1]}\n{table}\n{found[2]}", text))
 
 
-for name in sys.argv[1:] or TABLES:
-    page, make = TABLES[name]
-    table = make()
-    print(f"{name}\n{table}\n", flush=True)
-    write(name, DOCS / page, table)
+def main(wanted: list[str]) -> None:
+    """Make the tables that are named, or say which there are."""
+    names = list(TABLES) if wanted == ["all"] else wanted
+    for name in names:
+        if name not in TABLES:
+            raise SystemExit(f"there is no table {name!r}; there are {', '.join(TABLES)}, and all")
+    if not names:
+        print("\n".join(f"{name:<16} {page}" for name, (page, _) in TABLES.items()), "all", sep="\n")
+    for name in names:
+        page, make = TABLES[name]
+        table = make()
+        print(f"{name}\n{table}\n", flush=True)
+        write(name, DOCS / page, table)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -26,15 +26,16 @@ class Servable:
     algorithm_version : int
         Raised by whoever changes what the ranker shows or learns. A service goes on with a log of another version
         only after `rankloop upgrade`.
-    defaults_before : mapping of str to object
-        Parameters whose default has changed, and what it was: logs from before were written with those.
+    defaults_before : mapping of int to mapping of str to object
+        By version of the defaults, those that are no longer so: logs of that version and before were written with
+        them. The versions are counted by the log, `rankloop.serving.log.records.DEFAULTS`.
     """
 
     summary: ClassVar[str] = "Learns from the feedback on the lists that it shows."
     unservable: ClassVar[str] = ""
     estimate_from: ClassVar[Literal["feedback", "blocks", "weights"]] = "feedback"
     algorithm_version: ClassVar[int] = 1
-    defaults_before: ClassVar[Mapping[str, Any]] = {}
+    defaults_before: ClassVar[Mapping[int, Mapping[str, Any]]] = {}
 
     @classmethod
     def bytes_for(

@@ -55,6 +55,7 @@ ALL = ["squared", "kl", "smooth_dcg", "ranksvm"]
         ({"surrogate": "ranksvm", "k": 2, "control_variate": "mean"}, r"control_variate.*'mean'.*ranksvm"),
         ({"epsilon": 0.0}, r"epsilon.*0\.0"),
         ({"epsilon": np.nan}, r"epsilon.*nan"),
+        ({"epsilon": "narrow"}, r"epsilon.*narrow"),
         ({"epsilon_floor": 0.0}, r"epsilon_floor.*0\.0"),
         ({"max_grade": 0}, r"max_grade.*0"),
     ],

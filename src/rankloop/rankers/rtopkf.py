@@ -73,9 +73,11 @@ class RTopKF(LinearRanker):
     control_variate : str, optional
         None for the estimators as printed; "score" guesses each label by its score, cut to 0..max_grade; "mean"
         by the mean of the labels seen so far. Not for ranksvm, nor for centred_squared, which has its own guess.
-    epsilon : float or tuple of float, optional
-        SmoothDCG's smoothing: a number, or a pair (scale, power) that anneals it down to `epsilon_floor`. By
-        default the standard deviation of the list's scores with "adagrad", otherwise 1.
+    epsilon : str, float or tuple of float, optional
+        SmoothDCG's smoothing: a number, or a pair (scale, power) that anneals it down to `epsilon_floor`. With
+        "adagrad", "relative" is 0.3 standard deviations of the list's scores, whatever their size, and None one
+        standard deviation that the gradient takes for a constant, the default of former versions. With schedules
+        both are 1.
     epsilon_floor : float, optional
         Where annealing of `epsilon` ends.
     max_grade : int, optional
@@ -113,7 +115,10 @@ class RTopKF(LinearRanker):
     estimate_from = "weights"
     summary = "Observes the labels of the top documents, and learns weights for features."
     kernels = RankerKernels(rtopkf.rank, rtopkf.learn)
-    defaults_before: ClassVar[Mapping[str, Any]] = {"learning_rate": "camera-ready"}
+    defaults_before: ClassVar[Mapping[int, Mapping[str, Any]]] = {
+        1: {"learning_rate": "camera-ready"},
+        2: {"epsilon": None},
+    }
 
     def __init__(
         self,
@@ -126,7 +131,7 @@ class RTopKF(LinearRanker):
         radius: float = 10.0,
         estimator: str | None = None,
         control_variate: str | None = None,
-        epsilon: float | tuple[float, float] | None = None,
+        epsilon: str | float | tuple[float, float] | None = "relative",
         epsilon_floor: float = 0.01,
         max_grade: int = 4,
         horizon: int | None = None,
@@ -157,6 +162,10 @@ class RTopKF(LinearRanker):
             else _read("learning_rate", learning_rate, Schedule(0.01, 2 / 3), 2 / 3, horizon)
         )
         self.exploration = self._read_exploration(exploration, horizon)
+        relative = isinstance(epsilon, str)
+        if isinstance(epsilon, str):
+            one_of("epsilon", epsilon, ("relative",))
+            epsilon = None
         smoothing = None if epsilon is None else read_schedule("epsilon", epsilon)
         n_observed = self.surrogate.level if used == "paper" else k
         self.state: Any = rtopkf.TopKState(np.zeros(self.n_features), np.zeros(1, np.int64), np.zeros(2))
@@ -182,6 +191,7 @@ class RTopKF(LinearRanker):
                 epsilon=smoothing.scale,
                 epsilon_power=smoothing.power,
                 epsilon_floor=min(floor, smoothing.scale or floor),
+                relative=relative and self.surrogate.name == "smooth_dcg",
             )
             return
         smoothing = smoothing or Schedule(1.0)
@@ -369,8 +379,9 @@ class RTopKF(LinearRanker):
         yield cls(n_features=3)
         yield cls(n_features=9, k=2)
         yield cls(n_features=3, surrogate="ranksvm", k=3)
-        yield cls(n_features=2, surrogate="smooth_dcg", k=2, control_variate="mean")
+        yield cls(n_features=2, surrogate="smooth_dcg", k=2, control_variate="mean", epsilon=None)
         yield cls(n_features=2, surrogate="kl", exploration=0.5)
+        yield cls(n_features=4, surrogate="smooth_dcg", k=2)
 
 
 def _read_examination(given: Any, k: int) -> NDArray[np.float64]:

@@ -206,6 +206,10 @@ def test_a_row_without_a_version_is_built_with_the_defaults_of_its_time() -> Non
     assert records.encode(old) == row  # so that hashes of configurations stay
     now = registry.build(msgspec.structs.replace(old, defaults=DEFAULTS), n_items=0)
     assert now.params == RTopKF(n_features=2).params  # type: ignore[attr-defined]
+    second = msgspec.structs.replace(old, parameters={"n_features": 2, "surrogate": "smooth_dcg"}, defaults=2)
+    built = registry.build(second, n_items=0)
+    smooth = RTopKF(n_features=2, surrogate="smooth_dcg", epsilon=None)
+    assert built.params == smooth.params != RTopKF(n_features=2, surrogate="smooth_dcg").params  # type: ignore[attr-defined]
     listnet = registry.build(msgspec.structs.replace(old, algorithm="ListNet"), n_items=0)
     assert listnet.params == ListNet(n_features=2, learning_rate=(0.01, 0.5)).params  # type: ignore[attr-defined]
 

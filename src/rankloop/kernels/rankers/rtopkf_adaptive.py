@@ -16,7 +16,7 @@ from rankloop.kernels import adagrad
 from rankloop.kernels.elementary import power
 from rankloop.kernels.exploring_lists import chance, explore
 from rankloop.kernels.jit import hot, inlined
-from rankloop.kernels.linear import combine, score
+from rankloop.kernels.linear import combine, score, softmax
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import uniform
 from rankloop.kernels.rankers.rtopkf import (
@@ -36,12 +36,16 @@ CENTRED = 4  # beside the surrogates of the paper
 RATE = 0.03
 GAMMA = 1.5
 MOST_EXPLORATION = 0.5
+WIDTH = 0.3  # SmoothDCG's epsilon, in standard deviations of the list's scores
 NOISE = 1e-9  # features of a list that differ by less, beside their size, are equal
 _SCORE, _GUESS, _WEIGHT, _GREEDY, _IMPORTANCE = range(5)  # columns of the memo's second part
 
 
 class AdaptiveParams(NamedTuple):
-    """Which surrogate and estimator; a gamma or epsilon of 0 is chosen from the list."""
+    """Which surrogate and estimator; a gamma or epsilon of 0 is chosen from the list.
+
+    relative: SmoothDCG depends on the scores divided by their standard deviation, which moves with the weights.
+    """
 
     surrogate: int
     guess: int
@@ -54,6 +58,7 @@ class AdaptiveParams(NamedTuple):
     epsilon_power: float
     epsilon_floor: float
     units: NDArray[np.float64]  # by position, the label that a revealed 1 stands for
+    relative: bool
 
 
 class AdaptiveState(NamedTuple):
@@ -98,6 +103,9 @@ def rank(
         _centre(params, state, context, scores, weights, guesses, mean)
     else:
         keep_known_part(params, context, scores, weights, guesses, header[2], known)
+    soft = 0.0
+    if params.relative:
+        soft = _stay_in_width(params, context, scores, weights, guesses, header[2], known, mean)
     alpha = power(t + 1.0, -1.0 / 3.0)
     for place in range(observed):
         item = items[place]
@@ -115,7 +123,11 @@ def rank(
         shown[place, _IMPORTANCE] = importance
         for j in range(d):
             x = context[item, j]
-            rows[place, j] = _difference(x, mean[j]) if params.surrogate == CENTRED else x
+            if params.surrogate == CENTRED:
+                x = _difference(x, mean[j])
+            elif params.relative:
+                x -= (scores[item] - soft) * mean[j]
+            rows[place, j] = x
     return explored
 
 
@@ -144,17 +156,52 @@ def _gamma(params: Any, n: int, observed: int, t: int) -> Any:
 
 @inlined
 def _epsilon(params: Any, scores: Any, n: int, t: int) -> Any:
-    # By default SmoothDCG's softmax is as wide as the scores are: their standard deviation.
+    # By default SmoothDCG's softmax is as wide as the scores are: a part of their standard deviation, or all of it.
     if params.epsilon > 0.0:
         return max(params.epsilon_floor, scheduled(params.epsilon, params.epsilon_power, t))
-    mean = 0.0
+    _, variance = _moments(scores, n)
+    epsilon = (WIDTH if params.relative else 1.0) * np.sqrt(variance)
+    return epsilon if 0.0 < epsilon < np.inf else 1.0
+
+
+@inlined
+def _moments(scores: Any, n: int) -> Any:
+    mean, variance = 0.0, 0.0
     for i in range(n):
         mean += scores[i] / n
-    variance = 0.0
     for i in range(n):
         variance += (scores[i] - mean) ** 2 / n
-    spread = np.sqrt(variance)
-    return spread if 0.0 < spread < np.inf else 1.0
+    return mean, variance
+
+
+@inlined
+def _stay_in_width(
+    params: Any,
+    context: Any,
+    scores: Any,
+    weights: Any,
+    guesses: Any,
+    epsilon: float,
+    known: Any,
+    along: Any,
+) -> Any:
+    # The derivative of log epsilon in w, into `along`: what of a row only widens the scores is taken off it. Otherwise
+    # the weights would grow without end, and ever smaller steps would not turn them any more. Returns the mean score
+    # under the softmax.
+    n, d = context.shape[0], context.shape[1]
+    mean, variance = _moments(scores, n)
+    soft, guessed = 0.0, 0.0
+    for i in range(n):
+        soft += weights[i] * scores[i]
+    for i in range(n):
+        guessed += weights[i] * exp2_gain(guesses[i]) * (scores[i] - soft) / epsilon
+        weights[i] = (scores[i] - mean) / (n * variance) if 0.0 < variance < np.inf else 0.0
+    combine(context, weights, along)
+    softmax(scores, n, epsilon, weights)
+    if params.guess != NO_GUESS:
+        for j in range(d):
+            known[0, j] -= guessed * along[j]
+    return soft
 
 
 @inlined

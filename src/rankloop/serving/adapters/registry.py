@@ -100,8 +100,8 @@ def build(config: Config, *, n_items: int) -> Ranker:
         if name not in known or name == "n_items":
             offered = ", ".join(sorted({*known} - {"n_items", "horizon"}))
             raise ValueError(f"{config.algorithm} has no parameter {name!r} to set; it has {offered}")
-    if config.defaults < DEFAULTS:
-        given = dict(kind.defaults_before) | given
+    for version in range(DEFAULTS - 1, config.defaults - 1, -1):
+        given = dict(kind.defaults_before.get(version, {})) | given
     if given.get("horizon") is not None:
         raise ValueError(
             f"a service has no horizon, because the number of requests is unknown, got {given['horizon']!r}"

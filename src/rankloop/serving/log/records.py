@@ -91,7 +91,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     degraded: bool | msgspec.UnsetType = msgspec.UNSET
 
 
-DEFAULTS = 2  # of the rankers, counted up where the meaning of a parameter that is not given changes
+DEFAULTS = 3  # of the rankers, counted up where the meaning of a parameter that is not given changes
 
 
 class Config(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -100,7 +100,7 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True):
     version: of the algorithm. probe: what a short trial of it came to where the row was written, empty in rows from
     before there were any; see `rankloop.serving.log.fingerprint`.
     defaults: which version of the rankers' defaults stands for parameters that are not given. Rows from before there
-    were two versions do not have it, and mean the first.
+    were several versions do not have it, and mean the first.
     """
 
     algorithm: str
