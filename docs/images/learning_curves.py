@@ -27,7 +27,7 @@ def clicking_users() -> Environment:
 
 TOP_ITEM: dict[str, Pair] = {
     "random order": lambda: (rankers.Uniform(n_items=10), users()),
-    "RTop1F": lambda: (rankers.RTop1F(n_items=10, horizon=10_000, measure="dcg"), users()),
+    "TopFTRL": lambda: (rankers.TopFTRL(n_items=10, measure="dcg"), users()),
     "FTPL, sees all ten": lambda: (rankers.FTPL(n_items=10, horizon=10_000, measure="dcg"), users()),
 }
 CLICKS: dict[str, Pair] = {

@@ -1,6 +1,11 @@
-"""Makes the pictures that README and docs show: `.venv/bin/python docs/images/make.py`."""
+"""Makes the pictures that README and docs show: `.venv/bin/python docs/images/make.py`.
 
+Names of pictures as arguments make only those.
+"""
+
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import catalogue_sizes
@@ -16,10 +21,6 @@ from rankloop.experiments.plotting import figures
 from rankloop.games.rates import rates
 
 HERE = Path(__file__).parent
-# picture here: (experiment, figure of it). The quick settings draw these figures from the same runs as the full ones.
-PICTURES = {
-    "pbm-2022-leader.png": ("pbm-2022-leader", "leader"),
-}
 
 
 def keep(drawn: Path, name: str) -> None:
@@ -40,15 +41,25 @@ def clicks_of_users() -> feedback.ClickLog:
     return feedback.ClickLog.count(items=items, clicks=users.click(items, rng=rng), name="simulated users")
 
 
-with tempfile.TemporaryDirectory() as out:
-    for name, (experiment, figure) in PICTURES.items():
-        reproduce(experiments.get(experiment), out=Path(out), quick=True)
-        keep(Path(out) / experiment / f"{figure}.png", name)
-    figures.save(learning_curves.draw(), Path(out) / "learning-curves.png", ending="png")
-    keep(Path(out) / "learning-curves.png", "learning-curves.png")
-    figures.save(catalogue_sizes.draw(), Path(out) / "catalogue-sizes.png", ending="png")
-    keep(Path(out) / "catalogue-sizes.png", "catalogue-sizes.png")
-    figures.save(fit_clicks.draw(logs.fit_pbm(clicks_of_users())), Path(out) / "fit-clicks.png", ending="png")
-    keep(Path(out) / "fit-clicks.png", "fit-clicks.png")
-    save_rates(rates(n_items=4), Path(out) / "rates.png")
-    keep(Path(out) / "rates.png", "rates-4.png")
+def from_experiment(experiment: str, figure: str, drawn: Path) -> None:
+    """A figure of an experiment; its quick settings draw it from the same runs as the full ones."""
+    folder = drawn.parent
+    reproduce(experiments.get(experiment), out=folder, quick=True)
+    (folder / experiment / f"{figure}.png").rename(drawn)
+
+
+PICTURES: dict[str, Callable[[Path], object]] = {
+    "pbm-2022-leader.png": lambda drawn: from_experiment("pbm-2022-leader", "leader", drawn),
+    "learning-curves.png": lambda drawn: figures.save(learning_curves.draw(), drawn, ending="png"),
+    "catalogue-sizes.png": lambda drawn: figures.save(catalogue_sizes.draw(), drawn, ending="png"),
+    "fit-clicks.png": lambda drawn: figures.save(
+        fit_clicks.draw(logs.fit_pbm(clicks_of_users())), drawn, ending="png"
+    ),
+    "rates-4.png": lambda drawn: save_rates(rates(n_items=4), drawn),
+}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or PICTURES:
+        with tempfile.TemporaryDirectory() as out:
+            PICTURES[name](Path(out) / name)
+            keep(Path(out) / name, name)

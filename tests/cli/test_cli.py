@@ -205,7 +205,7 @@ def test_simulate_plays_every_simulated_environment(environment: str) -> None:
         (["--rounds", "inf"], "got 'inf'"),
         (["--items", "0"], "n_items must be"),
         (["--set", "k"], "--set takes KEY=VALUE, got 'k'"),
-        (["--set", "speed=3"], "RTop1F has no argument 'speed'; it has n_items, horizon"),
+        (["--set", "speed=3"], "TopFTRL has no argument 'speed'; it has n_items, measure"),
         (["--ranker", "BestInHindsight"], "BestInHindsight needs the relevance of all users"),
     ],
 )

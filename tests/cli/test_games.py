@@ -24,7 +24,7 @@ def test_words() -> None:
     assert "learnable, but slowly" in told
     assert "T^(2/3)" in told
     assert "Feedback on the top two would not help, on nine would" in told
-    assert "rankers.RTop1F(n_items=10, measure='dcg', k=1)" in told
+    assert "rankers.TopFTRL(n_items=10, measure='dcg', k=1)" in told
     hopeless = " ".join(run("classify", "--measure", "ndcg@10", "--items", "50", "--top", "5").split())
     assert "not learnable" in hopeless
     assert "on 49 would: then it is learnable, slowly; with 50 it is quickly learnable" in hopeless

@@ -64,7 +64,7 @@ def test_a_ranker_gets_the_positions_of_the_world() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--environment", "yandex"], "ranker RTop1F learns from relevance, .* reveals clicks"),
+        (["--environment", "yandex"], "ranker TopFTRL learns from relevance, .* reveals clicks"),
         (["--environment", "yandex", "--items", "7"], "n_items must be 10 or left out: .*got 7"),
         (["--environment", "yandex", "--measure", "dcg"], "measure must be 'clicks' or left out: .*'dcg'"),
     ],

@@ -17,7 +17,7 @@ from rankloop.games.explain import headline, learner
         ("dcg@3", 10, 3, "SemiBanditFTRL(n_items=10, measure='dcg@3')"),
         ("ndcg", 40, 40, "FTPL(n_items=40, measure='ndcg')"),
         ("auc", 40, 40, "FTPL(n_items=40, measure='auc')"),
-        ("dcg@3", 10, 2, "RTop1F(n_items=10, measure='dcg@3', k=2)"),
+        ("dcg@3", 10, 2, "TopFTRL(n_items=10, measure='dcg@3', k=2)"),
         ("precision@3", 10, 5, "PrecisionFTRL(n_items=10, measure='precision@3', k=3)"),
         ("ndcg", 4, 3, "FeedExp3(n_items=4, measure='ndcg', k=3)"),
         ("ndcg", 40, 39, "no ranker of the package"),

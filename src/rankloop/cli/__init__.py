@@ -212,7 +212,7 @@ def simulate(
             help="A ranker, see [b]rankloop list rankers[/b], or one of yours: package.module:Class.",
             autocompletion=completion.rankers,
         ),
-    ] = "RTop1F",
+    ] = "TopFTRL",
     environment: Annotated[
         str,
         typer.Option(
@@ -244,7 +244,7 @@ def simulate(
 
     [b]Examples[/b]
 
-      rankloop simulate --ranker RTop1F --environment noisy-halves --items 10 --rounds 1e6
+      rankloop simulate --ranker TopFTRL --environment noisy-halves --items 10 --rounds 1e6
 
       rankloop simulate --ranker RTop1F --set explore=random --set k=2 --seed 7 --json
 

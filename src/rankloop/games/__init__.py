@@ -6,7 +6,7 @@
 >>> verify(game, classify(game, route="cells"))
 True
 >>> print(explain(classify(game))[-1])
-Use: rankers.RTop1F(n_items=3, measure='dcg', k=1).
+Use: rankers.TopFTRL(n_items=3, measure='dcg', k=1).
 """
 
 from __future__ import annotations

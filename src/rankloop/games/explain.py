@@ -208,7 +208,7 @@ def constructor(verdict: Verdict) -> str | None:
     if summed:
         if k >= min(measures.get(name).cutoff or m, m - 1):  # every label at a position that counts is seen
             return f"SemiBanditFTRL(n_items={m}, measure={name!r}{most})"
-        return f"RTop1F(n_items={m}, measure={name!r}, k={k}{most})"
+        return f"TopFTRL(n_items={m}, measure={name!r}, k={k}{most})"
     if verdict.class_ == "easy" and m <= _MOST_PLAYED_ITEMS:
         return None  # games.Player is faster
     if _fits_feedexp3(m, k, verdict.max_grade + 1):
