@@ -60,7 +60,7 @@ _STEPS = {
     "growth": len(growth.SIZES),
     "startup": 4,
     "top": len(top.SIZES),
-    "topk": len(topk.SETS) * len(topk.LEARNERS),
+    "topk": len(topk.SETS) * (len(topk.LEARNERS) + len(topk.DEFAULTS)),
     "duels": len(duels.RANKERS),
     "memory": len(topk.LEARNERS),
     "letor": 24,

@@ -54,9 +54,13 @@ LEARNERS = {
         lambda d: rankers.ListNet(n_features=d, learning_rate=(0.01, 0.5)), numpy_rtopkf.listnet
     ),
 }
-FULL_INFORMATION = (
-    "ListNet",
-)  # a line to compare with: it learns from every document, and no aim is set for it
+# Without constants, beside bare only. No aim is set for them, nor for ListNet, which learns from every document.
+DEFAULTS: dict[str, Callable[[int], Any]] = {
+    "RTopKF": lambda d: rankers.RTopKF(n_features=d),
+    "RTopKF, k = 2": lambda d: rankers.RTopKF(n_features=d, k=2),
+    "ListNet, adagrad": lambda d: rankers.ListNet(n_features=d),
+}
+WITHOUT_AIM = ("ListNet", *DEFAULTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,7 @@ def measure(effort: Effort, tell: Callable[[str], None]) -> list[Rates | Missing
     for name, dataset in queries.items():
         stream = environments.QueryStream(dataset, measure=MEASURE)
         apart = numpy_rtopkf.Queries.of(stream)
-        for learner in LEARNERS:
+        for learner in (*LEARNERS, *DEFAULTS):
             tell(f"feedback at the top: {learner}, {name}")
             racers = contenders(learner, stream, apart)
             seconds = race(racers, effort=effort, most_rounds=_MOST_ROUNDS)
@@ -115,11 +119,11 @@ def contenders(
     name: str, stream: environments.QueryStream, apart: numpy_rtopkf.Queries
 ) -> dict[str, Contender]:
     """Everybody who plays `name` on the queries of `stream`, in the order of the table."""
-    learner = LEARNERS[name]
+    ours = DEFAULTS[name] if name in DEFAULTS else LEARNERS[name].ours
     return {
-        FUSED: of_rankloop(partial(learner.ours, stream.n_features), stream, fused=True),
-        NUMPY: of_numpy(learner, apart),
-        BARE: score_and_sort(learner, stream),
+        FUSED: of_rankloop(partial(ours, stream.n_features), stream, fused=True),
+        **({} if name in DEFAULTS else {NUMPY: of_numpy(LEARNERS[name], apart)}),
+        BARE: score_and_sort(ours, stream),
     }
 
 
@@ -150,9 +154,9 @@ def plain(learner: Learner, queries: numpy_rtopkf.Queries, rng: np.random.Genera
     )
 
 
-def score_and_sort(learner: Learner, stream: environments.QueryStream) -> Contender:
+def score_and_sort(ours: Callable[[int], Any], stream: environments.QueryStream) -> Contender:
     """The least that a round can cost, with weights that have learnt and no longer change."""
-    ranker = learner.ours(stream.n_features)
+    ranker = ours(stream.n_features)
     stream.restart()
     simulation.play(ranker, stream, rounds=1_000, seed=1, fused=True, progress=False)
     n, features, offsets = stream.n_positions, stream.params.features, stream.params.offsets
@@ -200,13 +204,16 @@ def tables(found: list[Rates | Missing]) -> list[RenderableType]:
 
 
 def _cells(one: Rates) -> list[str]:
+    if NUMPY not in one.rounds_per_second:
+        fused, bare = (f"{one.rounds_per_second[contender]:,.0f}" for contender in (FUSED, BARE))
+        return [fused, "", bare, "", f"{one.fused_over(BARE):.2f}x", ""]
     rates = [f"{one.rounds_per_second[contender]:,.0f}" for contender in (FUSED, NUMPY, BARE)]
     ceiling = one.rounds_per_second[BARE] / one.rounds_per_second[NUMPY]
     return [*rates, f"{one.fused_over(NUMPY):.1f}x", f"{one.fused_over(BARE):.2f}x", f"{ceiling:.1f}x"]
 
 
 def _aims(rates: list[Rates]) -> list[RenderableType]:
-    aimed = [one for one in rates if one.learner not in FULL_INFORMATION]
+    aimed = [one for one in rates if one.learner not in WITHOUT_AIM]
     return [
         verdict("over NumPy", {_place(one): one.fused_over(NUMPY) for one in aimed}, AIM_OVER_NUMPY),
         verdict("over bare", {_place(one): one.fused_over(BARE) for one in aimed}, AIM_OVER_BARE),

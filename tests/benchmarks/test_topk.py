@@ -122,16 +122,17 @@ def test_rows_ratios_and_aims_belong_together(dataset: data.Dataset, monkeypatch
     )
     found = topk.measure(TINY, lambda _: None)
     rates = [one for one in found if isinstance(one, topk.Rates)]
-    assert [one.learner for one in rates] == list(topk.LEARNERS)
+    assert [one.learner for one in rates] == [*topk.LEARNERS, *topk.DEFAULTS]
     first = rates[0].rounds_per_second
     assert set(first) == {topk.FUSED, topk.NUMPY, topk.BARE}
     assert rates[0].fused_over(topk.NUMPY) == first[topk.FUSED] / first[topk.NUMPY]
+    assert set(rates[-1].rounds_per_second) == {topk.FUSED, topk.BARE}, "the defaults have no NumPy version"
     text = _text(topk.tables(found))
     assert f"{first[topk.FUSED]:,.0f}" in text
     assert "nothing else is here" in text
     assert "aim 20x" in text
     assert "aim 0.5x" in text
-    assert "of 4 reach it" in text, "ListNet has no aim"
+    assert "of 4 reach it" in text, "ListNet and the defaults have no aim"
 
 
 @pytest.mark.parametrize(("ratio", "word"), [(19.9, "missed"), (20.0, "met")])

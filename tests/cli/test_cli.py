@@ -167,7 +167,7 @@ def test_simulate_in_words() -> None:
 
 
 def test_simulate_takes_arguments_of_the_ranker() -> None:
-    command = ["simulate", "--rounds", "1000", "--items", "4", "--json"]
+    command = ["simulate", "--ranker", "RTop1F", "--rounds", "1000", "--items", "4", "--json"]
     one = json.loads(runner.invoke(cli.app, command).stdout)
     two = json.loads(runner.invoke(cli.app, [*command, "--set", "k=2"]).stdout)
     assert two["exploration_share"] < one["exploration_share"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -215,7 +216,10 @@ def test_a_run_is_adagrad_in_plain_python() -> None:
     assert np.isclose(np.abs(ranker.state.w * ranker.state.scale), 0.3).any()  # the radius was met
 
 
-@pytest.mark.parametrize("kind", [RTopKF, ListNet])
+SMOOTH = partial(RTopKF, surrogate="smooth_dcg", k=2)
+
+
+@pytest.mark.parametrize("kind", [RTopKF, SMOOTH, ListNet], ids=["RTopKF", "smooth_dcg", "ListNet"])
 @pytest.mark.parametrize("factor", [2.0**10, 2.0**-10, np.array([1.0, 2.0**20, 2.0**-20, 2.0**5])], ids=str)
 def test_units_of_features_do_not_matter(kind: Any, factor: Any) -> None:
     # Powers of two, so that not even rounding differs: the same lists, to the last one.
@@ -227,6 +231,15 @@ def test_units_of_features_do_not_matter(kind: Any, factor: Any) -> None:
     (one, w), (other, scaled_w) = found
     np.testing.assert_array_equal(one.total, other.total)
     np.testing.assert_array_equal(w, scaled_w)
+
+
+@pytest.mark.parametrize("kind", [RTopKF, SMOOTH, ListNet], ids=["RTopKF", "smooth_dcg", "ListNet"])
+def test_features_ten_times_as_large_or_small_change_nothing_but_rounding(kind: Any) -> None:
+    def learnt(factor: float) -> float:
+        stream = environments.QueryStream(queries(factor), measure="ndcg@10")
+        return simulation.play(kind(n_features=4), stream, rounds=2_000, seed=4).mean_value
+
+    assert [learnt(10.0), learnt(0.1)] == pytest.approx([learnt(1.0)] * 2, rel=0.03)
 
 
 def test_long_rows_are_learnt_as_well_as_short_ones() -> None:
