@@ -9,7 +9,7 @@ from rankloop import rankers
 from rankloop.experiments.pbm_2022.setting import N_ITEMS, N_POSITIONS, WORLDS, World
 
 ROUNDS, SEEDS = 100_000, range(1, 11)
-LONG, FEW_SEEDS = 1_000_000, range(1, 4)
+LONG, FEW_SEEDS = 1_000_000, range(1, 3)
 HYBRID = {"regulariser": "hybrid", "estimator": "mean"}
 SETTINGS: dict[str, dict[str, Any]] = {
     "defaults": {},
