@@ -162,13 +162,12 @@ class RTopKF(LinearRanker):
             else _read("learning_rate", learning_rate, Schedule(0.01, 2 / 3), 2 / 3, horizon)
         )
         self.exploration = self._read_exploration(exploration, horizon)
-        relative = isinstance(epsilon, str)
-        if isinstance(epsilon, str):
-            one_of("epsilon", epsilon, ("relative",))
-            epsilon = None
-        smoothing = None if epsilon is None else read_schedule("epsilon", epsilon)
+        relative = isinstance(epsilon, str) and bool(one_of("epsilon", epsilon, ("relative",)))
+        given = None if isinstance(epsilon, str) else epsilon
+        smoothing = None if given is None else read_schedule("epsilon", given)
         n_observed = self.surrogate.level if used == "paper" else k
         self.state: Any = rtopkf.TopKState(np.zeros(self.n_features), np.zeros(1, np.int64), np.zeros(2))
+        gamma = self.exploration or Schedule(0.0)
         settings: dict[str, Any] = {
             "surrogate": _KINDS[self.surrogate.name],
             "guess": self._guess(control_variate),
@@ -176,8 +175,9 @@ class RTopKF(LinearRanker):
             "max_grade": float(self.max_grade * units.max()),
             "radius": number("radius", radius, above=0),
             "units": units,
+            "gamma": gamma.scale,
+            "gamma_power": gamma.power,
         }
-        gamma = self.exploration or Schedule(0.0)
         if self.adaptive:
             smoothing = smoothing or Schedule(0.0)
             self.kernels = RankerKernels(rtopkf_adaptive.rank, rtopkf_adaptive.learn)
@@ -186,8 +186,6 @@ class RTopKF(LinearRanker):
             )
             self.params: Any = rtopkf_adaptive.AdaptiveParams(
                 **settings,
-                gamma=gamma.scale,
-                gamma_power=gamma.power,
                 epsilon=smoothing.scale,
                 epsilon_power=smoothing.power,
                 epsilon_floor=min(floor, smoothing.scale or floor),
@@ -200,8 +198,6 @@ class RTopKF(LinearRanker):
             **settings,
             eta=eta.scale,
             eta_power=eta.power,
-            gamma=gamma.scale,
-            gamma_power=gamma.power,
             epsilon=smoothing.scale,
             epsilon_power=smoothing.power,
             epsilon_floor=min(floor, smoothing.scale),
