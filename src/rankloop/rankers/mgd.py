@@ -64,7 +64,7 @@ class MGD(LinearRanker):
 
     Examples
     --------
-    >>> ranker = MGD(n_features=3, n_candidates=4)
+    >>> ranker = MGD(n_features=3, n_candidates=30)
     >>> shown = ranker.rank(np.eye(3), rng=np.random.default_rng(1))
     >>> ranker.learn(shown, [1.0, 0.0, 0.0])  # a click on shown.items[0]
     >>> bool(ranker.state.w[shown.items[0]] > 0)

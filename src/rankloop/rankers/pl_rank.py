@@ -27,7 +27,7 @@ class PLRank(ListNet):
     n_features : int
         The length of a document's feature vector.
     cutoff : int, optional
-        k of NDCG@k.
+        The k of NDCG@k.
     n_samples : int, optional
         How many lists are drawn for one step.
     learning_rate : str, float or tuple of float, optional

@@ -4,9 +4,9 @@ Two rankers: interleaving. More: multileaving. Each method makes a list from the
 of its positions is worth to each ranker.
 """
 
-from rankloop.feedback.interleaving.multileaving import Multileaved, Multileaving
-from rankloop.feedback.interleaving.optimised import Optimised
+from rankloop.feedback.interleaving.multileaving import Distribution, Multileaved, Multileaving
+from rankloop.feedback.interleaving.optimised import Optimised, Plan
 from rankloop.feedback.interleaving.probabilistic import Probabilistic
 from rankloop.feedback.interleaving.team_draft import TeamDraft
 
-__all__ = ["Multileaved", "Multileaving", "Optimised", "Probabilistic", "TeamDraft"]
+__all__ = ["Distribution", "Multileaved", "Multileaving", "Optimised", "Plan", "Probabilistic", "TeamDraft"]

@@ -49,9 +49,9 @@ class Probabilistic(Multileaving):
     --------
     >>> shown = Probabilistic().show([[0, 1, 2], [0, 2, 1]], n_positions=2, rng=np.random.default_rng(1))
     >>> shown.items, shown.credit([1, 0])  # both have item 0 on top: a click on it tells nothing
-    (array([0, 2]), array([0.5, 0.5]))
-    >>> shown.credit([0, 1]).round(3)  # the second ranker would show item 2 next
-    array([0.229, 0.771])
+    (array([0, 1]), array([0.5, 0.5]))
+    >>> shown.credit([0, 1]).round(3)  # the first ranker has item 1 higher
+    array([0.771, 0.229])
     """
 
     def __init__(self, *, tau: float = TAU) -> None:
