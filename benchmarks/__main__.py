@@ -64,7 +64,6 @@ _STEPS = {
     "top": len(top.SIZES),
     "topk": len(topk.SETS) * (len(topk.LEARNERS) + len(topk.DEFAULTS)),
     "duels": len(duels.RANKERS),
-    "topk": len(topk.SETS) * len(topk.LEARNERS),
     "oltr": len(oltr.SIZES),
     "memory": len(topk.LEARNERS),
     "letor": 24,
