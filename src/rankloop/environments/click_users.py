@@ -120,7 +120,7 @@ class ClickUsers(ScheduledWorlds):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        attraction, three = np.array([0.3, 0.9, 0.1, 0.6, 0.4]), np.array([1.0, 0.5, 0.3])
+        attraction, three = np.array([0.3, 0.9, 0.1, 0.6, 0.4, 0.2, 0.5]), np.array([1.0, 0.5, 0.3])
         cascade = CascadeModel(attraction)
         yield cls(cascade, n_positions=3)
         yield cls(DependentClickModel(attraction, np.array([0.2, 0.9, 0.5])))
