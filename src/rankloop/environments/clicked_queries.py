@@ -138,16 +138,16 @@ class ClickedQueries(QueryStream):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        for seed, (clicks, measure, order, grades) in enumerate(
+        for seed, (clicks, shown, measure, order, grades) in enumerate(
             [
-                ("perfect", "ndcg@3", "shuffled", 3),
-                ("navigational", "dcg@2", "in-order", 2),
-                ("informational", "precision@3", "drawn", 5),
-                ("near-random", "err@2", "shuffled", 3),
+                ("perfect", 10, "ndcg@3", "shuffled", 3),
+                ("navigational", 3, "dcg@2", "in-order", 2),
+                ("informational", 3, "precision@3", "drawn", 5),
+                ("near-random", 3, "err@2", "shuffled", 3),
             ]
         ):
             example = Example(np.random.default_rng(seed), grades)
-            yield cls(example, clicks=clicks, n_positions=3, measure=measure, order=order)
+            yield cls(example, clicks=clicks, n_positions=shown, measure=measure, order=order)
 
 
 def _model(clicks: Any, max_grade: int) -> ClickModel:
