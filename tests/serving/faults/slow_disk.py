@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
+
+from rankloop.serving.engine import Engine
+from rankloop.serving.stores.sqlite import SQLiteStore
 
 _RESCUE_SECONDS = 60.0  # a test that would stand still for good goes on, and fails
 
@@ -74,3 +79,16 @@ class _SlowFile(apsw.VFSFile):
     def xSync(self, flags: int) -> None:
         self.disk.operation()
         super().xSync(flags)
+
+
+@contextmanager
+def impatient(engine: Engine, seconds: float) -> Iterator[None]:
+    """Meanwhile nobody waits long for the disk. Before and after it may be as slow as the machine is."""
+    store, commit = engine.store, engine.commit
+    assert isinstance(store, SQLiteStore)
+    usual = store._disk_seconds, commit._seconds
+    store._disk_seconds, commit._seconds = seconds, 2 * seconds
+    try:
+        yield
+    finally:
+        store._disk_seconds, commit._seconds = usual

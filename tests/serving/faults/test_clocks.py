@@ -172,6 +172,7 @@ def test_a_jump_of_the_clock_of_the_database_is_left_out_and_told(
                     await engine.housekeeping.tick()
             assert caplog.text.count("the clock of the database jumped") == 2
             assert f"it is {'+' if jump > 0 else '-'}1" in remarks(one)[0]  # 172,800 s, and some
+            assert (one.store.clock_jumps, other.store.clock_jumps) == (1, 1)
             assert one.rankers["unwind"].fold.counts.expired == 0
             await _set_clock(postgresql, schema, 0.0)
             assert (await answer(other, "after")).learnt

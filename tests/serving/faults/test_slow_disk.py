@@ -12,13 +12,10 @@ import pytest
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import RequestError
 from rankloop.serving.http.app import App
-from rankloop.serving.limits import Limits
 from rankloop.serving.stores.contract import StoreError
 from rankloop.serving.stores.sqlite import SQLiteStore
-from tests.serving.faults.slow_disk import SlowDisk
+from tests.serving.faults.slow_disk import SlowDisk, impatient
 from tests.serving.service import adds_up, answer, create, play, rank, running
-
-SOON = Limits(store_seconds=0.4)
 
 
 @pytest.fixture
@@ -43,30 +40,18 @@ async def _ready(engine: Engine) -> None:
 
 def test_a_read_that_hangs_does_not_stop_the_loop(tmp_path: Path, disk: SlowDisk) -> None:
     async def story() -> None:
-        store = SQLiteStore(tmp_path, vfs="slow", disk_seconds=0.2)
-        async with running(store, limits=SOON) as engine:
+        async with running(SQLiteStore(tmp_path, vfs="slow")) as engine:
             await create(engine)
             for name in ("d", "e"):
                 await rank(engine, name)
             engine.rankers["unwind"].fold.recent.clear()  # as if they were long ago
             disk.hang()
-            asking = asyncio.create_task(
-                _get(engine, "POST", "/v1/rankers/unwind/feedback", decision_id="d", relevance=[1.0])
-            )
-            async with asyncio.timeout(60):
-                while not disk.hanging.is_set():
-                    await asyncio.sleep(0.001)
-                assert (await _get(engine, "GET", "/livez")).status_code == 200
-                assert not disk.rescued  # the loop went on while the disk hung
-                told = await asking
-            assert (told.status_code, told.headers["retry-after"]) == (503, "1")
-            assert "the disk did not answer" in told.text
-            assert (await _get(engine, "GET", "/readyz")).status_code == 503
-            with pytest.raises(
-                StoreError, match="did not answer"
-            ):  # at once: it would have to wait for the first
-                await answer(engine, "e")
-            assert (await _get(engine, "GET", "/v1/rankers/unwind/decisions/d")).status_code == 503
+            with impatient(engine, 0.3):
+                await _nothing_waits_for_good(engine, disk)
+                # At once: it would have to wait for the first.
+                with pytest.raises(StoreError, match="did not answer"):
+                    await answer(engine, "e")
+                assert (await _get(engine, "GET", "/v1/rankers/unwind/decisions/d")).status_code == 503
             disk.release()
             await _ready(engine)
             for name in ("d", "e"):
@@ -76,23 +61,39 @@ def test_a_read_that_hangs_does_not_stop_the_loop(tmp_path: Path, disk: SlowDisk
     play(story)
 
 
+async def _nothing_waits_for_good(engine: Engine, disk: SlowDisk) -> None:
+    async with asyncio.timeout(60):
+        while not disk.hanging.is_set():  # a thread that began late is not waited for, and asked again
+            body = {"decision_id": "d", "relevance": [1.0]}
+            asking = asyncio.create_task(_get(engine, "POST", "/v1/rankers/unwind/feedback", **body))
+            while not (disk.hanging.is_set() or asking.done()):
+                await asyncio.sleep(0.001)
+        assert (await _get(engine, "GET", "/livez")).status_code == 200
+        assert not disk.rescued  # the loop went on while the disk hung
+        told = await asking
+    assert (told.status_code, told.headers["retry-after"]) == (503, "1")
+    assert "the disk did not answer" in told.text
+    assert (await _get(engine, "GET", "/readyz")).status_code == 503
+
+
 @pytest.mark.parametrize("after", range(0, 14, 2))
 def test_a_write_that_hangs_anywhere_does_not_stop_the_loop(
     after: int, tmp_path: Path, disk: SlowDisk
 ) -> None:
     async def story() -> None:
-        store = SQLiteStore(tmp_path, vfs="slow", disk_seconds=0.1)
-        async with running(store, limits=SOON) as engine:
+        store = SQLiteStore(tmp_path, vfs="slow")
+        async with running(store) as engine:
             await create(engine)
             disk.hang(after)
-            asking = [asyncio.create_task(rank(engine, f"d{i}")) for i in range(3)]
-            done = await asyncio.wait_for(asyncio.gather(*asking, return_exceptions=True), 60)
-            assert not disk.rescued
-            if disk.hanging.is_set():  # otherwise there were not so many operations
-                assert all(isinstance(one, RequestError) and one.status == 503 for one in done)
-                assert engine.trouble is not None
-                with pytest.raises(RequestError):
-                    await rank(engine, "another")
+            with impatient(engine, 0.1):
+                asking = [asyncio.create_task(rank(engine, f"d{i}")) for i in range(3)]
+                done = await asyncio.wait_for(asyncio.gather(*asking, return_exceptions=True), 60)
+                assert not disk.rescued
+                if disk.hanging.is_set():  # otherwise there were not so many operations
+                    assert all(isinstance(one, RequestError) and one.status == 503 for one in done)
+                    assert engine.trouble is not None
+                    with pytest.raises(RequestError):
+                        await rank(engine, "another")
             disk.release()
             await _ready(engine)
             for i in range(3):
@@ -105,12 +106,16 @@ def test_a_write_that_hangs_anywhere_does_not_stop_the_loop(
 
 def test_calls_that_write_beside_the_batches_have_an_end_too(tmp_path: Path, disk: SlowDisk) -> None:
     async def story() -> None:
-        store = SQLiteStore(tmp_path, vfs="slow", disk_seconds=0.1)
+        store = SQLiteStore(tmp_path, vfs="slow")
         async with running(store) as engine:
             await create(engine)
             disk.hang()
-            with pytest.raises(StoreError, match="did not answer"):
-                await engine.archive("unwind")
+            with impatient(engine, 0.1):
+                while (
+                    not disk.hanging.is_set()
+                ):  # a thread that began late is not waited for, and asked again
+                    with pytest.raises(StoreError, match="did not answer"):
+                        await engine.archive("unwind")
             disk.release()
             async with asyncio.timeout(60):
                 while "unwind" in await store.rankers():  # it was under way, and was done

@@ -24,6 +24,11 @@ class _Collector:
             ("rankloop_events", "Events that were made durable", commit.events),
             ("rankloop_commit_seconds", "Seconds spent on making batches durable", commit.seconds),
             ("rankloop_clock_jumps", "Jumps of this machine's clock since the start", engine.clock.jumps),
+            (
+                "rankloop_database_clock_jumps",
+                "Jumps of the database's clock since the store was made",
+                engine.store.clock_jumps,
+            ),
         ):
             yield CounterMetricFamily(name, help_, value=value)
         yield GaugeMetricFamily("rankloop_waiting", "Events that wait for the disk", value=commit.waiting)

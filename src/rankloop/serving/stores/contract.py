@@ -54,6 +54,7 @@ class Store(abc.ABC):
 
     shared = False  # whether other processes append to the same logs
     timeline = ""  # the identity of this store, made with it
+    clock_jumps = 0  # of a clock that the store itself has
 
     @abc.abstractmethod
     async def open(self) -> None:

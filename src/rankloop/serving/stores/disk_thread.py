@@ -68,9 +68,10 @@ class DiskThread:
                 timer.cancel()
 
     def _give_up(self, future: asyncio.Future[Any], seconds: float) -> None:
-        self._waited_for = self._current
         if not future.done():
             future.set_exception(_late(seconds))
+        # Only then: a call that begins from here on finds that nobody waits for it.
+        self._waited_for = self._current
 
     def stop(self, seconds: float = 10.0) -> bool:
         """Finish what was begun; whether that was possible within `seconds`, on a disk that may hang."""
@@ -85,11 +86,12 @@ class DiskThread:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             loop, future, call = job
+            self._current = future
             if future.done():  # nobody waits for it any more
+                self._current = None
                 continue
             error: BaseException | None = None
             result = None
-            self._current = future
             try:
                 result = call()
             except BaseException as caught:

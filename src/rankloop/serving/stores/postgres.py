@@ -268,6 +268,7 @@ class PostgresStore(Store):
         sql = "SELECT * FROM look_at_clock($1, $2, $3)"
         if self._database_clock:
             await self._clock.look(lambda *told: self._do(lambda one: one.fetchrow(sql, *told)))
+            self.clock_jumps = self._clock.jumps
 
     def remarks(self) -> list[str]:
         return self._clock.remarks()
