@@ -97,6 +97,48 @@ def test_doubly_robust_is_unbiased_if_either_half_is_right() -> None:
     assert abs(both_wrong - truth(PBM, V)) > 0.01
 
 
+def test_switch_is_between_doubly_robust_and_the_guess_and_says_its_bias() -> None:
+    items, clicks, chance = world(PBM)
+    v = np.broadcast_to(V, items.shape)
+    right, w = PBM.attraction[:, None] * PBM.examination, weights(items)[1]
+    guesses = np.full((N, M), 0.3), right
+    for q in guesses:
+        q_policy = np.broadcast_to((cells_of(TARGET) * q).sum(axis=0), items.shape)
+        parts = (w, clicks, v, q[items, np.arange(M)], q_policy)
+        np.testing.assert_array_equal(
+            off_policy.switch(*parts, threshold=np.inf), off_policy.doubly_robust(*parts)
+        )
+        for threshold in (0.5, 1.2, 2.0):
+            off = chance @ off_policy.switch(*parts, threshold=threshold) - truth(PBM, V)
+            # Over all that can happen, the largest bias is that of a guess which is off by 1 on what is clipped.
+            most = chance @ (v * np.where(w > threshold, w, 0.0)).sum(axis=1)
+            assert abs(off) <= most + 1e-12
+            assert (abs(off) < 1e-12) == (q is right or most == 0.0)
+
+
+def test_switch_clips_what_is_rare_and_its_interval_has_the_bias() -> None:
+    rng = np.random.default_rng(4)
+    which = rng.choice(len(LISTS), 3_000, p=LOGGED)
+    log = LoggedLists(
+        items=LISTS[which],
+        clicks=PBM.click(LISTS[which], rng=rng),
+        propensities=cells_of(LOGGED)[LISTS[which], np.arange(M)],
+    )
+    plain = logs.evaluate(log, cells_of(TARGET), estimator="doubly-robust")
+    loose = logs.evaluate(log, cells_of(TARGET), estimator="switch", threshold=100.0)
+    assert (loose.value, loose.bias) == (plain.value, 0.0)
+    tight = logs.evaluate(log, cells_of(TARGET), estimator="switch", threshold=1.0)
+    assert tight.standard_error < plain.standard_error
+    assert tight.bias > 0.0
+    assert tight.high - tight.value == pytest.approx(1.959964 * tight.standard_error + tight.bias)
+    chosen = logs.evaluate(log, cells_of(TARGET), estimator="switch")
+    assert chosen.standard_error**2 + chosen.bias**2 <= plain.standard_error**2 * (1.0 + 1e-9)
+    with pytest.raises(ValueError, match="threshold is for estimator 'switch', got it with 'ips'"):
+        logs.evaluate(log, cells_of(TARGET), estimator="ips", threshold=1.0)
+    with pytest.raises(ValueError, match="threshold must be"):
+        logs.evaluate(log, cells_of(TARGET), estimator="switch", threshold=0.0)
+
+
 def test_the_guess_from_the_other_half_leaves_doubly_robust_unbiased() -> None:
     """Every log of two rows: 24 x 24 of them."""
     items, clicks, chance = world(PBM)

@@ -16,6 +16,7 @@ from rankloop import __version__
 from rankloop.cli import completion
 from rankloop.cli.advise import advise
 from rankloop.cli.claims import claims
+from rankloop.cli.evaluate import evaluate
 from rankloop.cli.fit_clicks_command import fit_clicks
 from rankloop.cli.flags import Commands
 from rankloop.cli.games import classify, rates, verify_proof
@@ -277,6 +278,7 @@ def simulate(
 app.command("fit-clicks")(in_words(fit_clicks))
 app.command()(in_words(advise))
 app.command()(in_words(tune))
+app.command()(in_words(evaluate))
 app.command()(in_words(classify))
 app.command()(in_words(verify_proof))
 app.command()(in_words(rates))

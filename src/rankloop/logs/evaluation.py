@@ -18,7 +18,7 @@ from rankloop.logs.policies import Policy, policy_for
 
 Numbers = NDArray[np.float64]
 
-ESTIMATORS = ("ips", "self-normalised", "item-position", "doubly-robust")
+ESTIMATORS = ("ips", "self-normalised", "item-position", "doubly-robust", "switch")
 
 
 class TooFewSamples(ValueError):
@@ -53,6 +53,8 @@ class Evaluation:
         The mean of the weights, about 1 if propensities are right.
     n_rows : int
         How many rows the log has.
+    bias : float, optional
+        The most by which clipped weights may have moved the value; the interval includes it. 0 without clipping.
     """
 
     estimator: str
@@ -64,6 +66,7 @@ class Evaluation:
     effective_size: float
     mean_weight: float
     n_rows: int
+    bias: float = 0.0
 
     def __repr__(self) -> str:
         return (
@@ -79,6 +82,7 @@ def evaluate(
     estimator: str = "doubly-robust",
     click_values: ArrayLike | None = None,
     click_rates: ArrayLike | None = None,
+    threshold: float | None = None,
     confidence: float = 0.95,
     least_effective: float = 100.0,
     draws: int = 1_000,
@@ -98,11 +102,15 @@ def evaluate(
         ``"self-normalised"`` divides by the weights, lists' or else items', and is steadier.
         ``"item-position"`` weighs items at positions, assuming that a click depends on nothing else.
         ``"doubly-robust"``, under the same assumption, corrects a guess at the click rates.
+        ``"switch"`` does so only where weights are at most `threshold`, and otherwise believes the guess.
     click_values : array_like, optional
         The value of a click at each position; 1 by default, so that the value is the number of clicks per list.
     click_rates : array_like, optional
-        For ``"doubly-robust"``: the guess, items by positions. By default a position-based model, fitted to one
-        half of the rows for use on the other.
+        For ``"doubly-robust"`` and ``"switch"``: the guess, items by positions. By default a position-based model,
+        fitted to one half of the rows for use on the other.
+    threshold : float, optional
+        For ``"switch"``: the largest weight that is used; by default the one with the least sum of variance and
+        squared largest bias, of 20.
     confidence : float, optional
         Of the interval, which is that of a normal mean: with few clicks it is a rough one.
     least_effective : float, optional
@@ -140,8 +148,14 @@ def evaluate(
     number("confidence", confidence, above=0, below=1)
     if not least_effective >= 0.0:
         raise ValueError(f"least_effective must be 0 or more, got {least_effective}")
-    if click_rates is not None and estimator != "doubly-robust":
-        raise ValueError(f"click_rates are for estimator 'doubly-robust', got them with {estimator!r}")
+    if click_rates is not None and estimator not in ("doubly-robust", "switch"):
+        raise ValueError(
+            f"click_rates are for estimator 'doubly-robust' or 'switch', got them with {estimator!r}"
+        )
+    if threshold is not None:
+        number("threshold", threshold, above=0)
+        if estimator != "switch":
+            raise ValueError(f"threshold is for estimator 'switch', got it with {estimator!r}")
     wanted = policy_for(policy, log, draws=draws, seed=seed)
     c, v = log.clicks.astype(np.float64), _values(click_values, log)
     by_list = _list_weights(log, wanted) if estimator in ("ips", "self-normalised") else None
@@ -157,6 +171,7 @@ def evaluate(
             f"effective sample size {size:.1f} of {log.n_rows:,} rows, less than least_effective={least_effective:g}:"
             f" {log.name!r} rarely shows what this policy would, so its value cannot be estimated from it"
         )
+    bias = 0.0
     if by_list is not None:
         compute = off_policy.ips if estimator == "ips" else off_policy.self_normalised
         rows = compute(by_list, c, v)
@@ -164,10 +179,15 @@ def evaluate(
         rows = off_policy.item_position_self_normalised(w, c, v, log.positions)
     elif estimator == "item-position":
         rows = off_policy.item_position(w, c, v)
-    else:
+    elif estimator == "doubly-robust":
         rows = off_policy.doubly_robust(w, c, v, *_guesses(click_rates, log, wanted))
+    else:
+        guesses = _guesses(click_rates, log, wanted)
+        most = off_policy.best_threshold(w, c, v, *guesses) if threshold is None else float(threshold)
+        rows = off_policy.switch(w, c, v, *guesses, threshold=most)
+        bias = off_policy.most_bias(w, v, threshold=most)
     _check_mean(w, log)
-    return _summary(estimator, rows, confidence=confidence, size=size, mean_weight=float(w.mean()))
+    return _summary(estimator, rows, confidence=confidence, size=size, mean_weight=float(w.mean()), bias=bias)
 
 
 def on_policy(
@@ -194,11 +214,11 @@ def on_policy(
 
 
 def _summary(
-    estimator: str, rows: Numbers, *, confidence: float, size: float, mean_weight: float
+    estimator: str, rows: Numbers, *, confidence: float, size: float, mean_weight: float, bias: float = 0.0
 ) -> Evaluation:
     value = float(rows.mean())
     error = float(rows.std(ddof=1) / np.sqrt(len(rows))) if len(rows) > 1 else float("inf")
-    half = float(ndtri(0.5 + confidence / 2)) * error
+    half = float(ndtri(0.5 + confidence / 2)) * error + bias
     return Evaluation(
         estimator=estimator,
         value=value,
@@ -209,6 +229,7 @@ def _summary(
         effective_size=size,
         mean_weight=mean_weight,
         n_rows=len(rows),
+        bias=bias,
     )
 
 

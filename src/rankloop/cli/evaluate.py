@@ -1,0 +1,173 @@
+"""The command `rankloop evaluate`: what rankers would have been worth, from the log of another one."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from rankloop.extras import require
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rankloop import logs
+    from rankloop.base import Ranker
+    from rankloop.feedback import LoggedLists
+
+_LOGGED = "as logged"
+
+
+class Answer(NamedTuple):
+    """What one estimator says of one ranker, or why it does not."""
+
+    ranker: str
+    found: logs.Evaluation | None
+    words: str
+
+
+def evaluate(
+    log: Annotated[
+        Path, typer.Argument(metavar="LOG", help="Lists with propensities: JSON lines, CSV or Parquet.")
+    ],
+    ranker: Annotated[
+        list[str],
+        typer.Option(
+            metavar="RANKER",
+            help="A saved ranker's file, a ranker by its name, or items such as 3,1,2; repeatable.",
+        ),
+    ],
+    estimator: Annotated[
+        str,
+        typer.Option(help="ips, self-normalised, item-position, doubly-robust or switch."),
+    ] = "doubly-robust",
+    confidence: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,
+    first_position: Annotated[int, typer.Option(help="What a table calls the top position.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the rankings that a ranker is asked for.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("results/evaluate"),
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, for programs.")] = False,
+) -> None:
+    """Estimate from a log what other rankers would have earned, in clicks a list.
+
+    The log must have the chance with which each list, or each item at its position, was shown. Where it rarely shows
+    what a ranker would, there is no number but a sentence. The items of a saved ranker are numbered as in the log:
+    those that occur, shorter names first, then by the alphabet.
+
+    [b]Examples[/b]
+
+      rankloop evaluate shown.jsonl --ranker Uniform --ranker ranker.npz
+
+      rankloop evaluate shown.csv --ranker 3,1,2 --estimator switch --json
+    """
+    require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="evaluate")
+    from rankloop import data, logs
+    from rankloop.experiments.plotting import figures
+
+    if not log.is_file():
+        raise ValueError(f"there is no file {log}")
+    lists = data.read_logged_lists(log, first_position=first_position)
+    answers = [Answer(_LOGGED, logs.on_policy(lists, confidence=confidence), "")]
+    answers += [_ask(text, lists, estimator=estimator, confidence=confidence, seed=seed) for text in ranker]
+    out.mkdir(parents=True, exist_ok=True)
+    picture = out / f"{lists.name}-{estimator}.png"
+    figures.save(draw(answers, lists, estimator), picture, ending="png")
+    if as_json:
+        typer.echo(json.dumps(_plain(answers, lists, estimator), indent=2, ensure_ascii=False))
+        return
+    typer.echo(str(lists))
+    width = max(len(answer.ranker) for answer in answers)
+    for answer in answers:
+        typer.echo(f"{answer.ranker:<{width}}  {_sentence(answer)}")
+    typer.echo(f"Picture: {picture}")
+
+
+def _ask(text: str, lists: LoggedLists, *, estimator: str, confidence: float, seed: int) -> Answer:
+    from rankloop import logs
+
+    policy = _policy(text, lists)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", logs.PropensityWarning)
+        try:
+            found = logs.evaluate(lists, policy, estimator=estimator, confidence=confidence, seed=seed)
+        except logs.TooFewSamples as refusal:
+            return Answer(text, None, f"cannot tell: {refusal}")
+    words = [str(one.message) for one in caught if issubclass(one.category, logs.PropensityWarning)]
+    return Answer(text, found, "; ".join(words))
+
+
+def _policy(text: str, lists: LoggedLists) -> Ranker | list[int]:
+    from rankloop.rankers.load import load
+    from rankloop.rankers.registry import find
+
+    if Path(text).is_file():
+        return load(text)
+    if "," in text:
+        number = {name: i for i, name in enumerate(lists.item_ids)}
+        unknown = [name for name in text.split(",") if name not in number]
+        if unknown:
+            raise ValueError(f"--ranker {text}: the log has no item {unknown[0]!r}")
+        return [number[name] for name in text.split(",")]
+    kind = find(text)
+    try:
+        return kind(n_items=lists.n_items, n_positions=lists.n_positions)  # type: ignore[call-arg]
+    except TypeError as error:
+        raise ValueError(
+            f"--ranker {text}: it needs more than items and positions; save it from Python and give its file ({error})"
+        ) from error
+
+
+def _sentence(answer: Answer) -> str:
+    if answer.found is None:
+        return answer.words
+    found = answer.found
+    told = f"{found.value:.4f} clicks a list, {found.confidence:.0%} interval {found.low:.4f} to {found.high:.4f}"
+    told += f", effective size {found.effective_size:,.0f} of {found.n_rows:,}"
+    if found.bias:
+        told += f", of which clipping may be {found.bias:.4f}"
+    return told + (f"; warning: {answer.words}" if answer.words else "")
+
+
+def _plain(answers: list[Answer], lists: LoggedLists, estimator: str) -> dict[str, Any]:
+    names = ("value", "low", "high", "standard_error", "effective_size", "mean_weight", "bias")
+    return {
+        "log": lists.name,
+        "rows": lists.n_rows,
+        "estimator": estimator,
+        "rankers": [
+            {"ranker": answer.ranker, "words": answer.words}
+            | ({} if answer.found is None else {name: getattr(answer.found, name) for name in names})
+            for answer in answers
+        ],
+    }
+
+
+def draw(answers: list[Answer], lists: LoggedLists, estimator: str) -> Figure:
+    """The estimates with their intervals, a row for each ranker that the log can tell of."""
+    from rankloop.experiments.plotting import figures
+
+    known = [(answer.ranker, answer.found) for answer in answers if answer.found is not None]
+    silent = [answer.ranker for answer in answers if answer.found is None]
+    left_out = f" The log cannot tell of {', '.join(silent)}." if silent else ""
+    figure, (axes,) = figures.canvas(
+        title="What the log says of other rankers",
+        subtitle=f"{lists.name}: {lists.n_rows:,} lists",
+        caption=(
+            f"Clicks a list by the {estimator} estimator; bars are {known[0][1].confidence:.0%} intervals.{left_out}"
+        ),
+        height=2.6 + 0.45 * len(known),
+    )
+    for row, (name, found) in enumerate(known[::-1]):
+        figures.dot(
+            axes,
+            found.value,
+            row,
+            error=(found.high - found.low) / 2,
+            colour=figures.MUTED if name == _LOGGED else figures.BLUE,
+            filled=name != _LOGGED,
+        )
+    figures.name_axes(axes, x="clicks a list", y="")
+    figures.row_axis(axes, [Path(name).name for name, _ in known])
+    return figures.finish(figure)

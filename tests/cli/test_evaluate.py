@@ -1,0 +1,100 @@
+"""`rankloop evaluate`: numbers with intervals, a picture, and a sentence where the log cannot tell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from rankloop import cli, feedback, rankers
+
+runner = CliRunner()
+
+USERS = feedback.PositionBasedModel(attraction=[0.7, 0.4, 0.2, 0.1], examination=[1.0, 0.5])
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """2,000 lists of two of four items, any pair as likely as any other."""
+    rng = np.random.default_rng(1)
+    path = tmp_path_factory.mktemp("log") / "shown.jsonl"
+    with path.open("w") as file:
+        for _ in range(2_000):
+            items = rng.permutation(4)[:2]
+            row = {
+                "query": "tea",
+                "shown": [f"i{i}" for i in items],
+                "clicked": [
+                    f"i{i}" for i, click in zip(items, USERS.click(items, rng=rng), strict=True) if click
+                ],
+                "propensity": [0.25, 0.25],
+            }
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("estimator", ["doubly-robust", "switch", "item-position", "self-normalised"])
+def test_rankers_are_valued_with_intervals_that_hold_the_truth(
+    log: Path, tmp_path: Path, estimator: str
+) -> None:
+    words = [
+        "--ranker",
+        "i0,i1",
+        "--ranker",
+        "Uniform",
+        "--estimator",
+        estimator,
+        "--json",
+        "--out",
+        str(tmp_path),
+    ]
+    result = runner.invoke(cli.app, ["evaluate", str(log), *words])
+    assert result.exit_code == 0, result.output
+    told = {one["ranker"]: one for one in json.loads(result.stdout)["rankers"]}
+    assert set(told) == {"as logged", "i0,i1", "Uniform"}
+    truth = {"i0,i1": 0.7 + 0.2, "Uniform": 1.5 * 0.35, "as logged": 1.5 * 0.35}
+    for name, value in truth.items():
+        assert told[name]["low"] < value < told[name]["high"]
+    with Image.open(tmp_path / f"shown-{estimator}.png") as image:
+        assert image.size[0] > 1_000
+
+
+def test_where_the_log_cannot_tell_it_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "fixed.jsonl"
+    row = {"query": "tea", "shown": ["a", "b"], "clicked": ["a"], "propensity": [0.99, 0.99]}
+    other = {"query": "tea", "shown": ["b", "a"], "clicked": [], "propensity": [0.01, 0.01]}
+    path.write_text("".join(json.dumps(one) + "\n" for one in [row] * 500 + [other]))
+    words = ["--ranker", "b,a", "--ranker", "a,b", "--out", str(tmp_path)]
+    result = runner.invoke(cli.app, ["evaluate", str(path), *words])
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.stdout.split())
+    assert "b,a cannot tell: effective sample size 1.0 of 501 rows" in told
+    assert "effective size 500 of 501" in told
+
+
+def test_a_saved_ranker_is_asked(log: Path, tmp_path: Path) -> None:
+    rankers.Fixed(order=[0, 1], n_items=4).save(tmp_path / "fixed.npz")
+    words = ["--ranker", str(tmp_path / "fixed.npz"), "--json", "--out", str(tmp_path)]
+    result = runner.invoke(cli.app, ["evaluate", str(log), *words])
+    assert result.exit_code == 0, result.output
+    _, found = json.loads(result.stdout)["rankers"]
+    assert found["low"] < 0.9 < found["high"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--ranker", "i0,i9"], "the log has no item 'i9'"),
+        (["--ranker", "Nobody"], "Nobody"),
+        (["--ranker", "PBMPIE"], "needs more than items and positions"),
+        (["--ranker", "Uniform", "--estimator", "magic"], "estimator must be one of"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(words: list[str], told: str, log: Path, tmp_path: Path) -> None:
+    result = runner.invoke(cli.app, ["evaluate", str(log), *words, "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert told in " ".join(result.output.split())
