@@ -85,6 +85,9 @@ class Ranker(Constructed, Servable, abc.ABC):
     n_positions: int | None  # None where each request brings a list of its own, with features
     n_items: int | None = None  # to choose from for those positions; None where each request brings its own
     n_features: int | None = None  # of an item in such a list, where it must be known
+    takes_sparse: ClassVar[bool] = (
+        False  # whether the features of a request may be sparse, `features.SparseRows`
+    )
     max_grade: int | None = None  # the largest relevance that it was built for, where that matters
     informed: bool = False  # whether its arguments give the order to begin with; otherwise as numbered
     portable: ClassVar[bool] = True  # whether its state has the same bytes on every machine
@@ -257,6 +260,7 @@ class Environment(Constructed, abc.ABC):
         None  # to choose from for those positions; None where requests bring lists of their own
     )
     n_features: int | None = None  # of an item, where requests bring lists of their own
+    sparse: bool = False  # whether those features come as `features.SparseRows`
     n_shown: int | None = None  # how many positions of such a list users see; None for all
     max_grade: int  # the largest relevance that `respond` gives
 

@@ -20,6 +20,8 @@ from rankloop.base import (
     draw_key,
     whole,
 )
+from rankloop.features import LARGEST_FEATURE as LARGEST_FEATURE
+from rankloop.features import read_features as read_features
 
 
 class RankerKernels(NamedTuple):
@@ -66,7 +68,6 @@ class EnvironmentKernels(NamedTuple):
     hindsight: Callable[..., float]
 
 
-LARGEST_FEATURE = np.float64(1e60)  # of more, a gradient's square may be infinite, and a score inf - inf
 Ticket = tuple[NDArray[np.int64], NDArray[np.float64], Memo]
 
 
@@ -155,14 +156,47 @@ class CompiledRanker(Ranker):
             raise ValueError(f"{type(self).__name__} takes no context, got {context!r}")
         return self.n_positions, None
 
+    def keep_request(self, request: Any) -> Memo:
+        """The request as arrays that travel in the ticket, where `keeps_context` is true.
+
+        Parameters
+        ----------
+        request : object
+            As `read_context` returns it.
+
+        Returns
+        -------
+        tuple of ndarray
+            Copies: the caller may use the same memory for the next request while this ranking is open.
+        """
+        return (np.array(request),)
+
+    def kept_request(self, kept: Memo, n: int) -> tuple[int, Any]:
+        """The request from the ticket, checked again: a ticket may come from anywhere.
+
+        Parameters
+        ----------
+        kept : tuple of ndarray
+            What `keep_request` gave.
+        n : int
+            How many items the ranking has.
+
+        Returns
+        -------
+        tuple of (int, object)
+            As of `read_context`.
+        """
+        if len(kept) != 1:
+            raise ValueError(f"ranking.memo must end with one request, got {len(kept)} parts more")
+        return self.read_context(kept[0])
+
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
         n, request = self.read_context(context)
         items, propensities, memo = self.blank_ticket(n)
         explored = self.kernels.rank(
             self.params, self.state, request, draw_key(rng), self.scratch(n), items, propensities, memo
         )
-        # A copy: the caller may use the same memory for the next request while this ranking is open.
-        kept = (*memo, np.array(request)) if self.keeps_context else memo
+        kept = (*memo, *self.keep_request(request)) if self.keeps_context else memo
         return Ranking(items, propensities if len(propensities) else None, kept, bool(explored))
 
     def learn(self, ranking: Ranking, feedback: ArrayLike) -> None:
@@ -175,14 +209,15 @@ class CompiledRanker(Ranker):
             raise ValueError(f"feedback must be at most max_grade={self.max_grade}, got {revealed}")
         request = None
         if self.keeps_context:
-            if not ranking.memo:
+            own = len(self.blank_memo(n))
+            if len(ranking.memo) <= own:
                 raise ValueError(
                     "ranking.memo must end with the request, got nothing: is it a ticket of another ranker?"
                 )
-            size, request = self.read_context(ranking.memo[-1])
+            size, request = self.kept_request(ranking.memo[own:], n)
             if size != n:
                 raise ValueError(f"ranking.memo must end with a request for {n} items, got one for {size}")
-            ranking = Ranking(ranking.items, ranking.propensities, ranking.memo[:-1], ranking.explored)
+            ranking = Ranking(ranking.items, ranking.propensities, ranking.memo[:own], ranking.explored)
         items, propensities, memo = self.blank_ticket(n)
         given = (ranking.items, ranking.propensities if len(propensities) else propensities, *ranking.memo)
         for name, wanted, got in zip(
@@ -261,44 +296,6 @@ class CompiledEnvironment(Environment):
     def restart(self) -> None:
         for part in self.state:
             part[...] = 0
-
-
-def read_features(context: Any, n_features: int | None = None) -> NDArray[Any]:
-    """The request as rows of features, one an item; ValueError if it is anything else.
-
-    Parameters
-    ----------
-    context : array_like
-        The request.
-    n_features : int, optional
-        How many features each row must have; by default any number.
-
-    Returns
-    -------
-    ndarray
-        The rows, as float32 or float64.
-    """
-    try:
-        features = np.asarray(context)
-    except ValueError:  # rows of different lengths
-        features = np.asarray(None)
-    if features.dtype.kind not in "biuf":
-        raise ValueError(f"context must be numbers, items x features, got {context!r}")
-    if features.ndim != 2 or 0 in features.shape or n_features not in (features.shape[1], None):
-        wanted = "any" if n_features is None else str(n_features)
-        raise ValueError(
-            f"context must be items x features ({wanted} of them), at least one of each, got shape {features.shape}"
-        )
-    if features.dtype not in (np.float32, np.float64):
-        features = features.astype(np.float64)
-    features = np.ascontiguousarray(features)
-    if not (np.abs(features) <= LARGEST_FEATURE).all():
-        row, column = np.argwhere(~(np.abs(features) <= LARGEST_FEATURE))[0]
-        raise ValueError(
-            f"context must be finite and at most {LARGEST_FEATURE:g}, "
-            f"got {features[row, column]} at item {row}, feature {column}"
-        )
-    return features
 
 
 def check_items(items: NDArray[np.int64], n_positions: int, n_items: int) -> None:

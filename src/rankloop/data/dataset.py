@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import number, whole
+
+if TYPE_CHECKING:
+    from rankloop.data.sparse_dataset import SparseDataset
 
 Features = NDArray[np.float32] | NDArray[np.float64]
 DType = Literal["float32", "float64"]
@@ -297,6 +300,28 @@ class Dataset:
         if dtype not in ("float32", "float64"):
             raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
         return self if self.features.dtype == dtype else replace(self, features=self.features.astype(dtype))
+
+    def sparse(self) -> "SparseDataset":
+        """The same queries with the zeros left out of the features, for `environments.QueryStream`.
+
+        Scale, select and split before: this is the last step.
+
+        Returns
+        -------
+        SparseDataset
+            The same documents, labels and names.
+        """
+        from rankloop.data.sparse_dataset import SparseDataset
+        from rankloop.features import sparse_rows
+
+        return SparseDataset(
+            features=sparse_rows(self.features),
+            relevance=self.relevance,
+            offsets=self.offsets,
+            query_ids=self.query_ids,
+            name=self.name,
+            max_grade=self.max_grade,
+        )
 
 
 def _frozen(values: ArrayLike, dtype: type[np.generic]) -> NDArray[Any]:

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from rankloop import measures
 from rankloop.arguments import one_of
 from rankloop.base import Ranking
-from rankloop.compiled import LARGEST_FEATURE, CompiledEnvironment, EnvironmentKernels
+from rankloop.compiled import CompiledEnvironment, EnvironmentKernels
+from rankloop.features import LARGEST_FEATURE, SparseRows, is_sparse, read_sparse
 from rankloop.kernels.environments import query_stream as kernels
 from rankloop.measures import Measure
 
@@ -27,7 +28,7 @@ class Queries(Protocol):
     """What a stream needs of a dataset: query q owns rows offsets[q] to offsets[q + 1] of the other two."""
 
     @property
-    def features(self) -> NDArray[Any]: ...
+    def features(self) -> Any: ...
     @property
     def relevance(self) -> NDArray[np.float64]: ...
     @property
@@ -40,7 +41,9 @@ class QueryStream(CompiledEnvironment):
     Parameters
     ----------
     dataset : Queries
-        Queries with features and labels, such as `rankloop.data.read_letor` reads.
+        Queries with features and labels, such as `rankloop.data.read_letor` reads. Features may be sparse:
+        `Dataset.sparse()`, or CSR rows as `rankloop.features.SparseRows` or of `scipy.sparse`. A round then costs
+        what its entries cost that are not zero, and every list is the same as with dense rows.
     measure : str or Measure, optional
         What a ranking is worth: "ndcg@10", "dcg", "precision@5", "average_precision", "err@10" and so on.
     order : str, optional
@@ -85,6 +88,7 @@ class QueryStream(CompiledEnvironment):
         self.is_loss = scored.is_loss
         self.n_positions = int(lengths.max())
         self.n_features = int(features.shape[1])
+        self.sparse = isinstance(features, SparseRows)
         # pairwise_loss is of the form f(order) . g(relevance) for labels 0 and 1 only (erratum A4).
         binary = bool(np.isin(relevance, (0.0, 1.0)).all())
         separable = scored.separable and (binary or scored.family != "pairwise_loss")
@@ -183,10 +187,29 @@ class Example:
         self.relevance = rng.integers(0, grades, self.offsets[-1]).astype(np.float64)
 
 
-def _read(dataset: Queries) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
-    features = np.ascontiguousarray(dataset.features)
+def _read(
+    dataset: Queries,
+) -> tuple[NDArray[Any] | SparseRows, NDArray[np.float64], NDArray[np.int64]]:
+    features = _read_rows(dataset.features)
+    n = features.shape[0]
     relevance = np.ascontiguousarray(dataset.relevance, dtype=np.float64)
     offsets = np.ascontiguousarray(dataset.offsets, dtype=np.int64)
+    if relevance.shape != (n,):
+        raise ValueError(
+            f"dataset.relevance must be one label for each of {n} documents, got {relevance.shape}"
+        )
+    if not (np.isfinite(relevance).all() and (relevance >= 0).all()):
+        raise ValueError("dataset.relevance must be finite and not negative")
+    rising = offsets.ndim == 1 and len(offsets) > 1 and offsets[0] == 0 and offsets[-1] == n
+    if not rising or (np.diff(offsets) < 1).any():
+        raise ValueError("dataset.offsets must rise from 0 to the number of documents, with no empty query")
+    return features, relevance, offsets
+
+
+def _read_rows(given: Any) -> NDArray[Any] | SparseRows:
+    if is_sparse(given):
+        return read_sparse("dataset.features", given)
+    features = np.ascontiguousarray(given)
     if features.ndim != 2 or 0 in features.shape or features.dtype not in (np.float32, np.float64):
         raise ValueError(
             f"dataset.features must be float documents x features, got {features.dtype}{features.shape}"
@@ -194,13 +217,4 @@ def _read(dataset: Queries) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[
     # NaN comes through min and max, and neither makes an array as large as the features.
     if not (features.max() <= LARGEST_FEATURE and features.min() >= -LARGEST_FEATURE):
         raise ValueError(f"dataset.features must be finite and at most {LARGEST_FEATURE:g}")
-    if relevance.shape != (len(features),):
-        raise ValueError(
-            f"dataset.relevance must be one label for each of {len(features)} documents, got {relevance.shape}"
-        )
-    if not (np.isfinite(relevance).all() and (relevance >= 0).all()):
-        raise ValueError("dataset.relevance must be finite and not negative")
-    rising = offsets.ndim == 1 and len(offsets) > 1 and offsets[0] == 0 and offsets[-1] == len(features)
-    if not rising or (np.diff(offsets) < 1).any():
-        raise ValueError("dataset.offsets must rise from 0 to the number of documents, with no empty query")
-    return features, relevance, offsets
+    return features

@@ -75,6 +75,40 @@ def _dot(typing: Any, x: Any, w: Any) -> Any:
 dot: Any = intrinsic(_dot)
 
 
+def _sparse_dot(typing: Any, data: Any, indices: Any, first: Any, last: Any, w: Any) -> Any:
+    """The sum over entries e from first up to last of data[e] * w[indices[e]], in the lanes that `dot` has for them."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data_type, indices_type, _, _, w_type = signature.args
+        entries = context.make_array(data_type)(context, builder, arguments[0]).data
+        places = context.make_array(indices_type)(context, builder, arguments[1]).data
+        w_array = context.make_array(w_type)(context, builder, arguments[4])
+        weights, d = w_array.data, builder.extract_value(w_array.shape, 0)
+        zero, rest = ir.Constant(d.type, 0), builder.and_(d, ir.Constant(d.type, -_LANES))
+        lanes = _BUILD.alloca_once(builder, ir.ArrayType(_DOUBLE, _LANES))
+        slots = [builder.gep(lanes, [zero, ir.Constant(d.type, i)]) for i in range(_LANES)]
+        for slot in slots:
+            builder.store(ir.Constant(_DOUBLE, 0.0), slot)
+        bounds = (arguments[2], arguments[3], ir.Constant(d.type, 1))
+        with _BUILD.for_range_slice(builder, *bounds, intp=d.type) as (e, _):
+            x = builder.load(builder.gep(entries, [e]))
+            x = builder.fpext(x, _DOUBLE) if data_type.dtype == types.float32 else x
+            j = builder.sext(builder.load(builder.gep(places, [e])), d.type)
+            in_whole = builder.icmp_signed("<", j, rest)
+            lane = builder.select(in_whole, builder.and_(j, ir.Constant(d.type, _LANES - 1)), zero)
+            slot = builder.gep(lanes, [zero, lane])
+            product = builder.fmul(x, builder.load(builder.gep(weights, [j])))
+            builder.store(builder.fadd(builder.load(slot), product), slot)
+        return add_in_pairs(builder, [builder.load(slot) for slot in slots])
+
+    if indices.dtype != types.int32:
+        return None
+    return types.float64(data, indices, types.intp, types.intp, w), codegen
+
+
+sparse_dot: Any = intrinsic(_sparse_dot)
+
+
 def _sum_stretch(typing: Any, x: Any, j: Any, start: Any, stop: Any) -> Any:
     """x[j, start] + ... + x[j, stop - 1]."""
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.compiled import CompiledRanker, read_features
+from rankloop.base import Memo
+from rankloop.compiled import CompiledRanker
+from rankloop.features import SparseRows, dense_rows, is_sparse, read_features, read_sparse
 
 
 class LinearRanker(CompiledRanker):
@@ -17,12 +19,33 @@ class LinearRanker(CompiledRanker):
     n_positions = None
 
     def read_context(self, context: Any) -> tuple[int, Any]:
+        if is_sparse(context):
+            if not self.takes_sparse:
+                raise ValueError(
+                    f"{type(self).__name__} takes dense features, got sparse ones: {context!r:.80}"
+                )
+            rows = read_sparse("context", context, self.n_features)
+            return rows.shape[0], rows
         features = read_features(context, self.n_features)
         return len(features), features
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def keep_request(self, request: Any) -> Memo:
+        if isinstance(request, SparseRows):
+            return request.data.copy(), request.indices.copy(), request.indptr.copy()
+        return super().keep_request(request)
+
+    def kept_request(self, kept: Memo, n: int) -> tuple[int, Any]:
+        if self.takes_sparse and len(kept) == 3:
+            return self.read_context(SparseRows(*kept, (n, self.n_features)))
+        return super().kept_request(kept, n)
+
+    def dense_context(self, context: Any) -> NDArray[Any]:
+        """The request as dense rows, for what is not done every round."""
         _, features = self.read_context(context)
-        return np.argsort(-(features @ self.state.w), kind="stable")
+        return dense_rows(features) if isinstance(features, SparseRows) else features
+
+    def current(self, context: Any = None) -> NDArray[np.int64]:
+        return np.argsort(-(self.dense_context(context) @ self.state.w), kind="stable")
 
     def example_context(self, rng: np.random.Generator) -> Any:
         return rng.random((int(rng.integers(1, 9)), self.n_features)) / self.n_features

@@ -63,6 +63,7 @@ class ListNet(LinearRanker):
     summary = "Observes the relevance of every document, and learns weights for features."
     kernels = RankerKernels(gradient.rank, gradient.learn)
     keeps_context = True
+    takes_sparse = True
     defaults_before: ClassVar[Mapping[int, Mapping[str, Any]]] = {1: {"learning_rate": (0.01, 0.5)}}
     surrogate: ClassVar[int] = gradient.LISTNET
 

@@ -115,6 +115,7 @@ class RTopKF(LinearRanker):
     estimate_from = "weights"
     summary = "Observes the labels of the top documents, and learns weights for features."
     kernels = RankerKernels(rtopkf.rank, rtopkf.learn)
+    takes_sparse = True
     defaults_before: ClassVar[Mapping[int, Mapping[str, Any]]] = {
         1: {"learning_rate": "camera-ready"},
         2: {"epsilon": None},
@@ -270,7 +271,8 @@ class RTopKF(LinearRanker):
         self, context: Any, ranking: Ranking, by_position: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Greedy with probability 1 - gamma, where equal scores are in every order equally likely; else explored."""
-        n, scores = len(context), context @ self.state.w
+        features = self.dense_context(context)
+        n, scores = len(features), features @ self.state.w
         gamma = float(ranking.memo[0][1])
         top = scores[ranking.items[: self.feedback.length(n)]]
         ordered = np.sort(-scores)

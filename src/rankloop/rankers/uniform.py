@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.arguments import whole
-from rankloop.compiled import CompiledRanker, RankerKernels, read_features, read_positions
+from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
+from rankloop.features import is_sparse, read_features, read_sparse
 from rankloop.feedback import Nothing
 from rankloop.kernels.rankers import baselines
 
@@ -32,6 +33,7 @@ class Uniform(CompiledRanker):
 
     summary = "Shows a random list."
     unservable = "it learns nothing"
+    takes_sparse = True
     kernels = RankerKernels(baselines.rank_uniform, baselines.learn_nothing)
 
     def __init__(self, *, n_items: int | None = None, n_positions: int | None = None) -> None:
@@ -47,8 +49,8 @@ class Uniform(CompiledRanker):
     def read_context(self, context: Any) -> tuple[int, Any]:
         if self.n_positions is not None:
             return super().read_context(context)
-        features = read_features(context)
-        return len(features), features
+        rows = read_sparse("context", context) if is_sparse(context) else read_features(context)
+        return rows.shape[0], rows
 
     def example_context(self, rng: np.random.Generator) -> Any:
         return None if self.n_positions is not None else rng.random((int(rng.integers(1, 9)), 3))

@@ -61,6 +61,10 @@ def _check_features(ranker: Ranker, environment: Environment) -> None:
         raise ValueError(
             f"ranker learns from {wanted} positions of a list, users of the environment see {seen}"
         )
+    if environment.sparse and not ranker.takes_sparse:
+        raise ValueError(
+            f"{type(ranker).__name__} takes dense features, those of {type(environment).__name__} are sparse"
+        )
     if ranker.n_features not in (environment.n_features, None):
         raise ValueError(
             f"ranker takes {ranker.n_features} features, environment has {environment.n_features}"

@@ -14,7 +14,7 @@ from rankloop.kernels.jit import hot
 class ClickedQueriesParams(NamedTuple):
     """Those of a query stream, the grade of each document, and how users of a document of that grade behave."""
 
-    features: NDArray[Any]
+    features: Any  # an array, or `SparseRows`
     relevance: NDArray[np.float64]
     offsets: NDArray[np.int64]
     order: int

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.feature_rows import between, plain_dot
 from rankloop.kernels.jit import hot, inlined, kernel
 from rankloop.kernels.measures import average_precision, err, pairwise_loss
 from rankloop.kernels.random import below, shuffle
@@ -22,7 +23,7 @@ SEPARABLE, AVERAGE_PRECISION, ERR, PAIRWISE_LOSS = range(4)
 class QueryStreamParams(NamedTuple):
     """The documents of query q are rows offsets[q] to offsets[q + 1] of features, relevance and gains."""
 
-    features: NDArray[Any]
+    features: Any  # an array, or `SparseRows`
     relevance: NDArray[np.float64]
     offsets: NDArray[np.int64]
     order: int
@@ -60,7 +61,7 @@ def arrive(params: Any, state: Any, key: Any) -> Any:
     state.query[0] = query
     state.t[0] += 1
     state.total_best[0] += params.best[query]
-    return params.features[params.offsets[query] : params.offsets[query + 1]]
+    return between(params.features, params.offsets[query], params.offsets[query + 1])
 
 
 @hot
@@ -107,6 +108,5 @@ def greedy_values(params: Any, w: Any, out: Any) -> None:
         start, stop = params.offsets[query], params.offsets[query + 1]
         scores = np.zeros(stop - start)
         for i in range(stop - start):
-            for j in range(len(w)):
-                scores[i] += params.features[start + i, j] * w[j]
+            scores[i] = plain_dot(params.features, start + i, w)
         out[query] = value_of(params, query, np.argsort(-scores, kind="mergesort"))

@@ -37,7 +37,7 @@ def rank_uniform(
     if context is None:
         n, m = params.n_items, len(items)
     else:
-        n = m = len(context)
+        n = m = context.shape[0]
     draw(key, 0, n, m, items)
     for position in range(m):
         propensities[position] = 1.0 / n

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from rankloop.kernels import adagrad
 from rankloop.kernels.elementary import log2, power
+from rankloop.kernels.feature_rows import bounds, combine, score
 from rankloop.kernels.jit import hot, inlined
-from rankloop.kernels.linear import combine, project, score, softmax
+from rankloop.kernels.linear import project, softmax
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.sorting import greedy_order
 
@@ -98,13 +99,7 @@ def learn_adaptively(
 @inlined
 def widen_scales(context: Any, w: Any, scale: Any, least: Any, most: Any) -> None:
     """Each scale becomes the largest difference within a list, this one included."""
-    for j in range(len(w)):
-        least[j] = context[0, j]
-        most[j] = context[0, j]
-    for i in range(1, context.shape[0]):
-        for j in range(len(w)):
-            least[j] = min(least[j], context[i, j])
-            most[j] = max(most[j], context[i, j])
+    bounds(context, least, most)
     for j in range(len(w)):
         adagrad.widen(w, scale, j, most[j] - least[j])
 

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.elementary import exp, power
+from rankloop.kernels.feature_rows import combine, copy_row, score
 from rankloop.kernels.jit import hot, inlined
-from rankloop.kernels.linear import combine, project, score, softmax
+from rankloop.kernels.linear import project, softmax
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import shuffle, uniform
 from rankloop.kernels.sorting import greedy_order
@@ -90,8 +91,7 @@ def rank(
         shown[place, _GREEDY] = 0.0
         for other in range(min(params.n_observed, n)):
             shown[place, _GREEDY] += order[other] == item
-        for j in range(context.shape[1]):
-            rows[place, j] = context[item, j]
+        copy_row(context, item, rows[place])
     return explored
 
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from rankloop.kernels import adagrad
 from rankloop.kernels.elementary import power
 from rankloop.kernels.exploring_lists import chance, explore
+from rankloop.kernels.feature_rows import combine, copy_row, score
 from rankloop.kernels.jit import hot, inlined
-from rankloop.kernels.linear import combine, score, softmax
+from rankloop.kernels.linear import softmax
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import uniform
 from rankloop.kernels.rankers.rtopkf import (
@@ -121,13 +122,12 @@ def rank(
         shown[place, _WEIGHT] = weights[item] if params.surrogate == SMOOTH_DCG else 0.0
         shown[place, _GREEDY] = greedy
         shown[place, _IMPORTANCE] = importance
+        copy_row(context, item, rows[place])
         for j in range(d):
-            x = context[item, j]
             if params.surrogate == CENTRED:
-                x = _difference(x, mean[j])
+                rows[place, j] = _difference(rows[place, j], mean[j])
             elif params.relative:
-                x -= (scores[item] - soft) * mean[j]
-            rows[place, j] = x
+                rows[place, j] -= (scores[item] - soft) * mean[j]
     return explored
 
 
