@@ -23,6 +23,7 @@ RANKERS: dict[str, Any] = {
         n_features=d, surrogate="smooth_dcg", control_variate="mean"
     ),
     "ListNet": lambda d: rankers.ListNet(n_features=d),
+    "PLRank": lambda d: rankers.PLRank(n_features=d),
 }
 
 

@@ -34,6 +34,7 @@ MODULES = [
     ("Statements of the papers", "rankloop.claims", False),
     ("Contracts", "rankloop.base", False),
     ("What a service asks of a ranker", "rankloop.servable", False),
+    ("Rows of features", "rankloop.features", False),
     ("Reading arguments", "rankloop.arguments", False),
     ("Compiled rankers and environments", "rankloop.compiled", False),
     ("Checks", "rankloop.checks", False),

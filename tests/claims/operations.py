@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rankloop import rankers
-from rankloop.kernels import linear, sorting
+from rankloop.kernels import feature_rows, linear, sorting
 
 SIZES = (256, 512, 1024, 2048)
 SHORT = (32, 64, 128)  # up to here every item is compared with every other
@@ -72,7 +72,9 @@ def every_pair(m: int) -> int:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", RuntimeWarning)  # words wrap around, as they should
-    linear.dot = np.dot  # the compiled one cannot be run in plain Python; over three features, a constant
+    linear.dot = feature_rows.dot = (
+        np.dot
+    )  # the compiled one cannot be run in plain Python; over three features, a constant
     found = {
         "RTop1F": {m: rtop1f(m) for m in (*SHORT, *SIZES)},
         "RTopKF": {m: rtopkf(m) for m in (*SHORT, *SIZES)},

@@ -1,4 +1,4 @@
-"""Scores, gradients and the projection of a linear ranker, against numpy."""
+"""The projection of a linear ranker, against numpy."""
 
 from __future__ import annotations
 
@@ -16,33 +16,8 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 @numba.njit
-def score(features: Any, w: Any, scores: Any) -> None:
-    linear.score(features, w, scores)
-
-
-@numba.njit
-def combine(features: Any, weights: Any, out: Any) -> None:
-    linear.combine(features, weights, out)
-
-
-@numba.njit
 def project(w: Any, radius: float) -> None:
     linear.project(w, radius)
-
-
-@given(st.integers(1, 6), st.integers(1, 40), SEEDS)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_scores_and_their_transpose_are_products_of_matrices(dtype: Any, n: int, d: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)).astype(dtype)
-    w, v = rng.normal(size=d), rng.normal(size=n + 3)
-    scores, out = np.full(n + 3, np.nan), np.full(d, np.nan)
-    score(X, w, scores)
-    combine(X, v, out)
-    exact = X.astype(np.float64)
-    np.testing.assert_allclose(scores[:n], exact @ w, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(out, exact.T @ v[:n], rtol=1e-12, atol=1e-13)
-    assert np.isnan(scores[n:]).all(), "what lies beyond the list is not touched"
 
 
 @settings(max_examples=60)

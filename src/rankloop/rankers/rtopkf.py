@@ -246,8 +246,7 @@ class RTopKF(LinearRanker):
         found: dict[str, Range] = {"exploration": shares, "radius": Between(1.0, 300.0)}
         if not self.adaptive:
             return {"learning_rate": steps, **found}
-        # With None, what suits the steps. A surrogate of one's own may not take both kinds of them.
-        found["exploration"] = OneOf(None, shares)
+        found["exploration"] = OneOf(None, shares)  # None: what suits the steps
         return found if self._given.get("surrogate") else {"learning_rate": OneOf("adagrad", steps), **found}
 
     def scratch(self, n: int) -> tuple[Any, ...]:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.elementary import exp
+from rankloop.kernels.feature_rows import score
 from rankloop.kernels.jit import hot, inlined
-from rankloop.kernels.linear import score
 from rankloop.kernels.plackett_luce import draw_list, suffix_sums, swap_odds
 
 

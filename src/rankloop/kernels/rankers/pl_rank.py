@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from rankloop.kernels import adagrad
 from rankloop.kernels.elementary import exp, log2, power
+from rankloop.kernels.feature_rows import combine, score
 from rankloop.kernels.jit import apart, hot, inlined
-from rankloop.kernels.linear import combine, project, score
+from rankloop.kernels.linear import project
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.plackett_luce import draw_list
 from rankloop.kernels.rankers.gradient import RATE, ideal, widen_scales
