@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rankloop.kernels.feature_rows import score
 from rankloop.kernels.jit import loop
-from rankloop.kernels.linear import score
 from rankloop.kernels.sorting import greedy_order
 from rankloop.kernels.vector_sums import dot
 

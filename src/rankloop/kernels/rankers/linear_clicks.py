@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.feature_rows import score
 from rankloop.kernels.jit import apart, hot, inlined, kernel
-from rankloop.kernels.linear import score
 from rankloop.kernels.rankers.pbm_ts import normal
 from rankloop.kernels.sorting import by_falling_score, greedy_order
 from rankloop.kernels.vector_sums import dot
