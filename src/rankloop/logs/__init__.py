@@ -1,5 +1,6 @@
 """Learning from logs: click models fitted to them, and off-policy evaluation of other rankings."""
 
+from rankloop.logs.counterfactual import FittedRanker, fit_ranker
 from rankloop.logs.evaluation import Evaluation, PropensityWarning, TooFewSamples, evaluate, on_policy
 from rankloop.logs.models.comparison import ModelComparison, compare_models
 from rankloop.logs.models.fitted import Estimate, FittedModel, Score
@@ -13,6 +14,7 @@ __all__ = [
     "Evaluation",
     "FittedModel",
     "FittedPBM",
+    "FittedRanker",
     "ModelComparison",
     "PropensityWarning",
     "Score",
@@ -21,5 +23,6 @@ __all__ = [
     "evaluate",
     "fit_model",
     "fit_pbm",
+    "fit_ranker",
     "on_policy",
 ]
