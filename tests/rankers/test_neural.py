@@ -156,7 +156,7 @@ def network() -> torch.nn.Module:
 
 
 def learnt(ranker: Any, users: Any, judge: Any, rounds: int) -> float:
-    simulation.play(ranker, users, rounds=rounds, seed=1)
+    simulation.play(ranker, users, rounds=rounds, seed=1, fused=False)
     offsets = judge.params.offsets
     values = []
     for query in range(len(offsets) - 1):
