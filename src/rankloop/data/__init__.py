@@ -8,6 +8,7 @@ from rankloop.data.letor.read import read_letor
 from rankloop.data.ratings.ratings import Ratings
 from rankloop.data.ratings.read import read_ratings
 from rankloop.data.read_logged_lists import read_logged_lists
+from rankloop.data.read_sessions import read_sessions
 from rankloop.data.sparse_dataset import SparseDataset
 from rankloop.data.synthetic_letor import synthetic_letor
 from rankloop.data.synthetic_ratings import synthetic_ratings
@@ -25,6 +26,7 @@ __all__ = [
     "read_letor",
     "read_logged_lists",
     "read_ratings",
+    "read_sessions",
     "synthetic_letor",
     "synthetic_ratings",
 ]

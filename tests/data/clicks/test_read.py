@@ -195,6 +195,12 @@ def test_bad_rows_of_a_table_are_told_each_once(tmp_path: Path) -> None:
     assert log.matrices()[1].tolist() == [[1, 0]]
 
 
+def test_a_cell_too_many_is_noticed_in_columns_that_are_not_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("item,position,click,user,note\nx,1,1,u,n\nx,1,1,u,n,more\n")
+    assert data.read_clicks(path).bad_rows == {"too many or too few cells": 1}
+
+
 def test_bad_counts_are_told(tmp_path: Path) -> None:
     path = tmp_path / "counts.csv"
     path.write_text("item,position,shown,clicks\nx,1,5,2\nx,2,3,4\ny,1,-1,-2\ny,2,0,0\ny,1,many,2\n")

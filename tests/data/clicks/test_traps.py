@@ -158,3 +158,28 @@ def test_large_parquet_is_grouped_in_parts(tmp_path: Path, monkeypatch: pytest.M
     heard: list[Progress] = []
     assert shown(tmp_path / "log.parquet", progress=heard.append) == [[50, 50], [0, 50]]  # type: ignore[arg-type]
     assert len(heard) == 5
+
+
+@pytest.mark.parametrize("far", [0, -5, 2**40, 2**62])
+def test_numbers_of_any_size_are_counted_alike(far: int, tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "query": [3, far, 3, far, 3, None],
+            "item": [far, 7, far, 7, 8, 8],
+            "position": [1, 2, 1, 3, 2, 1],
+            "click": [1, 0, 0, 1, 2, 1],
+        }
+    )
+    frame.write_parquet(tmp_path / "nulls.parquet")
+    frame.head(5).write_parquet(tmp_path / "numbers.parquet")
+    log = data.read_clicks(tmp_path / "numbers.parquet")
+    cells = {
+        (log.query_ids[q], log.item_ids[i], int(j)): (int(n), int(c))
+        for q, i, j, n, c in zip(log.queries, log.items, log.positions, log.shown, log.clicked, strict=True)
+    }
+    assert cells == {("3", str(far), 0): (2, 1), (str(far), "7", 1): (1, 0), (str(far), "7", 2): (1, 1)}
+    assert log.bad_rows == {"a click that is not 0 or 1": 1}
+    other = data.read_clicks(tmp_path / "nulls.parquet")
+    assert other.bad_rows == {"a click that is not 0 or 1": 1, "no query": 1}
+    assert other.bad_clicks == {"no query": 1}
+    assert other.shown.tolist() == log.shown.tolist()

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from rankloop.feedback import ClickLog
 
 FORMATS = ("jsonl", "tiangong", "csv", "parquet")
+_BY_PAGE = ("yandex", "ubi", "baidu-ultr")  # read as pages, then counted
+_TABLES = ("open-bandit", "kdd-cup-2012")
+# Track 2 of the KDD Cup 2012 has no header.
+_KDD_CUP = (
+    *("clicks", "shown", "display_url", "item", "advertiser", "depth"),
+    *("position", "query", "keyword", "title", "description", "user"),
+)
 
 
 def read_clicks(
@@ -43,7 +50,9 @@ def read_clicks(
         cells between tabs. CSV or Parquet with a row for each impression (columns item, position, click, and
         query where there are several), or with counts (item, position, shown, clicks).
     format : str, optional
-        ``"jsonl"``, ``"tiangong"``, ``"csv"`` or ``"parquet"``; by default recognised by the first bytes.
+        ``"jsonl"``, ``"tiangong"``, ``"csv"`` or ``"parquet"``; by default recognised by the first bytes. Or that of a
+        published log: ``"open-bandit"``, ``"kdd-cup-2012"`` (track 2), or ``"yandex"``, ``"ubi"`` and ``"baidu-ultr"``,
+        which `read_sessions` describes.
     columns : mapping of str to str, optional
         For tables whose columns have names of their own: ``{"item": "sku"}``.
     first_position : int, optional
@@ -88,7 +97,11 @@ def read_clicks(
     files = find_files(paths)
     first = None if first_position is None else whole("first_position", first_position, at_least=0)
     if format is not None:
-        one_of("format", format, FORMATS)
+        one_of("format", format, (*FORMATS, *_TABLES, *_BY_PAGE))
+    if format in _BY_PAGE:
+        from rankloop.data.read_sessions import read_sessions
+
+        return read_sessions(files, format=format, name=name).count()
     options = {"format": format, "columns": dict(columns or {}), "first_position": first, "clip": bool(clip)}
     kept = None if resume is None else finished.Finished(Path(resume), options)
     tally, pace = click_tally.Tally(), Pace(files, progress)
@@ -99,7 +112,7 @@ def read_clicks(
             pace.at(path, number, 1.0, kept=True)
             continue
         own = tally if kept is None else click_tally.Tally()
-        known = log_format(path) if format is None else format
+        known = log_format(path) if format is None or format in _TABLES else format
         if known in ("jsonl", "tiangong"):
             pages.count_pages(path, own, kind=known)
         else:
@@ -110,6 +123,7 @@ def read_clicks(
                 columns=columns or {},
                 first_position=first,
                 clip=clip,
+                names=_KDD_CUP if format == "kdd-cup-2012" else (),
                 watch=lambda share, path=path, number=number: pace.at(path, number, share),  # type: ignore[misc]
             )
         if kept is not None:
