@@ -30,7 +30,9 @@ class Tally:
         """Count some: columns query, item, position, shown, clicked; and query, rows."""
         self._cells.append(_named_alike(_summed(cells, CELL)))
         self._rows.append(_named_alike(_summed(rows, ["query"])))
-        if len(self._cells) > 1 and sum(part.height for part in self._cells) > max(_WAITING, 1.5 * self._added):
+        if len(self._cells) > 1 and sum(part.height for part in self._cells) > max(
+            _WAITING, 1.5 * self._added
+        ):
             self._add_up()
 
     def _add_up(self) -> None:
