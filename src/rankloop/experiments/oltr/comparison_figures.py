@@ -35,7 +35,7 @@ def curves(results: pl.DataFrame, column: str) -> Figure:
         subtitle=f"{subtitle}; bands: one standard error over the parts held out",
         caption="Ten documents of each list are shown; every learner has its defaults. ListNet and PL-Rank, grey, "
         "observe all labels instead of clicks; dashed is a random order.",
-        width=15.0,
+        width=17.0,
         height=1.0 + 4.2 * len(sets),
         rows=len(sets),
         columns=len(KINDS),
@@ -47,7 +47,8 @@ def curves(results: pl.DataFrame, column: str) -> Figure:
             if learner in FROM_CLICKS:
                 rows = runs.chosen(rows, kind=kind)
             found = runs.over_runs(rows, column, errors=1)
-            figures.mean_curve(axes, found, label=learner, colour=colour, dashed=learner == RANDOM)
+            label = learner.split(",")[0]
+            figures.mean_curve(axes, found, label=label, colour=colour, dashed=learner == RANDOM)
         figures.log_axis(axes)
-        figures.name_axes(axes, x="impressions", y=f"{label_of(name)}, {kind} users")
+        figures.name_axes(axes, x="impressions", y=kind, title=label_of(name))
     return figures.finish(figure)
