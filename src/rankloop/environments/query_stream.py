@@ -42,8 +42,8 @@ class QueryStream(CompiledEnvironment):
     ----------
     dataset : Queries
         Queries with features and labels, such as `rankloop.data.read_letor` reads. Features may be sparse:
-        `Dataset.sparse()`, or CSR rows as `rankloop.features.SparseRows` or of `scipy.sparse`. A round then costs
-        what its entries cost that are not zero, and every list is the same as with dense rows.
+        `Dataset.sparse()`, or CSR rows as `rankloop.features.SparseRows` or of `scipy.sparse`. Every list
+        is then the same as with dense rows; rounds are faster where less than a tenth of the entries is not zero.
     measure : str or Measure, optional
         What a ranking is worth: "ndcg@10", "dcg", "precision@5", "average_precision", "err@10" and so on.
     order : str, optional
