@@ -128,7 +128,7 @@ class FittedModel:
     confidence: float
     smoothing: float
     warnings: tuple[str, ...]
-    user: User
+    user: Any  # kernels.solvers.click_predictions.User
     codes: NDArray[np.int64]
     log: Sessions
 
