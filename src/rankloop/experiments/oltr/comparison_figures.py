@@ -50,5 +50,5 @@ def curves(results: pl.DataFrame, column: str) -> Figure:
             label = learner.split(",")[0]
             figures.mean_curve(axes, found, label=label, colour=colour, dashed=learner == RANDOM)
         figures.log_axis(axes)
-        figures.name_axes(axes, x="impressions", y=kind, title=label_of(name))
+        figures.name_axes(axes, x="impressions", y=f"{label_of(name)}, {kind}")
     return figures.finish(figure)
