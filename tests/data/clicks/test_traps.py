@@ -179,6 +179,9 @@ def test_numbers_of_any_size_are_counted_alike(far: int, tmp_path: Path) -> None
     }
     assert cells == {("3", str(far), 0): (2, 1), (str(far), "7", 1): (1, 0), (str(far), "7", 2): (1, 1)}
     assert log.bad_rows == {"a click that is not 0 or 1": 1}
+    assert log.n_rows == 4
+    frame.head(4).write_parquet(tmp_path / "good.parquet")
+    assert data.read_clicks(tmp_path / "good.parquet").n_rows == 4
     other = data.read_clicks(tmp_path / "nulls.parquet")
     assert other.bad_rows == {"a click that is not 0 or 1": 1, "no query": 1}
     assert other.bad_clicks == {"no query": 1}

@@ -28,6 +28,8 @@ class Tally:
 
     def add(self, cells: pl.DataFrame, rows: pl.DataFrame) -> None:
         """Count some: columns query, item, position, shown, clicked; and query, rows."""
+        if cells.height == 0:
+            return
         self._cells.append(_named_alike(_summed(cells, CELL)))
         self._rows.append(_named_alike(_summed(rows, ["query"])))
         if len(self._cells) > 1 and sum(part.height for part in self._cells) > max(
@@ -72,7 +74,6 @@ class Tally:
 
     def log(self, *, name: str) -> ClickLog:
         """Everything counted so far; ValueError if there is nothing."""
-        self._cells = [part for part in self._cells if part.height]
         if not self._cells:
             reasons = ", ".join(f"{count:,} with {reason}" for reason, count in self.bad_rows.items())
             raise ValueError(f"{name}: no row to count" + (f"; bad rows: {reasons}" if reasons else ""))
