@@ -5,8 +5,7 @@ there is one maximum and nothing to be caught in. Given beta, each alpha_i is th
 what remains is a concave function of a few positions, and Newton's method on it converges where EM, whose steps become
 shorter and shorter along a nearly flat ridge, takes hundreds of thousands of them.
 
-Sums are taken in the order of the cells, and only +, -, * and / reach the estimates, so that they have the same bytes
-everywhere.
+Steps are made of sums in the order of the cells and of +, -, * and /; logarithms only decide how long a step is.
 """
 
 from __future__ import annotations
