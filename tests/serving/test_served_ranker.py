@@ -47,6 +47,42 @@ def test_documents_with_features() -> None:
     play(story)
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "parameters"),
+    [
+        ("PDGD", {}),
+        ("MGD", {}),
+        ("DBGD", {}),
+        ("RTopKF", {"k": 1, "examination": 1.0}),
+        ("CascadeLinUCB", {"n_positions": 3}),
+        ("CascadeLinTS", {"n_positions": 3}),
+        ("LinUCBPBM", {"n_positions": 3}),
+        ("LinTSPBM", {"n_positions": 3}),
+    ],
+)
+def test_clicks_on_documents_with_features(algorithm: str, parameters: dict) -> None:
+    async def story() -> None:
+        rng = np.random.default_rng(1)
+        async with running() as engine:
+            await create(
+                engine, "clicked", algorithm=algorithm, parameters={"n_features": 3} | parameters, seed=1
+            )
+            shown_first = []
+            for i in range(12):
+                features = rng.random((4, 3)).tolist()
+                shown = await rank(engine, f"d{i}", "clicked", items=["a", "b", "c", "d"], features=features)
+                assert set(shown.items) <= {"a", "b", "c", "d"}
+                clicks = [int(position == 1) for position in range(parameters.get("n_positions", 4))]
+                feedback = {"relevance": None, "clicks": clicks[: parameters.get("k")]}
+                told = await answer(engine, f"d{i}", name="clicked", **feedback)
+                assert told.learnt
+                shown_first.append(shown.items[0])
+            assert len(set(shown_first)) > 1
+            await adds_up(engine, "clicked")
+
+    play(story)
+
+
 def test_told_everything_with_features() -> None:
     async def story() -> None:
         async with running() as engine:

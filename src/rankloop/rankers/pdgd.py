@@ -71,8 +71,7 @@ class PDGD(LinearRanker):
         shown = super().rank(context, rng=rng)
         # Nobody clicks on the others, so the kernel leaves them as they are; whoever asks gets them in order.
         rest = np.sort(shown.items[self.params.n_positions :])
-        scores = np.asarray(context)[rest] @ self.state.w
-        shown.items[self.params.n_positions :] = rest[np.argsort(-scores, kind="stable")]
+        shown.items[self.params.n_positions :] = rest[np.argsort(-self.scores(context)[rest], kind="stable")]
         return shown
 
     def check_ticket(self, ranking: Ranking) -> None:
