@@ -143,7 +143,7 @@ class RTopKF(LinearRanker):
         named = surrogate or ("centred_squared" if self.adaptive else "kl")
         if not isinstance(named, str):
             raise ValueError(f"surrogate must be a name, got {surrogate!r}")
-        self.surrogate = surrogates.require(named, whole("k", k, at_least=1))
+        self.surrogate = surrogates.require(named, k := whole("k", k, at_least=1))
         if named == "centred_squared" and not self.adaptive:
             raise ValueError(f"surrogate {named!r} needs learning_rate='adagrad', got {learning_rate!r}")
         used = estimator or ("horvitz-thompson" if self.adaptive else "paper")
