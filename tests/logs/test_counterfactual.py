@@ -66,8 +66,7 @@ def test_weights_are_found_where_the_log_misleads() -> None:
         np.testing.assert_allclose(found.weights, [0.6, 0.1, 0.2], atol=0.05)
         assert found.bias == 0.0
         assert np.abs(naive.weights - [0.6, 0.1, 0.2]).max() > 0.15
-    online = rankers.ListNet(n_features=3)
-    found.start(online)
+    online = rankers.ListNet(n_features=3, warm_start=found)
     np.testing.assert_array_equal(online.current(features), found.order(features))
 
 
@@ -106,7 +105,7 @@ def test_wrong_arguments_are_named(arguments: dict[str, Any], told: str) -> None
 
 def test_only_a_ranker_of_as_many_features_takes_the_weights() -> None:
     found = logs.fit_ranker(Sessions(items=[[0, 1]], clicks=[[1, 0]]), examination=BETA, features=np.eye(2))
-    with pytest.raises(ValueError, match="ranker must have 2 weights of features"):
-        found.start(rankers.ListNet(n_features=3))
+    with pytest.raises(ValueError, match="warm_start must be 3 finite weights"):
+        rankers.ListNet(n_features=3, warm_start=found)
     with pytest.raises(ValueError, match="features must be items by 2 features"):
         found.order(np.eye(3))

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from rankloop.rankers import PDGD
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log.records import Entry, Row
 from rankloop.serving.schemas import Matrix
@@ -79,6 +80,37 @@ def test_clicks_on_documents_with_features(algorithm: str, parameters: dict) -> 
                 shown_first.append(shown.items[0])
             assert len(set(shown_first)) > 1
             await adds_up(engine, "clicked")
+
+    play(story)
+
+
+def test_weights_from_a_log_go_live() -> None:
+    start = [1.0, 0.0, -1.0]
+    alike = PDGD(n_features=3, warm_start=start)
+
+    async def story() -> None:
+        rng = np.random.default_rng(1)
+        async with running() as engine:
+            parameters = {
+                "n_features": 3,
+                "learning_rate": "adagrad",
+                "warm_start": start,
+                "exploration": 1e-9,
+            }
+            await create(engine, "begun", algorithm="RTopKF", parameters=parameters, seed=1)
+            for i in range(5):
+                features = rng.random((4, 3))
+                shown = await rank(
+                    engine, f"d{i}", "begun", items=["0", "1", "2", "3"], features=features.tolist()
+                )
+                if i == 0:
+                    assert [int(item) for item in shown.items] == alike.current(features).tolist()
+                assert (await answer(engine, f"d{i}", name="begun", relevance=[2.0])).learnt
+            await adds_up(engine, "begun")
+            with pytest.raises(RequestError, match="warm_start must be 3 finite weights"):
+                await create(
+                    engine, "short", algorithm="RTopKF", parameters=parameters | {"warm_start": [1.0]}
+                )
 
     play(story)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,18 +69,15 @@ class FittedRanker:
             )
         return np.argsort(-(given * self.weights).sum(axis=1), kind="stable")
 
-    def start(self, ranker: Any) -> None:
-        """Give the weights to a linear ranker that has learnt nothing yet, as the start of its learning.
+    def as_argument(self) -> list[float]:
+        """The weights, as the argument `warm_start` of a linear ranker is written down.
 
-        Parameters
-        ----------
-        ranker : Ranker
-            One whose `state.w` are the weights of features, such as `ListNet`.
+        Returns
+        -------
+        list of float
+            One for each feature.
         """
-        w = getattr(ranker.state, "w", None)
-        if not isinstance(w, np.ndarray) or w.shape != self.weights.shape:
-            raise ValueError(f"ranker must have {len(self.weights)} weights of features, got {ranker!r}")
-        w[...] = self.weights
+        return [float(weight) for weight in self.weights]
 
 
 def fit_ranker(

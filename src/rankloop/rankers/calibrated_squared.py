@@ -22,6 +22,8 @@ class CalibratedSquared(ListNet):
         As of `ListNet`: "adagrad", a number, or a pair (scale, power) for scale * t**-power.
     radius : float, optional
         As of `ListNet`: how large weights may become.
+    warm_start : array_like or FittedRanker, optional
+        The weights to begin with, such as those of `logs.fit_ranker`; 0 by default.
 
     Departures
     ----------

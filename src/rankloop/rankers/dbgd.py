@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from rankloop.feedback.interleaving.probabilistic import TAU
+from rankloop.rankers.linear import WarmStart
 from rankloop.rankers.mgd import MGD, Steps
 
 
@@ -29,6 +30,8 @@ class DBGD(MGD):
         In a list, a ranker draws a document in proportion to 1 / rank^tau.
     radius : float, optional
         W stays in the ball of this radius; by default it may go anywhere.
+    warm_start : array_like or FittedRanker, optional
+        The weights to begin with, such as those of `logs.fit_ranker`; 0 by default.
 
     Notation
     --------
@@ -67,6 +70,7 @@ class DBGD(MGD):
         delta: float = 1.0,
         tau: float = TAU,
         radius: float | None = None,
+        warm_start: WarmStart | None = None,
     ) -> None:
         super().__init__(
             n_features=n_features,
@@ -76,6 +80,7 @@ class DBGD(MGD):
             delta=delta,
             tau=tau,
             radius=radius,
+            warm_start=warm_start,
         )
 
     @classmethod

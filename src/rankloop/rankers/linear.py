@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from rankloop.arguments import numbers
 from rankloop.base import Memo
 from rankloop.compiled import CompiledRanker
 from rankloop.features import SparseRows, dense_rows, is_sparse, read_features, read_sparse
+
+
+class Weighted(Protocol):
+    """Something that has weights of features, such as the result of `logs.fit_ranker`."""
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """One for each feature."""
+        ...
+
+
+WarmStart = ArrayLike | Weighted
+
+
+def read_start(
+    warm_start: WarmStart | None, n_features: int, *, radius: float = np.inf
+) -> NDArray[np.float64]:
+    """The weights to begin with: 0 where none are given. ValueError unless they are in the ball of `radius`."""
+    if warm_start is None:
+        return np.zeros(n_features)
+    start = np.array(numbers("warm_start", getattr(warm_start, "weights", warm_start)))
+    if start.shape != (n_features,) or not np.isfinite(start).all():
+        raise ValueError(
+            f"warm_start must be {n_features} finite weights, one for each feature, got {warm_start!r:.200}"
+        )
+    if np.linalg.norm(start) > radius:
+        raise ValueError(f"warm_start must be in the ball of radius {radius:g}, got {warm_start!r:.200}")
+    return start
 
 
 class LinearRanker(CompiledRanker):

@@ -14,7 +14,7 @@ from rankloop.feedback import FullRelevance
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import gradient
 from rankloop.ranges import Between, Falling, OneOf, Range
-from rankloop.rankers.linear import LinearRanker
+from rankloop.rankers.linear import LinearRanker, WarmStart, read_start
 from rankloop.rankers.schedules import (
     Schedule,
     check_scaled_weights,
@@ -35,8 +35,10 @@ class ListNet(LinearRanker):
         "adagrad" for steps that follow the gradients and the scale of each feature; a number; or a pair
         (scale, power) for scale * t**-power, such as the paper's (0.01, 0.5).
     radius : float, optional
-        With "adagrad" no weight times the scale of its feature is larger, 100 by default; otherwise the weights w
-        stay in the ball of this radius, 10 by default.
+        With "adagrad" no weight is farther from its start, times the scale of its feature, 100 by default; otherwise
+        the weights w stay in the ball of this radius, 10 by default.
+    warm_start : array_like or FittedRanker, optional
+        The weights to begin with, such as those of `logs.fit_ranker`; 0 by default.
 
     Notation
     --------
@@ -73,22 +75,27 @@ class ListNet(LinearRanker):
         n_features: int,
         learning_rate: str | float | tuple[float, float] = "adagrad",
         radius: float | None = None,
+        warm_start: WarmStart | None = None,
     ) -> None:
         d = self.n_features = whole("n_features", n_features, at_least=1)
         self.adaptive = is_adaptive(learning_rate)
         self.learning_rate = read_steps(learning_rate)
         self.feedback = FullRelevance()
         reach = (100.0 if self.adaptive else 10.0) if radius is None else number("radius", radius, above=0)
+        start = read_start(warm_start, d, radius=np.inf if self.adaptive else reach)
         self.params = gradient.FullInformationParams(
-            self.surrogate, reach, *(self.learning_rate or Schedule(0.0))
+            self.surrogate, reach, *(self.learning_rate or Schedule(0.0)), start
         )
-        self.state: Any = gradient.FullInformationState(np.zeros(d), np.zeros(1, np.int64))
+        self.state: Any = gradient.FullInformationState(start.copy(), np.zeros(1, np.int64))
         if self.adaptive:
             self.kernels = RankerKernels(gradient.rank, gradient.learn_adaptively)
             self.state = gradient.AdaptiveState(*self.state, np.zeros(d), np.zeros(d))
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        (check_scaled_weights if self.adaptive else check_weights)(saved, self.params.radius)
+        if self.adaptive:
+            check_scaled_weights(saved, self.params.radius, self.params.start)
+        else:
+            check_weights(saved, self.params.radius)
 
     def tunable(self) -> Mapping[str, Range]:
         return {
@@ -111,7 +118,7 @@ class ListNet(LinearRanker):
     def bytes_for(
         cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
     ) -> int:
-        return 48 * n_features + 24 * n_items + sorting.scratch_bytes(n_items)
+        return 56 * n_features + 24 * n_items + sorting.scratch_bytes(n_items)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

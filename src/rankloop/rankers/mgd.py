@@ -17,7 +17,7 @@ from rankloop.feedback.interleaving.probabilistic import MOST_TAU, TAU
 from rankloop.kernels import sorting
 from rankloop.kernels.elementary import power
 from rankloop.kernels.rankers import mgd
-from rankloop.rankers.linear import LinearRanker
+from rankloop.rankers.linear import LinearRanker, WarmStart, read_start
 from rankloop.rankers.schedules import check_weights, read_schedule
 
 Steps = float | tuple[float, float]
@@ -46,6 +46,8 @@ class MGD(LinearRanker):
         In a list, a ranker draws a document in proportion to 1 / rank^tau.
     radius : float, optional
         W stays in the ball of this radius; by default it may go anywhere.
+    warm_start : array_like or FittedRanker, optional
+        The weights to begin with, such as those of `logs.fit_ranker`; 0 by default.
 
     Notation
     --------
@@ -84,6 +86,7 @@ class MGD(LinearRanker):
         delta: float = 1.0,
         tau: float = TAU,
         radius: float | None = None,
+        warm_start: WarmStart | None = None,
     ) -> None:
         self.n_features = whole("n_features", n_features, at_least=1)
         self.feedback = TopClicks(whole("n_positions", n_positions, at_least=1))
@@ -97,7 +100,8 @@ class MGD(LinearRanker):
             *self.learning_rate,
             np.inf if radius is None else number("radius", radius, above=0),
         )
-        self.state = mgd.MGDState(np.zeros(self.n_features), np.zeros(1, np.int64))
+        start = read_start(warm_start, self.n_features, radius=self.params.radius)
+        self.state = mgd.MGDState(start, np.zeros(1, np.int64))
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         rankers = self.n_candidates + 1

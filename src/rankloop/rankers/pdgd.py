@@ -12,7 +12,7 @@ from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks
 from rankloop.kernels.rankers import pdgd
-from rankloop.rankers.linear import LinearRanker
+from rankloop.rankers.linear import LinearRanker, WarmStart, read_start
 
 
 class PDGD(LinearRanker):
@@ -32,6 +32,8 @@ class PDGD(LinearRanker):
         `n_positions` follow by falling score.
     learning_rate : float, optional
         The step, the paper's 0.1 by default.
+    warm_start : array_like or FittedRanker, optional
+        The weights to begin with, such as those of `logs.fit_ranker`; 0 by default.
 
     Notation
     --------
@@ -61,11 +63,18 @@ class PDGD(LinearRanker):
     params: pdgd.PDGDParams
     state: pdgd.PDGDState
 
-    def __init__(self, *, n_features: int, n_positions: int = 10, learning_rate: float = 0.1) -> None:
+    def __init__(
+        self,
+        *,
+        n_features: int,
+        n_positions: int = 10,
+        learning_rate: float = 0.1,
+        warm_start: WarmStart | None = None,
+    ) -> None:
         self.n_features = whole("n_features", n_features, at_least=1)
         self.feedback = TopClicks(whole("n_positions", n_positions, at_least=1))
         self.params = pdgd.PDGDParams(n_positions, number("learning_rate", learning_rate, above=0))
-        self.state = pdgd.PDGDState(np.zeros(self.n_features), np.zeros(1, np.int64))
+        self.state = pdgd.PDGDState(read_start(warm_start, self.n_features), np.zeros(1, np.int64))
 
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
         shown = super().rank(context, rng=rng)

@@ -12,6 +12,7 @@ from rankloop.base import Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import gradient, pl_rank
+from rankloop.rankers.linear import WarmStart
 from rankloop.rankers.listnet import ListNet
 
 
@@ -34,6 +35,8 @@ class PLRank(ListNet):
         As of `ListNet`: "adagrad", a number, or a pair (scale, power) for scale * t**-power.
     radius : float, optional
         As of `ListNet`: how large weights may become.
+    warm_start : array_like or FittedRanker, optional
+        The weights to begin with, such as those of `logs.fit_ranker`; 0 by default.
 
     Notation
     --------
@@ -70,14 +73,18 @@ class PLRank(ListNet):
         n_samples: int = 10,
         learning_rate: str | float | tuple[float, float] = "adagrad",
         radius: float | None = None,
+        warm_start: WarmStart | None = None,
     ) -> None:
         k, samples = whole("cutoff", cutoff, at_least=1), whole("n_samples", n_samples, at_least=1)
-        super().__init__(n_features=n_features, learning_rate=learning_rate, radius=radius)
+        super().__init__(
+            n_features=n_features, learning_rate=learning_rate, radius=radius, warm_start=warm_start
+        )
         self.kernels = RankerKernels(pl_rank.rank, pl_rank.learn)
         reach, steps = self.params.radius, (self.params.eta, self.params.eta_power)
-        self.params = pl_rank.PLRankParams(samples, k, reach, *steps)
+        start = self.params.start
+        self.params = pl_rank.PLRankParams(samples, k, reach, *steps, start)
         d = self.n_features
-        self.state = gradient.AdaptiveState(np.zeros(d), np.zeros(1, np.int64), np.zeros(d), np.zeros(d))
+        self.state = gradient.AdaptiveState(start.copy(), np.zeros(1, np.int64), np.zeros(d), np.zeros(d))
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         by_feature = tuple(np.empty(self.n_features) for _ in range(3))
@@ -99,7 +106,7 @@ class PLRank(ListNet):
     def bytes_for(
         cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
     ) -> int:
-        return 56 * n_features + 80 * n_items + sorting.scratch_bytes(n_items)
+        return 64 * n_features + 80 * n_items + sorting.scratch_bytes(n_items)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

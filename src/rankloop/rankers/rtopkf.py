@@ -13,16 +13,17 @@ from rankloop.arguments import number, one_of, shares, whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks, TopK
-from rankloop.kernels import elementary, exploring_lists, sorting
+from rankloop.kernels import exploring_lists, sorting
 from rankloop.kernels.rankers import rtopkf, rtopkf_adaptive
 from rankloop.measures.measure import HIGHEST_GRADE
 from rankloop.ranges import Between, Falling, OneOf, Range
-from rankloop.rankers.linear import LinearRanker
+from rankloop.rankers.linear import LinearRanker, WarmStart, read_start
 from rankloop.rankers.schedules import (
     Schedule,
     check_scaled_weights,
     check_weights,
     is_adaptive,
+    read_papers_schedule,
     read_schedule,
 )
 
@@ -66,7 +67,7 @@ class RTopKF(LinearRanker):
         falling exploration is above 1, every list is in random order.
     radius : float, optional
         W stays in the ball of this radius, U. The default 10 lets scores of documents with ||x|| <= 1 cover the
-        usual grades twice over. With "adagrad": no weight times the scale of its feature is larger.
+        usual grades twice over. With "adagrad": no weight is farther from its start, times the scale of its feature.
     estimator : str, optional
         "horvitz-thompson" (the default with "adagrad") uses all k labels; "paper" (the default otherwise) as many as
         the surrogate's decomposition needs.
@@ -87,6 +88,8 @@ class RTopKF(LinearRanker):
     examination : float or array_like, optional
         Learn from clicks: the chance that a user looks at each of the first k positions, one number for all or one
         each. A click counts as the label 1 / examination, and no click as 0. None, the default, learns from labels.
+    warm_start : array_like or FittedRanker, optional
+        The weights to begin with, such as those of `logs.fit_ranker`; 0 by default.
 
     Notation
     --------
@@ -137,13 +140,15 @@ class RTopKF(LinearRanker):
         max_grade: int = 4,
         horizon: int | None = None,
         examination: float | ArrayLike | None = None,
+        warm_start: WarmStart | None = None,
     ) -> None:
         self.n_features = whole("n_features", n_features, at_least=1)
         self.adaptive = is_adaptive(learning_rate)
         named = surrogate or ("centred_squared" if self.adaptive else "kl")
         if not isinstance(named, str):
             raise ValueError(f"surrogate must be a name, got {surrogate!r}")
-        self.surrogate = surrogates.require(named, k := whole("k", k, at_least=1))
+        k = whole("k", k, at_least=1)
+        self.surrogate = surrogates.require(named, k)
         if named == "centred_squared" and not self.adaptive:
             raise ValueError(f"surrogate {named!r} needs learning_rate='adagrad', got {learning_rate!r}")
         used = estimator or ("horvitz-thompson" if self.adaptive else "paper")
@@ -160,21 +165,23 @@ class RTopKF(LinearRanker):
         self.learning_rate = (
             None
             if self.adaptive
-            else _read("learning_rate", learning_rate, Schedule(0.01, 2 / 3), 2 / 3, horizon)
+            else read_papers_schedule("learning_rate", learning_rate, Schedule(0.01, 2 / 3), 2 / 3, horizon)
         )
         self.exploration = self._read_exploration(exploration, horizon)
         relative = isinstance(epsilon, str) and bool(one_of("epsilon", epsilon, ("relative",)))
         given = None if isinstance(epsilon, str) else epsilon
         smoothing = None if given is None else read_schedule("epsilon", given)
         n_observed = self.surrogate.level if used == "paper" else k
-        self.state: Any = rtopkf.TopKState(np.zeros(self.n_features), np.zeros(1, np.int64), np.zeros(2))
+        reach = number("radius", radius, above=0)
+        start = read_start(warm_start, self.n_features, radius=np.inf if self.adaptive else reach)
+        self.state: Any = rtopkf.TopKState(start.copy(), np.zeros(1, np.int64), np.zeros(2))
         gamma = self.exploration or Schedule(0.0)
         settings: dict[str, Any] = {
             "surrogate": _KINDS[self.surrogate.name],
             "guess": self._guess(control_variate),
             "n_observed": int(n_observed or 0),
             "max_grade": float(self.max_grade * units.max()),
-            "radius": number("radius", radius, above=0),
+            "radius": reach,
             "units": units,
             "gamma": gamma.scale,
             "gamma_power": gamma.power,
@@ -191,6 +198,7 @@ class RTopKF(LinearRanker):
                 epsilon_power=smoothing.power,
                 epsilon_floor=min(floor, smoothing.scale or floor),
                 relative=relative and self.surrogate.name == "smooth_dcg",
+                start=start,
             )
             return
         smoothing = smoothing or Schedule(1.0)
@@ -211,7 +219,7 @@ class RTopKF(LinearRanker):
             if not self.adaptive:
                 raise ValueError("exploration='matched' needs learning_rate='adagrad'")
             return None
-        found = _read("exploration", given, Schedule(0.1, 1 / 3), 1 / 3, horizon)
+        found = read_papers_schedule("exploration", given, Schedule(0.1, 1 / 3), 1 / 3, horizon)
         if found.power == 0 and found.scale > 1:
             raise ValueError(f"exploration must be a probability, at most 1, got {given!r}")
         return found
@@ -234,7 +242,10 @@ class RTopKF(LinearRanker):
             raise ValueError(f"ranking.memo must be finite, and of {len(ranking.items)} items, got {header}")
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        (check_scaled_weights if self.adaptive else check_weights)(saved, self.params.radius)
+        if self.adaptive:
+            check_scaled_weights(saved, self.params.radius, self.params.start)
+        else:
+            check_weights(saved, self.params.radius)
         total, number = saved["labels"]
         if not 0 <= total <= number * self.params.max_grade:
             raise ValueError(
@@ -339,7 +350,7 @@ class RTopKF(LinearRanker):
     ) -> int:
         observed = min(k, 2) if estimator == "paper" else k
         ticket = 8 * (observed * (n_features + 5) + 2 * n_features + 2 * n_items)
-        return 40 * n_features + 48 * n_items + sorting.scratch_bytes(n_items) + ticket
+        return 48 * n_features + 48 * n_items + sorting.scratch_bytes(n_items) + ticket
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -385,16 +396,3 @@ def _read_examination(given: Any, k: int) -> NDArray[np.float64]:
     if np.ndim(given) == 0:
         return np.full(k, shares("examination", given, n_axes=0, positive=True))
     return shares("examination", given, length=k, positive=True)
-
-
-def _read(
-    name: str, given: ScheduleLike, camera_ready: Schedule, power: float, horizon: int | None
-) -> Schedule:
-    if not isinstance(given, str):
-        return read_schedule(name, given)
-    one_of(name, given, ("camera-ready", "preprint"))
-    if given == "camera-ready":
-        return camera_ready
-    if horizon is None:
-        raise ValueError(f"{name}='preprint' is a constant made from T: it needs a horizon, got None")
-    return Schedule(float(elementary.power(horizon, -power)))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankloop.arguments import one_of
-from rankloop.kernels.elementary import power
+from rankloop.kernels import elementary
 
 
 class Schedule(NamedTuple):
@@ -22,7 +23,7 @@ class Schedule(NamedTuple):
 
     def at(self, t: int) -> float:
         """The value at round t."""
-        return float(self.scale * power(t, -self.power))
+        return float(self.scale * elementary.power(t, -self.power))
 
 
 def read_schedule(name: str, given: float | tuple[float, float], *, positive: bool = True) -> Schedule:
@@ -52,15 +53,37 @@ def read_steps(learning_rate: str | float | tuple[float, float]) -> Schedule | N
     return read_schedule("learning_rate", learning_rate)
 
 
-def check_scaled_weights(saved: Any, radius: float) -> None:
+def read_papers_schedule(
+    name: str,
+    given: str | float | tuple[float, float],
+    camera_ready: Schedule,
+    power: float,
+    horizon: int | None,
+) -> Schedule:
+    """A schedule of one's own, or one of the two that RTop-kF was published with."""
+    if not isinstance(given, str):
+        return read_schedule(name, given)
+    one_of(name, given, ("camera-ready", "preprint"))
+    if given == "camera-ready":
+        return camera_ready
+    if horizon is None:
+        raise ValueError(f"{name}='preprint' is a constant made from T: it needs a horizon, got None")
+    return Schedule(float(elementary.power(horizon, -power)))
+
+
+def check_scaled_weights(saved: Any, radius: float, start: NDArray[np.float64]) -> None:
     """ValueError unless AdaGrad can have left such a state."""
     if saved["t"][0] < 0:
         raise ValueError(f"saved state 't' must not be negative, got {saved['t'][0]}")
     for name in ("squares", "scale"):
         if not ((saved[name] >= 0) & np.isfinite(saved[name])).all():
             raise ValueError(f"saved state {name!r} must be finite and not negative, got {saved[name]}")
-    if not (np.abs(saved["w"] * saved["scale"]) <= radius * (1 + 1e-9)).all():
-        raise ValueError(f"saved state 'w' times 'scale' must be within {radius:g}, got {saved['w']}")
+    # A weight far from 0 beside its radius is rounded, by a part of itself.
+    most = radius * (1 + 1e-9) + 1e-12 * np.abs(start) * saved["scale"]
+    if not (np.abs(saved["w"] - start) * saved["scale"] <= most).all():
+        raise ValueError(
+            f"saved state 'w' must be within {radius:g} of its start, times 'scale', got {saved['w']}"
+        )
 
 
 def check_weights(saved: Any, radius: float) -> None:

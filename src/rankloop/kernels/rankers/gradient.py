@@ -26,6 +26,7 @@ class FullInformationParams(NamedTuple):
     radius: float  # of the ball that the weights stay in
     eta: float  # the step, times t**-eta_power
     eta_power: float
+    start: NDArray[np.float64]  # the weights before anything was learnt
 
 
 class FullInformationState(NamedTuple):
@@ -91,17 +92,17 @@ def learn_adaptively(
     """One step of AdaGrad; the scale of a feature is the largest difference within a list."""
     gradient, least, most = scratch[4], scratch[5], scratch[6]
     _descent(params, state, context, scratch, items, memo, feedback)
-    widen_scales(context, state.w, state.scale, least, most)
-    adagrad.descend(state.w, gradient, state.squares, state.scale, RATE, params.radius)
+    widen_scales(context, state.w, params.start, state.scale, least, most)
+    adagrad.descend(state.w, params.start, gradient, state.squares, state.scale, RATE, params.radius)
     state.t[0] += 1
 
 
 @inlined
-def widen_scales(context: Any, w: Any, scale: Any, least: Any, most: Any) -> None:
+def widen_scales(context: Any, w: Any, start: Any, scale: Any, least: Any, most: Any) -> None:
     """Each scale becomes the largest difference within a list, this one included."""
     bounds(context, least, most)
     for j in range(len(w)):
-        adagrad.widen(w, scale, j, most[j] - least[j])
+        adagrad.widen(w, start, scale, j, most[j] - least[j])
 
 
 @inlined

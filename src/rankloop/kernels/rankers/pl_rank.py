@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rankloop.kernels import adagrad
 from rankloop.kernels.elementary import exp, log2, power
 from rankloop.kernels.feature_rows import combine, score
@@ -25,6 +28,7 @@ class PLRankParams(NamedTuple):
     radius: float
     eta: float
     eta_power: float
+    start: NDArray[np.float64]  # the weights before anything was learnt
 
 
 @hot
@@ -68,8 +72,8 @@ def learn(
             state.w[j] -= eta * gradient[j]
         project(state.w, params.radius)
     else:
-        widen_scales(context, state.w, state.scale, least, most)
-        adagrad.descend(state.w, gradient, state.squares, state.scale, RATE, params.radius)
+        widen_scales(context, state.w, params.start, state.scale, least, most)
+        adagrad.descend(state.w, params.start, gradient, state.squares, state.scale, RATE, params.radius)
     state.t[0] += 1
 
 

@@ -60,6 +60,7 @@ class AdaptiveParams(NamedTuple):
     epsilon_floor: float
     units: NDArray[np.float64]  # by position, the label that a revealed 1 stands for
     relative: bool
+    start: NDArray[np.float64]  # the weights before anything was learnt
 
 
 class AdaptiveState(NamedTuple):
@@ -262,14 +263,14 @@ def learn(
             _add_label(params, gradient, shown[place], header[2], label, rows[place], known)
     for place in range(observed):
         for j in range(d):
-            adagrad.widen(state.w, state.scale, j, abs(rows[place, j]))
+            adagrad.widen(state.w, params.start, state.scale, j, abs(rows[place, j]))
         weight = shown[place, _IMPORTANCE] if params.surrogate == CENTRED else 1.0
         state.labels[0] += weight * (feedback[place] * params.units[place])
         state.labels[1] += weight
     if params.surrogate == SMOOTH_DCG:
         for j in range(d):
             gradient[j] = -gradient[j]  # a gain: climb (erratum B3)
-    adagrad.descend(state.w, gradient, state.squares, state.scale, RATE, params.radius)
+    adagrad.descend(state.w, params.start, gradient, state.squares, state.scale, RATE, params.radius)
     state.t[0] += 1
 
 
