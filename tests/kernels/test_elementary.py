@@ -71,6 +71,7 @@ def compiled(x: float, y: float) -> Any:
         elementary.log2(positive),
         elementary.power(positive, y),
         elementary.cos_turns(x),
+        elementary.exp_within(min(max(x, -elementary.EXP_RANGE), elementary.EXP_RANGE)),
     )
 
 
@@ -86,6 +87,7 @@ def test_python_and_compiled_code_give_the_same_bits() -> None:
                 elementary.log2(positive),
                 elementary.power(positive, y),
                 elementary.cos_turns(x),
+                elementary.exp(min(max(x, -elementary.EXP_RANGE), elementary.EXP_RANGE)),
             )
             assert np.array(compiled(x, y)).tobytes() == np.array(python, np.float64).tobytes()
 

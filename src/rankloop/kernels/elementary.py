@@ -37,6 +37,8 @@ _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 _EXPONENT = np.int64(-(1 << 52))  # keeps the sign and the exponent
 _HIGH_HALF = np.int64(-(1 << 21))  # keeps 32 bits of a mantissa
 _MOST, _LEAST = 709.782712893384, -745.1332191019412  # exp overflows above, and is 0 below
+EXP_RANGE = 690.0  # within it 2^(k / 128) is a normal number, and so is e^x
+_ROUND_BITS = np.float64(_ROUND).view(np.int64)
 _SMALLEST_NORMAL = 2.2250738585072014e-308
 _TWO_PI, _TWO_PI_LOW = 6.283185307179586, 2.4492935982947064e-16
 
@@ -102,6 +104,16 @@ _RECIPROCAL = _reciprocals()
 def exp(x: float) -> Any:
     """e^x."""
     return _exp_of_sum(x, 0.0)
+
+
+@both
+def exp_within(x: float) -> Any:
+    """`exp(x)` to the bit for |x| up to `EXP_RANGE`, without branches: a loop over many is compiled to vectors."""
+    shifted = x * _STEPS_PER_E + _ROUND
+    k = shifted - _ROUND
+    steps = np.float64(shifted).view(np.int64) - _ROUND_BITS  # k as a whole number
+    head, share = _near_power((x - k * _STEP) - k * _STEP_LOW, steps)
+    return head + head * share
 
 
 @both

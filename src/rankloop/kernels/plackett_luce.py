@@ -10,12 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from rankloop.kernels.elementary import exp
+from rankloop.kernels.elementary import EXP_RANGE, exp, exp_within
 from rankloop.kernels.jit import apart, inlined
 from rankloop.kernels.random import uniform
 
 _LIGHT = 1e-3  # of the sum when it was last computed: with less left, the rest is weighed anew
+_BLOCK = (
+    16  # documents whose weights are also kept as one sum: a draw goes from block to block, then through one
+)
 _SPREAD = 600.0  # of scores whose exponentials can be compared without underflow
+
+
+def room_for_weights(n: int) -> int:
+    """How many numbers `draw_list` keeps of n documents: their weights, and behind them the sum of each block."""
+    return n + n // _BLOCK + 1
 
 
 @inlined
@@ -23,37 +31,62 @@ def draw_list(scores: Any, n: int, m: int, key: Any, first: int, weights: Any, i
     """Draw the first m of n documents, from the numbers of `key` at `first` on; the others follow in any order.
 
     Returns (shift, sum of exp(score - shift)) of the documents that were not drawn, (0, 0) where there is none.
-    `weights` has room for n numbers.
+    `weights` has room for `room_for_weights(n)` numbers.
     """
     shift = scores[0]
     for i in range(1, n):
         shift = scores[i] if scores[i] > shift else shift
-    total = 0.0
     for i in range(n):
         items[i] = i
-        weights[i] = exp(scores[i] - shift)
-        total += weights[i]
+        weights[i] = exp_within(max(scores[i] - shift, -EXP_RANGE))
+    total = _add_up(weights, n)
     light = _LIGHT * total
     for position in range(m):
         if total < light:
             shift, total = _weigh(scores, position, n, weights, items)
             light = _LIGHT * total
-        target = uniform(key, first + position) * total
-        chosen = position
-        reached = weights[position]
-        while reached <= target and chosen < n - 1:
-            chosen += 1
-            reached += weights[chosen]
-        while weights[chosen] == 0.0:  # rounding led past the last one that can be drawn
-            chosen -= 1
+        chosen = _reach(weights, n, uniform(key, first + position) * total)
         total -= weights[chosen]
+        weights[n + chosen // _BLOCK] -= weights[chosen] - weights[position]
+        weights[n + position // _BLOCK] -= weights[position]
         items[position], items[chosen] = items[chosen], items[position]
         weights[chosen] = weights[position]
+        weights[position] = 0.0
     if m == n:
         return 0.0, 0.0
     if total < light:
         shift, total = _weigh(scores, m, n, weights, items)
     return shift, total
+
+
+@inlined
+def _add_up(weights: Any, n: int) -> Any:
+    # The sum of all weights; that of each block goes behind them.
+    total = 0.0
+    for block in range((n - 1) // _BLOCK + 1):
+        part = 0.0
+        for place in range(block * _BLOCK, min(n, (block + 1) * _BLOCK)):
+            part += weights[place]
+            total += weights[place]
+        weights[n + block] = part
+    return total
+
+
+@inlined
+def _reach(weights: Any, n: int, target: float) -> Any:
+    # The first place at which the weights so far add up to more than `target`; those drawn before weigh 0.
+    block, reached = 0, 0.0
+    while (block + 1) * _BLOCK < n and reached + weights[n + block] <= target:
+        reached += weights[n + block]
+        block += 1
+    place = block * _BLOCK
+    reached += weights[place]
+    while reached <= target and place < n - 1:
+        place += 1
+        reached += weights[place]
+    while weights[place] == 0.0:  # rounding led past the last one that can be drawn
+        place -= 1
+    return place
 
 
 @apart
@@ -62,11 +95,9 @@ def _weigh(scores: Any, start: int, n: int, weights: Any, items: Any) -> Any:
     shift = scores[items[start]]
     for place in range(start + 1, n):
         shift = max(shift, scores[items[place]])
-    total = 0.0
     for place in range(start, n):
         weights[place] = exp(scores[items[place]] - shift)
-        total += weights[place]
-    return shift, total
+    return shift, _add_up(weights, n)
 
 
 @inlined

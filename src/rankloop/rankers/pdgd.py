@@ -11,6 +11,7 @@ from rankloop.arguments import number, whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks
+from rankloop.kernels.plackett_luce import room_for_weights
 from rankloop.kernels.rankers import pdgd
 from rankloop.rankers.linear import LinearRanker, WarmStart, read_start
 
@@ -97,7 +98,7 @@ class PDGD(LinearRanker):
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         m = self.feedback.length(n)
-        return np.empty(n), np.empty(n), np.empty(m), np.empty((3, m + 1))
+        return np.empty(n), np.empty(room_for_weights(n)), np.empty(m), np.empty((3, m + 1))
 
     def blank_memo(self, n: int) -> Memo:
         m = self.feedback.length(n)
@@ -108,7 +109,7 @@ class PDGD(LinearRanker):
         cls, *, n_items: int = 0, n_positions: int | None = 10, n_features: int = 0, **parameters: Any
     ) -> int:
         shown = n_positions or 10
-        return 8 * (n_features + 3 * n_items + shown * (n_features + 6))
+        return 8 * (n_features + 2 * n_items + room_for_weights(n_items) + shown * (n_features + 6))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -11,6 +11,7 @@ from rankloop.arguments import whole
 from rankloop.base import Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
+from rankloop.kernels.plackett_luce import room_for_weights
 from rankloop.kernels.rankers import gradient, pl_rank
 from rankloop.rankers.linear import WarmStart
 from rankloop.rankers.listnet import ListNet
@@ -88,7 +89,7 @@ class PLRank(ListNet):
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         by_feature = tuple(np.empty(self.n_features) for _ in range(3))
-        room = np.empty((5, n + 1))
+        room = np.empty((5, room_for_weights(n)))
         return (
             *(np.empty(n), sorting.scratch(n), np.empty(n), np.empty(n)),
             *by_feature,
@@ -106,7 +107,9 @@ class PLRank(ListNet):
     def bytes_for(
         cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
     ) -> int:
-        return 64 * n_features + 80 * n_items + sorting.scratch_bytes(n_items)
+        return (
+            64 * n_features + 40 * n_items + 40 * room_for_weights(n_items) + sorting.scratch_bytes(n_items)
+        )
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

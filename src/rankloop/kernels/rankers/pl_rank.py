@@ -91,7 +91,7 @@ def pl_rank_3(
 ) -> None:
     """Into `slope`: the mean over drawn lists of eq. (13), one number a document; DCG is cut off after `cutoff`.
 
-    `room` has five rows, each with one entry more than there are documents.
+    `room` has five rows of `room_for_weights(n)` numbers.
     """
     flat, weights, exps, left, reward = room[0], room[1], room[2], room[3], room[4]
     highest = scores[0]

@@ -12,6 +12,7 @@ from rankloop.arguments import whole
 from rankloop.base import Ranking
 from rankloop.compiled import read_features
 from rankloop.feedback import TopClicks
+from rankloop.kernels.plackett_luce import room_for_weights
 from rankloop.kernels.rankers import neural
 from rankloop.rankers.neural.module_ranker import MakeOptimiser, ModuleRanker, small_module
 from rankloop.ranking import draw_key
@@ -71,7 +72,7 @@ class NeuralPDGD(ModuleRanker):
         scores, n = self._scores(features), len(features)
         m = self.feedback.length(n)
         items, header = np.empty(n, np.int64), np.zeros(3)
-        neural.draw(scores, m, draw_key(rng), np.empty(n), items, header)
+        neural.draw(scores, m, draw_key(rng), np.empty(room_for_weights(n)), items, header)
         rest = np.sort(items[m:])
         items[m:] = rest[np.argsort(-scores[rest], kind="stable")]
         return Ranking(items, memo=(header, scores[items[:m]], features.copy()))
