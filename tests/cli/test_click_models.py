@@ -73,6 +73,9 @@ def test_one_model_stands_beside_the_baselines(log: Path, tmp_path: Path) -> Non
         (["--model", "dbm"], "--model must be one of"),
         (["--model", "all", "--top", "3"], "--top leaves out parts of pages"),
         (["--model", "all", "--query", "coffee"], "query must be one of"),
+        (["--model", "all", "--format", "xml"], "--format must be one of"),
+        (["--model", "all", "--clip"], "--clip and --resume are for counts"),
+        (["--model", "all", "--columns", "page"], "--columns must be OURS=THEIRS"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(words: list[str], told: str, log: Path, tmp_path: Path) -> None:
@@ -82,9 +85,40 @@ def test_mistakes_are_told_in_a_sentence(words: list[str], told: str, log: Path,
     assert not (tmp_path / "out").exists()
 
 
-def test_a_table_of_impressions_has_no_pages(tmp_path: Path) -> None:
+def test_a_table_of_impressions_needs_a_column_for_the_page(tmp_path: Path) -> None:
     table = tmp_path / "impressions.csv"
     table.write_text("item,position,click\na,1,1\nb,2,0\n")
     result = runner.invoke(cli.app, ["fit-clicks", str(table), "--model", "all", "--out", str(tmp_path)])
     assert result.exit_code == 2
-    assert "--model needs whole pages" in " ".join(result.output.split())
+    told = " ".join(result.output.replace("│", " ").split())
+    assert "no column for page, which pages need; name it with --columns page=NAME" in told
+
+
+def test_the_same_pages_give_the_same_models_as_lines_as_a_table_and_as_yandex_has_them(
+    log: Path, tmp_path: Path
+) -> None:
+    table, yandex = tmp_path / "table.csv", tmp_path / "yandex.tsv"
+    with table.open("w") as rows, yandex.open("w") as lines:
+        rows.write("serp,query,item,slot,click\n")
+        for number, line in enumerate(log.read_text().splitlines()):
+            page = json.loads(line)
+            if 99 in page["clicks"]:
+                continue  # the lines with a mistake, which are left out
+            for slot, item in enumerate(page["docs"]):
+                rows.write(f"{number},tea,{item},{slot},{int(item in page['clicks'])}\n")
+            lines.write("\t".join(map(str, (number, 0, "Q", 1, 1, *page["docs"]))) + "\n")
+            for item in page["clicks"]:
+                lines.write(f"{number}\t1\tC\t{item}\n")
+    words = {
+        log: [],
+        table: ["--columns", "page=serp,position=slot", "--first-position", "0"],
+        yandex: ["--format", "yandex"],
+    }
+    told = []
+    for path, options in words.items():
+        given = ["fit-clicks", str(path), *options, "--model", "dcm", "--json", "--out", str(tmp_path)]
+        result = runner.invoke(cli.app, given)
+        assert result.exit_code == 0, result.output
+        told.append(json.loads(result.stdout))
+    assert told[0]["pages"] == told[1]["pages"] == told[2]["pages"] == 5_940
+    assert told[0]["models"] == told[1]["models"] == told[2]["models"]

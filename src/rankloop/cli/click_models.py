@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +16,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from rankloop import logs
+from rankloop import data, logs
 from rankloop.arguments import one_of
-from rankloop.data.clicks.pages import read_pages
-from rankloop.data.clicks.read import log_format, plain_name
-from rankloop.data.clicks.tally import Tally
 from rankloop.experiments.plotting import figures
 from rankloop.feedback import Sessions
 from rankloop.logs.models.fitting import FULL_NAMES
@@ -42,14 +38,15 @@ def run(
     smoothing: float,
     out: Path,
     console: Console | None,
+    **reading: Any,
 ) -> None:
-    """The command: words to the console, or JSON where there is none."""
+    """The command: words to the console, or JSON where there is none; `reading` goes to `data.read_sessions`."""
     if top is not None:
         raise ValueError(
             "--top leaves out parts of pages, and --model needs whole ones: leave one of them out"
         )
     one_of("--model", model, (*logs.MODELS, ALL))
-    pages = read_sessions(files, query=query, positions=positions)
+    pages = data.read_sessions(files, **reading).select(query=query, positions=positions)
     chosen = logs.MODELS if model == ALL else tuple(dict.fromkeys(("rcm", "rctr", model)))
     compared = logs.compare_models(pages, chosen, smoothing=smoothing)
     found = fit_all_pages(pages, compared.best if model == ALL else model, smoothing=smoothing)
@@ -60,38 +57,6 @@ def run(
     tell(found, compared, console)
     typer.echo(f"Parameters: {parameters}")
     typer.echo(f"Picture: {picture}")
-
-
-def read_sessions(files: Sequence[Path], *, query: str | None, positions: int | None) -> Sessions:
-    """The pages of some files, in their order."""
-    tally = Tally()
-    query_ids: dict[str, int] = {}
-    item_ids: dict[str, int] = {}
-    queries: list[int] = []
-    shown: list[list[int]] = []
-    clicked: list[list[int]] = []
-    for path in files:
-        kind = log_format(path)
-        if kind not in ("jsonl", "tiangong"):
-            raise ValueError(
-                f"{path}: --model needs whole pages, one a line, and this is a table of impressions"
-            )
-        for page in read_pages(path, tally, kind=kind):
-            queries.append(query_ids.setdefault(page.query, len(query_ids)))
-            shown.append([item_ids.setdefault(item, len(item_ids)) for item in page.shown])
-            clicked.append(page.clicked)
-    if not shown:
-        raise ValueError(f"{files[0]}: no page in it")
-    m = max(map(len, shown))
-    return Sessions(
-        items=np.array([[*page, *[-1] * (m - len(page))] for page in shown], np.int32),
-        clicks=np.array([[*page, *[0] * (m - len(page))] for page in clicked], np.int8),
-        queries=np.array(queries, np.int32),
-        query_ids=tuple(query_ids),
-        item_ids=tuple(item_ids),
-        bad_rows=Counter(tally.bad_rows),
-        name=plain_name(files[0]),
-    ).select(query=query, positions=positions)
 
 
 def fit_all_pages(sessions: Sessions, model: str, *, smoothing: float) -> logs.FittedModel:

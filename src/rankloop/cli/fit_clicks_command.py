@@ -24,7 +24,7 @@ _OPTIONS = (
     (r"^columns must name any of", "--columns must name any of"),
     (r"^columns: ", "--columns: "),
     (r"^paths: ", ""),
-    (r"^(query|top|positions|smoothing) must", r"--\1 must"),
+    (r"^(query|top|positions|smoothing|format) must", r"--\1 must"),
 )
 
 
@@ -44,6 +44,12 @@ def fit_clicks(
     ] = None,
     positions: Annotated[
         int | None, typer.Option(help="Only so many positions, from the top.", show_default="all")
+    ] = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="Of the log, such as yandex, ubi or baidu-ultr.", show_default="recognised"
+        ),
     ] = None,
     columns: Annotated[
         list[str] | None,
@@ -90,6 +96,8 @@ def fit_clicks(
       rankloop fit-clicks 'logs/*.csv.gz' --columns item=sku --columns position=slot --first-position 0
 
       rankloop fit-clicks pages.jsonl --model all
+
+      rankloop fit-clicks impressions.csv --model all --columns page=serp
     """
     require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="fit-clicks")
     from rich.console import Console
@@ -105,7 +113,12 @@ def fit_clicks(
         missing = [str(file) for file in found_files if not file.is_file()]
         if missing:
             raise ValueError(f"there is no file {missing[0]}")
+        reading = {"format": shape, "columns": named_columns(columns or ())}
         if model is not None:
+            if clip or resume is not None:
+                raise ValueError(
+                    "--clip and --resume are for counts, and --model reads pages: leave one of them out"
+                )
             click_models.run(
                 found_files,
                 model,
@@ -115,6 +128,8 @@ def fit_clicks(
                 smoothing=smoothing,
                 out=out,
                 console=console,
+                first_position=1 if first_position is None else first_position,
+                **reading,
             )
             return
         found = fit(
@@ -123,11 +138,11 @@ def fit_clicks(
             top=top,
             positions=positions,
             smoothing=smoothing,
-            columns=named_columns(columns or ()),
             first_position=first_position,
             clip=clip,
             resume=resume,
             progress=_show if sys.stderr.isatty() else None,
+            **reading,
         )
     except ValueError as error:
         raise ValueError(in_options(str(error))) from error
