@@ -116,6 +116,13 @@ def reproduce(
         list[str] | None,
         typer.Option(metavar="RANKER", help="A further ranker for a comparison, such as mypkg.rankers:Mine."),
     ] = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=PATH",
+            help="LETOR file or folder to play instead of the known ones. Repeat for several.",
+        ),
+    ] = None,
 ) -> None:
     """Reproduce experiments of the papers and test their claims.
 
@@ -131,6 +138,8 @@ def reproduce(
       rankloop reproduce all --out results
 
       rankloop reproduce pbm-2022-fig1 --quick --also mypkg.rankers:Mine
+
+      rankloop reproduce oltr-comparison --dataset my=path/to/letor.txt
     """
     from rankloop import experiments
 
@@ -140,13 +149,27 @@ def reproduce(
     if unknown:
         raise ValueError(f"no experiment {unknown[0]!r}; there are {', '.join(experiments.names())}, and all")
     chosen = experiments.names() if "all" in names else list(dict.fromkeys(names))
-    verdicts = _reproduce(chosen, quick=quick, out=out, jobs=jobs, fresh=fresh, also=also or ())
+    options = {"also": also or (), "datasets": named_paths(dataset or ())}
+    verdicts = _reproduce(chosen, quick=quick, out=out, jobs=jobs, fresh=fresh, **options)
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)
 
 
+def named_paths(given: Sequence[str]) -> dict[str, str]:
+    """Data sets from ``my=path/to/letor.txt``."""
+    named: dict[str, str] = {}
+    for words in given:
+        name, equals, path = words.partition("=")
+        if not (name and equals and path):
+            raise ValueError(f"--dataset must be NAME=PATH, such as my=letor.txt, got {words!r}")
+        if name in named:
+            raise ValueError(f"--dataset names {name!r} twice")
+        named[name] = path
+    return named
+
+
 def _reproduce(
-    names: list[str], *, quick: bool, out: Path, jobs: int | None, fresh: bool, also: Sequence[str] = ()
+    names: list[str], *, quick: bool, out: Path, jobs: int | None, fresh: bool, **options: Any
 ) -> list[Verdict]:
     from rich.console import Console
 
@@ -159,8 +182,8 @@ def _reproduce(
 
     console = Console(highlight=False)
     verdicts = []
-    for name in names:
-        experiment = experiments.get(name, also=also)
+    # All of them first: what one refuses is told before another has run.
+    for name, experiment in [(name, experiments.get(name, **options)) for name in names]:
         lack = experiment.missing()
         if lack is not None:
             console.print(f"{name}: skipped, {lack}", soft_wrap=True, markup=False)

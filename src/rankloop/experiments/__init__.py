@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rankloop.extras import require
 
@@ -54,7 +55,9 @@ def names() -> list[str]:
     return list(_KNOWN)
 
 
-def get(name: str, *, also: Sequence[str] = ()) -> Experiment:
+def get(
+    name: str, *, also: Sequence[str] = (), datasets: Mapping[str, str | Path] | None = None
+) -> Experiment:
     """The experiment called `name`.
 
     Parameters
@@ -65,6 +68,10 @@ def get(name: str, *, also: Sequence[str] = ()) -> Experiment:
         Further rankers to play in a comparison (pbm-2022-fig1, pbm-2022-fig2, pbm-2022-table1), by any name
         that `rankloop.rankers.registry.find` knows, such as "mypackage.rankers:Mine".
 
+    datasets : mapping of str to str or Path, optional
+        Data sets of one's own to play instead of the known ones (top-2016-fig1, top-2016-beyond, oltr-comparison):
+        the name of each, and its LETOR file or folder.
+
     Returns
     -------
     Experiment
@@ -73,7 +80,8 @@ def get(name: str, *, also: Sequence[str] = ()) -> Experiment:
     Raises
     ------
     ValueError
-        Where the name is unknown, or the experiment compares no further rankers.
+        Where the name is unknown, the experiment compares no further rankers or has no use for a
+        data set, and for a data set that it cannot play.
 
     Examples
     --------
@@ -87,7 +95,13 @@ def get(name: str, *, also: Sequence[str] = ()) -> Experiment:
     check_installed()
     module, _, attribute = _KNOWN[name].partition(":")
     kind = getattr(importlib.import_module(module), attribute)
-    if also and "also" not in inspect.signature(kind).parameters:
+    taken = inspect.signature(kind).parameters
+    if also and "also" not in taken:
         raise ValueError(f"experiment {name!r} compares no further rankers, got also={list(also)}")
-    experiment: Experiment = kind(also=also) if also else kind()
+    if datasets and "datasets" not in taken:
+        raise ValueError(
+            f"experiment {name!r} has no use for a LETOR data set, got datasets={list(datasets)}"
+        )
+    chosen: dict[str, Any] = {"also": also, "datasets": datasets}
+    experiment: Experiment = kind(**{option: given for option, given in chosen.items() if given})
     return experiment

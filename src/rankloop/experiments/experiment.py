@@ -130,6 +130,16 @@ class Experiment(abc.ABC):
     """Where and why this differs from the paper."""
     version: ClassVar[int] = 1
 
+    @property
+    def label(self) -> str:
+        """The name of its folder and of its section in the report: `name`, with what is played instead."""
+        return self.name
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options of the command line that make this experiment from the one of the same name."""
+        return ()
+
     def missing(self) -> str | None:
         """What this machine lacks to run the experiment, as a sentence, or None. The experiment is then skipped."""
         return None

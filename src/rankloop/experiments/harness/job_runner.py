@@ -53,7 +53,7 @@ def run_jobs(
     Parameters
     ----------
     out : Path
-        Folder of all results; this experiment's part is ``<out>/<experiment.name>``.
+        Folder of all results; this experiment's part is ``<out>/<experiment.label>``.
     quick : bool, optional
         The small version.
     workers : int, optional
@@ -66,14 +66,14 @@ def run_jobs(
     if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
     console = console or Console(stderr=True)
-    folder = ResultFolder(out=out, experiment=experiment.name)
+    folder = ResultFolder(out=out, experiment=experiment.label)
     folder.sweep()
     jobs = experiment.jobs(quick=quick)
     files = _files(experiment, folder, jobs)
     todo = [job for job, file in files if fresh or not _is_usable(file)]
     resumed = len(files) - len(todo)
     if resumed and console.is_terminal:
-        told = f"{experiment.name}: {resumed} of {len(files)} jobs were finished earlier and are resumed"
+        told = f"{experiment.label}: {resumed} of {len(files)} jobs were finished earlier and are resumed"
         console.print(told, highlight=False)
     if todo:
         paths = {job.name: file for job, file in files}
@@ -144,7 +144,7 @@ def _run(
     for _ in range(min(workers, len(todo))):
         threading.Thread(target=work, daemon=True).start()
     try:
-        with job_bar(experiment.name, todo, console=console) as advance:
+        with job_bar(experiment.label, todo, console=console) as advance:
             for _ in todo:
                 finished = _next(done)
                 if isinstance(finished.rows, BaseException):

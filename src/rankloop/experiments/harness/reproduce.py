@@ -48,7 +48,7 @@ def reproduce(
     from rankloop.experiments.plotting import figures
 
     outcome = run_jobs(experiment, out=out, quick=quick, workers=workers, fresh=fresh, console=console)
-    folder = ResultFolder(out=out, experiment=experiment.name)
+    folder = ResultFolder(out=out, experiment=experiment.label)
     write_whole(folder.results, outcome.results.write_parquet)
     claims = tuple(experiment.claims(outcome.results, quick=quick))
     if len({claim.name for claim in claims}) < len(claims):
@@ -65,7 +65,7 @@ def reproduce(
         pictures.append({"name": name, "caption": caption, "caption_share": round(share, 6)})
     table = experiment.summary(outcome.results)
     record: dict[str, Plain] = {
-        "experiment": experiment.name,
+        "experiment": experiment.label,
         "version": experiment.version,
         "title": experiment.title,
         "paper": experiment.paper,
@@ -81,7 +81,9 @@ def reproduce(
         "seeds": sorted({job.seed for job in outcome.jobs}),  # type: ignore[dict-item]
         "jobs": len(outcome.jobs),
         "seconds": round(outcome.seconds, 3),
-        "command": f"rankloop reproduce {experiment.name}" + (" --quick" if quick else ""),
+        "command": " ".join(
+            ["rankloop reproduce", experiment.name, *experiment.options, *(["--quick"] if quick else [])]
+        ),
         "versions": versions(),  # type: ignore[dict-item]
         "machine": machine(),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -89,4 +91,4 @@ def reproduce(
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     # Last, because the report shows an experiment as soon as it finds this file.
     write_whole(folder.claims, lambda part: part.write_text(text, encoding="utf-8"))
-    return Verdict(experiment.name, claims, notes, outcome.ran, outcome.resumed, outcome.seconds)
+    return Verdict(experiment.label, claims, notes, outcome.ran, outcome.resumed, outcome.seconds)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import polars as pl
 from matplotlib.figure import Figure
 
-from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.environments import ClickedQueries
+from rankloop.experiments.experiment import Claim, Job
 from rankloop.experiments.mutations import instead
 from rankloop.experiments.oltr import comparison_figures, setting
 from rankloop.experiments.oltr.setting import FROM_CLICKS, FROM_LABELS, KINDS, LISTNET, RANDOM
 from rankloop.experiments.runs import ends, lead, mean_and_error
 from rankloop.experiments.top_2016 import setting as letor
+from rankloop.experiments.top_2016.letor_experiment import LetorExperiment
 
 _LEVEL = 0.695  # held-out NDCG@10 on MQ2008, set before the experiment was written
 _RIVALS = ("MGD", "DBGD")
@@ -20,8 +23,14 @@ _SHORT = ("mslr",)  # 50,000 impressions of 120 documents each end while PDGD st
 _PUBLISHED = "Oosterhuis and de Rijke 2018, section 6"
 
 
-class OLTRComparison(Experiment):
-    """Who learns best from clicks on documents, under three kinds of users."""
+class OLTRComparison(LetorExperiment):
+    """Who learns best from clicks on documents, under three kinds of users.
+
+    Parameters
+    ----------
+    datasets : mapping of str to str or Path, optional
+        Data sets of one's own to play instead of the known ones.
+    """
 
     name = "oltr-comparison"
     title = "Learning from clicks on documents: PDGD, MGD, DBGD and RTop-1F under three kinds of users"
@@ -45,8 +54,18 @@ class OLTRComparison(Experiment):
         "Clicks follow three or five grades, as the data set has them; features are scaled within each query.",
     )
 
+    def __init__(self, *, datasets: Mapping[str, str | Path] | None = None) -> None:
+        super().__init__(datasets=datasets)
+        for name in self.own:
+            for kind in KINDS:
+                try:
+                    ClickedQueries(letor.queries(name), clicks=kind)
+                except ValueError as error:
+                    raise ValueError(f"data set {letor.label_of(name)!r}: {error}") from error
+
     def jobs(self, *, quick: bool) -> list[Job]:
-        sets = [name for name in letor.available() if name != letor.SYNTHETIC] or [letor.SYNTHETIC]
+        known = [name for name in letor.available() if name != letor.SYNTHETIC] or [letor.SYNTHETIC]
+        sets = self.own or known
         seeds = range(1, 4) if quick else letor.SEEDS
         return [
             setting.job(name, kind, learner, rounds=_rounds(name, quick=quick), seed=seed)
@@ -99,7 +118,7 @@ class OLTRComparison(Experiment):
 
 
 def _rounds(name: str, *, quick: bool) -> int:
-    return setting.QUICK_ROUNDS if quick else setting.ROUNDS[name]
+    return setting.QUICK_ROUNDS if quick else setting.ROUNDS.get(name, setting.OWN_ROUNDS)
 
 
 def _level(results: pl.DataFrame, *, quick: bool) -> Claim:

@@ -28,6 +28,7 @@ RANDOM, LISTNET, PL_RANK = "Random order", "ListNet, all labels", "PL-Rank, all 
 FROM_LABELS = (LISTNET, PL_RANK)
 FROM_CLICKS = ("PDGD", "MGD", "DBGD", "RTop-1F")
 ROUNDS = {"mq2008": 200_000, "yahoo": 50_000, "mslr": 50_000, "synthetic": 200_000}
+OWN_ROUNDS = 50_000
 QUICK_ROUNDS = 5_000
 _CHECKPOINTS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 200_000)
 

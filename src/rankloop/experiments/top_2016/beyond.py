@@ -8,11 +8,12 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from rankloop.experiments.experiment import Claim, Experiment, Job
+from rankloop.experiments.experiment import Claim, Job
 from rankloop.experiments.mutations import Mutation, altered, instead, together
 from rankloop.experiments.runs import mean_and_error
 from rankloop.experiments.top_2016 import beyond_figures, setting, tables, tuning
 from rankloop.experiments.top_2016.beyond_figures import AMBITION
+from rankloop.experiments.top_2016.letor_experiment import LetorExperiment
 from rankloop.experiments.top_2016.setting import label_of
 from rankloop.experiments.top_2016.tuning import EVERY, LISTNET, METHODS, RANDOM, SMOOTH
 
@@ -30,7 +31,7 @@ _POORER = _poorer("half the NDCG with two labels", _TOP_TWO)
 _BAD_GUESS = _poorer("half the NDCG with a guess", [name for name in _TOP_TWO if name.endswith("guess")])
 
 
-class TopBeyond(Experiment):
+class TopBeyond(LetorExperiment):
     """What better estimates, tuning and an annealed SmoothDCG make of two labels a round."""
 
     name = "top-2016-beyond"
@@ -53,7 +54,8 @@ class TopBeyond(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         size = tuning.QUICK if quick else tuning.FULL
-        sets = [name for name in setting.available() if name in _SETS] or [setting.SYNTHETIC]
+        known = [name for name in setting.available() if name in _SETS] or [setting.SYNTHETIC]
+        sets = self.own or known
         return [
             tuning.job(dataset=dataset, method=method, part=part, size=size)
             for dataset in (sets[:1] if quick else sets)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import polars as pl
 from matplotlib.figure import Figure
 
-from rankloop.experiments.experiment import Claim, Experiment, Job, Plain
+from rankloop.experiments.experiment import Claim, Job, Plain
 from rankloop.experiments.top_2016 import fig1_claims, fig1_figures, setting, tables
+from rankloop.experiments.top_2016.letor_experiment import LetorExperiment
 from rankloop.experiments.top_2016.tables import LEARNERS, LISTNET, OURS, PAPERS, RANDOM, SMOOTH
 
 HORIZON, QUICK_HORIZON = 200_000, 20_000
@@ -46,7 +47,7 @@ def arguments(learner: str, constants: str) -> dict[str, Plain]:
     return _SURROGATES[SMOOTH] | _SCHEDULES[PAPERS] | {"epsilon": float(constants.removeprefix("epsilon "))}
 
 
-class TopFigure1(Experiment):
+class TopFigure1(LetorExperiment):
     """Average NDCG@10 of RTop-kF with four surrogates, between a random order and full information."""
 
     name = "top-2016-fig1"
@@ -83,7 +84,7 @@ class TopFigure1(Experiment):
             for one in (tables.EPSILONS[-1:] if quick else tables.EPSILONS[1:])
         ]
         everyone += [("RankSVM", tables.TENTH)]
-        sets, rounds = setting.available(), QUICK_HORIZON if quick else HORIZON
+        sets, rounds = self.own or setting.available(), QUICK_HORIZON if quick else HORIZON
         return [
             setting.job(dataset, learner, constants, arguments(learner, constants), rounds=rounds, seed=seed)
             for dataset in ({sets[0]: None, sets[-1]: None} if quick else sets)

@@ -21,6 +21,7 @@ from rankloop.data import Dataset
 from rankloop.environments import QueryStream
 from rankloop.experiments.experiment import Job, Plain, seeded
 from rankloop.experiments.plotting.thinning import thin
+from rankloop.experiments.top_2016 import own_data
 from rankloop.rankers import ListNet, RTopKF, Uniform
 from rankloop.simulation import Trace, play
 
@@ -55,6 +56,8 @@ def label_of(name: str) -> str:
     >>> label_of("mq2008"), label_of("synthetic")
     ('MQ2008', 'Synthetic')
     """
+    if name in own_data.KNOWN:
+        return own_data.KNOWN[name].name
     return SOURCES[name].label if name in SOURCES else name.capitalize()
 
 
@@ -76,6 +79,9 @@ def available() -> list[str]:
 
 def played_note(played: list[str], *, wanted: Iterable[str] = tuple(SOURCES)) -> str:
     """On which data sets the verdict rests, and which were left out because they are not on this machine."""
+    own = [str(own_data.KNOWN[name]) for name in played if name in own_data.KNOWN]
+    if own:
+        return f"Played on data of one's own instead of the sets that the departures name: {', '.join(own)}"
     missing = skipped()
     lacks = [f"skipped {label_of(name)}, {missing[name]}" for name in wanted if name in missing]
     return "; ".join([f"Played on {', '.join(map(label_of, played))}", *lacks])
@@ -87,6 +93,8 @@ def queries(name: str) -> Dataset:
     if name == SYNTHETIC:
         made = data.synthetic_letor(n_queries=500, n_features=50, seed=PARTS_SEED)
         return made.with_dtype("float32")  # one type of features for all sets: one compiled loop
+    if name in own_data.KNOWN:
+        return own_data.KNOWN[name].queries
     if name not in SOURCES:
         raise ValueError(f"name must be one of {', '.join(SOURCES)}, {SYNTHETIC}, got {name!r}")
     source = SOURCES[name]
