@@ -284,3 +284,5 @@ def test_examples_run(tmp_path: Path) -> None:
         for example, done in zip(EXAMPLES, pool.map(run, EXAMPLES), strict=True):
             assert done.returncode == 0, f"{example.name}:\n{done.stdout}{done.stderr}"
             assert done.stdout, f"{example.name} shows nothing"
+            if example.stem == "from_log_to_service" and not done.stdout.startswith("Skipped: "):
+                assert "PBMTS is in the service" in done.stdout
