@@ -166,10 +166,10 @@ def test_kernels_are_what_the_classes_say() -> None:
 
 def test_every_public_class_is_made_of_kernels() -> None:
     # So that each of them has the compiled loop: a slow one must be meant, and listed here.
-    slow = [
+    slow = {
         found.__name__
         for room in (rankers, environments)
         for found in vars(room).values()
         if inspect.isclass(found) and not issubclass(found, CompiledRanker | CompiledEnvironment)
-    ]
-    assert slow == []
+    }
+    assert slow <= {"NeuralPDGD", "NeuralRTopK"}  # networks, and there only where somebody has asked for them
