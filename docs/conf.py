@@ -41,6 +41,7 @@ nitpick_ignore_regex = [
         r"rankloop\.(environments|games|measures|serving)\.[a-z_.]+\.\w+",
     ),  # types that are not public
     (r"py:class", r"rankloop\.kernels\.jit\.Function"),
+    (r"py:class", r"rankloop\.rankers\.linear\.Weighted"),
 ]
 suppress_warnings = ["myst.strikethrough"]
 
