@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import rankloop
 from rankloop import games, rankers
 from rankloop.advice import Question, measured
-from rankloop.advice.candidates import CANDIDATES
+from rankloop.advice.candidates import CANDIDATES, Candidate
 from rankloop.advice.measured import World
 from rankloop.cli import app
 
@@ -42,6 +42,14 @@ def test_every_answer_can_be_built_and_ranks(feedback: str, more: dict[str, obje
             made.rank(features, rng=np.random.default_rng(1))
             assert one.call in str(told)
     assert told.guarantee in str(told)
+
+
+@pytest.mark.parametrize("one", CANDIDATES, ids=lambda one: one.label)
+def test_every_candidate_has_arguments_of_its_ranker(one: Candidate) -> None:
+    # Whether or not it is the answer to any question today.
+    question = Question(feedback=one.feedback, features=one.features, examination=(1.0, 0.5), n_positions=2)
+    if not one.unfit(question):
+        getattr(rankers, one.ranker)(**one.arguments(question))
 
 
 @pytest.mark.parametrize("users", ["stay", "change", "unknown"])

@@ -64,8 +64,8 @@ def _documents(**more: Any) -> Arguments:
     return lambda question: {"n_features": question.n_features} | more
 
 
-def _shown(question: Question) -> int:
-    return question.n_positions or 10
+def _clicked_documents(question: Question) -> dict[str, Any]:
+    return {"n_features": question.n_features, "n_positions": question.n_positions or 10}
 
 
 def a_year(question: Question) -> int:
@@ -202,7 +202,7 @@ CANDIDATES: tuple[Candidate, ...] = (
         "top",
         "regret of its surrogate of order T^(2/3), whatever users do, with the schedules of the paper",
         True,
-        lambda question: _documents(k=question.k)(question),
+        lambda question: {"n_features": question.n_features, "k": question.k},
         features=True,
     ),
     Candidate(
@@ -211,7 +211,7 @@ CANDIDATES: tuple[Candidate, ...] = (
         "clicks",
         "none on the regret; the expected step has the right sign for every pair of documents",
         False,
-        lambda question: _documents(n_positions=_shown(question))(question),
+        _clicked_documents,
         features=True,
     ),
     Candidate(
@@ -220,7 +220,7 @@ CANDIDATES: tuple[Candidate, ...] = (
         "clicks",
         "none; measured only",
         False,
-        lambda question: _documents(k=_shown(question))(question),
+        _clicked_documents,
         features=True,
     ),
     Candidate(
@@ -229,7 +229,7 @@ CANDIDATES: tuple[Candidate, ...] = (
         "clicks",
         "none for interleaved lists; measured only",
         False,
-        lambda question: _documents(k=_shown(question))(question),
+        _clicked_documents,
         features=True,
     ),
     Candidate(
