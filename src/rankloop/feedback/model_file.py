@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -16,7 +15,7 @@ from rankloop.feedback.click_chain import ClickChainModel
 from rankloop.feedback.click_model import Chances, ClickModel, chances
 from rankloop.feedback.dependent_click import DependentClickModel
 from rankloop.feedback.dynamic_bayesian import DynamicBayesianModel
-from rankloop.feedback.parameters import warn_if_unconverged
+from rankloop.feedback.parameters import item_names, read_json, warn_if_unconverged, write_json
 from rankloop.feedback.position_based import PositionBasedModel
 from rankloop.feedback.trust_bias import TrustBiasModel
 from rankloop.feedback.user_browsing import UserBrowsingModel
@@ -70,10 +69,7 @@ class SavedModel:
         if type(self.model) not in KINDS.values():
             raise ValueError(f"model must be a click model of rankloop.feedback, got {self.model!r}")
         object.__setattr__(self, "examination", chances("examination", self.examination))
-        items = tuple(self.items) or tuple(str(i) for i in range(self.model.n_items))
-        if len(items) != self.model.n_items or not all(isinstance(item, str) for item in items):
-            raise ValueError(f"items must be {self.model.n_items} names, got {self.items!r}")
-        object.__setattr__(self, "items", items)
+        object.__setattr__(self, "items", item_names(self.items, self.model.n_items))
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
 
     def save(self, path: str | Path) -> None:
@@ -101,7 +97,7 @@ class SavedModel:
             "items": list(self.items),
             "provenance": dict(self.provenance),
         }
-        Path(path).write_text(json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+        write_json(path, told)
 
 
 def read_model(path: str | Path) -> SavedModel:
@@ -119,10 +115,7 @@ def read_model(path: str | Path) -> SavedModel:
     SavedModel
         The model, with its items and its origin.
     """
-    try:
-        told = json.loads(Path(path).read_text("utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not JSON: {error}") from error
+    told = read_json(path)
     if not isinstance(told, dict) or told.get("format") != FORMAT:
         got = told.get("format") if isinstance(told, dict) else told
         raise ValueError(f"{path}: format must be {FORMAT!r}, got {str(got)[:80]!r}")

@@ -39,6 +39,27 @@ def warn_if_unconverged(path: str | Path, told: Any) -> None:
         )
 
 
+def item_names(items: tuple[str, ...], n: int) -> tuple[str, ...]:
+    """The names of n items, their numbers where none are given; ValueError if they are not n names."""
+    names = tuple(items) or tuple(str(i) for i in range(n))
+    if len(names) != n or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"items must be {n} names, got {items!r}")
+    return names
+
+
+def write_json(path: str | Path, told: Mapping[str, Any]) -> None:
+    """Write plain values to a file that people can read too."""
+    Path(path).write_text(json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+
+
+def read_json(path: str | Path) -> Any:
+    """What a file of JSON holds; ValueError, naming the file, if it is none."""
+    try:
+        return json.loads(Path(path).read_text("utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not JSON: {error}") from error
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ClickParameters:
     """Attraction of items and examination of positions, as estimated from a log.
@@ -73,10 +94,7 @@ class ClickParameters:
     def __post_init__(self) -> None:
         object.__setattr__(self, "attraction", chances("attraction", self.attraction))
         object.__setattr__(self, "examination", chances("examination", self.examination))
-        items = tuple(self.items) or tuple(str(i) for i in range(len(self.attraction)))
-        if len(items) != len(self.attraction) or not all(isinstance(item, str) for item in items):
-            raise ValueError(f"items must be {len(self.attraction)} names, got {self.items!r}")
-        object.__setattr__(self, "items", items)
+        object.__setattr__(self, "items", item_names(self.items, len(self.attraction)))
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
 
     def model(self) -> PositionBasedModel:
@@ -98,7 +116,7 @@ class ClickParameters:
             "items": list(self.items),
             "provenance": dict(self.provenance),
         }
-        Path(path).write_text(json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+        write_json(path, told)
 
 
 def read_parameters(path: str | Path) -> ClickParameters:
@@ -116,10 +134,7 @@ def read_parameters(path: str | Path) -> ClickParameters:
     ClickParameters
         The parameters.
     """
-    try:
-        told = json.loads(Path(path).read_text("utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not JSON: {error}") from error
+    told = read_json(path)
     if not isinstance(told, dict) or not {"attraction", "examination"} <= set(told):
         raise ValueError(
             f"{path}: not a file of position-based parameters: attraction and examination are missing"
