@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Environment, Ranker
-from rankloop.experiments.plotting import figures
 from rankloop.feedback import CascadeModel
+from rankloop.plotting import figures
 
 SIZES = (5, 10, 20, 40, 80, 160, 320, 640)
 FEATURES, POSITIONS, ROUNDS = 10, 4, 5_000

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Environment, Ranker
-from rankloop.experiments.plotting import figures
+from rankloop.plotting import figures
 
 SEEDS = range(10)
 Pair = Callable[[], tuple[Ranker, Environment]]

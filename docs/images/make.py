@@ -17,8 +17,8 @@ from rankloop import experiments, feedback, logs
 from rankloop.cli import fit_clicks
 from rankloop.cli.rates_figure import save_rates
 from rankloop.experiments.harness.reproduce import reproduce
-from rankloop.experiments.plotting import figures
 from rankloop.games.rates import rates
+from rankloop.plotting import figures
 
 HERE = Path(__file__).parent
 

@@ -10,7 +10,7 @@ from rankloop import experiments
 from rankloop.experiments.experiment import Experiment
 from rankloop.experiments.harness.reproduce import reproduce
 from rankloop.experiments.mutations import survivors
-from rankloop.experiments.plotting import figures
+from rankloop.plotting import figures
 
 
 def judge(name: str, out: Path) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from rankloop.experiments.experiment import Claim, Experiment, Job
 from rankloop.experiments.mutations import times
-from rankloop.experiments.plotting import figures
+from rankloop.plotting import figures
 
 
 class Toy(Experiment):

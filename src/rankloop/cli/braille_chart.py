@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from rankloop.experiments.plotting.line_labels import spread
+from rankloop.plotting.line_labels import spread
 
 # The bit of each dot in a braille cell, by row and column (Unicode's numbering of the dots).
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))

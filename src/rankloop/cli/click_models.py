@@ -18,9 +18,9 @@ from rich.table import Table
 
 from rankloop import data, logs
 from rankloop.arguments import one_of
-from rankloop.experiments.plotting import figures
 from rankloop.feedback import Sessions
 from rankloop.logs.models.fitting import FULL_NAMES
+from rankloop.plotting import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

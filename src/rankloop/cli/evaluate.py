@@ -64,7 +64,7 @@ def evaluate(
     """
     require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="evaluate")
     from rankloop import data, logs
-    from rankloop.experiments.plotting import figures
+    from rankloop.plotting import figures
 
     if not log.is_file():
         raise ValueError(f"there is no file {log}")
@@ -146,7 +146,7 @@ def _plain(answers: list[Answer], lists: LoggedLists, estimator: str) -> dict[st
 
 def draw(answers: list[Answer], lists: LoggedLists, estimator: str) -> Figure:
     """The estimates with their intervals, a row for each ranker that the log can tell of."""
-    from rankloop.experiments.plotting import figures
+    from rankloop.plotting import figures
 
     known = [(answer.ranker, answer.found) for answer in answers if answer.found is not None]
     silent = [answer.ranker for answer in answers if answer.found is None]

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from rankloop import data, logs
 from rankloop.data.clicks.tables import TOO_MANY_CLICKS
-from rankloop.experiments.plotting import figures
+from rankloop.plotting import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from rankloop.cli.games import rate_marks
-from rankloop.experiments.plotting import figures
 from rankloop.games.rates import LATER, OURS, PAPER, SOURCES, Row
+from rankloop.plotting import figures
 
 _COLOURS = {"trivial": figures.GRID, "easy": "#cdeadf", "hard": "#f6e3b4", "hopeless": "#f3c7b5"}
 _WRITTEN = {"trivial": "0", "easy": "√T", "hard": "$T^{2/3}$", "hopeless": "T"}

@@ -14,7 +14,7 @@ from rankloop.environments import FixedItems, users
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
 from rankloop.experiments.mutations import instead
-from rankloop.experiments.plotting import figures
+from rankloop.plotting import figures
 from rankloop.rankers import PrecisionFTRL, RTop1F, Uniform
 from rankloop.simulation import play
 

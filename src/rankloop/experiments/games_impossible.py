@@ -16,8 +16,8 @@ from rankloop.environments import Indistinguishable
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
 from rankloop.experiments.mutations import altered, instead
-from rankloop.experiments.plotting import figures
 from rankloop.feedback import Nothing, TopK
+from rankloop.plotting import figures
 from rankloop.simulation import play
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rankloop.experiments.harness.inline_svg import inline
-from rankloop.experiments.harness.report import table_of
-from rankloop.experiments.harness.report_style import STYLE
-from rankloop.experiments.plotting import figures
+from rankloop.plotting import figures
+from rankloop.plotting.html_table import table_of
+from rankloop.plotting.inline_svg import inline
+from rankloop.plotting.report_style import STYLE
 from rankloop.simulation import Tuning
 from rankloop.simulation.tuning_result import FINAL, mean
 from rankloop.whole_file import write_whole

@@ -9,7 +9,17 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parents[1]
 # What cannot change a number. Experiments are among it because they carry a version of their own, but not the
 # rankers that some of them bring along.
-_SHOWING = {"__init__.py", "__main__.py", "advice", "checks", "claims", "cli", "experiments", "serving"}
+_SHOWING = {
+    "__init__.py",
+    "__main__.py",
+    "advice",
+    "checks",
+    "claims",
+    "cli",
+    "experiments",
+    "plotting",
+    "serving",
+}
 
 
 @cache

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from rankloop.experiments.experiment import Claim, Experiment, Plain, shared_settings
 from rankloop.experiments.harness.job_runner import run_jobs
-from rankloop.experiments.harness.provenance import machine, versions
 from rankloop.experiments.harness.results_folder import ResultFolder
+from rankloop.simulation.provenance import machine, versions
 from rankloop.whole_file import write_whole
 
 
@@ -45,7 +45,7 @@ def reproduce(
 
     See `rankloop.experiments.harness.job_runner.run_jobs` for the parameters.
     """
-    from rankloop.experiments.plotting import figures
+    from rankloop.plotting import figures
 
     outcome = run_jobs(experiment, out=out, quick=quick, workers=workers, fresh=fresh, console=console)
     folder = ResultFolder(out=out, experiment=experiment.label)

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 from rankloop.experiments import runs
 from rankloop.experiments.oltr.setting import FROM_CLICKS, FROM_LABELS, KINDS, RANDOM
-from rankloop.experiments.plotting import figures
 from rankloop.experiments.top_2016.setting import label_of
+from rankloop.plotting import figures
 
 _COLOURS = {
     "PDGD": figures.BLUE,

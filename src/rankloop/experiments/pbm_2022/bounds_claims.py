@@ -14,7 +14,7 @@ from rankloop.experiments.mutations import altered, times
 from rankloop.experiments.pbm_2022.bounds_runs import LEMMA, LOWER, UPPER
 from rankloop.experiments.pbm_2022.gaps import theorem_2
 from rankloop.experiments.pbm_2022.setting import N_ITEMS, N_POSITIONS, SOURCES, STOCHASTIC, WORLDS, World
-from rankloop.experiments.plotting.figures import plain_number, power_law
+from rankloop.plotting.figures import plain_number, power_law
 from rankloop.rankers import FTRLPBM
 
 _RANDOM_LIST = altered(

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from rankloop.experiments.pbm_2022 import setting
 from rankloop.experiments.pbm_2022.bounds_claims import along, lower
 from rankloop.experiments.pbm_2022.setting import SOURCES, STOCHASTIC, WORLDS, World
-from rankloop.experiments.plotting import figures
+from rankloop.plotting import figures
 
 TICKS = (10, 1_000, 100_000)
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from rankloop.experiments.pbm_2022 import comparison
 from rankloop.experiments.pbm_2022.comparison import EXP3, FTRL, MW, PIE, PMED, TOP_RANK, Panel
 from rankloop.experiments.pbm_2022.setting import STOCHASTIC
-from rankloop.experiments.plotting import figures
+from rankloop.plotting import figures
 
 _COLOURS = {FTRL: figures.BLUE, TOP_RANK: figures.ORANGE, PIE: figures.PURPLE}
 _COLOURS |= {PMED: figures.GREEN, EXP3: figures.MUTED, MW: figures.GOLD}

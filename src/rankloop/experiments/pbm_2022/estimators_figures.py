@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from rankloop.experiments import runs
 from rankloop.experiments.pbm_2022 import setting
 from rankloop.experiments.pbm_2022.setting import SOURCES, STOCHASTIC
-from rankloop.experiments.plotting import figures
+from rankloop.plotting import figures
 
 LOSS, REDUCED, MEAN, REWARD = "loss", "reduced-variance", "mean", "bare reward"
 OFFERED = (LOSS, REDUCED, MEAN)

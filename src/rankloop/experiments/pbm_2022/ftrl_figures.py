@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from rankloop.experiments import runs
 from rankloop.experiments.pbm_2022 import setting
 from rankloop.experiments.pbm_2022.setting import STOCHASTIC, WORLDS
-from rankloop.experiments.plotting import figures
+from rankloop.plotting import figures
 
 
 def draw(results: pl.DataFrame) -> dict[str, Figure]:

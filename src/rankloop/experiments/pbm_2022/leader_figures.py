@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from rankloop.experiments.pbm_2022.setting import N_ITEMS, N_POSITIONS
-from rankloop.experiments.plotting import figures
-from rankloop.experiments.plotting.line_labels import label_line_ends
+from rankloop.plotting import figures
+from rankloop.plotting.line_labels import label_line_ends
 
 CHANGE, END = 50_000, 250_000
 SHOWN = (1, 1_000, 10_000, 50_000, 60_000, 100_000, 250_000)

@@ -17,7 +17,7 @@ from rankloop import environments
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.environments.position_based import PositionBased
 from rankloop.experiments.experiment import Job, Plain, seeded
-from rankloop.experiments.plotting import figures
+from rankloop.plotting import figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

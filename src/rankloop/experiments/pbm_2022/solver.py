@@ -14,7 +14,7 @@ from rankloop.experiments.mutations import altered, instead, together
 from rankloop.experiments.pbm_2022 import setting
 from rankloop.experiments.pbm_2022.rankers.frank_wolfe import FrankWolfeFTRLPBM, steps_from
 from rankloop.experiments.pbm_2022.setting import STOCHASTIC, World
-from rankloop.experiments.plotting import figures
+from rankloop.plotting import figures
 from rankloop.rankers import FTRLPBM
 from rankloop.simulation import play
 

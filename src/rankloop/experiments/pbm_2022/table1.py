@@ -18,8 +18,8 @@ from rankloop.experiments.mutations import altered, instead, together
 from rankloop.experiments.pbm_2022 import comparison
 from rankloop.experiments.pbm_2022.comparison import ALGORITHMS, EXP3, FTRL, MW, PIE, PMED, TOP_RANK, Panel
 from rankloop.experiments.pbm_2022.setting import N_ITEMS, N_POSITIONS, PAPER, STOCHASTIC
-from rankloop.experiments.plotting import figures
 from rankloop.experiments.runs import mean_and_error
+from rankloop.plotting import figures
 from rankloop.rankers import pmed_plan
 
 PANELS = tuple(

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Job
 from rankloop.experiments.mutations import instead
-from rankloop.experiments.plotting import figures
 from rankloop.experiments.top1_2015 import setting
 from rankloop.experiments.top1_2015.learners import KEEP_REST, RANDOM, UNIFORM
+from rankloop.plotting import figures
 
 HORIZON, LONGER = 10_000, 100_000
 _FALL = 10 ** (-1 / 3)

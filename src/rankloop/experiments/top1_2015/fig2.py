@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from rankloop.experiments.experiment import Claim, Job
 from rankloop.experiments.mutations import instead
-from rankloop.experiments.plotting import figures
 from rankloop.experiments.top1_2015 import setting
 from rankloop.experiments.top1_2015.learners import FULL, KEEP_REST, RANDOM
+from rankloop.plotting import figures
 
 HORIZON, START = 10_000, 1_000
 _HORIZONS = (1_000, 3_000, 10_000, 30_000, 100_000)

@@ -15,11 +15,11 @@ from rankloop import environments
 from rankloop.environments import FixedItems, users
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Job, seeded
-from rankloop.experiments.plotting.figures import power_law
 from rankloop.experiments.top1_2015 import hopeless
 from rankloop.experiments.top1_2015.hopeless import HOPELESS
 from rankloop.experiments.top1_2015.learners import FULL, KEEP_REST, RANDOM, UNIFORM, bound_of, make_learner
 from rankloop.experiments.top1_2015.setting import N_ITEMS, NOISE
+from rankloop.plotting.figures import power_law
 from rankloop.simulation import play
 
 LEARNABLE = {"sum_loss": "SumLoss", "dcg": "DCG", "precision@3": "Precision@3"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 from matplotlib.figure import Figure
 
-from rankloop.experiments.plotting import figures
 from rankloop.experiments.top1_2015 import real_users as people
 from rankloop.experiments.top1_2015.learners import ANYTIME, FULL, KEEP_REST, RANDOM, UNIFORM, UNPERTURBED
 from rankloop.experiments.top1_2015.real_users import BEST, CROWDS
+from rankloop.plotting import figures
 
 _LOOK = {
     UNIFORM: ("a random order", figures.MUTED),

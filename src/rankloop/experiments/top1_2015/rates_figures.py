@@ -7,11 +7,11 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from rankloop import environments
-from rankloop.experiments.plotting import figures
 from rankloop.experiments.top1_2015 import growth
 from rankloop.experiments.top1_2015.growth import LEARNABLE
 from rankloop.experiments.top1_2015.hopeless import HOPELESS, OWN_TERMS, SEPARABLE
 from rankloop.experiments.top1_2015.learners import FULL, KEEP_REST, RANDOM, UNIFORM
+from rankloop.plotting import figures
 
 
 def draw(results: pl.DataFrame) -> dict[str, Figure]:

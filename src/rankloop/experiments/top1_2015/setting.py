@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from rankloop.environments import FixedItems
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Experiment, Job, seeded
-from rankloop.experiments.plotting.thinning import thin
 from rankloop.experiments.top1_2015.learners import make_learner
+from rankloop.plotting.thinning import thin
 from rankloop.simulation import play
 
 PAPER = "S. Chaudhuri and A. Tewari, Online ranking with top-1 feedback, AISTATS 2015"

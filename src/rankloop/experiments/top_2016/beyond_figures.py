@@ -6,11 +6,11 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from rankloop.experiments import runs
-from rankloop.experiments.plotting import figures
 from rankloop.experiments.top_2016 import tables, tuning
 from rankloop.experiments.top_2016.fig1_figures import COLOURS
 from rankloop.experiments.top_2016.setting import label_of
 from rankloop.experiments.top_2016.tuning import ANNEALED, ESTIMATORS, EVERY, SMOOTH
+from rankloop.plotting import figures
 
 AMBITION = 0.95
 _ESTIMATOR_COLOURS = dict(zip(ESTIMATORS, (figures.ORANGE, figures.SKY, figures.BLUE), strict=True))

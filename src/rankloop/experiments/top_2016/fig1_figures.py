@@ -9,11 +9,11 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from rankloop.experiments.plotting import figures
 from rankloop.experiments.runs import mean_and_error
 from rankloop.experiments.top_2016 import tables
 from rankloop.experiments.top_2016.setting import label_of
 from rankloop.experiments.top_2016.tables import LEARNERS, LISTNET, OURS, PAPERS, RANDOM, SMOOTH
+from rankloop.plotting import figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,9 +12,9 @@ from rankloop.base import Ranker
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
 from rankloop.experiments.mutations import instead
-from rankloop.experiments.plotting import figures
 from rankloop.experiments.top_2016.setting import PAPER
 from rankloop.experiments.top_2016.worlds import PAIRS, Pair
+from rankloop.plotting import figures
 from rankloop.rankers import CalibratedSquared, RTopKF, Uniform
 from rankloop.simulation import play
 

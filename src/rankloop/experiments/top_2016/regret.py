@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
 from rankloop.experiments.mutations import altered
-from rankloop.experiments.plotting import figures
 from rankloop.experiments.top_2016 import surrogate_regret
 from rankloop.experiments.top_2016.setting import PAPER
+from rankloop.plotting import figures
 
 _HORIZONS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 _MARGIN = 0.05

@@ -20,8 +20,8 @@ from rankloop import data
 from rankloop.data import Dataset
 from rankloop.environments import QueryStream
 from rankloop.experiments.experiment import Job, Plain, seeded
-from rankloop.experiments.plotting.thinning import thin
 from rankloop.experiments.top_2016 import own_data
+from rankloop.plotting.thinning import thin
 from rankloop.rankers import ListNet, RTopKF, Uniform
 from rankloop.simulation import Trace, play
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rankloop.experiments.harness.inline_svg import inline
-from rankloop.experiments.harness.report_style import NIGHT, variable
-from rankloop.experiments.plotting import figures
+from rankloop.plotting import figures
+from rankloop.plotting.inline_svg import inline
+from rankloop.plotting.report_style import NIGHT, variable
 
 SVG = f"""<?xml version="1.0"?>
 <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 200 100" version="1.1">

@@ -17,7 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-from rankloop.experiments.plotting.line_labels import label_line_ends
+from rankloop.plotting.line_labels import label_line_ends
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankloop.experiments.plotting import figures
-from rankloop.experiments.plotting.line_labels import label_line_ends, spread
+from rankloop.plotting import figures
+from rankloop.plotting.line_labels import label_line_ends, spread
 
 positions = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 

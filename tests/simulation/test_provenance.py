@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rankloop
-from rankloop.experiments.harness import provenance
+from rankloop.simulation import provenance
 from rankloop.simulation import code_version
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rankloop.experiments.plotting import figures
+from rankloop.plotting import figures
 
 # Each colour of our figures, and its counterpart on a dark page.
 NIGHT = {

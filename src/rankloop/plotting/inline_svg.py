@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-from rankloop.experiments.harness.report_style import NIGHT, variable
+from rankloop.plotting.report_style import NIGHT, variable
 
 
 def inline(text: str, *, prefix: str, description: str, caption_share: float) -> str:

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from rankloop.experiments.plotting import figures
-from rankloop.experiments.plotting.thinning import thin
+from rankloop.plotting import figures
+from rankloop.plotting.thinning import thin
 
 
 def test_a_caption_is_found_again_and_takes_its_own_room() -> None:
@@ -48,7 +48,7 @@ def test_thinning_keeps_the_first_and_the_last_row() -> None:
 
 def test_no_global_plotting_state() -> None:
     code = (
-        "import sys; from rankloop.experiments.plotting import figures; "
+        "import sys; from rankloop.plotting import figures; "
         "figures.finish(figures.canvas(title='', caption='')[0]); print('matplotlib.pyplot' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
