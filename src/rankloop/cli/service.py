@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rankloop.cli.service_backup import backup, restore
 from rankloop.cli.service_log import upgrade, verify
 from rankloop.cli.service_store import (
     DATA,
@@ -45,6 +46,8 @@ def register(app: typer.Typer, in_words: Wrap) -> None:
         ("rankers", rankers),
         ("verify", verify),
         ("upgrade", upgrade),
+        ("backup", backup),
+        ("restore", restore),
         ("export", export),
         ("replay", replay),
         ("delete", delete),

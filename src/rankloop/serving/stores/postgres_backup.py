@@ -1,0 +1,123 @@
+"""A PostgreSQL store as one SQLite file, and back: the same rows, numbers, links and seals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import apsw
+import asyncpg
+
+from rankloop.serving.log.digests import beginning
+from rankloop.serving.stores import sqlite_file
+from rankloop.serving.stores.contract import Store, StoreError
+from rankloop.serving.stores.postgres import PostgresStore
+from rankloop.serving.stores.postgres_errors import LOST, without_password
+from rankloop.serving.stores.sqlite_append import newest
+from rankloop.serving.stores.sqlite_schema import KIND_BITS, SEQ, SEQ_BITS, prepare, timeline_of
+
+_PAGE = 1_000
+_KIND = (1 << KIND_BITS) - 1
+_SNAPSHOT = ("ranker", "seq", "at", "epoch", "code", "config", "hash", "state", "link", "seal")
+_KEY = ("id", "role", "digest", "at", "note")
+_LOG = ("ranker", "seq", "at", "kind", "event", "decision", "digest", "body", "link")
+
+
+async def copy_from(store: Store, file: Path) -> None:
+    """Read a whole PostgreSQL store in one transaction, so that it is of one moment, into an SQLite file."""
+    sqlite_file.make_private(file)
+    target = sqlite_file.connect(file, None, read_only=False)
+    connection = await _connect(store)
+    try:
+        prepare(target, file, may_migrate=False)
+        async with connection.transaction(isolation="repeatable_read", readonly=True):
+            with target:
+                await _copy_all(connection, target)
+        target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except (asyncpg.PostgresError, apsw.Error, *LOST) as error:
+        raise StoreError(f"cannot copy the database to {file}: {error}") from error
+    finally:
+        target.close()
+        await connection.close()
+
+
+async def _connect(store: Store) -> Any:
+    assert isinstance(store, PostgresStore)
+    try:
+        return await asyncpg.connect(store.url, server_settings={"search_path": store.schema}, timeout=10)
+    except (asyncpg.PostgresError, OSError) as error:
+        raise StoreError(f"cannot connect to {without_password(store.url)}: {error}") from error
+
+
+async def _copy_all(connection: Any, target: apsw.Connection) -> None:
+    for name, value in await connection.fetch("SELECT name, value FROM meta"):
+        target.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+    for row in await connection.fetch("SELECT id, name FROM ranker ORDER BY id"):
+        target.execute("INSERT INTO ranker (id, name) VALUES (?, ?)", tuple(row))
+    for row in await connection.fetch(f"SELECT {', '.join(_KEY)} FROM api_key"):
+        target.execute("INSERT INTO api_key VALUES (?, ?, ?, ?, ?)", tuple(row))
+    insert = (
+        "INSERT INTO log (id, topic, at, event, decision, digest, body, link) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    )
+    async for page in _pages(connection, f"SELECT {', '.join(_LOG)} FROM log ORDER BY ranker, seq"):
+        target.executemany(
+            insert,
+            [
+                (ranker << SEQ_BITS | seq, ranker << KIND_BITS | kind, at, *rest)
+                for ranker, seq, at, kind, *rest in page
+            ],
+        )
+    sql = f"SELECT {', '.join(_SNAPSHOT)} FROM snapshot ORDER BY ranker, seq"
+    async for row in connection.cursor(sql, prefetch=1):  # one at a time: a state may be large
+        target.execute(f"INSERT INTO snapshot VALUES ({', '.join('?' * len(_SNAPSHOT))})", tuple(row))
+
+
+async def _pages(connection: Any, sql: str) -> Any:
+    cursor = await connection.cursor(sql)
+    while page := await cursor.fetch(_PAGE):
+        yield page
+
+
+async def copy_into(store: Store, file: Path) -> None:
+    """Write a copy into an empty PostgreSQL store, all or nothing."""
+    source = sqlite_file.connect(file, None, read_only=True)
+    connection = await _connect(store)
+    try:
+        async with connection.transaction():
+            await _fill(connection, source)
+    except (asyncpg.PostgresError, apsw.Error, *LOST) as error:
+        raise StoreError(f"cannot write the copy into the database: {error}") from error
+    finally:
+        source.close()
+        await connection.close()
+
+
+async def _fill(connection: Any, source: apsw.Connection) -> None:
+    await connection.execute("LOCK TABLE ranker IN EXCLUSIVE MODE")
+    if await connection.fetchval("SELECT count(*) FROM ranker"):
+        raise StoreError("the database has rankers already")
+    timeline = timeline_of(source)
+    await connection.execute("UPDATE meta SET value = $1 WHERE name = 'timeline'", timeline)
+    for number, name in list(source.execute("SELECT id, name FROM ranker ORDER BY id")):
+        seq, at, link = newest(source, number, first=beginning(timeline, name))
+        await connection.execute(
+            "INSERT INTO ranker (id, name, last_seq, last_at, link) VALUES ($1, $2, $3, $4, $5)",
+            number,
+            name,
+            seq,
+            at,
+            link,
+        )
+        await connection.execute("SELECT setval(pg_get_serial_sequence('ranker', 'id'), $1)", number)
+    rows = source.execute("SELECT id, at, topic, event, decision, digest, body, link FROM log ORDER BY id")
+    page: list[tuple[Any, ...]] = []
+    for number, at, topic, *rest in rows:
+        page.append((number >> SEQ_BITS, number & SEQ, at, topic & _KIND, *rest))
+        if len(page) == _PAGE:
+            await connection.copy_records_to_table("log", records=page, columns=_LOG)
+            page = []
+    await connection.copy_records_to_table("log", records=page, columns=_LOG)
+    for row in source.execute(f"SELECT {', '.join(_SNAPSHOT)} FROM snapshot"):
+        await connection.copy_records_to_table("snapshot", records=[row], columns=_SNAPSHOT)
+    keys = list(source.execute(f"SELECT {', '.join(_KEY)} FROM api_key"))
+    await connection.copy_records_to_table("api_key", records=keys, columns=_KEY)
