@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from rankloop.cli.service_backup import backup, restore
 from rankloop.cli.service_log import upgrade, verify
+from rankloop.cli.service_run import serve, show_config
 from rankloop.cli.service_store import (
     DATA,
     AllowOption,
@@ -24,6 +24,7 @@ from rankloop.cli.service_store import (
     make_store,
     with_store,
 )
+from rankloop.cli.settings import ConfigOption
 
 if TYPE_CHECKING:
     from rankloop.serving.stores.contract import Store
@@ -43,6 +44,7 @@ def register(app: typer.Typer, in_words: Wrap) -> None:
     """
     for name, command in (
         ("serve", serve),
+        ("config", show_config),
         ("rankers", rankers),
         ("verify", verify),
         ("upgrade", upgrade),
@@ -56,75 +58,11 @@ def register(app: typer.Typer, in_words: Wrap) -> None:
         app.command(name)(in_words(command))
 
 
-def serve(
-    data: DataOption = DATA,
-    database: DatabaseOption = None,
-    schema: SchemaOption = "rankloop",
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; any address other than loopback needs API keys.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8000,
-    snapshot_every: Annotated[int, typer.Option(help="Rows of the log between snapshots.")] = 20_000,
-    memory: Annotated[
-        bool, typer.Option("--memory", help="Keep everything in memory only: for trials.")
-    ] = False,
-    people: Annotated[
-        bool,
-        typer.Option(
-            "--simulated-users", "--people", help="Add simulated users, to have something to watch."
-        ),
-    ] = False,
-    unsafe: Annotated[
-        bool,
-        typer.Option(
-            "--unsafe-database", help="Use a database that can lose what it has acknowledged: for trials."
-        ),
-    ] = False,
-    allow: AllowOption = None,
-    seconds: Annotated[float | None, typer.Option(help="Stop after that long.", show_default="never")] = None,
-    limit: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=NUMBER",
-            help="Set a limit, such as rankers=20000 or connections=500; repeatable. A wrong name lists them all.",
-        ),
-    ] = None,
-) -> None:
-    """Rank for an application over HTTP, and learn from the feedback. What it acknowledges is never lost.
-
-    [b]Examples[/b]
-
-      rankloop serve --data my-rankers
-
-      rankloop serve --database postgresql://localhost/rankers --port 8001
-
-      rankloop serve --ranker mypackage.rankers:Mine
-    """
-    allow_rankers(allow)
-    from rankloop.serving.limits import read_limits
-    from rankloop.serving.server import run
-
-    limits = read_limits(limit or [])
-    with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop it
-        run(
-            make_store(data, database, schema, memory=memory, unsafe=unsafe),
-            host=host,
-            port=port,
-            snapshot_every=snapshot_every,
-            tell=typer.echo,
-            people=people,
-            seconds=seconds,
-            limits=limits,
-        )
-    typer.echo(
-        "rankloop stopped." if memory else "rankloop stopped; everything that it acknowledged is kept."
-    )
-
-
 def rankers(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    config: ConfigOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
     allow: AllowOption = None,
 ) -> None:
@@ -164,6 +102,7 @@ def export(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    config: ConfigOption = None,
     allow: AllowOption = None,
 ) -> None:
     """Write the log as a table: a row for each position with feedback, with its propensity.
@@ -191,6 +130,7 @@ def replay(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    config: ConfigOption = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the algorithm; repeatable."),
@@ -240,6 +180,7 @@ def delete(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    config: ConfigOption = None,
 ) -> None:
     """Archive a ranker: it is served no more, its log stays under another name, and its own name is free again.
 
@@ -263,6 +204,7 @@ def keys(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    config: ConfigOption = None,
 ) -> None:
     """Make, list and delete API keys. A running service notices within seconds.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankloop.cli.service_store import DATA, DatabaseOption, DataOption, SchemaOption, looking, make_store
+from rankloop.cli.settings import ConfigOption
 
 if TYPE_CHECKING:
     from rankloop.serving.stores.contract import Store
@@ -18,6 +19,7 @@ def backup(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    config: ConfigOption = None,
 ) -> None:
     """Copy a store as it is at one moment, while the service runs: log, snapshots and API keys.
 
@@ -41,6 +43,7 @@ def restore(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    config: ConfigOption = None,
 ) -> None:
     """Put a copy into a new folder, or into a database without rankers, and check its digests there.
 

@@ -19,6 +19,7 @@ from rankloop.cli.service_store import (
     make_store,
     with_store,
 )
+from rankloop.cli.settings import ConfigOption
 
 if TYPE_CHECKING:
     from rankloop.serving.stores.contract import Store
@@ -29,6 +30,7 @@ def verify(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    config: ConfigOption = None,
     allow: AllowOption = None,
 ) -> None:
     """Check all digests, replay the log from its beginning and from each snapshot, and draw every list again.
@@ -67,6 +69,7 @@ def upgrade(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    config: ConfigOption = None,
     refold: Annotated[
         bool,
         typer.Option(

@@ -10,16 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from rankloop.cli.settings import variable
+
 if TYPE_CHECKING:
     from rankloop.serving.stores.contract import Store
 
 Result = TypeVar("Result")
-DataOption = Annotated[Path, typer.Option(help="Folder of the SQLite store.")]
+DataOption = Annotated[Path, typer.Option(help="Folder of the SQLite store.", envvar=variable("data"))]
 DatabaseOption = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="A PostgreSQL database, postgresql://..., instead of a folder."),
+    typer.Option(
+        metavar="URL",
+        help="A PostgreSQL database, postgresql://..., instead of a folder.",
+        envvar=variable("database"),
+    ),
 ]
-SchemaOption = Annotated[str, typer.Option(help="Schema of the database that the tables are in.")]
+SchemaOption = Annotated[
+    str, typer.Option(help="Schema of the database that the tables are in.", envvar=variable("schema"))
+]
 RankerArgument = Annotated[
     str | None, typer.Argument(metavar="RANKER", help="One ranker.", show_default="all")
 ]

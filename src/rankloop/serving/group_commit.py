@@ -17,6 +17,7 @@ from rankloop.serving.errors import Busy, NotFound, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.records import Entry, Row
+from rankloop.serving.tracing import tracing
 
 MOST_IN_A_BATCH = 512
 
@@ -103,7 +104,8 @@ class GroupCommit:
             began = time.perf_counter()
             timer = asyncio.get_running_loop().call_later(self._seconds, self._give_up, batch)
             try:
-                written = await self._write(entries)
+                with tracing.commit(len(entries)):
+                    written = await self._write(entries)
             except NotFound as error:
                 await self._write_apart(batch, error)
             except Exception as error:

@@ -25,6 +25,7 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.http.endpoints import Created, Endpoint
 from rankloop.serving.schemas import ErrorAnswer, ErrorBody
 from rankloop.serving.stores.contract import StoreError
+from rankloop.serving.tracing import tracing
 
 Scope = Any
 Receive = Callable[[], Awaitable[Any]]
@@ -58,6 +59,7 @@ class EndpointApp:
         self._endpoint = endpoint
         self._engine = engine
         self._guard = guard
+        self._name = f"{endpoint.method} {endpoint.path}"
         if endpoint.request is not None:
             self._from_json = msgspec.json.Decoder(endpoint.request).decode
             self._from_msgpack = msgspec.msgpack.Decoder(endpoint.request).decode
@@ -78,7 +80,8 @@ class EndpointApp:
                 raw = await receive_body(headers, receive, self._engine.limits.body_bytes)
                 body = self._decode(sent, raw)
             reach("after-decode")
-            answer = await self._handle(params, body)
+            with tracing.request(self._name, headers, params.get("name")):
+                answer = await self._handle(params, body)
             status = 200
             if isinstance(answer, Created):
                 status, answer = 201, answer.answer

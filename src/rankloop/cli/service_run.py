@@ -1,0 +1,194 @@
+"""The commands that start a service, and that tell with which settings it would start."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from rankloop.cli.service_store import (
+    DATA,
+    AllowOption,
+    DatabaseOption,
+    DataOption,
+    SchemaOption,
+    allow_rankers,
+    make_store,
+)
+from rankloop.cli.settings import ConfigOption, as_toml, limit_settings, settings_of, variable
+
+
+class LogFormat(StrEnum):
+    """How messages of the service are written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+HostOption = Annotated[
+    str,
+    typer.Option(
+        help="Address to listen on; any address other than loopback needs API keys.", envvar=variable("host")
+    ),
+]
+PortOption = Annotated[
+    int, typer.Option(help="Port to listen on; 0 takes a free one.", envvar=variable("port"))
+]
+SnapshotOption = Annotated[
+    int, typer.Option(help="Rows of the log between snapshots.", envvar=variable("snapshot_every"))
+]
+MemoryOption = Annotated[bool, typer.Option("--memory", help="Keep everything in memory only: for trials.")]
+UsersOption = Annotated[
+    bool,
+    typer.Option("--simulated-users", "--people", help="Add simulated users, to have something to watch."),
+]
+UnsafeOption = Annotated[
+    bool,
+    typer.Option(
+        "--unsafe-database", help="Use a database that can lose what it has acknowledged: for trials."
+    ),
+]
+SecondsOption = Annotated[float | None, typer.Option(help="Stop after that long.", show_default="never")]
+LogFormatOption = Annotated[
+    LogFormat,
+    typer.Option(
+        help="Messages as text, or as one JSON object a line, for programs.", envvar=variable("log_format")
+    ),
+]
+TracesOption = Annotated[
+    bool,
+    typer.Option(
+        "--traces",
+        help="Send OpenTelemetry traces, as the environment variables OTEL_... say.",
+        envvar=variable("traces"),
+    ),
+]
+LimitOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=NUMBER",
+        help="Set a limit, such as rankers=20000 or connections=500; repeatable. A wrong name lists them all.",
+    ),
+]
+
+
+def serve(
+    ctx: typer.Context,
+    data: DataOption = DATA,
+    database: DatabaseOption = None,
+    schema: SchemaOption = "rankloop",
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8000,
+    snapshot_every: SnapshotOption = 20_000,
+    memory: MemoryOption = False,
+    people: UsersOption = False,
+    unsafe: UnsafeOption = False,
+    allow: AllowOption = None,
+    seconds: SecondsOption = None,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    traces: TracesOption = False,
+    limit: LimitOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Rank for an application over HTTP, and learn from the feedback. What it acknowledges is never lost.
+
+    [b]Examples[/b]
+
+      rankloop serve --data my-rankers
+
+      rankloop serve --database postgresql://localhost/rankers --port 8001
+
+      rankloop serve --ranker mypackage.rankers:Mine
+    """
+    allow_rankers(allow)
+    from rankloop.serving.limits import read_limits
+    from rankloop.serving.messages import speak_json
+    from rankloop.serving.server import run
+    from rankloop.serving.tracing import start_tracing
+
+    found = limit_settings(ctx, limit)
+    limits = read_limits([f"{name}={number}" for name, (number, _) in found.items()])
+    tell = speak_json() if log_format is LogFormat.JSON else typer.echo
+    if traces:
+        start_tracing()
+    with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop it
+        run(
+            make_store(data, database, schema, memory=memory, unsafe=unsafe),
+            host=host,
+            port=port,
+            snapshot_every=snapshot_every,
+            tell=tell,
+            people=people,
+            seconds=seconds,
+            limits=limits,
+        )
+    tell("rankloop stopped." if memory else "rankloop stopped; everything that it acknowledged is kept.")
+
+
+def show_config(
+    ctx: typer.Context,
+    data: DataOption = DATA,
+    database: DatabaseOption = None,
+    schema: SchemaOption = "rankloop",
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8000,
+    snapshot_every: SnapshotOption = 20_000,
+    memory: MemoryOption = False,
+    people: UsersOption = False,
+    unsafe: UnsafeOption = False,
+    allow: AllowOption = None,
+    seconds: SecondsOption = None,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    traces: TracesOption = False,
+    limit: LimitOption = None,
+    config: ConfigOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+) -> None:
+    """Print the settings with which [b]rankloop serve[/b] would start, and where each comes from.
+
+    The output is a settings file itself, but for the password of a database, which is not shown.
+
+    [b]Examples[/b]
+
+      rankloop config --port 8001 > rankloop.toml
+    """
+    import msgspec
+
+    from rankloop.serving.limits import Limits, read_limits
+
+    given = limit_settings(ctx, limit)
+    limits = read_limits([f"{name}={number}" for name, (number, _) in given.items()])
+    told = settings_of(ctx)
+    numbers = {field.name: getattr(limits, field.name) for field in msgspec.structs.fields(Limits)}
+    sources = {name: source for name, (_, source) in given.items()}
+    if as_json:
+        settings = {
+            one.name: {"value": one.value if one.value is None else _plain(one.value), "source": one.source}
+            for one in told
+        }
+        chosen = {
+            name: {"value": number, "source": sources.get(name, "default")}
+            for name, number in numbers.items()
+        }
+        typer.echo(json.dumps({**settings, "limits": chosen}, indent=2))
+        return
+    if config is not None:
+        typer.echo(f"# file: {config}")
+    for one in told:
+        if one.value is None:
+            typer.echo(f"# {one.name} is not set")
+        else:
+            typer.echo(f"{one.name} = {as_toml(_plain(one.value))}  # {one.source}")
+    typer.echo("\n[limits]")
+    for name, number in numbers.items():
+        typer.echo(f"{name} = {as_toml(number)}  # {sources.get(name, 'default')}")
+
+
+def _plain(value: object) -> object:
+    """A value that JSON and TOML can write."""
+    if isinstance(value, tuple):
+        return list(value)
+    return value if isinstance(value, bool | int | float | list) else str(value)

@@ -1,0 +1,97 @@
+"""Where the settings of the service's commands come from, and how they are shown."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from rankloop.cli import app
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def _run(*arguments: str, code: int = 0, env: dict[str, str] | None = None) -> str:
+    done = CliRunner().invoke(app, list(arguments), env=env)
+    assert done.exit_code == code, done.output
+    return done.output if not code else " ".join(re.sub("[│╭╮╰╯─]", " ", done.output).split())
+
+
+def _settings(*arguments: str, env: dict[str, str] | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(_run("config", "--json", *arguments, env=env))
+    return found
+
+
+def test_flags_count_before_the_environment_and_that_before_the_file() -> None:
+    Path("rankloop.toml").write_text(
+        'host = "::1"\nport = 1\nsnapshot_every = 1\n[limits]\nrankers = 1\nstreams = 1\nitems = 1\n'
+    )
+    env = {
+        "RANKLOOP_SERVE_PORT": "2",
+        "RANKLOOP_SERVE_SNAPSHOT_EVERY": "2",
+        "RANKLOOP_SERVE_LIMIT": "streams=2 items=2",
+    }
+    told = _settings("--snapshot-every", "3", "--limit", "items=3", env=env)
+    assert told["schema"] == {"value": "rankloop", "source": "default"}
+    assert told["host"] == {"value": "::1", "source": "file"}
+    assert told["port"] == {"value": 2, "source": "RANKLOOP_SERVE_PORT"}
+    assert told["snapshot_every"] == {"value": 3, "source": "flag"}
+    assert told["limits"]["batch"]["source"] == "default"
+    assert told["limits"]["rankers"] == {"value": 1, "source": "file"}
+    assert told["limits"]["streams"] == {"value": 2, "source": "RANKLOOP_SERVE_LIMIT"}
+    assert told["limits"]["items"] == {"value": 3, "source": "flag"}
+
+
+def test_what_is_printed_is_a_settings_file() -> None:
+    first = _run("config", "--port", "8123", "--ranker", "pkg:Mine", "--limit", "header_seconds=2.5")
+    told = tomllib.loads(first)
+    assert (told["port"], told["ranker"], told["limits"]["header_seconds"]) == (8123, ["pkg:Mine"], 2.5)
+    Path("again.toml").write_text(first)
+    again = _run("config", env={"RANKLOOP_CONFIG": "again.toml"})
+    assert tomllib.loads(again) == told
+    assert "port = 8123  # file" in again
+
+
+def test_passwords_are_not_shown() -> None:
+    env = {"RANKLOOP_SERVE_DATABASE": "postgresql://me:secret@host/name?password=secret"}
+    for how in ([], ["--json"]):
+        told = _run("config", *how, env=env)
+        assert "secret" not in told
+        assert "postgresql://me:***@host/name" in told
+
+
+def test_every_command_of_the_service_reads_the_file(tmp_path: Path) -> None:
+    Path("mine.toml").write_text('data = "there"\nranker = ["no.such.module:Mine"]\n')
+    told = _run("keys", "add", "--role", "reader", "--config", "mine.toml")
+    assert told.startswith("rl_")
+    assert (tmp_path / "there" / "rankloop.db").exists()
+    # `--ranker` of `replay` names what is played, and is not the `ranker` of the file.
+    assert "Missing option '--ranker'" in _run("replay", "x", "--config", "mine.toml", code=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("prot = 1", "there is no setting 'prot'"),
+        ("limits = 1", "limits must be a table"),
+        ("port = ", "is not TOML"),
+        ('port = "many"', "valid integer"),
+    ],
+)
+def test_a_wrong_file_is_refused(text: str, told: str) -> None:
+    Path("wrong.toml").write_text(text)
+    assert told in _run("config", "--config", "wrong.toml", code=2)
+
+
+def test_a_missing_file_and_a_wrong_limit_are_refused() -> None:
+    assert "No such file" in _run("config", "--config", "none.toml", code=2)
+    Path("wrong.toml").write_text("[limits]\nrankres = 1")
+    assert "there is no limit 'rankres'" in _run("serve", "--config", "wrong.toml", code=2)
