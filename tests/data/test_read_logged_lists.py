@@ -104,7 +104,7 @@ def test_lists_by_hand_are_checked() -> None:
         ({"list_propensities": [0.5, np.nan]}, "list_propensities must be"),
         ({"positions": [[0, 1]]}, "positions must be"),
         ({"positions": [[0, -1], [0, 1]]}, "positions must be"),
-        ({"item_ids": ("a",)}, "item_ids must name every item"),
+        ({"item_ids": ("a",)}, "item_ids must name number 1"),
     ):
         with pytest.raises(ValueError, match=told):
             LoggedLists(**(good | wrong))  # type: ignore[arg-type]

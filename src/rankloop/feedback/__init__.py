@@ -1,6 +1,7 @@
 """What a user reveals of a shown list, and how users click."""
 
 from rankloop.feedback.browsing import Browsing
+from rankloop.feedback.candidates import Candidates
 from rankloop.feedback.cascade import CascadeModel
 from rankloop.feedback.click_chain import ClickChainModel
 from rankloop.feedback.click_log import ClickLog
@@ -18,6 +19,7 @@ from rankloop.feedback.user_browsing import UserBrowsingModel
 
 __all__ = [
     "Browsing",
+    "Candidates",
     "CascadeModel",
     "ClickChainModel",
     "ClickLog",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,11 @@ from numpy.typing import NDArray
 
 from rankloop.arguments import numbers, share, whole
 from rankloop.feedback.click_log import ClickLog
+from rankloop.feedback.shown_lists import ShownLists, numbered
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Sessions:
+class Sessions(ShownLists):
     """Result pages in the order of the log: what each showed at which position, and what was clicked.
 
     Parameters
@@ -78,32 +78,12 @@ class Sessions:
             if order.shape != items.shape or ((order > 0) != (clicks > 0)).any():
                 raise ValueError(f"order must be above 0 for each click and 0 elsewhere, got {self.order!r}")
             self._set("order", order.astype(np.int16))
-        ids = tuple(self.item_ids) or tuple(str(i) for i in range(int(items.max()) + 1))
-        names = tuple(self.query_ids) or (
-            tuple(str(q) for q in range(int(queries.max()) + 1)) if queries.any() else ("",)
+        last_item, last_query = int(items.max()), int(queries.max())
+        self._set_names("item_ids", self.item_ids, numbered(last_item), last_item)
+        self._set_names(
+            "query_ids", self.query_ids, numbered(last_query) if last_query else ("",), last_query
         )
-        for what, named, most in (
-            ("item_ids", ids, int(items.max())),
-            ("query_ids", names, int(queries.max())),
-        ):
-            if most >= len(named):
-                raise ValueError(f"{what} must name number {most}, got {len(named)} names")
-            object.__setattr__(self, what, named)
-        object.__setattr__(self, "bad_rows", MappingProxyType(dict(self.bad_rows)))
-
-    def _set(self, name: str, array: NDArray[np.generic]) -> None:
-        array.setflags(write=False)
-        object.__setattr__(self, name, array)
-
-    @property
-    def n_rows(self) -> int:
-        """How many pages there are."""
-        return len(self.items)
-
-    @property
-    def n_items(self) -> int:
-        """How many items have a name."""
-        return len(self.item_ids)
+        self._freeze_bad_rows()
 
     @property
     def n_queries(self) -> int:
@@ -116,13 +96,10 @@ class Sessions:
         return int(self.items.shape[1])
 
     def __repr__(self) -> str:
-        clicks, bad = int(self.clicks.sum()), sum(self.bad_rows.values())
         queries = f"{self.n_queries:,} {'query' if self.n_queries == 1 else 'queries'}"
-        told = f"{self.n_rows:,} pages of up to {self.n_positions}, {queries}, {self.n_items:,} items"
-        told += f", {clicks:,} click{'' if clicks == 1 else 's'}"
-        if bad:
-            told += f"; {bad:,} bad row{'' if bad == 1 else 's'} left out"
-        return f"Sessions({self.name!r}: {told})"
+        return self._told(
+            f"{self.n_rows:,} pages of up to {self.n_positions}, {queries}, {self.n_items:,} items"
+        )
 
     def count(self) -> ClickLog:
         """The same log counted by query, item and position, for models that need no more.

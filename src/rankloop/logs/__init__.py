@@ -6,6 +6,7 @@ from rankloop.logs.models.comparison import ModelComparison, compare_models
 from rankloop.logs.models.fitted import Estimate, FittedModel, Score
 from rankloop.logs.models.fitting import MODELS, fit_model
 from rankloop.logs.pbm import ClickModelWarning, FittedPBM, fit_pbm
+from rankloop.logs.regression import FittedRegression, fit_regression_em
 
 __all__ = [
     "MODELS",
@@ -15,6 +16,7 @@ __all__ = [
     "FittedModel",
     "FittedPBM",
     "FittedRanker",
+    "FittedRegression",
     "ModelComparison",
     "PropensityWarning",
     "Score",
@@ -24,5 +26,6 @@ __all__ = [
     "fit_model",
     "fit_pbm",
     "fit_ranker",
+    "fit_regression_em",
     "on_policy",
 ]

@@ -40,11 +40,11 @@ def told(
     seen = cells.by_position(cells.shown) > 0
     sentences = []
     if not seen.all():
-        sentences.append(f"nothing was shown at {_listed(~seen)}: how often users look there is unknown")
+        sentences.append(f"nothing was shown at {listed(~seen)}: how often users look there is unknown")
     apart = seen & (group != group[reference])
     if apart.any():
         sentences.append(
-            f"examination of {_listed(apart)} cannot be compared with that of position {reference + 1}: no item that"
+            f"examination of {listed(apart)} cannot be compared with that of position {reference + 1}: no item that"
             " was clicked links them; their numbers, and those of items shown only there, are arbitrary"
             f" (not identified){_ties(cells, ~apart & seen, ~apart & seen, names)}"
         )
@@ -52,7 +52,7 @@ def told(
     vague = (cells.by_position(cells.clicked) > 0) & ~apart & (beta_error > 0.5)
     if vague.any():
         sentences.append(
-            f"examination of {_listed(vague)} is hardly known: few items were shown both there and at other positions,"
+            f"examination of {listed(vague)} is hardly known: few items were shown both there and at other positions,"
             f" or few were clicked{_ties(cells, vague, seen & ~apart, names)}"
         )
     return tuple(sentences)
@@ -68,18 +68,19 @@ def _ties(cells: Cells, here: NDArray[np.bool_], among: NDArray[np.bool_], names
     tie = (cells.by_item(here[cells.positions].astype(np.float64)) > 0) & (places > 1) & (clicks > 0)
     best = sorted(np.flatnonzero(tie).tolist(), key=lambda i: (-clicks[i], i))
     if not best:
-        return f"; no item ties {_listed(here)} to another position"
+        return f"; no item ties {listed(here)} to another position"
     more = f" and {len(best) - _MOST_NAMES:,} more" if len(best) > _MOST_NAMES else ""
     shown = ", ".join(f"{names[i]} ({_clicks(clicks[i])})" for i in best[:_MOST_NAMES])
     tied = "the item that ties" if len(best) == 1 else "the items that tie"
-    return f"; {tied} {_listed(here)} to the others: {shown}{more}"
+    return f"; {tied} {listed(here)} to the others: {shown}{more}"
 
 
 def _clicks(count: float) -> str:
     return f"{count:,.0f} click{'' if count == 1 else 's'}"
 
 
-def _listed(which: NDArray[np.bool_]) -> str:
+def listed(which: NDArray[np.bool_]) -> str:
+    """Positions in words, counted from 1."""
     numbers = [str(j + 1) for j in np.flatnonzero(which)]
     if len(numbers) == 1:
         return f"position {numbers[0]}"
