@@ -263,6 +263,7 @@ class Environment(Constructed, abc.ABC):
     sparse: bool = False  # whether those features come as `features.SparseRows`
     n_shown: int | None = None  # how many positions of such a list users see; None for all
     max_grade: int  # the largest relevance that `respond` gives
+    reacts: ClassVar[bool] = False  # whether `respond` remembers what was shown; else only `arrive` moves on
 
     @property
     def remaining(self) -> int | None:

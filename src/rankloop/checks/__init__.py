@@ -301,6 +301,8 @@ def check_same_story(
 def check_answers_change_nothing(make: MakeEnvironment) -> None:
     """`respond`, `value`, `best` and `hindsight` answer; only `arrive` moves on.
 
+    Where the environment `reacts` to what was shown, `respond` moves on, too.
+
     Parameters
     ----------
     make : callable
@@ -310,12 +312,11 @@ def check_answers_change_nothing(make: MakeEnvironment) -> None:
     rng = np.random.default_rng(1)
     for _ in range(3):
         ranking = environment.best(environment.arrive(rng=rng))
-    value, hindsight, before = (
-        environment.value(ranking),
-        environment.hindsight(),
-        runs.everything(environment),
-    )
+    value, hindsight = environment.value(ranking), environment.hindsight()
+    before = runs.everything(environment)
     response = environment.respond(ranking, rng=np.random.default_rng(2))
+    if environment.reacts:
+        before = runs.everything(environment)
     if response.shape != ranking.items.shape or not np.isfinite(response).all():
         raise Broken(f"respond must give one number for each position, got {response}")
     if not np.isfinite(value):

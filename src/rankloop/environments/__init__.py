@@ -2,6 +2,7 @@
 
 from rankloop.environments import users
 from rankloop.environments.adversaries import adversary, forced_regret
+from rankloop.environments.click_fraud import Attacked, Promoted
 from rankloop.environments.click_matrix import ClickMatrix
 from rankloop.environments.click_users import ClickUsers
 from rankloop.environments.clicked_queries import ClickedQueries
@@ -16,6 +17,7 @@ from rankloop.environments.position_based import PositionBased
 from rankloop.environments.query_stream import QueryStream
 
 __all__ = [
+    "Attacked",
     "ClickMatrix",
     "ClickUsers",
     "ClickedQueries",
@@ -26,6 +28,7 @@ __all__ = [
     "LowerBound",
     "Periodic",
     "PositionBased",
+    "Promoted",
     "QueryStream",
     "adversary",
     "forced_regret",

@@ -5,6 +5,7 @@ from rankloop.rankers.calibrated_squared import CalibratedSquared
 from rankloop.rankers.cascade_kl_ucb import CascadeKLUCB
 from rankloop.rankers.cascade_lin_ts import CascadeLinTS
 from rankloop.rankers.cascade_lin_ucb import CascadeLinUCB
+from rankloop.rankers.cascade_robust_ucb import CascadeRobustUCB
 from rankloop.rankers.dbgd import DBGD
 from rankloop.rankers.feedexp3 import FeedExp3
 from rankloop.rankers.fixed import Fixed
@@ -50,6 +51,7 @@ __all__ = [
     "CascadeKLUCB",
     "CascadeLinTS",
     "CascadeLinUCB",
+    "CascadeRobustUCB",
     "FeedExp3",
     "Fixed",
     "LinTSPBM",
