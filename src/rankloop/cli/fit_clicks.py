@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rankloop import data, logs
-from rankloop.data.clicks.tables import TOO_MANY_CLICKS
+from rankloop.data.clicks.rows import TOO_MANY_CLICKS
 from rankloop.plotting import figures
 
 if TYPE_CHECKING:

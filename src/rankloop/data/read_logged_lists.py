@@ -97,10 +97,12 @@ def _read_table(
 ) -> tuple[Any, dict[str, Any]]:
     import polars as pl
 
-    from rankloop.data.clicks import tables
+    from rankloop.data.clicks.batches import batches
+    from rankloop.data.clicks.columns import click_column, find_columns, whole_column
+    from rankloop.data.clicks.rows import drop_bad, row_checks
     from rankloop.data.clicks.tally import Tally
 
-    found = tables.find_columns(path, kind, columns)
+    found = find_columns(path, kind, columns)
     wanted: dict[str, str] = {}
     for needed in ("item", "position", "click", "propensity"):
         if needed not in found:
@@ -108,19 +110,19 @@ def _read_table(
         wanted[needed] = found[needed]
     tally = Tally(bad_rows=bad_rows)
     parts = []
-    for batch in tables.batches(path, kind, wanted, tally):
+    for batch in batches(path, kind, wanted, tally):
         types = batch.schema
         batch = batch.with_columns(
-            position=tables.whole_column(types["position"], "position") - first_position,
-            clicks=tables.click_column(types["click"]),
+            position=whole_column(types["position"], "position") - first_position,
+            clicks=click_column(types["click"]),
             propensity=pl.col("propensity").cast(pl.Float64, strict=False),
             item=pl.col("item").cast(pl.String),
             query=pl.lit(""),
         )
         chance = pl.col("propensity")
-        checks = tables.row_checks(first_position)
+        checks = row_checks(first_position)
         checks.append(("a propensity that is not above 0 and up to 1", ~((chance > 0) & (chance <= 1))))
-        parts.append(tables.drop_bad(batch, tally, checks).select("item", "position", "clicks", "propensity"))
+        parts.append(drop_bad(batch, tally, checks).select("item", "position", "clicks", "propensity"))
     rows = pl.concat(parts) if parts else pl.DataFrame({"item": []})
     if rows.height == 0:
         return np.empty((0, 1), object), {}

@@ -10,15 +10,36 @@ Steps are made of sums in the order of the cells and of +, -, * and /; logarithm
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
+from rankloop.kernels.solvers import pbm_roots
 from rankloop.logs.em import Cells, Maximum, Numbers, Prior, log_prior
 
-_ROOT_STEPS, _HALVINGS = 100, 30
-_SETTLED = 1e-9  # the last step of a root, relative: the next would be its square
+_HALVINGS = 30
 _RISE = 1e-4  # of what the slope promises, which a step must bring
+
+
+class _ByItem(NamedTuple):
+    """The cells of each item, one item after another."""
+
+    starts: NDArray[np.int64]
+    other: NDArray[np.int64]  # the position of each cell
+    clicked: Numbers
+    missed: Numbers
+
+
+def _by_item(cells: Cells) -> _ByItem:
+    if (cells.items[1:] >= cells.items[:-1]).all():
+        positions, shown, clicked = cells.positions.copy(), cells.shown, cells.clicked
+    else:
+        order = np.argsort(cells.items, kind="stable")
+        positions, shown, clicked = cells.positions[order], cells.shown[order], cells.clicked[order]
+    ends = np.cumsum(np.bincount(cells.items, minlength=cells.n_items))
+    return _ByItem(np.append(0, ends), positions, clicked, shown - clicked)
 
 
 class Newton:
@@ -36,11 +57,11 @@ class Newton:
             cells.n_items,
             cells.n_positions,
         )
+        self.by_item = _by_item(cells)
         self.missed = self.cells.shown - self.cells.clicked
         self.starts = np.searchsorted(self.cells.positions, np.arange(cells.n_positions + 1))
         self.prior = prior
         self.clicks_at = self.cells.by_position(self.cells.clicked)
-        self.liked = self.cells.by_item(self.cells.clicked) + prior.impressions * prior.mean
         # Without a click at a position, nobody looks there; the pinned ones stay as they are.
         self.free = self.clicks_at > 0
         self.free[pinned] = False
@@ -97,18 +118,24 @@ class Newton:
         return bool((np.abs(slope[free]) <= 1e-9 * self.clicks_at[free]).all())
 
     def _best_alpha(self, beta: Numbers, start: Numbers) -> Numbers:
-        cells = self.cells
-        found = _roots(
-            cells.items, beta[cells.positions], cells.clicked, self.missed, start, prior=self.prior
+        prior, by_item, x = self.prior, self.by_item, start.copy()
+        liked = prior.impressions * prior.mean
+        pbm_roots.likeliest(
+            by_item.starts,
+            by_item.other,
+            beta,
+            by_item.clicked,
+            by_item.missed,
+            liked,
+            prior.impressions - liked,
+            x,
         )
-        return np.where(self.liked > 0, found, 0.0)
+        return x
 
     def _best_beta(self) -> Numbers:
-        cells = self.cells
-        found = _roots(
-            cells.positions, self.alpha[cells.items], cells.clicked, self.missed, self.beta, prior=None
-        )
-        return np.where(self.free, found, self.beta)
+        cells, x = self.cells, self.beta.copy()
+        pbm_roots.likeliest(self.starts, cells.items, self.alpha, cells.clicked, self.missed, 0.0, 0.0, x)
+        return np.where(self.free, x, self.beta)
 
     def _derivatives(self) -> tuple[Numbers, Numbers]:
         """Slope and curvature (its negative) of the objective in log beta, each alpha being the best for it."""
@@ -131,51 +158,6 @@ class Newton:
             share = np.divide(share, of_items, out=np.zeros_like(share), where=inside)
             curvature[j] -= cells.by_position(bend * share[cells.items])
         return slope, curvature
-
-
-def _roots(
-    which: NDArray[np.int64],
-    weights: Numbers,
-    clicked: Numbers,
-    missed: Numbers,
-    start: Numbers,
-    *,
-    prior: Prior | None,
-) -> Numbers:
-    """The likeliest x of each group of cells, which are clicked with probability x times their weight; at most 1."""
-    size = len(start)
-    extra = 0.0 if prior is None else prior.impressions
-    liked = 0.0 if prior is None else prior.impressions * prior.mean
-    hits = np.bincount(which, clicked, size) + liked
-    risks = missed * weights
-
-    def excess(x: Numbers) -> tuple[Numbers, Numbers]:
-        """A rising convex function that is 0 at the best x, and its slope."""
-        rest = np.divide(1.0, 1.0 - x[which] * weights, out=np.zeros_like(weights), where=risks > 0)
-        lost = risks * rest
-        with np.errstate(invalid="ignore", over="ignore"):
-            value: Numbers = x * np.bincount(which, lost, size)
-            slope: Numbers = np.bincount(which, lost * rest, size).astype(np.float64, copy=False)
-            if extra > liked:
-                miss = (extra - liked) / (1.0 - x)
-                value, slope = value + x * miss, slope + miss / (1.0 - x)
-        return value - hits, slope
-
-    with np.errstate(divide="ignore"):
-        at_one = excess(np.ones(size))[0] <= 0.0
-    low, high = np.zeros(size), np.ones(size)
-    x = np.where((start > 0.0) & (start < 1.0), start, 0.5)
-    for _ in range(_ROOT_STEPS):
-        value, slope = excess(x)
-        high = np.where(value > 0.0, x, high)
-        low = np.where(value > 0.0, low, x)
-        after = x - np.divide(value, slope, out=np.zeros_like(x), where=slope > 0.0)
-        after = np.where((after > low) & (after < high) & (slope > 0.0), after, 0.5 * (low + high))
-        still = np.abs(after - x) > _SETTLED * np.minimum(x, 1.0 - x) + 1e-15
-        x = after
-        if not (still & ~at_one & (hits > 0.0)).any():
-            break
-    return np.where(at_one, 1.0, x)
 
 
 def _solve(matrix: Numbers, right: Numbers) -> Numbers:

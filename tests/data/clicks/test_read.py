@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 from rankloop import data
+from rankloop.data.clicks import batches, tally
 from rankloop.data.clicks import pages as click_pages
-from rankloop.data.clicks import tables, tally
 from rankloop.feedback import ClickLog, PositionBasedModel
 
 
@@ -117,10 +117,10 @@ def test_gzip_pages_several_files_and_small_pieces(
     first.write_bytes(gzip.compress(write_jsonl(pages[:150], tmp_path / "some.jsonl").read_bytes()))
     impressions(pages[150:]).write_parquet(tmp_path / "rest.parquet")
     monkeypatch.setattr(click_pages, "_CHUNK", 40)
-    monkeypatch.setattr(tables, "_ROWS", 70)
+    monkeypatch.setattr(batches, "_ROWS", 70)
     monkeypatch.setattr(tally, "_WAITING", 10)
     same(data.read_clicks([first, tmp_path / "rest.parquet"]), whole)
-    monkeypatch.setattr(tables, "_BYTES", 100)
+    monkeypatch.setattr(batches, "_BYTES", 100)
     (tmp_path / "marked.csv").write_bytes(b"\xef\xbb\xbf" + impressions(pages).write_csv().encode())
     same(data.read_clicks(tmp_path / "marked.csv"), whole)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rankloop import data
-from rankloop.data.clicks import finished, tables
+from rankloop.data.clicks import cell_table, finished, tables
 from rankloop.data.clicks.files import Progress
 
 ROWS = "item,position,click\nx,1,1\ny,2,0\nx,2,1\n"
@@ -151,13 +151,18 @@ def test_counting_goes_on_where_it_was_interrupted(tmp_path: Path, monkeypatch: 
     assert finished.Finished(tmp_path / "kept", {}).find(files[0]) is None
 
 
-def test_large_parquet_is_grouped_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ids", [pl.Int32, pl.String])
+def test_large_parquet_is_counted_in_parts(
+    ids: type[pl.DataType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     frame = pl.DataFrame({"item": [1, 2, 1] * 50, "position": [1, 2, 2] * 50, "click": [1, 0, 1] * 50})
-    frame.write_parquet(tmp_path / "log.parquet", row_group_size=20)
+    frame.cast({"item": ids}).write_parquet(tmp_path / "log.parquet", row_group_size=20)
     monkeypatch.setattr(tables, "PART", 40)
+    monkeypatch.setattr(cell_table, "_BATCH", 40)
     heard: list[Progress] = []
     assert shown(tmp_path / "log.parquet", progress=heard.append) == [[50, 50], [0, 50]]  # type: ignore[arg-type]
     assert len(heard) == 5
+    assert [one.done for one in heard] == sorted(one.done for one in heard)
 
 
 @pytest.mark.parametrize("far", [0, -5, 2**40, 2**62])
@@ -186,3 +191,11 @@ def test_numbers_of_any_size_are_counted_alike(far: int, tmp_path: Path) -> None
     assert other.bad_rows == {"a click that is not 0 or 1": 1, "no query": 1}
     assert other.bad_clicks == {"no query": 1}
     assert other.shown.tolist() == log.shown.tolist()
+
+
+def test_a_row_without_a_click_at_position_0_is_no_question_where_positions_begin(tmp_path: Path) -> None:
+    rows = {"item": [1] * 3_000, "position": [1] * 2_999 + [0], "click": [1] * 2_999 + [7]}
+    pl.DataFrame(rows).write_parquet(tmp_path / "log.parquet")
+    log = data.read_clicks(tmp_path / "log.parquet")
+    assert log.bad_rows == {"a position that is not a whole number from 1 on": 1}
+    assert log.shown.tolist() == [2_999]

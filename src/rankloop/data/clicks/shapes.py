@@ -9,15 +9,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from rankloop.data.clicks.batches import batches
+from rankloop.data.clicks.columns import click_column, find_columns, whole_column
 from rankloop.data.clicks.pages import read_pages
-from rankloop.data.clicks.tables import (
-    batches,
-    click_column,
-    drop_bad,
-    find_columns,
-    row_checks,
-    whole_column,
-)
+from rankloop.data.clicks.rows import drop_bad, row_checks
 from rankloop.data.clicks.tally import Tally
 from rankloop.data.text_files import malformed, open_text
 

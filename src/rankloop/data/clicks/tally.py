@@ -26,11 +26,11 @@ class Tally:
     _rows: list[pl.DataFrame] = field(default_factory=list)
     _added: int = 0
 
-    def add(self, cells: pl.DataFrame, rows: pl.DataFrame) -> None:
-        """Count some: columns query, item, position, shown, clicked; and query, rows."""
+    def add(self, cells: pl.DataFrame, rows: pl.DataFrame, *, distinct: bool = False) -> None:
+        """Count some: columns query, item, position, shown, clicked; and query, rows. No cell twice if `distinct`."""
         if cells.height == 0:
             return
-        self._cells.append(_named_alike(_summed(cells, CELL)))
+        self._cells.append(_named_alike(cells if distinct else _summed(cells, CELL)))
         self._rows.append(_named_alike(_summed(rows, ["query"])))
         if len(self._cells) > 1 and sum(part.height for part in self._cells) > max(
             _WAITING, 1.5 * self._added
@@ -63,7 +63,7 @@ class Tally:
         self.bad_rows.update(other.bad_rows)
         self.bad_clicks.update(other.bad_clicks)
         for cells, rows in zip(other._cells, other._rows, strict=True):
-            self.add(cells, rows)
+            self.add(cells, rows, distinct=True)
 
     def parts(self) -> tuple[pl.DataFrame, pl.DataFrame] | None:
         """Everything counted so far as two tables; None if that is nothing."""
@@ -126,6 +126,10 @@ def _alike(frames: list[pl.DataFrame]) -> list[pl.DataFrame]:
 
 def _numbered(column: pl.Series) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """The different names in a column, and which of them each is."""
+    if column.dtype.is_integer() and (column.to_numpy() >= 0).all():
+        values = column.unique().sort()
+        number = np.searchsorted(values.to_numpy(), column.to_numpy())
+        return tuple(values.cast(pl.String).to_list()), number.astype(np.int64, copy=False)
     names = pl.DataFrame({"value": column.unique()}).with_columns(name=pl.col("value").cast(pl.String))
     # Shorter ones first, so that numbers come by their size.
     names = names.sort(pl.col("name").str.len_chars(), "name").with_row_index("number")
