@@ -22,6 +22,7 @@ MODULES = [
     ("Estimators of a surrogate's gradient", "rankloop.surrogates.estimators", False),
     ("Moments of an estimator", "rankloop.surrogates.moments", False),
     ("Simulation", "rankloop.simulation", True),
+    ("Executors", "rankloop.simulation.executors", False),
     ("Ranges of arguments", "rankloop.ranges", False),
     ("Advice", "rankloop.advice", False),
     ("Games", "rankloop.games", True),

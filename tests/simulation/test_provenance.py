@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import rankloop
-from rankloop.simulation import provenance
-from rankloop.simulation import code_version
+from rankloop.simulation import code_version, provenance
 
 
 @pytest.fixture

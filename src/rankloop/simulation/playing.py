@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 from rankloop.arguments import whole
 from rankloop.base import Environment, Ranker
 from rankloop.simulation.bar import Bar
-from rankloop.simulation.run import begin
+from rankloop.simulation.executors import Executor, is_threads
+from rankloop.simulation.run import begin, check
+from rankloop.simulation.sent_runs import RunJob, play_elsewhere
 from rankloop.simulation.threads import finish_all
 from rankloop.simulation.trace import Trace
 
@@ -76,6 +78,7 @@ def play_many(
     fused: bool | None = None,
     progress: bool | None = None,
     workers: int | None = None,
+    executor: str | Executor = "threads",
 ) -> list[Trace]:
     """Play many independent runs at once, on all cores: the traces that `play` would give one after another.
 
@@ -95,12 +98,23 @@ def play_many(
     progress : bool, optional
         One bar for all runs together.
     workers : int, optional
-        How many run at once; None takes one for each core. Only compiled runs gain from more than one.
+        How many run at once; None takes one for each core. Of threads, only compiled runs gain from more than one.
+    executor : str or Executor, optional
+        Where the runs are played: ``"threads"`` of this process, ``"processes"`` of this machine, ``"ray"``, a Ray
+        cluster, or an object with `submit`, such as `executors.RayCluster` or a pool of `concurrent.futures`. It does
+        not change a trace, except for its `seconds`.
 
     Returns
     -------
     list of Trace
         A trace for each run, in order.
+
+    Raises
+    ------
+    ValueError
+        Where an argument is wrong, or a ranker or an environment cannot be sent to another process.
+    WorkerLost
+        Where a run has lost its worker four times.
 
     Examples
     --------
@@ -118,8 +132,16 @@ def play_many(
     for i, kind in enumerate(("ranker", "environment")):
         if len({id(pair[i]) for pair in made}) < len(made):
             raise ValueError(f"every run needs its own {kind}, pairs has one of them twice")
-    workers = whole("workers", (os.cpu_count() or 1) if workers is None else workers, at_least=1)
+    workers = None if workers is None else whole("workers", workers, at_least=1)
+    if not is_threads(executor):
+        jobs = [
+            RunJob(*pair, *check(*pair, rounds, seed, points, fused), fused, not callable(pairs))
+            for pair, seed in zip(made, seeds, strict=True)
+        ]
+        with Bar(sum(job.rounds for job in jobs), wanted=progress) as bar:
+            return play_elsewhere(jobs, executor=executor, workers=workers, bar=bar)
+    threads = (os.cpu_count() or 1) if workers is None else workers
     runs = [begin(*pair, rounds, seed, points, fused) for pair, seed in zip(made, seeds, strict=True)]
     with Bar(sum(run.rounds for run in runs), wanted=progress) as bar:
-        finish_all([lambda run=run: run for run in runs], workers=workers, bar=bar)  # type: ignore[misc]
+        finish_all([lambda run=run: run for run in runs], workers=threads, bar=bar)  # type: ignore[misc]
     return [run.trace() for run in runs]

@@ -22,19 +22,30 @@ def begin(
     ranker: Ranker, environment: Environment, rounds: int, seed: int, points: int, fused: bool | None
 ) -> Run:
     """A run of so many rounds, checked and ready."""
+    rounds, seed, points = check(ranker, environment, rounds, seed, points, fused)
+    environment.start_counting()
+    record = np.unique(np.linspace(0, rounds, min(points, rounds) + 1).round().astype(np.int64))[1:]
+    kind = FusedRun if _both_compiled(ranker, environment) and fused is not False else Run
+    return kind(ranker, environment, record, seed)
+
+
+def check(
+    ranker: Ranker, environment: Environment, rounds: int, seed: int, points: int, fused: bool | None
+) -> tuple[int, int, int]:
+    """Rounds, seed and points of a run, as whole numbers; ValueError where it could not begin."""
     rounds = whole("rounds", rounds, at_least=1)
     seed = whole("seed", seed, at_least=0)
     points = whole("points", points, at_least=1)
     check_match(ranker, environment, rounds)
-    both_compiled = (
+    if fused and not _both_compiled(ranker, environment):
+        raise ValueError("fused=True needs a ranker and an environment that are made of kernels")
+    return rounds, seed, points
+
+
+def _both_compiled(ranker: Ranker, environment: Environment) -> bool:
+    return (
         isinstance(ranker, CompiledRanker) and ranker.fusable and isinstance(environment, CompiledEnvironment)
     )
-    if fused and not both_compiled:
-        raise ValueError("fused=True needs a ranker and an environment that are made of kernels")
-    environment.start_counting()
-    record = np.unique(np.linspace(0, rounds, min(points, rounds) + 1).round().astype(np.int64))[1:]
-    kind = FusedRun if both_compiled and fused is not False else Run
-    return kind(ranker, environment, record, seed)
 
 
 class Run:
