@@ -57,7 +57,7 @@ class RayCluster:
         self._lost = tuple(getattr(ray.exceptions, name) for name in _LOST)
         self._tasks: set[_Task] = set()
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any) -> _Task:
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
         """Call a function in a worker.
 
         Parameters
