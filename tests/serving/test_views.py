@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankloop.serving.series import Series
+from rankloop.serving.series import Series, columns
 from rankloop.serving.views import decisions_answer, sparkline
 from tests.serving.service import answer, create, play, rank, running
 
@@ -33,18 +33,18 @@ def test_a_ranker_nobody_asked_yet_has_no_lists() -> None:
 
 def test_silence_that_counts_is_no_delay() -> None:
     series = Series()
-    bucket = series.at(1, 1)
-    series.answered(bucket, reward=1.0, delay=2.0)
-    series.answered(bucket, reward=0.0, delay=None)
-    columns = series.columns()
-    assert (columns["learnt"], columns["answers"], columns["delay_seconds"]) == ([2], [1], [2.0])
+    series.answered(1, 1, reward=1.0, delay=2.0, estimate={})
+    series.answered(2, 1, reward=0.0, delay=None, estimate={})
+    found = columns(series.buckets)
+    assert (found["learnt"], found["answers"], found["delay_seconds"]) == ([2], [1], [2.0])
+    assert series.n_answers() == 1
     assert sum(series.delay_histogram()["answers"]) == 1
 
 
 def test_a_short_line_stays_short() -> None:
     series = Series(width=1)
     for seq in range(1, 5_000):
-        series.answered(series.at(seq, seq), reward=1.0, delay=0.0)
+        series.answered(seq, seq, reward=1.0, delay=0.0, estimate={})
         points = sparkline(series)
         assert len(points) <= 40
     assert set(points) == {1.0}

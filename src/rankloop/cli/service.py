@@ -201,6 +201,21 @@ def keys(
     key_id: Annotated[str | None, typer.Argument(metavar="ID", help="Of the key to delete.")] = None,
     role: Annotated[str, typer.Option(help="reader, writer or admin.")] = "writer",
     note: Annotated[str, typer.Option(help="What it is for.")] = "",
+    for_rankers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--for",
+            metavar="RANKER",
+            help="A ranker that the key is for, or the beginning of names, such as acme.*; repeatable.",
+            show_default="all",
+        ),
+    ] = None,
+    most_rankers: Annotated[
+        int, typer.Option(help="How many rankers there may be under these names; 0: no quota.")
+    ] = 0,
+    rate: Annotated[
+        float, typer.Option(help="Requests a second with keys for these names; 0: no quota of their own.")
+    ] = 0.0,
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
@@ -214,6 +229,8 @@ def keys(
     [b]Examples[/b]
 
       rankloop keys add --role admin --note me
+
+      rankloop keys add --role admin --for "acme.*" --most-rankers 20 --rate 100
     """
     import time
 
@@ -225,7 +242,15 @@ def keys(
 
     async def work(store: Store) -> list[str]:
         if action == "add":
-            made = await make_key(store, role=role, at=now, note=note)
+            made = await make_key(
+                store,
+                role=role,
+                at=now,
+                note=note,
+                rankers=for_rankers,
+                most_rankers=most_rankers,
+                rate=rate,
+            )
             return [made, "Shown once: keep it. Send it as  Authorization: Bearer KEY"]
         if action == "delete":
             if key_id is None:

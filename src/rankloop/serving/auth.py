@@ -12,12 +12,22 @@ import ipaddress
 import re
 import secrets
 
-from rankloop.base import one_of
+from rankloop.serving import permissions
 from rankloop.serving.errors import Forbidden, Unauthorized
+from rankloop.serving.permissions import EVERYTHING, ROLES, Permission
 from rankloop.serving.rates import Rate
 from rankloop.serving.stores.contract import Store, StoredKey
 
-ROLES = ("reader", "writer", "admin")  # each may do what those before it may
+__all__ = [
+    "ROLES",
+    "Access",
+    "Guard",
+    "delete_key",
+    "is_local",
+    "make_key",
+    "need_no_keys",
+    "stored_keys",
+]
 _LOCAL_HOSTS = {b"localhost", b"127.0.0.1", b"[::1]"}
 _STATE = "needs-keys"  # the row that says whether keys are needed: no key, its ID has a form that no key has
 _NEEDED, _OPEN = "needed", "open"
@@ -40,12 +50,25 @@ def is_local(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-async def make_key(store: Store, *, role: str, at: int, note: str = "") -> str:
-    """A new key. It is shown once, here: what is kept cannot be turned back into it."""
-    one_of("role", role, ROLES)
+async def make_key(
+    store: Store,
+    *,
+    role: str,
+    at: int,
+    note: str = "",
+    rankers: list[str] | None = None,
+    most_rankers: int = 0,
+    rate: float = 0.0,
+) -> str:
+    """A new key. It is shown once, here: what is kept cannot be turned back into it.
+
+    rankers: the names that it is for, or beginnings of names with a `*` at the end; all where there are none.
+    most_rankers, rate: how many rankers there may be under these names, and requests a second; 0 for no quota.
+    """
+    permitted = permissions.permission(role, rankers or [], most_rankers, rate)
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     await _write_state(store, _NEEDED, at=at)  # first: there is no moment with a key and an open service
-    await store.write_key(StoredKey(key_id, role, _digest(secret), at, note))
+    await store.write_key(StoredKey(key_id, permissions.write(permitted), _digest(secret), at, note))
     return f"rl_{key_id}_{secret}"
 
 
@@ -83,6 +106,7 @@ class Access:
 
     def __init__(self) -> None:
         self._keys: dict[str, StoredKey] = {}
+        self._permissions: dict[str, Permission] = {}
         self._needed = False
 
     @property
@@ -95,15 +119,21 @@ class Access:
         found = {key.key_id: key for key in await store.keys()}
         state = found.pop(_STATE, None)
         self._keys = found
+        self._permissions = {key_id: permissions.read(key.role) for key_id, key in found.items()}
         if found or (state is not None and state.role != _OPEN):
             self._needed = True
         elif state is not None:  # without the row it stays as it is: keys that vanish open nothing
             self._needed = False
 
-    def check(self, authorization: str | None, role: str) -> str:
-        """The ID of the key; `Unauthorized` or `Forbidden` unless the header carries one of this role or a higher."""
+    def check(
+        self, authorization: str | None, role: str, ranker: str | None = None
+    ) -> tuple[str, Permission]:
+        """The ID of the key, and what it permits.
+
+        `Unauthorized` or `Forbidden` unless the header carries one of this role or a higher, for this ranker.
+        """
         if self.open:
-            return ""
+            return "", EVERYTHING
         scheme, _, given = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not given:
             raise Unauthorized("a key is needed: Authorization: Bearer ...")
@@ -114,9 +144,9 @@ class Access:
         same = hmac.compare_digest(_digest(secret), stored.digest if stored else b"\0" * 32)
         if prefix != "rl" or stored is None or not same:
             raise Unauthorized("unknown key")
-        if ROLES.index(stored.role) < ROLES.index(role):
-            raise Forbidden(f"this needs the role {role}, the key has {stored.role}")
-        return key_id
+        permitted = self._permissions[key_id]
+        permitted.check(role, ranker)
+        return key_id, permitted
 
 
 class Guard:
@@ -130,18 +160,27 @@ class Guard:
         self._rate = Rate(requests_per_second)
         self._guesses = Rate(_GUESSES_PER_SECOND)
 
-    def check(self, headers: dict[bytes, bytes], role: str, *, peer: str | None) -> None:
-        """`Unauthorized`, `Forbidden` or `RateLimited` unless this caller, at the address `peer`, may do it now."""
+    def check(
+        self, headers: dict[bytes, bytes], role: str, *, peer: str | None, ranker: str | None = None
+    ) -> Permission:
+        """What this caller, at the address `peer`, may do.
+
+        `Unauthorized`, `Forbidden` or `RateLimited` unless that includes what needs this role, about this ranker.
+        """
         if self._access.open:
             self._check_open(headers, peer)
-            return
+            return EVERYTHING
         authorization = headers.get(b"authorization")
         try:
-            key_id = self._access.check(authorization.decode("latin-1") if authorization else None, role)
+            key_id, permitted = self._access.check(
+                authorization.decode("latin-1") if authorization else None, role, ranker
+            )
         except Unauthorized:
             self._guesses.take(peer or "")
             raise
-        self._rate.take(key_id)
+        # All keys for the same rankers share what they may ask for.
+        self._rate.take(",".join(permitted.rankers) or key_id, permitted.rate or None)
+        return permitted
 
     def _check_open(self, headers: dict[bytes, bytes], peer: str | None) -> None:
         if not self._local:

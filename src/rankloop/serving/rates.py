@@ -32,17 +32,17 @@ class Rate:
             str, tuple[float, float]
         ] = {}  # of each caller: how many may come, and when that was so
 
-    def take(self, caller: str) -> None:
-        """Count one; `RateLimited` where it is one too many."""
-        now = self._clock()
-        most = max(1.0, self.per_second)
+    def take(self, caller: str, per_second: float | None = None) -> None:
+        """Count one; `RateLimited` where it is one too many, with the rate of this caller where it has its own."""
+        now, rate = self._clock(), per_second or self.per_second
+        most = max(1.0, rate)
         left, then = self._left.get(caller, (most, now))
-        left = min(most, left + (now - then) * self.per_second)
+        left = min(most, left + (now - then) * rate)
         if left < 1:
             self._left[caller] = left, now
             raise RateLimited(
-                f"limit reached: {self.per_second:g} requests a second",
-                retry_after=max(1, math.ceil((1 - left) / self.per_second)),
+                f"limit reached: {rate:g} requests a second",
+                retry_after=max(1, math.ceil((1 - left) / rate)),
             )
         if caller not in self._left and len(self._left) >= _MOST_CALLERS:
             self._left.clear()  # a flood of callers: all begin again

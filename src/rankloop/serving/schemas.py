@@ -238,6 +238,39 @@ class SeriesAnswer(msgspec.Struct, frozen=True):
     delays: dict[str, list[float]]
 
 
+class ItemRow(msgspec.Struct, frozen=True):
+    """One item: its place in the current order, lists that showed it, feedback on it, and the mean of that.
+
+    `positive`: how often the feedback was above 0, as a click is. `low`, `high`: the 95% interval of the mean.
+    """
+
+    item: str
+    place: int
+    shown: int
+    observed: int
+    positive: int
+    estimate: float | None
+    low: float | None
+    high: float | None
+
+
+class ItemTableAnswer(msgspec.Struct, frozen=True):
+    """Items with what they were shown and got back, since row `since`; `total`: how many there are."""
+
+    items: list[ItemRow]
+    total: int
+    since: int
+
+
+class AccessAnswer(msgspec.Struct, frozen=True):
+    """The role of the caller, the rankers that its key is for (none: all), and its quotas (0: none)."""
+
+    role: str
+    rankers: list[str]
+    most_rankers: int
+    rate: float
+
+
 class DeadLettersAnswer(msgspec.Struct, frozen=True):
     """Dead letters: their total number, and the newest."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from rankloop.serving.errors import NotFound
+from rankloop.serving.errors import NotFound, RequestError
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import Outcome, replay_decision
 from rankloop.serving.log.records import Row
@@ -20,7 +20,7 @@ from rankloop.serving.schemas import (
     SnapshotsAnswer,
     StoryRow,
 )
-from rankloop.serving.series import Series
+from rankloop.serving.series import WINDOWS, Series, columns
 from rankloop.serving.served_ranker import ServedRanker
 
 _LISTS = 20  # newest lists that are shown
@@ -50,7 +50,7 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> Ran
         max_grade=fold.ranker.max_grade,
         parameters=fold.config.parameters,
         policy=fold.config.policy,
-        counts=msgspec.structs.asdict(fold.counts),
+        counts=msgspec.structs.asdict(fold.counts) | {"answered": fold.series.n_answers()},
         parked=sum(map(len, fold.parked.values())),
         exploration_share=fold.counts.explored / decisions if decisions else None,
         last_at=fold.at,
@@ -114,10 +114,13 @@ async def snapshots_answer(served: ServedRanker) -> SnapshotsAnswer:
     )
 
 
-def series_answer(served: ServedRanker) -> SeriesAnswer:
+def series_answer(served: ServedRanker, *, window: str, now: int) -> SeriesAnswer:
     """The roll-ups."""
     series = served.fold.series
-    return SeriesAnswer(served.name, series.width, series.columns(), series.delay_histogram())
+    if window not in ("all", *WINDOWS):
+        raise RequestError(f"window must be all, hour or day, got {window!r}", field="window")
+    width, found = series.window(window, now=now)
+    return SeriesAnswer(served.name, width, columns(found), series.delay_histogram())
 
 
 def dead_letters_answer(served: ServedRanker) -> DeadLettersAnswer:
@@ -152,7 +155,7 @@ def sparkline(series: Series) -> list[float | None]:
 
     >>> series = Series(width=1)
     >>> for seq in range(1, 201):
-    ...     series.answered(series.at(seq, seq), reward=float(seq > 100), delay=0.0)
+    ...     series.answered(seq, seq, reward=float(seq > 100), delay=0.0, estimate={})
     >>> points = sparkline(series)
     >>> len(points), points[0], points[-1]
     (40, 0.0, 1.0)

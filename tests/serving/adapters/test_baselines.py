@@ -21,7 +21,7 @@ def test_after_whole_blocks_both_are_exact_where_taste_is_fixed() -> None:
             for i in range(40):
                 shown = await rank(engine, f"d{i}")
                 await answer(engine, shown.decision_id, TASTE[shown.items[0]])
-            points = engine.rankers["unwind"].fold.series.columns()["estimates"][-1]
+            points = engine.rankers["unwind"].fold.series.buckets[-1].estimate
         gain, (discount, _) = gains(np.array(list(TASTE.values())))[0], discounts(5, 5)
         assert points["dcg.frozen"] == pytest.approx(gain @ discount)
         assert points["dcg.random"] == pytest.approx(gain.sum() * discount.mean())

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 from rankloop.serving.auth import Access, Guard
 from rankloop.serving.dashboard.routes import page_routes
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import RequestError
+from rankloop.serving.errors import Forbidden, RequestError
 from rankloop.serving.http.endpoint import (
     EndpointApp,
     Receive,
@@ -32,6 +32,7 @@ from rankloop.serving.http.metrics import exposition
 from rankloop.serving.http.openapi import describe
 from rankloop.serving.http.readiness import remarks
 from rankloop.serving.http.stream import Broadcast
+from rankloop.serving.permissions import Permission
 from rankloop.serving.schemas import ErrorAnswer, ErrorBody
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
@@ -102,11 +103,11 @@ class App:
                 await self.access.refresh(self.engine.store)
 
     async def _stream(self, request: Request) -> Response:
-        self._may_read(request)
         ranker = request.query_params.get("ranker")
+        caller = self._may_read(request, ranker)
         if ranker is not None:
             await self.engine.find(ranker)
-        messages = self.broadcast.listen(ranker)
+        messages = self.broadcast.listen(ranker, caller)
         first = await anext(messages)  # refused here, before anything is sent
 
         async def all_messages() -> AsyncIterator[bytes]:
@@ -118,8 +119,14 @@ class App:
             all_messages(), media_type="text/event-stream", headers={"cache-control": "no-store"}
         )
 
-    def _may_read(self, request: Request) -> None:
-        self._guard.check(headers_of(request.scope), "reader", peer=peer_of(request.scope))
+    def _may_read(self, request: Request, ranker: str | None = None) -> Permission:
+        return self._guard.check(
+            headers_of(request.scope), "reader", peer=peer_of(request.scope), ranker=ranker
+        )
+
+    def _may_read_all(self, request: Request) -> None:
+        if self._may_read(request).rankers:
+            raise Forbidden("this is about all rankers, and the key is for some only")
 
     async def _livez(self, request: Request) -> Response:
         return Response("ok\n", media_type="text/plain")
@@ -134,13 +141,13 @@ class App:
         """What is not as usual: for readers in words, for others how much there is."""
         found = remarks(self.engine)
         try:
-            self._may_read(request)
+            self._may_read_all(request)
         except RequestError:
             return [f"remarks, for readers: {len(found)}"] if found else []
         return found
 
     async def _metrics(self, request: Request) -> Response:
-        self._may_read(request)
+        self._may_read_all(request)
         return Response(exposition(self.engine), media_type="text/plain; version=0.0.4")
 
     async def _openapi(self, request: Request) -> Response:

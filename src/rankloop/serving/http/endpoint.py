@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -22,6 +23,7 @@ from rankloop.serving.errors import (
     Unsupported,
 )
 from rankloop.serving.failpoints import reach
+from rankloop.serving.http.asked import Asked
 from rankloop.serving.http.endpoints import Created, Endpoint
 from rankloop.serving.schemas import ErrorAnswer, ErrorBody
 from rankloop.serving.stores.contract import StoreError
@@ -74,14 +76,17 @@ class EndpointApp:
         sent = _sent(headers.get(b"content-type", b""))
         packed = _wants_msgpack(headers.get(b"accept", b"*/*"), sent)
         try:
-            self._guard.check(headers, self._endpoint.role, peer=peer_of(scope))
+            caller = self._guard.check(
+                headers, self._endpoint.role, peer=peer_of(scope), ranker=params.get("name")
+            )
+            asked = Asked(params | self._query(scope), caller)
             body = None
             if self._endpoint.request is not None:
                 raw = await receive_body(headers, receive, self._engine.limits.body_bytes)
                 body = self._decode(sent, raw)
             reach("after-decode")
             with tracing.request(self._name, headers, params.get("name")):
-                answer = await self._handle(params, body)
+                answer = await self._handle(asked, body)
             status = 200
             if isinstance(answer, Created):
                 status, answer = 201, answer.answer
@@ -104,11 +109,22 @@ class EndpointApp:
         else:
             await send_bytes(send, status, _json(answer), b"application/json")
 
-    async def _handle(self, params: dict[str, str], body: Any) -> Any:
+    async def _handle(self, asked: Asked, body: Any) -> Any:
         if not self._endpoint.reads_much:
-            return await self._endpoint.handle(self._engine, params, body)
+            return await self._endpoint.handle(self._engine, asked, body)
         async with asyncio.timeout(self._engine.limits.store_seconds):
-            return await self._endpoint.handle(self._engine, params, body)
+            return await self._endpoint.handle(self._engine, asked, body)
+
+    def _query(self, scope: Scope) -> dict[str, str]:
+        """What the query says; names that mean nothing here are refused where there are any that do."""
+        known = self._endpoint.query
+        if not known:
+            return {}
+        found = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
+        for name in found:
+            if name not in {one for one, _ in known}:
+                raise RequestError(f"there is no {name!r} here", field=name)
+        return found
 
     def _decode(self, sent: bytes, body: bytes) -> Any:
         if sent not in _SPOKEN:

@@ -9,12 +9,14 @@ from rankloop.serving import schemas as m
 from rankloop.serving import views
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict
+from rankloop.serving.http.asked import Asked
+from rankloop.serving.item_table import item_table
 
-Handler = Callable[[Engine, dict[str, str], Any], Awaitable[Any]]
+Handler = Callable[[Engine, Asked, Any], Awaitable[Any]]
 
 
 class Endpoint(NamedTuple):
-    """One line of the table. `request` None: there is no body."""
+    """One line of the table. `request` None: there is no body; `query`: names it may have, and what they mean."""
 
     method: str
     path: str
@@ -23,6 +25,7 @@ class Endpoint(NamedTuple):
     handle: Handler
     answer: Any
     request: Any = None
+    query: tuple[tuple[str, str], ...] = ()
 
     @property
     def reads_much(self) -> bool:
@@ -36,34 +39,41 @@ class Created(NamedTuple):
     answer: Any
 
 
-async def _create(engine: Engine, params: dict[str, str], body: m.CreateRequest) -> Any:
+async def _create(engine: Engine, params: Asked, body: m.CreateRequest) -> Any:
+    params.caller.check_new(body.name, list(engine.rankers))
     served, duplicate = await engine.create(body)
     answer = await views.ranker_answer(served, duplicate=duplicate)
     return answer if duplicate else Created(answer)
 
 
-async def _rankers(engine: Engine, params: dict[str, str], body: None) -> m.RankersAnswer:
-    found = [await views.ranker_answer(served) for served in list(engine.rankers.values())]
-    return m.RankersAnswer(found, engine.roster.notices())
+async def _rankers(engine: Engine, params: Asked, body: None) -> m.RankersAnswer:
+    mine = [served for name, served in list(engine.rankers.items()) if params.caller.covers(name)]
+    found = [await views.ranker_answer(served) for served in mine]
+    return m.RankersAnswer(found, [] if params.caller.rankers else engine.roster.notices())
 
 
-async def _ranker(engine: Engine, params: dict[str, str], body: None) -> m.RankerAnswer:
+async def _access(engine: Engine, params: Asked, body: None) -> m.AccessAnswer:
+    caller = params.caller
+    return m.AccessAnswer(caller.role, list(caller.rankers), caller.most_rankers, caller.rate)
+
+
+async def _ranker(engine: Engine, params: Asked, body: None) -> m.RankerAnswer:
     return await views.ranker_answer(await engine.find(params["name"]))
 
 
-async def _archive(engine: Engine, params: dict[str, str], body: None) -> m.ArchivedAnswer:
+async def _archive(engine: Engine, params: Asked, body: None) -> m.ArchivedAnswer:
     return await engine.archive(params["name"])
 
 
-async def _rank(engine: Engine, params: dict[str, str], body: m.RankRequest) -> m.RankAnswer:
+async def _rank(engine: Engine, params: Asked, body: m.RankRequest) -> m.RankAnswer:
     return await engine.rank(params["name"], body)
 
 
-async def _activate(engine: Engine, params: dict[str, str], body: m.ActivateRequest) -> m.EventAnswer:
+async def _activate(engine: Engine, params: Asked, body: m.ActivateRequest) -> m.EventAnswer:
     return await engine.activate(params["name"], body)
 
 
-async def _feedback(engine: Engine, params: dict[str, str], body: Any) -> Any:
+async def _feedback(engine: Engine, params: Asked, body: Any) -> Any:
     if isinstance(body, list):
         return await engine.feedback(params["name"], body)
     (answer,) = await engine.feedback(params["name"], [body])
@@ -75,50 +85,64 @@ async def _feedback(engine: Engine, params: dict[str, str], body: Any) -> Any:
     return answer
 
 
-async def _items(engine: Engine, params: dict[str, str], body: m.ItemsRequest) -> m.EventAnswer:
+async def _items(engine: Engine, params: Asked, body: m.ItemsRequest) -> m.EventAnswer:
     return await engine.change_items(params["name"], body)
 
 
-async def _freeze(engine: Engine, params: dict[str, str], body: m.FreezeRequest) -> m.EventAnswer:
+async def _freeze(engine: Engine, params: Asked, body: m.FreezeRequest) -> m.EventAnswer:
     return await engine.freeze(params["name"], body)
 
 
-async def _rollback(engine: Engine, params: dict[str, str], body: m.RollbackRequest) -> m.EventAnswer:
+async def _rollback(engine: Engine, params: Asked, body: m.RollbackRequest) -> m.EventAnswer:
     return await engine.rollback(params["name"], body)
 
 
-async def _reset(engine: Engine, params: dict[str, str], body: m.ResetRequest) -> m.EventAnswer:
+async def _reset(engine: Engine, params: Asked, body: m.ResetRequest) -> m.EventAnswer:
     return await engine.reset(params["name"], body)
 
 
-async def _decision(engine: Engine, params: dict[str, str], body: None) -> m.DecisionAnswer:
+async def _decision(engine: Engine, params: Asked, body: None) -> m.DecisionAnswer:
     return await views.decision_answer(await engine.find(params["name"]), params["decision_id"])
 
 
-async def _snapshots(engine: Engine, params: dict[str, str], body: None) -> m.SnapshotsAnswer:
+async def _snapshots(engine: Engine, params: Asked, body: None) -> m.SnapshotsAnswer:
     return await views.snapshots_answer(await engine.find(params["name"]))
 
 
-async def _snapshot(engine: Engine, params: dict[str, str], body: None) -> m.SnapshotsAnswer:
+async def _snapshot(engine: Engine, params: Asked, body: None) -> m.SnapshotsAnswer:
     await engine.snapshot(params["name"])
     return await views.snapshots_answer(await engine.find(params["name"]))
 
 
-async def _series(engine: Engine, params: dict[str, str], body: None) -> m.SeriesAnswer:
-    return views.series_answer(await engine.find(params["name"]))
+async def _series(engine: Engine, params: Asked, body: None) -> m.SeriesAnswer:
+    served = await engine.find(params["name"])
+    return views.series_answer(served, window=params.get("window", "all"), now=engine.now())
 
 
-async def _dead_letters(engine: Engine, params: dict[str, str], body: None) -> m.DeadLettersAnswer:
+async def _item_table(engine: Engine, params: Asked, body: None) -> m.ItemTableAnswer:
+    return item_table(
+        await engine.find(params["name"]),
+        search=params.get("search", ""),
+        sort=params.get("sort", "order"),
+        limit=params.get("limit", "100"),
+    )
+
+
+async def _dead_letters(engine: Engine, params: Asked, body: None) -> m.DeadLettersAnswer:
     return views.dead_letters_answer(await engine.find(params["name"]))
 
 
-async def _decisions(engine: Engine, params: dict[str, str], body: None) -> m.DecisionsAnswer:
+async def _decisions(engine: Engine, params: Asked, body: None) -> m.DecisionsAnswer:
     return await views.decisions_answer(await engine.find(params["name"]))
 
 
-async def _sparks(engine: Engine, params: dict[str, str], body: None) -> m.SparksAnswer:
+async def _sparks(engine: Engine, params: Asked, body: None) -> m.SparksAnswer:
     return m.SparksAnswer(
-        {name: views.sparkline(served.fold.series) for name, served in engine.rankers.items()}
+        {
+            name: views.sparkline(served.fold.series)
+            for name, served in engine.rankers.items()
+            if params.caller.covers(name)
+        }
     )
 
 
@@ -186,10 +210,32 @@ ENDPOINTS = (
         _decisions,
         m.DecisionsAnswer,
     ),
+    Endpoint("GET", "/v1/access", "reader", "What the caller's key permits", _access, m.AccessAnswer),
     Endpoint("GET", "/v1/sparks", "reader", "A sparkline for each ranker", _sparks, m.SparksAnswer),
     Endpoint("GET", f"{_RANKER}/snapshots", "reader", "All snapshots", _snapshots, m.SnapshotsAnswer),
     Endpoint("POST", f"{_RANKER}/snapshots", "admin", "Take a snapshot now", _snapshot, m.SnapshotsAnswer),
-    Endpoint("GET", f"{_RANKER}/series", "reader", "Statistics over time", _series, m.SeriesAnswer),
+    Endpoint(
+        "GET",
+        f"{_RANKER}/series",
+        "reader",
+        "Statistics over time",
+        _series,
+        m.SeriesAnswer,
+        query=(("window", "all, hour or day"),),
+    ),
+    Endpoint(
+        "GET",
+        f"{_RANKER}/items",
+        "reader",
+        "What each item was shown and got back",
+        _item_table,
+        m.ItemTableAnswer,
+        query=(
+            ("search", "Part of the names that are wanted"),
+            ("sort", "order, shown, observed, positive, estimate or name"),
+            ("limit", "How many at most"),
+        ),
+    ),
     Endpoint(
         "GET",
         f"{_RANKER}/dead-letters",

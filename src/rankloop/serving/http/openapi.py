@@ -90,11 +90,16 @@ def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
     if endpoint.request is not None:
         told["requestBody"] = {"required": True, "content": _content(schema_of[repr(endpoint.request)])}
     names = re.findall(r"\{(\w+)\}", endpoint.path)
-    if names:
-        told["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-            for name in names
-        ]
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        for name in names
+    ]
+    parameters += [
+        {"name": name, "in": "query", "description": meaning, "schema": {"type": "string"}}
+        for name, meaning in endpoint.query
+    ]
+    if parameters:
+        told["parameters"] = parameters
     return told
 
 

@@ -14,6 +14,7 @@ import msgspec
 from rankloop.serving import views
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Busy
+from rankloop.serving.permissions import EVERYTHING, Permission
 from rankloop.serving.served_ranker import ServedRanker
 
 _PAUSE = 0.25
@@ -21,10 +22,15 @@ _HEARTBEAT = 5.0
 
 
 class _Listener:
-    def __init__(self, ranker: str | None) -> None:
-        self.ranker = ranker
+    def __init__(self, ranker: str | None, caller: Permission) -> None:
+        self._ranker = ranker
+        self.caller = caller
         self.news: dict[str, bytes] = {}
         self.woken = asyncio.Event()
+
+    def wants(self, ranker: str) -> bool:
+        """Whether news of this ranker are for this listener."""
+        return self._ranker in (None, ranker) and self.caller.covers(ranker)
 
 
 class Broadcast:
@@ -69,42 +75,42 @@ class Broadcast:
     async def _tell(self, served: ServedRanker) -> None:
         message = await _message(served)
         for listener in self._listeners:
-            if listener.ranker in (None, served.name):
+            if listener.wants(served.name):
                 listener.news[served.name] = message
                 listener.woken.set()
 
-    def _health(self) -> bytes:
+    def _health(self, caller: Permission) -> bytes:
         engine = self._engine
         why = engine.trouble
         told = {
             "ready": why is None,
             "why": why,
             "broken": engine.broken,
-            "notices": engine.roster.notices(),
+            "notices": [] if caller.rankers else engine.roster.notices(),
             "waiting": engine.commit.waiting,
-            "rankers": len(engine.rankers),
+            "rankers": sum(map(caller.covers, engine.rankers)),
             "now": engine.now(),
         }
         return b"event: health\ndata: " + msgspec.json.encode(told) + b"\n\n"
 
-    async def listen(self, ranker: str | None) -> AsyncIterator[bytes]:
+    async def listen(self, ranker: str | None, caller: Permission = EVERYTHING) -> AsyncIterator[bytes]:
         """Messages for one listener, the present state first, until the service stops."""
         if len(self._listeners) >= self._engine.limits.streams:
             raise Busy(f"limit reached: {self._engine.limits.streams:,} streams")
-        listener = _Listener(ranker)
+        listener = _Listener(ranker, caller)
         for name, served in list(self._engine.rankers.items()):
-            if ranker in (None, name):
+            if listener.wants(name):
                 listener.news[name] = await _message(served)
         listener.woken.set()
         self._listeners.add(listener)
         try:
-            yield b"retry: 1000\n\n" + self._health()
+            yield b"retry: 1000\n\n" + self._health(caller)
             while not self.closing.is_set():
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(listener.woken.wait(), _HEARTBEAT)
                 listener.woken.clear()
                 news, listener.news = listener.news, {}
-                yield b"".join(news.values()) or self._health()
+                yield b"".join(news.values()) or self._health(caller)
         finally:
             self._listeners.discard(listener)
 

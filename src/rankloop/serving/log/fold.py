@@ -17,6 +17,7 @@ from rankloop.serving.adapters.estimates import Estimates
 from rankloop.serving.adapters.item_changes import carried, changed, check_change
 from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.failpoints import reach
+from rankloop.serving.item_counts import ItemCounts
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import (
     PARKED_PER_DECISION,
@@ -72,6 +73,7 @@ class Fold:
         self.dead: deque[DeadLetter] = deque(maxlen=_DEAD_KEPT)
         self.counts = Counts()
         self.series = Series()
+        self.item_counts = ItemCounts()
         self._handlers: dict[str, Callable[[Row, RelatedRows], Outcome]] = {
             kind: getattr(self, f"_{kind}") for kind in records.KINDS
         }
@@ -183,9 +185,8 @@ class Fold:
         self.recent.put(row.event_id, state)
         self.counts.decisions += 1
         self.counts.explored += decision.explored
-        bucket = self.series.at(row.seq, row.at)
-        bucket.decisions += 1
-        bucket.explored += decision.explored
+        self.series.decided(row.seq, row.at, explored=decision.explored)
+        self.item_counts.shown(decision, n_items=len(self.catalogue))
         if row.event_id in self.parked:
             waiting = {seq for seq, _ in self.parked.pop(row.event_id)}
             for early in related.early[row.event_id]:
@@ -215,7 +216,7 @@ class Fold:
         outcome = state.feedback(row.digest, at=at, policy=self.config.policy)
         if outcome.status == "late":
             self.counts.late += 1
-            self.series.at(row.seq, at).late += 1
+            self.series.was_late(row.seq, at)
         if not outcome.learns:
             return outcome
         values = np.frombuffer(records.read_body(row).values, "<f8").astype(np.float64)
@@ -229,7 +230,7 @@ class Fold:
         outcome = state.expire(silence_counts=self.silence_counts)
         if outcome.status == "expired":
             self.counts.expired += 1
-            self.series.at(row.seq, row.at).expired += 1
+            self.series.has_expired(row.seq, row.at)
         if not outcome.learns:
             return outcome
         nothing = np.zeros(self.ranker.feedback.length(state.n_shown))
@@ -253,11 +254,14 @@ class Fold:
         self.rounds += 1
         self.counts.learnt += 1
         self.estimates.add(self.ranker, ranking, values, state.decision, before)
-        bucket = self.series.at(row.seq, at)
-        bucket.estimate = self.estimates.points()
-        reward = float(values.mean()) if len(values) else 0.0
-        delay = None if row.kind == "expire" else (at - state.at) / 1000
-        self.series.answered(bucket, reward=reward, delay=delay)
+        self.item_counts.observed(state.decision, values, n_items=len(self.catalogue))
+        self.series.answered(
+            row.seq,
+            at,
+            reward=float(values.mean()) if len(values) else 0.0,
+            delay=None if row.kind == "expire" else (at - state.at) / 1000,
+            estimate=self.estimates.points(),
+        )
         return outcome
 
     def _items(self, row: Row, related: RelatedRows) -> Outcome:
@@ -365,6 +369,7 @@ class Fold:
             self.expire_cursor,
             self.series,
             self.estimates.save(),
+            self.item_counts.save(),
         )
 
     @classmethod
@@ -387,3 +392,4 @@ class Fold:
         self.dead = deque(saved.dead, maxlen=_DEAD_KEPT)
         self.counts, self.series = saved.counts, saved.series
         self.estimates = Estimates.restore(saved.estimates)
+        self.item_counts = ItemCounts.restore(saved.items, applied=saved.applied)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rankloop.serving.adapters.estimates import SavedEstimates
+from rankloop.serving.item_counts import SavedItemCounts
 from rankloop.serving.log.records import Config, Packed
 from rankloop.serving.series import Series
 
@@ -58,3 +59,4 @@ class Saved(msgspec.Struct):
     expire_cursor: int
     series: Series
     estimates: SavedEstimates
+    items: SavedItemCounts | None = None  # snapshots from before there were counts have none

@@ -1,0 +1,97 @@
+"""What each item of a catalogue was shown and got back: counts that follow from the log, for the table of items."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.serving.log.records import Decision, Packed, pack, unpack
+
+_Z = 1.959963984540054  # of the two-sided 95% interval
+_SHOWN = np.dtype("<i4")
+SHOWN, OBSERVED, POSITIVE, SUM, SQUARES = range(5)
+
+
+class SavedItemCounts(msgspec.Struct):
+    """`ItemCounts` for a snapshot."""
+
+    since: int
+    sums: Packed
+
+
+class ItemCounts:
+    """For each item: lists that showed it, how often feedback on it was learnt, and what that was.
+
+    since: the row after which it counts; more than 0 where the snapshot that it began from had no counts.
+    """
+
+    def __init__(self, since: int = 0) -> None:
+        self.since = since
+        self._sums = np.zeros((5, 0))
+
+    def _reach(self, n_items: int) -> None:
+        if self._sums.shape[1] < n_items:
+            grown = np.zeros((5, max(n_items, 2 * self._sums.shape[1])))
+            grown[:, : self._sums.shape[1]] = self._sums
+            self._sums = grown
+
+    def shown(self, decision: Decision, *, n_items: int) -> None:
+        """A list was drawn; nothing is counted where there is no catalogue, because each request brings its items."""
+        if n_items:
+            self._reach(n_items)
+            self._sums[SHOWN, np.frombuffer(decision.shown, _SHOWN)] += 1.0
+
+    def observed(self, decision: Decision, values: NDArray[np.float64], *, n_items: int) -> None:
+        """Feedback on the first items of a list was learnt."""
+        if not n_items:
+            return
+        self._reach(n_items)
+        first = np.frombuffer(decision.shown, _SHOWN)[: len(values)]
+        self._sums[OBSERVED, first] += 1.0
+        self._sums[POSITIVE, first] += values > 0
+        self._sums[SUM, first] += values
+        self._sums[SQUARES, first] += values * values
+
+    def of(self, item: int) -> list[float]:
+        """The five sums of one item."""
+        if item >= self._sums.shape[1]:
+            return [0.0] * 5
+        found: list[float] = self._sums[:, item].tolist()
+        return found
+
+    def save(self) -> SavedItemCounts:
+        """For a snapshot."""
+        return SavedItemCounts(self.since, pack(self._sums))
+
+    @classmethod
+    def restore(cls, saved: SavedItemCounts | None, *, applied: int) -> ItemCounts:
+        """What `save` wrote; where it wrote nothing, counts begin after row `applied`."""
+        if saved is None:
+            return cls(applied)
+        found = cls(saved.since)
+        found._sums = np.array(unpack(saved.sums))
+        return found
+
+
+def mean_interval(n: float, total: float, squares: float) -> tuple[float, float, float] | None:
+    """A mean and its 95% interval: Wilson's where all values are 0 or 1, else the normal one; None without values.
+
+    >>> [round(x, 3) for x in mean_interval(10, 5.0, 5.0)]
+    [0.5, 0.237, 0.763]
+    >>> [round(x, 3) for x in mean_interval(4, 8.0, 20.0)]
+    [2.0, 0.868, 3.132]
+    """
+    if n <= 0:
+        return None
+    mean = total / n
+    if total == squares and 0.0 <= mean <= 1.0:
+        middle = (mean + _Z * _Z / (2 * n)) / (1 + _Z * _Z / n)
+        half = _Z * math.sqrt(mean * (1 - mean) / n + _Z * _Z / (4 * n * n)) / (1 + _Z * _Z / n)
+        return mean, min(mean, max(0.0, middle - half)), max(mean, min(1.0, middle + half))
+    if n < 2:
+        return mean, -math.inf, math.inf
+    half = _Z * math.sqrt(max(0.0, squares - n * mean * mean) / (n - 1) / n)
+    return mean, mean - half, mean + half

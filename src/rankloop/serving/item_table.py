@@ -1,0 +1,54 @@
+"""The table of items of one ranker: place, shown, observed, positive, and the mean of its feedback."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from rankloop.serving.errors import RequestError
+from rankloop.serving.item_counts import OBSERVED, POSITIVE, SHOWN, SQUARES, SUM, mean_interval
+from rankloop.serving.schemas import ItemRow, ItemTableAnswer
+from rankloop.serving.served_ranker import ServedRanker
+
+_MOST = 10_000
+_SORTS: dict[str, Callable[[ItemRow], Any]] = {
+    "order": lambda row: row.place,
+    "name": lambda row: row.item,
+    "shown": lambda row: -row.shown,
+    "observed": lambda row: -row.observed,
+    "positive": lambda row: -row.positive,
+    "estimate": lambda row: math.inf if row.estimate is None else -row.estimate,
+}
+
+
+def item_table(served: ServedRanker, *, search: str, sort: str, limit: str) -> ItemTableAnswer:
+    """The items whose names contain `search`, sorted, at most `limit` of them."""
+    if sort not in _SORTS:
+        raise RequestError(f"sort must be one of {', '.join(_SORTS)}, got {sort!r}", field="sort")
+    if not limit.isdecimal() or not 1 <= int(limit) <= _MOST:
+        raise RequestError(f"limit must be between 1 and {_MOST:,}, got {limit!r}", field="limit")
+    fold, wanted = served.fold, search.casefold()
+    rows = [
+        _row(served, name, place)
+        for place, name in enumerate(fold.current(), start=1)
+        if wanted in name.casefold()
+    ]
+    rows.sort(key=lambda row: row.place)
+    rows.sort(key=_SORTS[sort])
+    return ItemTableAnswer(rows[: int(limit)], len(fold.active), fold.item_counts.since)
+
+
+def _row(served: ServedRanker, name: str, place: int) -> ItemRow:
+    sums = served.fold.item_counts.of(served.fold.number[name])
+    mean, low, high = mean_interval(sums[OBSERVED], sums[SUM], sums[SQUARES]) or (None, None, None)
+    return ItemRow(
+        name,
+        place,
+        int(sums[SHOWN]),
+        int(sums[OBSERVED]),
+        int(sums[POSITIVE]),
+        mean,
+        low if low is not None and math.isfinite(low) else None,
+        high if high is not None and math.isfinite(high) else None,
+    )

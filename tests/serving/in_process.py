@@ -1,0 +1,37 @@
+"""Requests to an application in this process, without a socket."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rankloop.serving.http.app import App
+
+
+async def ask(app: App, method: str, path: str, body: Any = None, *, key: str = "") -> tuple[int, Any]:
+    """The status and the decoded answer."""
+    sent: list[Any] = []
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    if key:
+        headers.append((b"authorization", f"Bearer {key}".encode()))
+    where, _, query = path.partition("?")
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": where,
+        "raw_path": where.encode(),
+        "query_string": query.encode(),
+        "client": ("127.0.0.1", 50_000),
+        "headers": headers,
+    }
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    told = b"".join(one.get("body", b"") for one in sent[1:])
+    kind = dict(sent[0]["headers"]).get(b"content-type", b"")
+    return sent[0]["status"], json.loads(told) if b"json" in kind else told.decode()

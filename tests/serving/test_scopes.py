@@ -1,0 +1,127 @@
+"""Keys for some rankers only, and quotas of those who hold them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from rankloop.cli import app as commands
+from rankloop.serving.auth import make_key
+from rankloop.serving.http.app import App
+from rankloop.serving.permissions import Permission, permission, read, write
+from tests.serving.in_process import ask
+from tests.serving.service import ITEMS, create, play, running
+
+NEW = {"algorithm": "RTop1F", "items": ITEMS, "seed": 1}
+
+
+def test_a_key_for_some_rankers_reaches_no_other() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            app = App(engine)
+            for name in ("acme.home", "other.home", "acme"):
+                await create(engine, name)
+            key = await make_key(
+                engine.store, role="admin", at=1, rankers=["acme.*"], most_rankers=2, rate=1_000.0
+            )
+            reader = await make_key(engine.store, role="reader", at=1, rankers=["acme.home"])
+            everything = await make_key(engine.store, role="admin", at=1)
+            await app.access.refresh(engine.store)
+
+            assert (await ask(app, "POST", "/v1/rankers/acme.home/rank", {}, key=key))[0] == 200
+            for other in ("other.home", "acme", "nowhere"):
+                status, told = await ask(app, "POST", f"/v1/rankers/{other}/rank", {}, key=key)
+                assert (status, told["error"]["message"]) == (403, "this key is for acme.* only")
+            for path in ("", "/series", "/items", "/decisions", "/snapshots", "/dead-letters"):
+                assert (await ask(app, "GET", f"/v1/rankers/acme.home{path}", key=reader))[0] == 200
+                assert (await ask(app, "GET", f"/v1/rankers/other.home{path}", key=reader))[0] == 403
+            assert (await ask(app, "POST", "/v1/rankers/acme.home/rank", {}, key=reader))[0] == 403
+            assert (await ask(app, "DELETE", "/v1/rankers/other.home", key=key))[0] == 403
+
+            listed = (await ask(app, "GET", "/v1/rankers", key=key))[1]
+            assert [one["name"] for one in listed["rankers"]] == ["acme.home"]
+            assert list((await ask(app, "GET", "/v1/sparks", key=key))[1]["sparks"]) == ["acme.home"]
+            assert len((await ask(app, "GET", "/v1/rankers", key=everything))[1]["rankers"]) == 3
+            assert (await ask(app, "GET", "/metrics", key=key))[0] == 403
+            assert (await ask(app, "GET", "/metrics", key=everything))[0] == 200
+            told = (await ask(app, "GET", "/v1/access", key=key))[1]
+            assert told == {"role": "admin", "rankers": ["acme.*"], "most_rankers": 2, "rate": 1000.0}
+
+            made = {**NEW, "name": "mine"}
+            assert (await ask(app, "POST", "/v1/rankers", made, key=key))[0] == 403
+            made = {**NEW, "name": "acme.two"}
+            assert (await ask(app, "POST", "/v1/rankers", made, key=key))[0] == 201
+            assert (await ask(app, "POST", "/v1/rankers", made, key=key))[0] == 200  # there already, just so
+            status, told = await ask(app, "POST", "/v1/rankers", {**NEW, "name": "acme.three"}, key=key)
+            assert (status, told["error"]["message"]) == (429, "limit reached: 2 rankers with this key")
+            news = app.broadcast.listen(None, Permission("reader", ("acme.home",)))
+            assert b'"rankers":1' in await anext(news)
+            told = await anext(news)
+            assert b"acme.home" in told
+            assert b"other.home" not in told
+
+    play(story)
+
+
+def test_keys_for_the_same_rankers_share_their_rate() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            app = App(engine)
+            await create(engine, "acme.home")
+            # So slow that no request comes back within this test.
+            keys = [
+                await make_key(engine.store, role="reader", at=1, rankers=["acme.*"], rate=1e-6)
+                for _ in range(2)
+            ]
+            await app.access.refresh(engine.store)
+            found = [(await ask(app, "GET", "/v1/rankers/acme.home", key=key))[0] for key in keys]
+            assert found == [200, 429]
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    "text", ["owner", "writer a b=1", "writer rate=x", "writer rankers=many", "", "admin new=1"]
+)
+def test_a_permission_that_cannot_be_read_permits_nothing(text: str) -> None:
+    found = read(text)
+    assert found.role == "reader"
+    assert not found.covers("unwind")
+
+
+def test_permissions_are_read_as_they_were_written() -> None:
+    for one in (
+        Permission("reader"),
+        Permission("writer", ("unwind",)),
+        Permission("admin", ("acme.*", "b"), 3, 2.5),
+        Permission("admin", (), 7),
+    ):
+        assert read(write(one)) == one
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"rankers": ["a b"]}, "rankers must be names"),
+        ({"rankers": ["a*b"]}, "rankers must be names"),
+        ({"rankers": [""]}, "rankers must be names"),
+        ({"most_rankers": -1}, "most_rankers must be 0 or more, got -1"),
+        ({"rate": -1.0}, "rate must be 0 or more, got -1"),
+        ({"role": "owner"}, "role must be"),
+    ],
+)
+def test_wrong_permissions_are_refused(wrong: dict[str, Any], told: str) -> None:
+    given = {"role": "writer", "rankers": [], "most_rankers": 0, "rate": 0.0} | wrong
+    with pytest.raises(ValueError, match=told):
+        permission(**given)
+
+
+def test_the_command_makes_such_keys(tmp_path: Path) -> None:
+    run = CliRunner()
+    made = ["keys", "add", "--role", "writer", "--for", "acme.*", "--rate", "5", "--data", str(tmp_path)]
+    assert run.invoke(commands, made).exit_code == 0
+    told = run.invoke(commands, ["keys", "list", "--data", str(tmp_path)]).output
+    assert "writer acme.* rate=5" in told
