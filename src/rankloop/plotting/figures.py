@@ -5,11 +5,12 @@ Figures are plain `Figure` objects, never pyplot's: nothing global is touched.
 
 from __future__ import annotations
 
+import io
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
@@ -32,6 +33,19 @@ INK, MUTED, GRID, PAPER = "#1d2530", "#5b6673", "#dfe3e8", "#ffffff"
 TITLE_SIZE, LABEL_SIZE, TICK_SIZE, CAPTION_SIZE = 16.0, 13.0, 12.0, 12.0
 _CAPTION_LINE = CAPTION_SIZE * 1.5 / 72.0  # inches
 _LEFT, _TOP, _BOTTOM, _BETWEEN = 0.85, 0.82, 0.72, 1.0  # inches around and between panels
+_TOP_UNTITLED = 0.5
+
+
+ENDINGS = ("png", "svg", "pdf")
+
+
+class Picture(Figure):
+    """A figure that a notebook shows as the result of a cell, whether or not pyplot has been imported."""
+
+    def _repr_png_(self) -> bytes:
+        written = io.BytesIO()
+        self.savefig(written, format="png", dpi=100, facecolor=self.get_facecolor())
+        return written.getvalue()
 
 
 def canvas(
@@ -43,38 +57,54 @@ def canvas(
     height: float = 4.9,
     rows: int = 1,
     columns: int = 1,
+    named_panels: bool = False,
 ) -> tuple[Figure, list[Axes]]:
     """A figure with its title above, its caption below, and panels between them.
 
     `width` and `height` are inches; the caption's lines are added to the height. The caption carries the name
     "caption", so that the report can set it as text of its own. `finish` makes room for the names of the lines.
+    Without a title or a caption nothing is left free for it; `named_panels` have a line more above them.
     """
     lines = textwrap.wrap(caption, width=round(width * 72.0 / (CAPTION_SIZE * 0.56)))
-    below = len(lines) * _CAPTION_LINE + 0.2
-    above = _TOP + (0.3 if subtitle else 0.0)
+    below = len(lines) * _CAPTION_LINE + 0.2 if lines else 0.0
+    above = (_TOP if title else _TOP_UNTITLED) + (0.3 if subtitle else 0.0) + (0.2 if named_panels else 0.0)
     total = height + below
-    figure = Figure(figsize=(width, total), dpi=150, facecolor=PAPER)
+    figure = Picture(figsize=(width, total), dpi=150, facecolor=PAPER)
     FigureCanvasAgg(figure)
-    figure.text(0.15 / width, 1 - 0.14 / total, title, size=TITLE_SIZE, weight="bold", color=INK, va="top")
+    if title:
+        figure.text(
+            0.15 / width,
+            1 - 0.14 / total,
+            title,
+            size=TITLE_SIZE,
+            weight="bold",
+            color=INK,
+            va="top",
+            gid="title",
+        )
     if subtitle:
-        figure.text(0.15 / width, 1 - 0.47 / total, subtitle, size=CAPTION_SIZE, color=MUTED, va="top")
-    figure.text(
-        0.15 / width,
-        (below - 0.05) / total,
-        "\n".join(lines),
-        size=CAPTION_SIZE,
-        color=MUTED,
-        va="top",
-        linespacing=1.4,
-        gid="caption",
-    )
+        figure.text(
+            0.15 / width, 1 - 0.47 / total, subtitle, size=CAPTION_SIZE, color=MUTED, va="top", gid="title"
+        )
+    if lines:
+        figure.text(
+            0.15 / width,
+            (below - 0.05) / total,
+            "\n".join(lines),
+            size=CAPTION_SIZE,
+            color=MUTED,
+            va="top",
+            linespacing=1.4,
+            gid="caption",
+        )
     slot_width = (width - 0.08) / columns
-    panel_height = (height - above - _BOTTOM - (rows - 1) * _BETWEEN) / rows
+    between = _BETWEEN + (0.2 if named_panels else 0.0)
+    panel_height = (height - above - _BOTTOM - (rows - 1) * between) / rows
     panels = []
     for row in range(rows):
         for column in range(columns):
             left = column * slot_width + _LEFT
-            bottom = below + _BOTTOM + (rows - 1 - row) * (panel_height + _BETWEEN)
+            bottom = below + _BOTTOM + (rows - 1 - row) * (panel_height + between)
             place = (left / width, bottom / total, (slot_width - _LEFT) / width, panel_height / total)
             panels.append(_dress(figure.add_axes(place)))
     return figure, panels
@@ -295,9 +325,27 @@ def caption_of(figure: Figure) -> tuple[str, float]:
     return "", 0.0
 
 
-def save(figure: Figure, path: Path, *, ending: str) -> None:
-    """Write a PNG or SVG that is the same, byte for byte, whenever it is made from the same rows."""
-    metadata = {"Date": None} if ending == "svg" else {"Software": None}
-    # Text as outlines: the picture looks the same where our font is not installed.
-    with matplotlib.rc_context({"svg.hashsalt": "rankloop", "svg.fonttype": "path"}):
-        figure.savefig(path, format=ending, metadata=metadata, facecolor=figure.get_facecolor())
+def save(figure: Figure, path: Path, *, ending: str, titles: bool = True) -> None:
+    """Write a PNG, SVG or PDF that is the same, byte for byte, whenever it is made from the same rows.
+
+    Without `titles`, the title above and the caption below are left out, and their room too.
+    """
+    metadata: dict[str, Any] = {
+        "png": {"Software": None},
+        "svg": {"Date": None},
+        "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+    }[ending]
+    hidden = [] if titles else [text for text in figure.texts if text.get_gid() in {"title", "caption"}]
+    # Text of an SVG as outlines: the picture looks the same where our font is not installed. A PDF brings its font.
+    with matplotlib.rc_context({"svg.hashsalt": "rankloop", "svg.fonttype": "path", "pdf.fonttype": 42}):
+        for text in hidden:
+            text.set_visible(False)
+        figure.savefig(
+            path,
+            format=ending,
+            metadata=metadata,
+            facecolor=figure.get_facecolor(),
+            bbox_inches=None if titles else "tight",
+        )
+        for text in hidden:
+            text.set_visible(True)

@@ -15,6 +15,7 @@ from rankloop.compiled import CompiledEnvironment, CompiledRanker
 from rankloop.simulation.matching import check_match
 from rankloop.simulation.trace import Trace
 
+_LONGEST = 1_000  # characters that a trace keeps of a ranker's arguments
 CHUNK_SECONDS = 0.1  # seconds between two returns from compiled code
 
 
@@ -46,6 +47,12 @@ def _both_compiled(ranker: Ranker, environment: Environment) -> bool:
     return (
         isinstance(ranker, CompiledRanker) and ranker.fusable and isinstance(environment, CompiledEnvironment)
     )
+
+
+def brief(played: Ranker | Environment) -> str:
+    """A ranker or an environment with its arguments, in one line that is not too long for the metadata of a file."""
+    text = repr(played)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 class Run:
@@ -127,6 +134,7 @@ class Run:
             explored,
             self.seconds,
             self.ranker.counters(),
+            {"ranker": brief(self.ranker), "environment": brief(self.environment)},
         )
 
 

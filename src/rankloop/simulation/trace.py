@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rankloop.simulation import trace_file
+from rankloop.simulation.frames import pandas_frame, polars_frame
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+_COLUMNS = ("value", "total", "regret", "explored")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +46,16 @@ class Trace:
         How long the run took.
     counters : dict of str to int, optional
         What the ranker counts about itself, such as a solver's fallbacks.
+    provenance : dict, optional
+        Which ranker played in which environment; of a trace from a file also the versions, the kind of machine, a
+        fingerprint of the code and the time of saving.
+
+    Examples
+    --------
+    >>> from rankloop import environments, rankers, simulation
+    >>> users = environments.FixedItems(environments.users.bernoulli([0.2, 0.9, 0.5]), measure="dcg")
+    >>> simulation.play(rankers.Uniform(n_items=3), users, rounds=100, seed=1)
+    <Trace of Uniform in FixedItems: 100 rounds, seed 1, mean dcg 1.211, regret 16.76>
     """
 
     measure: str
@@ -47,6 +68,7 @@ class Trace:
     explored: NDArray[np.int64]
     seconds: float
     counters: dict[str, int] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
 
     @property
     def n_rounds(self) -> int:
@@ -72,3 +94,162 @@ class Trace:
     def exploration_share(self) -> float:
         """Share of the rounds that explored."""
         return float(self.explored[-1]) / self.n_rounds
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The recorded rounds as named arrays: `round`, `value`, `mean_value`, `total`, `regret`, `explored`.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            An array for each; `mean_value` is the mean over all rounds so far.
+        """
+        return {
+            "round": self.rounds,
+            "value": self.value,
+            "mean_value": self.total / self.rounds,
+            "total": self.total,
+            "regret": self.regret,
+            "explored": self.explored,
+        }
+
+    def to_polars(self) -> pl.DataFrame:
+        """The recorded rounds as a frame of polars, a row for each.
+
+        Returns
+        -------
+        polars.DataFrame
+            The columns that `columns` gives.
+
+        Raises
+        ------
+        MissingExtra
+            Where polars is not installed.
+        """
+        return polars_frame(self.columns())
+
+    def to_pandas(self) -> Any:
+        """The recorded rounds as a frame of pandas, a row for each.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns that `columns` gives.
+
+        Raises
+        ------
+        MissingExtra
+            Where pandas is not installed.
+        """
+        return pandas_frame(self.columns())
+
+    def plot(self, measure: str | None = None, *, log: bool | None = None, titles: bool = True) -> Figure:
+        """Draw the run: regret or value against rounds.
+
+        Parameters
+        ----------
+        measure : str, optional
+            `regret`, `value` (of the rounds since the point before) or `mean_value` (of all rounds so far); by default
+            the regret where it is known, else the mean value.
+        log : bool, optional
+            Whether axes are logarithmic; None takes logarithms where they help.
+        titles : bool, optional
+            Whether the title and the caption are part of the picture.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A figure that a notebook shows; `figure.savefig("run.pdf")` keeps it.
+
+        Raises
+        ------
+        MissingExtra
+            Where matplotlib is not installed.
+        """
+        from rankloop.simulation.comparison_figure import draw_trace
+
+        return draw_trace(self, measure, log=log, titles=titles)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a Parquet file with the recorded rounds, and with what made them among its metadata.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file. It is written whole or not at all; `Trace.load` reads it.
+
+        Raises
+        ------
+        MissingExtra
+            Where polars is not installed.
+        """
+        frame = polars_frame({"round": self.rounds} | {name: getattr(self, name) for name in _COLUMNS})
+        told = self.facts() | {"kind": "trace", "provenance": trace_file.provenance(self.provenance)}
+        trace_file.write(path, frame, told)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a trace that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file.
+
+        Returns
+        -------
+        Trace
+            The same numbers, and in `provenance` what made them.
+
+        Raises
+        ------
+        ValueError
+            Where the file holds no trace.
+        """
+        frame, told = trace_file.read(path, kind="trace")
+        return cls.of(frame, told)
+
+    def facts(self) -> dict[str, Any]:
+        """What `columns` does not hold, as JSON can hold it; the provenance is left out."""
+        return {
+            "measure": self.measure,
+            "is_loss": self.is_loss,
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "counters": self.counters,
+        }
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, told: dict[str, Any]) -> Self:
+        """A trace from its columns and its `facts`, with `provenance` among them.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame
+            The columns `round`, `value`, `total`, `regret` and `explored`.
+        told : dict
+            The facts.
+
+        Returns
+        -------
+        Trace
+            The trace.
+        """
+        rounds, value, total, regret, explored = (frame[name].to_numpy() for name in ("round", *_COLUMNS))
+        facts = {
+            name: told[name] for name in ("measure", "is_loss", "seed", "seconds", "counters", "provenance")
+        }
+        return cls(rounds=rounds, value=value, total=total, regret=regret, explored=explored, **facts)
+
+    def __repr__(self) -> str:
+        who = " in ".join(
+            self.provenance[part].partition("(")[0]
+            for part in ("ranker", "environment")
+            if part in self.provenance
+        )
+        if not len(self.rounds):
+            return f"<Trace{f' of {who}' if who else ''}: no rounds yet, seed {self.seed}>"
+        regret = "" if np.isnan(self.regret[-1]) else f", regret {self.total_regret:,.4g}"
+        return (
+            f"<Trace{f' of {who}' if who else ''}: {self.n_rounds:,} rounds, seed {self.seed}, "
+            f"mean {self.measure} {self.mean_value:.4g}{regret}>"
+        )

@@ -107,7 +107,9 @@ def played_in(job: Job) -> tuple[World, ClickWorlds]:
     return world, world.environment(phase=job.settings["phase"])
 
 
-def grid(**words: str) -> tuple[Figure, dict[World, Axes]]:
+def grid(*, title: str, caption: str, subtitle: str = "") -> tuple[Figure, dict[World, Axes]]:
     """A figure with a panel for each of the nine worlds, three by three."""
-    figure, panels = figures.canvas(**words, rows=3, columns=3, width=16.0, height=11.5)
+    figure, panels = figures.canvas(
+        title=title, caption=caption, subtitle=subtitle, rows=3, columns=3, width=16.0, height=11.5
+    )
     return figure, dict(zip(WORLDS, panels, strict=True))

@@ -73,12 +73,22 @@ def _leaders(results: pl.DataFrame) -> str:
     )
 
 
-def _panels(results: pl.DataFrame, **words: str) -> tuple[Figure, dict[str, Axes]]:
+def _panels(
+    results: pl.DataFrame, *, title: str, caption: str, subtitle: str = ""
+) -> tuple[Figure, dict[str, Axes]]:
     """A panel for each data set, two in a row."""
     sets = tables.sets(results)
     rows, columns = (len(sets) + 1) // 2, min(len(sets), 2)
     width = 13.0 if columns > 1 else 8.6
-    figure, panels = figures.canvas(**words, rows=rows, columns=columns, width=width, height=1.0 + 4.0 * rows)
+    figure, panels = figures.canvas(
+        title=title,
+        caption=caption,
+        subtitle=subtitle,
+        rows=rows,
+        columns=columns,
+        width=width,
+        height=1.0 + 4.0 * rows,
+    )
     for axes in panels[len(sets) :]:
         axes.remove()
     return figure, dict(zip(sets, panels, strict=False))
