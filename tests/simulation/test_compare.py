@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import types
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,20 @@ def test_every_run_is_the_one_that_play_gives(found: Comparison) -> None:
         assert np.array_equal(trace.value, alone.value)
     assert found.seeds == [3, 5, 8, 1]
     assert found.rounds.tolist() == list(range(50, 1_501, 50))
+
+
+def test_other_executors_give_the_same_runs(found: Comparison) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        elsewhere = simulation.compare(
+            {"random": BY_CHANCE, "FTRL": _ftrl},
+            {"gap": _gap},
+            rounds=1_500,
+            seeds=[3, 5],
+            points=30,
+            executor=pool,
+        )
+    for name in ("random", "FTRL"):
+        assert np.array_equal(elsewhere.values("gap", name), found.values("gap", name)[:2])
 
 
 def test_a_number_of_seeds_counts_from_nought() -> None:

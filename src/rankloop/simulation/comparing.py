@@ -9,6 +9,7 @@ from typing import Any
 from rankloop.arguments import number, one_of, whole
 from rankloop.base import Environment, Ranker
 from rankloop.simulation.comparison import MEASURES, Comparison
+from rankloop.simulation.executors import Executor
 from rankloop.simulation.matching import check_match
 from rankloop.simulation.playing import play_many
 from rankloop.simulation.run import brief
@@ -27,6 +28,7 @@ def compare(
     level: float = 0.95,
     points: int = 200,
     workers: int | None = None,
+    executor: str | Executor = "threads",
     progress: bool | None = None,
 ) -> Comparison:
     """Play every ranker in every world with the same seeds, on all cores.
@@ -56,6 +58,9 @@ def compare(
         At most so many rounds of each run are recorded.
     workers : int, optional
         How many runs play at once; None takes one for each core.
+    executor : str or Executor, optional
+        Where the runs are played, as in `play_many`: ``"threads"``, ``"processes"``, ``"ray"`` or an object with
+        `submit`. It changes no number.
     progress : bool, optional
         One bar for all runs together, as in `play`.
 
@@ -103,8 +108,15 @@ def compare(
     pairs = []
     for key, parts in makers.items():
         pairs += [first[key], *(_pair(*parts, rounds) for _ in played[1:])]
+    ready = iter(pairs)
     traces = play_many(
-        pairs, rounds=rounds, seeds=played * len(makers), points=points, workers=workers, progress=progress
+        lambda: next(ready),  # a function, so that no ranker needs to be sent back
+        rounds=rounds,
+        seeds=played * len(makers),
+        points=points,
+        workers=workers,
+        executor=executor,
+        progress=progress,
     )
     n = len(played)
     by_pair = {key: tuple(traces[i * n : (i + 1) * n]) for i, key in enumerate(makers)}
