@@ -4,9 +4,10 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
@@ -18,16 +19,62 @@ def is_compressed(first: bytes) -> bool:
 
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading, plain, gzip or zstd."""
+    return open_watched(path)[0]
+
+
+def open_watched(path: Path) -> tuple[IO[bytes], Callable[[], int]]:
+    """Open a file for reading, and a function that says how many bytes of it, as it lies on disk, were read so far."""
     with path.open("rb") as file:
         first = file.read(4)
     if first.startswith(_GZIP):
-        return io.BufferedReader(gzip.open(path, "rb"))
+        packed = path.open("rb")
+        return _Closing(gzip.GzipFile(fileobj=packed), packed.close), packed.tell
     if first.startswith(_ZSTD):
         import pyarrow as pa
 
-        unpacked: IO[bytes] = io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
-        return unpacked
-    return path.open("rb")
+        source = pa.OSFile(str(path))
+        return _Closing(pa.CompressedInputStream(source, "zstd"), source.close), source.tell
+    plain = path.open("rb")
+    return plain, plain.tell
+
+
+class _Closing(io.BufferedReader):
+    """Closes what it unpacks, too."""
+
+    def __init__(self, unpacked: Any, close_packed: Callable[[], None]) -> None:
+        super().__init__(unpacked)
+        self._close_packed = close_packed
+
+    def close(self) -> None:
+        super().close()
+        self._close_packed()
+
+
+@contextmanager
+def broken_file_named(path: Path, line: Callable[[], int]) -> Iterator[None]:
+    """Errors of text that is not UTF-8 and of packed files that are cut or broken name the file and the line."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise ValueError(not_utf8(path) or f"{path}: not UTF-8 text: {error}") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path}: broken gzip file, after line {line()}: {error}") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise  # of the system, such as a missing file: says it itself
+        raise ValueError(f"{path}: broken packed file, after line {line()}: {error}") from error
+
+
+def not_utf8(path: Path) -> str:
+    """A sentence that names the first byte of a file that is not UTF-8 text; empty if all of it is."""
+    with open_bytes(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                byte = line[error.start]
+                return f"{path}, line {number}, column {error.start + 1}: not UTF-8 text: byte 0x{byte:02x}"
+    return ""
 
 
 def open_text(path: Path) -> IO[str]:
@@ -45,14 +92,10 @@ def read_rows(path: Path, *, separator: str = ",") -> Iterator[tuple[int, list[s
     """Each row's line number (from 1) and cells; an empty line is a row without cells."""
     line = 0
     try:
-        with open_text(path) as text:
+        with broken_file_named(path, lambda: line), open_text(path) as text:
             reader = csv.reader(text, strict=True, delimiter=separator)
             for cells in reader:
                 line = reader.line_num
                 yield line, cells
     except csv.Error as error:
         raise ValueError(f"{path}, line {line + 1}: {error}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 text, after line {line}: {error}") from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path}: broken gzip file, after line {line}: {error}") from error

@@ -213,7 +213,7 @@ def test_bad_counts_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('{"q": 1, "docs": [1], "clicks": []}\n{"q": 1,\n', "line 2: not JSON"),
+        ('{"q": 1, "docs": [1], "clicks": []}\n{"q": 1,\n', "line 2, column 10: not JSON"),
         ('{"q": 1, "docs": [1]}\n', "line 1: no field clicked or clicks"),
         ('{"q": 1, "docs": 7, "clicks": []}\n', "line 1: not a list of ids"),
         ('{"q": 1, "docs": [1.5], "clicks": []}\n', "line 1: an id must be text or a whole number"),

@@ -199,3 +199,67 @@ def test_a_row_without_a_click_at_position_0_is_no_question_where_positions_begi
     log = data.read_clicks(tmp_path / "log.parquet")
     assert log.bad_rows == {"a position that is not a whole number from 1 on": 1}
     assert log.shown.tolist() == [2_999]
+
+
+FORMATS = (
+    "csv",
+    "csv.gz",
+    "csv.zst",
+    "numbers.parquet",
+    "text.parquet",
+    "jsonl",
+    "jsonl.gz",
+    "jsonl.zst",
+    "txt",
+)
+
+
+def write(path: Path) -> None:
+    """Three pages of two items, in the format that the name ends in."""
+    ending = path.name.partition(".")[2]
+    text = '{"q": "a", "docs": [1, 2], "clicks": [1]}\n' * 3
+    if ending.startswith("csv"):
+        text = "query,item,position,click\n" + "a,1,1,1\na,2,2,0\n" * 3
+    elif ending == "txt":
+        text = "s\ta\t[1, 2]\t[1, 1]\t[1, 0]\n" * 3
+    elif ending.endswith("parquet"):
+        ids = pl.Int64 if ending.startswith("numbers") else pl.String
+        rows = pl.DataFrame(
+            {"query": [7, 7] * 3, "item": [1, 2] * 3, "position": [1, 2] * 3, "click": [1, 0] * 3}
+        )
+        rows.with_columns(pl.col("query", "item").cast(ids)).write_parquet(path)
+        return
+    packed = text.encode()
+    if ending.endswith("gz"):
+        packed = gzip.compress(packed)
+    elif ending.endswith("zst"):
+        packed = pa.compress(packed, codec="zstd", asbytes=True)
+    path.write_bytes(packed)
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_every_format_tells_its_progress_and_goes_on_where_it_stopped(ending: str, tmp_path: Path) -> None:
+    files = [tmp_path / f"{name}.{ending}" for name in "abc"]
+    for file in files:
+        write(file)
+
+    class Stop(BaseException):
+        pass
+
+    def stop(progress: Progress) -> None:
+        if progress.file == files[2]:
+            raise Stop
+
+    with pytest.raises(Stop):
+        data.read_clicks(files, resume=tmp_path / "kept", progress=stop)
+    assert len(list((tmp_path / "kept").glob("*.json"))) >= 2
+    heard: list[Progress] = []
+    log = data.read_clicks(files, resume=tmp_path / "kept", progress=heard.append)
+    assert log.matrices()[0].tolist() == [[9, 0], [0, 9]]
+    assert log.matrices()[1].tolist() == [[9, 0], [0, 0]]
+    size = files[0].stat().st_size
+    assert [one.file for one in heard][:2] == files[:2]
+    assert [one.done for one in heard][:2] == [size, 2 * size]
+    assert [one.done for one in heard] == sorted(one.done for one in heard)
+    assert heard[-1].done == heard[-1].total == 3 * size
+    assert heard[-1].seconds_left == 0.0

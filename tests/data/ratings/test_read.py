@@ -136,7 +136,7 @@ def test_a_mistake_among_the_titles_is_named(tmp_path: Path, text: str, message:
 
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bytes.csv").write_bytes(b"1,2\n\xff\xfe,3\n")
-    with pytest.raises(ValueError, match=r"bytes\.csv: not UTF-8 text"):
+    with pytest.raises(ValueError, match=r"bytes\.csv, line 2, column 1: not UTF-8 text"):
         data.read_ratings(tmp_path / "bytes.csv")
     whole = gzip.compress(b"1,2\n" * 1000)
     (tmp_path / "cut.csv.gz").write_bytes(whole[:-12])

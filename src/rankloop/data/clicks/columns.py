@@ -50,8 +50,8 @@ def read_header(path: Path, kind: str) -> list[str]:
     if kind == "parquet":
         try:
             return list(pyarrow.parquet.read_schema(path).names)
-        except pa.ArrowInvalid as error:
-            raise ValueError(f"{path}: {error}") from error
+        except (pa.ArrowException, EOFError) as error:
+            raise ValueError(f"{path}: broken Parquet file: {error}") from error
     separator = find_separator(path)
     _, first = next(read_rows(path, separator=separator), (1, []))
     if not first:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankloop.arguments import one_of, whole
 from rankloop.data.clicks.files import Pace, Progress, find_files
-from rankloop.data.text_files import open_text
+from rankloop.data.text_files import broken_file_named, open_bytes
 from rankloop.extras import require
 
 if TYPE_CHECKING:
@@ -113,8 +114,9 @@ def read_clicks(
             continue
         own = tally if kept is None else click_tally.Tally()
         known = log_format(path) if format is None or format in _TABLES else format
+        watch = partial(pace.at, path, number)
         if known in ("jsonl", "tiangong"):
-            pages.count_pages(path, own, kind=known)
+            pages.count_pages(path, own, kind=known, watch=watch)
         else:
             tables.count_table(
                 path,
@@ -124,7 +126,7 @@ def read_clicks(
                 first_position=first,
                 clip=clip,
                 names=_KDD_CUP if format == "kdd-cup-2012" else (),
-                watch=lambda share, path=path, number=number: pace.at(path, number, share),  # type: ignore[misc]
+                watch=watch,
             )
         if kept is not None:
             kept.keep(path, own)
@@ -138,11 +140,12 @@ def log_format(path: Path) -> str:
     with path.open("rb") as file:
         if file.read(4) == b"PAR1":
             return "parquet"
-    with open_text(path) as text:
-        try:
-            first = text.readline(1 << 16)
-        except (UnicodeDecodeError, OSError, EOFError) as error:
-            raise ValueError(f"{path}: not text and not Parquet: {error}") from error
+    try:
+        with broken_file_named(path, lambda: 0), open_bytes(path) as file:
+            line = file.readline(1 << 16)
+        first = line.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not text and not Parquet: {error}") from error
     if first.startswith("{"):
         return "jsonl"
     return "tiangong" if "\t[" in first else "csv"

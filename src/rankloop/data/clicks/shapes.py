@@ -11,13 +11,11 @@ import polars as pl
 
 from rankloop.data.clicks.batches import batches
 from rankloop.data.clicks.columns import click_column, find_columns, whole_column
-from rankloop.data.clicks.pages import read_pages
+from rankloop.data.clicks.pages import NOT_SHOWN, TWICE, read_pages
 from rankloop.data.clicks.rows import drop_bad, row_checks
 from rankloop.data.clicks.tally import Tally
 from rankloop.data.text_files import malformed, open_text
 
-NOT_SHOWN = "a click on an id that was not shown"
-TWICE = "an id shown twice"
 _NEEDED = ("page", "query", "item", "position", "click")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow.parquet
 
-from rankloop.data.clicks.batches import batches
+from rankloop.data.clicks.batches import batches, broken_parquet
 from rankloop.data.clicks.cell_table import count_whole_numbers, limits_of
 from rankloop.data.clicks.columns import COLUMNS, find_separator, match_columns, read_header, refuse_cut
 from rankloop.data.clicks.rows import count_rows
@@ -61,14 +61,12 @@ def count_table(
         else:
             for part in _parquet_parts(path, wanted, watch):
                 count(part)
-    except pl.exceptions.ComputeError as error:
+    except (pl.exceptions.PolarsError, OSError) as error:
         if kind == "parquet":
-            raise ValueError(f"{path}: {error}") from error
+            raise ValueError(broken_parquet(path, list(wanted.values()), error)) from error
         tally.become(before)
         for batch in batches(path, kind, wanted, tally, names):
             count(batch.with_columns(pl.lit(1, pl.Int64).alias("rows")))
-    except OSError as error:
-        raise ValueError(f"{path}: broken file: {error}") from error
 
 
 def _grouped_text(path: Path, wanted: Mapping[str, str], names: Sequence[str]) -> pl.DataFrame:
@@ -88,6 +86,12 @@ def _grouped_text(path: Path, wanted: Mapping[str, str], names: Sequence[str]) -
 def _parquet_parts(path: Path, wanted: Mapping[str, str], watch: Watch) -> Iterator[pl.DataFrame]:
     """Different rows of a Parquet file, or different cells with their clicks."""
     table = pl.scan_parquet(path)
+    schema = table.collect_schema()
+    for ours, theirs in wanted.items():
+        if schema[theirs].is_nested() or schema[theirs] in (pl.Binary, pl.Object):
+            raise ValueError(
+                f"{path}: column {theirs!r}, for {ours}, holds {schema[theirs]}, not text or numbers"
+            )
     total = max(int(pyarrow.parquet.read_metadata(path).num_rows), 1)
     if "click" in wanted:
         rows = _renamed(table, wanted)
