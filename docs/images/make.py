@@ -13,8 +13,9 @@ import learning_curves
 import numpy as np
 from PIL import Image
 
-from rankloop import experiments, feedback, logs
+from rankloop import experiments, feedback, logs, rankers
 from rankloop.cli import fit_clicks
+from rankloop.cli.evaluate import Answer, draw
 from rankloop.cli.rates_figure import save_rates
 from rankloop.experiments.harness.reproduce import reproduce
 from rankloop.games.rates import rates
@@ -48,6 +49,31 @@ def from_experiment(experiment: str, figure: str, drawn: Path) -> None:
     (folder / experiment / f"{figure}.png").rename(drawn)
 
 
+def draw_evaluation(drawn: Path) -> None:
+    """Three rankers of lists with features, valued from a log of lists in any order."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(3_000, 5, 2))
+    attraction = 1.0 / (1.0 + np.exp(1.0 - x @ [1.0, -0.5]))
+    items = rng.permuted(np.tile(np.arange(5), (3_000, 1)), axis=1)[:, :3]
+    rates = np.take_along_axis(attraction, items, axis=1) * [1.0, 0.6, 0.3]
+    log = feedback.LoggedLists(
+        items=items,
+        clicks=rng.random(items.shape) < rates,
+        propensities=np.full(items.shape, 1 / 5),
+        features=x,
+        name="documents",
+    )
+    order = np.argsort(-(x @ [1.0, -0.5]), axis=1)
+    policies = {
+        "pdgd.npz": rankers.PDGD(n_features=2, n_positions=3, warm_start=[1.0, -0.5]),
+        "Uniform": rankers.Uniform(),
+        "1.0,-0.5": order,
+    }
+    answers = [Answer("as logged", logs.on_policy(log), "")]
+    answers += [Answer(name, logs.evaluate(log, policy), "") for name, policy in policies.items()]
+    figures.save(draw(answers, log, "doubly-robust"), drawn, ending="png")
+
+
 PICTURES: dict[str, Callable[[Path], object]] = {
     "pbm-2022-leader.png": lambda drawn: from_experiment("pbm-2022-leader", "leader", drawn),
     "learning-curves.png": lambda drawn: figures.save(learning_curves.draw(), drawn, ending="png"),
@@ -55,6 +81,7 @@ PICTURES: dict[str, Callable[[Path], object]] = {
     "fit-clicks.png": lambda drawn: figures.save(
         fit_clicks.draw(logs.fit_pbm(clicks_of_users())), drawn, ending="png"
     ),
+    "evaluate-features.png": draw_evaluation,
     "rates-4.png": lambda drawn: save_rates(rates(n_items=4), drawn),
 }
 

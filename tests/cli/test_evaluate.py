@@ -98,3 +98,67 @@ def test_mistakes_are_told_in_a_sentence(words: list[str], told: str, log: Path,
     result = runner.invoke(cli.app, ["evaluate", str(log), *words, "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert told in " ".join(result.output.split())
+
+
+WEIGHTS = np.array([1.0, -0.5])
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
+    """2,000 lists of up to three of three or four new documents, in any order; and the value of the best lists."""
+    rng = np.random.default_rng(2)
+    looks, value = np.array([1.0, 0.6, 0.3]), 0.0
+    path = tmp_path_factory.mktemp("log") / "documents.jsonl"
+    with path.open("w") as file:
+        for page in range(2_000):
+            n = 3 + page % 2
+            x = rng.normal(size=(n, 2)).round(3)
+            attraction = 1.0 / (1.0 + np.exp(1.0 - x @ WEIGHTS))
+            value += float(np.sort(attraction)[::-1][:3] @ looks) / 2_000
+            names, shown = [f"d{page}_{i}" for i in range(n)], rng.permutation(n)[:3]
+            clicks = rng.random(3) < attraction[shown] * looks
+            row = {
+                "candidates": names,
+                "features": x.tolist(),
+                "shown": [names[i] for i in shown],
+                "clicked": [names[i] for i, click in zip(shown, clicks, strict=True) if click],
+                "propensity": [1 / n] * 3,
+            }
+            file.write(json.dumps(row) + "\n")
+    return path, value
+
+
+def test_rankers_with_features_are_valued(documents: tuple[Path, float], tmp_path: Path) -> None:
+    path, value = documents
+    rankers.PDGD(n_features=2, n_positions=3, warm_start=WEIGHTS).save(tmp_path / "pdgd.npz")
+    saved = str(tmp_path / "pdgd.npz")
+    words = ["--ranker", "1.0,-0.5", "--ranker", saved, "--ranker", "Uniform", "--out", str(tmp_path)]
+    result = runner.invoke(cli.app, ["evaluate", str(path), *words, "--json"])
+    assert result.exit_code == 0, result.output
+    told = {one["ranker"]: one for one in json.loads(result.stdout)["rankers"]}
+    assert told["1.0,-0.5"]["low"] < value < told["1.0,-0.5"]["high"]
+    assert told["1.0,-0.5"]["draw_error"] == 0.0
+    assert told["as logged"]["high"] < told[saved]["value"] < value  # it draws its lists
+    assert 0.0 < told[saved]["draw_error"] < told[saved]["standard_error"]
+    assert told["Uniform"]["low"] < told["as logged"]["value"] < told["Uniform"]["high"]
+    result = runner.invoke(cli.app, ["evaluate", str(path), *words, "--no-explore"])
+    assert result.exit_code == 0, result.output
+    lines = [line.split("clicks a list")[0].split()[-1] for line in result.stdout.splitlines()[2:4]]
+    assert lines[0] == lines[1]
+    with Image.open(tmp_path / "documents-doubly-robust.png") as image:
+        assert image.size[0] > 1_000
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--ranker", "1.0,x"], "must be 2 weights, one for each feature"),
+        (["--ranker", "Fixed"], "it needs more than features and positions"),
+    ],
+)
+def test_mistakes_with_features_are_told(
+    words: list[str], told: str, documents: tuple[Path, float], tmp_path: Path
+) -> None:
+    result = runner.invoke(cli.app, ["evaluate", str(documents[0]), *words, "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert told in " ".join(result.output.split())

@@ -108,3 +108,42 @@ def test_lists_by_hand_are_checked() -> None:
     ):
         with pytest.raises(ValueError, match=told):
             LoggedLists(**(good | wrong))  # type: ignore[arg-type]
+
+
+def test_pages_may_bring_features(tmp_path: Path) -> None:
+    good = {"candidates": [7, 8, 9], "features": [[1, 0], [0, 1], [2, 2]], "shown": [9, 7], "clicked": [7]}
+    rows = [
+        good | {"propensity": [0.5, 0.25]},
+        {"features": [[3, 4]], "shown": ["a"], "clicked": [], "propensity": [1]},
+        good | {"propensity": 0.5},
+        good | {"propensity": [0.5, 0]},
+        good | {"propensity": [0.5]},
+        good | {"propensity": [0.5, 0.5], "features": [[1, 0], [0], [2, 2]]},
+        good | {"propensity": [0.5, 0.5], "features": [[1, 0]]},
+        good | {"propensity": [0.5, 0.5], "candidates": [7, 8, 1]},
+    ]
+    path = tmp_path / "documents.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    log = data.read_logged_lists(path)
+    assert log.items.tolist() == [[2, 0], [0, -1]]
+    assert log.clicks.tolist() == [[0, 1], [0, 0]]
+    assert log.propensities is not None
+    assert log.propensities.tolist() == [[0.5, 0.25], [1.0, 1.0]]
+    assert log.features is not None
+    np.testing.assert_array_equal(log.features[0], [[1, 0], [0, 1], [2, 2]])
+    assert dict(log.bad_rows) == {
+        "a propensity of another kind than the first": 1,
+        "a propensity that is not above 0 and up to 1": 2,
+        "features that are not rows of as many finite numbers as the first": 1,
+        "another number of candidates than of rows of features": 1,
+        "something shown that is not among the candidates": 1,
+    }
+    with pytest.raises(ValueError, match="item_ids must be left out"):
+        data.read_logged_lists(path, item_ids=["a"])
+    path.write_text(json.dumps(rows[2]) + "\n")
+    whole = data.read_logged_lists(path)
+    assert whole.list_propensities is not None
+    assert whole.list_propensities.tolist() == [0.5]
+    path.write_text(json.dumps(good) + "\n")
+    with pytest.raises(ValueError, match="no good page"):
+        data.read_logged_lists(path)

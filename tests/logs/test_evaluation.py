@@ -127,7 +127,8 @@ def test_switch_clips_what_is_rare_and_its_interval_has_the_bias() -> None:
     plain = logs.evaluate(log, cells_of(TARGET), estimator="doubly-robust")
     loose = logs.evaluate(log, cells_of(TARGET), estimator="switch", threshold=100.0)
     assert (loose.value, loose.bias) == (plain.value, 0.0)
-    tight = logs.evaluate(log, cells_of(TARGET), estimator="switch", threshold=1.0)
+    with pytest.warns(logs.PropensityWarning, match="75% of what the policy shows .* is left to the guess"):
+        tight = logs.evaluate(log, cells_of(TARGET), estimator="switch", threshold=1.0)
     assert tight.standard_error < plain.standard_error
     assert tight.bias > 0.0
     assert tight.high - tight.value == pytest.approx(1.959964 * tight.standard_error + tight.bias)
@@ -164,10 +165,10 @@ def test_the_guess_from_the_other_half_leaves_doubly_robust_unbiased() -> None:
 
 def _by_hand(log: LoggedLists) -> float:
     """The same where all weights are zero, which `evaluate` refuses: nothing but the guesses is left."""
-    from rankloop.logs import evaluation
-    from rankloop.logs.policies import Policy
+    from rankloop.logs.guesses import applied, guesses_for
+    from rankloop.logs.policies import ItemPolicy
 
-    q_shown, q_policy = evaluation._guesses(None, log, Policy(cells_of(TARGET), None))
+    q_shown, q_policy = applied(guesses_for(None, log), log, ItemPolicy(cells_of(TARGET), None))
     w = cells_of(TARGET)[log.items, log.positions] / log.propensities
     v = np.broadcast_to(V, log.items.shape)
     return float(off_policy.doubly_robust(w, log.clicks, v, q_shown, q_policy).mean())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import warnings
 from pathlib import Path
@@ -12,7 +13,9 @@ import typer
 from rankloop.extras import require
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from rankloop import logs
     from rankloop.base import Ranker
@@ -37,7 +40,8 @@ def evaluate(
         list[str],
         typer.Option(
             metavar="RANKER",
-            help="A saved ranker's file, a ranker by its name, or items such as 3,1,2; repeatable.",
+            help="A saved ranker's file, a ranker by its name, or items such as 3,1,2 (for a log with features: weights"
+            " of features such as 0.5,-1.2); repeatable.",
         ),
     ],
     estimator: Annotated[
@@ -46,6 +50,13 @@ def evaluate(
     ] = "doubly-robust",
     confidence: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,
     first_position: Annotated[int, typer.Option(help="What a table calls the top position.")] = 1,
+    explore: Annotated[
+        bool,
+        typer.Option(
+            "--explore/--no-explore",
+            help="Lists as a ranker draws them, or the order that it estimates to be best (for a log with features).",
+        ),
+    ] = True,
     seed: Annotated[int, typer.Option(help="Seed of the rankings that a ranker is asked for.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("results/evaluate"),
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, for programs.")] = False,
@@ -54,13 +65,16 @@ def evaluate(
 
     The log must have the chance with which each list, or each item at its position, was shown. Where it rarely shows
     what a ranker would, there is no number but a sentence. The items of a saved ranker are numbered as in the log:
-    those that occur, shorter names first, then by the alphabet.
+    those that occur, shorter names first, then by the alphabet. Lists may bring features: JSON lines with the fields
+    candidates and features, for rankers of lists with features.
 
     [b]Examples[/b]
 
       rankloop evaluate shown.jsonl --ranker Uniform --ranker ranker.npz
 
       rankloop evaluate shown.csv --ranker 3,1,2 --estimator switch --json
+
+      rankloop evaluate documents.jsonl --ranker pdgd.npz --ranker 0.5,-1.2 --no-explore
     """
     require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="evaluate")
     from rankloop import data, logs
@@ -70,7 +84,8 @@ def evaluate(
         raise ValueError(f"there is no file {log}")
     lists = data.read_logged_lists(log, first_position=first_position)
     answers = [Answer(_LOGGED, logs.on_policy(lists, confidence=confidence), "")]
-    answers += [_ask(text, lists, estimator=estimator, confidence=confidence, seed=seed) for text in ranker]
+    how = {"estimator": estimator, "confidence": confidence, "explore": explore, "seed": seed}
+    answers += [_ask(text, lists, how) for text in ranker]
     out.mkdir(parents=True, exist_ok=True)
     picture = out / f"{lists.name}-{estimator}.png"
     figures.save(draw(answers, lists, estimator), picture, ending="png")
@@ -84,26 +99,28 @@ def evaluate(
     typer.echo(f"Picture: {picture}")
 
 
-def _ask(text: str, lists: LoggedLists, *, estimator: str, confidence: float, seed: int) -> Answer:
+def _ask(text: str, lists: LoggedLists, how: dict[str, Any]) -> Answer:
     from rankloop import logs
 
     policy = _policy(text, lists)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", logs.PropensityWarning)
         try:
-            found = logs.evaluate(lists, policy, estimator=estimator, confidence=confidence, seed=seed)
+            found = logs.evaluate(lists, policy, **how)
         except logs.TooFewSamples as refusal:
             return Answer(text, None, f"cannot tell: {refusal}")
     words = [str(one.message) for one in caught if issubclass(one.category, logs.PropensityWarning)]
     return Answer(text, found, "; ".join(words))
 
 
-def _policy(text: str, lists: LoggedLists) -> Ranker | list[int]:
+def _policy(text: str, lists: LoggedLists) -> Ranker | list[int] | NDArray[np.int64]:
     from rankloop.rankers.load import load
     from rankloop.rankers.registry import find
 
     if Path(text).is_file():
         return load(text)
+    if lists.features is not None:
+        return _policy_with_features(text, lists)
     if "," in text:
         number = {name: i for i, name in enumerate(lists.item_ids)}
         unknown = [name for name in text.split(",") if name not in number]
@@ -119,19 +136,56 @@ def _policy(text: str, lists: LoggedLists) -> Ranker | list[int]:
         ) from error
 
 
+def _policy_with_features(text: str, lists: LoggedLists) -> Ranker | NDArray[np.int64]:
+    import numpy as np
+
+    from rankloop.rankers.registry import find
+
+    requests = lists.features
+    assert requests is not None
+    if "," in text:
+        try:
+            weights = np.array([float(one) for one in text.split(",")])
+        except ValueError:
+            weights = np.empty(0)
+        if len(weights) != requests.n_features:
+            raise ValueError(f"--ranker {text}: must be {requests.n_features} weights, one for each feature")
+        top = np.full((lists.n_rows, lists.n_positions), -1, np.int64)
+        for row in range(lists.n_rows):
+            order = np.argsort(-(requests[row] * weights).sum(axis=1), kind="stable")[: lists.n_positions]
+            top[row, : len(order)] = order
+        return top
+    kind = find(text)
+    known = inspect.signature(kind).parameters
+    wanted = {"n_features": requests.n_features}
+    if "n_items" not in known:  # which must go with the number of positions
+        wanted["n_positions"] = lists.n_positions
+    try:
+        return kind(**{name: value for name, value in wanted.items() if name in known})
+    except TypeError as error:
+        raise ValueError(
+            f"--ranker {text}: it needs more than features and positions; save it from Python and give its file"
+            f" ({error})"
+        ) from error
+
+
 def _sentence(answer: Answer) -> str:
     if answer.found is None:
         return answer.words
     found = answer.found
     told = f"{found.value:.4f} clicks a list, {found.confidence:.0%} interval {found.low:.4f} to {found.high:.4f}"
     told += f", effective size {found.effective_size:,.0f} of {found.n_rows:,}"
+    if found.draw_error:
+        told += (
+            f", standard error {found.standard_error:.4f} of which drawing lists is {found.draw_error:.4f}"
+        )
     if found.bias:
         told += f", of which clipping may be {found.bias:.4f}"
     return told + (f"; warning: {answer.words}" if answer.words else "")
 
 
 def _plain(answers: list[Answer], lists: LoggedLists, estimator: str) -> dict[str, Any]:
-    names = ("value", "low", "high", "standard_error", "effective_size", "mean_weight", "bias")
+    names = ("value", "low", "high", "standard_error", "effective_size", "mean_weight", "bias", "draw_error")
     return {
         "log": lists.name,
         "rows": lists.n_rows,

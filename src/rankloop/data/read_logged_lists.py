@@ -31,7 +31,9 @@ def read_logged_lists(
     path : str or Path
         CSV or Parquet with a row for each impression (columns item, position, click, propensity; each row is a
         list of one item, at its position); or JSON lines, a page each, whose field ``"propensity"`` is a number
-        for the whole list or a list with one for each position. Pages must be of one length.
+        for the whole list or a list with one for each position. Pages must be of one length, unless they have a field
+        ``"features"``, a row for each of ``"candidates"`` (by default for what was shown): then each list has items
+        of its own, numbered as its candidates.
     format : str, optional
         As for `read_clicks`.
     columns : mapping of str to str, optional
@@ -71,6 +73,15 @@ def read_logged_lists(
     bad_rows: Counter[str] = Counter()
     if kind == "tiangong":
         raise ValueError(f"format must be one with propensities, got {kind!r} ({path})")
+    if kind == "jsonl" and _has_features(path, kind):
+        if item_ids is not None:
+            raise ValueError("item_ids must be left out: lists with features have items of their own")
+        from rankloop.data.clicks.pages import read_pages
+        from rankloop.data.clicks.tally import Tally
+        from rankloop.data.feature_pages import read_feature_pages
+
+        pages = read_pages(path, Tally(bad_rows=bad_rows), kind=kind)
+        return read_feature_pages(path, pages, bad_rows, plain_name(path) if name is None else name)
     read = _read_pages if kind == "jsonl" else _read_table
     names, fields = read(path, kind, bad_rows, dict(columns or {}), first)
     if len(names) == 0:
@@ -90,6 +101,15 @@ def read_logged_lists(
         name=plain_name(path) if name is None else name,
         **fields,
     )
+
+
+def _has_features(path: Path, kind: str) -> bool:
+    from rankloop.data.clicks.pages import read_pages
+    from rankloop.data.clicks.tally import Tally
+    from rankloop.data.feature_pages import FEATURES
+
+    first = next(read_pages(path, Tally(), kind=kind), None)
+    return first is not None and FEATURES in first.fields
 
 
 def _read_table(

@@ -1,4 +1,4 @@
-"""The policy to evaluate, as probabilities: of an item at a position, and of a whole list."""
+"""The policy to evaluate over items that are the same for everybody: chances of items at positions, and of lists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rankloop.arguments import numbers, whole
 from rankloop.base import Ranker
@@ -18,7 +18,7 @@ Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ItemPolicy:
     """`cells[i, j]` is the chance of item i at position j; `lists` that of each list, None where it is unknown."""
 
     cells: Numbers
@@ -38,8 +38,17 @@ class Policy:
         of = [self.lists.get(tuple(row), 0.0) for row in chances.tolist()]
         return np.array(of)[which.ravel()]
 
+    def mean_rates(self, log: LoggedLists, q: Numbers) -> Numbers:
+        """The mean of `q`, items by positions, over what the policy shows, for each logged item's position."""
+        means: Numbers = (self.cells * q).sum(axis=0)[log.positions]
+        return means
 
-def policy_for(given: Ranker | ArrayLike, log: LoggedLists, *, draws: int, seed: int) -> Policy:
+    def halves(self) -> None:
+        """Chances are the same for all rows, and taken for exact."""
+        return
+
+
+def policy_for(given: Any, log: LoggedLists, *, draws: int, seed: int) -> ItemPolicy:
     """Read the policy to evaluate: a ranker, one ranking, or a matrix of probabilities."""
     if isinstance(given, Ranker):
         return _of_ranker(given, log, draws=whole("draws", draws, at_least=1), seed=seed)
@@ -59,10 +68,10 @@ def policy_for(given: Ranker | ArrayLike, log: LoggedLists, *, draws: int, seed:
         raise ValueError(
             f"policy must be probabilities that sum to 1 at each position, got sums {array.sum(axis=0)}"
         )
-    return Policy(array, None)
+    return ItemPolicy(array, None)
 
 
-def _of_ranking(order: Numbers, log: LoggedLists) -> Policy:
+def _of_ranking(order: Numbers, log: LoggedLists) -> ItemPolicy:
     m = log.n_positions
     whole_numbers = np.isfinite(order).all() and (order == np.floor(order)).all()
     if not whole_numbers or len(order) < m or len(np.unique(order)) < len(order):
@@ -74,7 +83,7 @@ def _of_ranking(order: Numbers, log: LoggedLists) -> Policy:
     return _mixed([order[:m].astype(np.int64)], log)
 
 
-def _of_ranker(ranker: Ranker, log: LoggedLists, *, draws: int, seed: int) -> Policy:
+def _of_ranker(ranker: Ranker, log: LoggedLists, *, draws: int, seed: int) -> ItemPolicy:
     m = log.n_positions
     if ranker.n_positions is None or ranker.n_positions < m:
         raise ValueError(
@@ -88,7 +97,7 @@ def _of_ranker(ranker: Ranker, log: LoggedLists, *, draws: int, seed: int) -> Po
     return _mixed(lists, log)
 
 
-def _mixed(lists: Sequence[NDArray[np.int64]], log: LoggedLists) -> Policy:
+def _mixed(lists: Sequence[NDArray[np.int64]], log: LoggedLists) -> ItemPolicy:
     """The policy that shows each of these lists equally often."""
     cells = np.zeros((log.n_items, log.n_positions))
     places = np.arange(log.n_positions)
@@ -96,4 +105,4 @@ def _mixed(lists: Sequence[NDArray[np.int64]], log: LoggedLists) -> Policy:
     for items in lists:
         cells[items, places] += 1.0 / len(lists)
         counts[tuple(items.tolist())] += 1
-    return Policy(cells, {items: count / len(lists) for items, count in counts.items()})
+    return ItemPolicy(cells, {items: count / len(lists) for items, count in counts.items()})

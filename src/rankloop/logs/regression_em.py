@@ -56,11 +56,11 @@ def climb(cells: Impressions, *, ridge: float, tolerance: float, max_steps: int)
     given 1 in its place; and where they take turns, both.
     """
     clicked, shown = cells.at(cells.clicked), cells.at(cells.shown)
-    rates = np.divide(clicked, shown, out=np.zeros_like(clicked), where=shown > 0)
-    tried = [int(np.argmax(rates))]
+    clicks = np.divide(clicked, shown, out=np.zeros_like(clicked), where=shown > 0)
+    tried = [int(np.argmax(clicks))]
     pinned = np.arange(cells.n_positions) == tried[0]
     while True:
-        found = _scoring(cells, pinned, rates, ridge=ridge, tolerance=tolerance, max_steps=max_steps)
+        found = _scoring(cells, pinned, clicks, ridge=ridge, tolerance=tolerance, max_steps=max_steps)
         above = np.where(pinned, -np.inf, found.log_beta)
         worst = int(np.argmax(above))
         if above[worst] <= 1e-9:
@@ -68,6 +68,11 @@ def climb(cells: Impressions, *, ridge: float, tolerance: float, max_steps: int)
         pinned = pinned.copy() if worst in tried else np.zeros_like(pinned)
         pinned[worst] = True
         tried.append(worst)
+
+
+def rates(found: Climb, x: Numbers) -> Numbers:
+    """The chance of a click on each row of features at each position."""
+    return np.outer(expit(x @ found.weights + found.intercept), np.minimum(np.exp(found.log_beta), 1.0))
 
 
 def _scoring(
