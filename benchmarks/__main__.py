@@ -22,6 +22,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 import rankloop
 from benchmarks import (
+    calls,
     clicks,
     duels,
     elementary,
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Any] = {
     "speed": speed,
     "growth": growth,
     "startup": startup,
+    "calls": calls,
     "top": top,
     "topk": topk,
     "duels": duels,
@@ -63,6 +65,7 @@ _STEPS = {
     "speed": len(speed.SIZES) * len(speed.RANKERS),
     "growth": len(growth.SIZES),
     "startup": 4,
+    "calls": len(calls.RANKERS),
     "top": len(top.SIZES),
     "topk": len(topk.SETS) * (len(topk.LEARNERS) + len(topk.DEFAULTS)),
     "duels": len(duels.RANKERS),

@@ -44,7 +44,7 @@ __all__ = [
 class Feedback(abc.ABC):
     """What a user reveals of a shown list. Concrete kinds live in `rankloop.feedback`."""
 
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # "clicks" are 0 or 1
 
     @abc.abstractmethod
     def length(self, n_positions: int) -> int:
@@ -74,6 +74,8 @@ class Feedback(abc.ABC):
             )
         if not np.isfinite(given).all() or (given < 0).any():
             raise ValueError(f"feedback must be finite and not negative, got {given}")
+        if self.kind == "clicks" and not ((given == 0.0) | (given == 1.0)).all():
+            raise ValueError(f"feedback must be 0 (no click) or 1 (click), got {given}")
         return given
 
 

@@ -25,9 +25,8 @@ def with_sentences(kind: type) -> None:
 
 def _rank(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def rank(self: Any, *args: Any, **kwargs: Any) -> Any:
-        generator(kwargs.get("rng"))
-        return method(self, *args, **kwargs)
+    def rank(self: Any, *args: Any, rng: Any = None, **kwargs: Any) -> Any:
+        return method(self, *args, rng=generator(rng), **kwargs)
 
     return rank
 

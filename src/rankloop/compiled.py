@@ -22,6 +22,7 @@ from rankloop.base import (
 )
 from rankloop.features import LARGEST_FEATURE as LARGEST_FEATURE
 from rankloop.features import read_features as read_features
+from rankloop.prepared import PreparedCalls
 
 
 class RankerKernels(NamedTuple):
@@ -77,6 +78,7 @@ class CompiledRanker(Ranker):
     kernels: RankerKernels
     params: Any  # a NamedTuple of numbers and arrays that never change
     fusable = True  # whether the kernels are compiled; a reference version in Python plays step by step
+    _prepared: PreparedCalls | None = None
     keeps_context = False  # whether `learn` needs the request again; it then travels in the ticket
 
     def scratch(self, n: int) -> tuple[Any, ...]:
@@ -193,13 +195,49 @@ class CompiledRanker(Ranker):
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
         n, request = self.read_context(context)
         items, propensities, memo = self.blank_ticket(n)
-        explored = self.kernels.rank(
-            self.params, self.state, request, draw_key(rng), self.scratch(n), items, propensities, memo
-        )
+        explored = self._calls().rank(self, request, draw_key(rng), items, propensities, memo)
         kept = (*memo, *self.keep_request(request)) if self.keeps_context else memo
-        return Ranking(items, propensities if len(propensities) else None, kept, bool(explored))
+        return Ranking(items, propensities if len(propensities) else None, kept, explored)
 
     def learn(self, ranking: Ranking, feedback: ArrayLike) -> None:
+        calls = self._calls()
+        revealed = calls.read(self, ranking, feedback)
+        if revealed is None:
+            self._learn_checked(ranking, feedback)
+        elif self.keeps_context:
+            own = calls.n_memo
+            request = self._kept_request(ranking, own)
+            ranking = Ranking(ranking.items, ranking.propensities, ranking.memo[:own], ranking.explored)
+            self.check_ticket(ranking)
+            calls.learn(self, ranking, revealed, request)
+        else:
+            self.check_ticket(ranking)
+            calls.learn(self, ranking, revealed, None)
+        if self.until_pause() == 0:
+            self.pause()
+
+    def _kept_request(self, ranking: Ranking, own: int) -> Any:
+        n = len(ranking.items)
+        if len(ranking.memo) <= own:
+            raise ValueError(
+                "ranking.memo must end with the request, got nothing: is it a ticket of another ranker?"
+            )
+        size, request = self.kept_request(ranking.memo[own:], n)
+        if size != n:
+            raise ValueError(f"ranking.memo must end with a request for {n} items, got one for {size}")
+        return request
+
+    def _calls(self) -> PreparedCalls:
+        calls = self._prepared
+        if calls is None or not calls.are_of(self):
+            calls = self._prepared = PreparedCalls(self)
+        return calls
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_prepared"}
+
+    def _learn_checked(self, ranking: Ranking, feedback: ArrayLike) -> None:
+        # Tells what is wrong, or learns from arrays of another kind, such as every second entry of a longer one.
         # The kernels do not check bounds, and a ticket may come from anywhere.
         n = len(ranking.items)
         if self.n_positions not in (n, None):
@@ -210,13 +248,7 @@ class CompiledRanker(Ranker):
         request = None
         if self.keeps_context:
             own = len(self.blank_memo(n))
-            if len(ranking.memo) <= own:
-                raise ValueError(
-                    "ranking.memo must end with the request, got nothing: is it a ticket of another ranker?"
-                )
-            size, request = self.kept_request(ranking.memo[own:], n)
-            if size != n:
-                raise ValueError(f"ranking.memo must end with a request for {n} items, got one for {size}")
+            request = self._kept_request(ranking, own)
             ranking = Ranking(ranking.items, ranking.propensities, ranking.memo[:own], ranking.explored)
         items, propensities, memo = self.blank_ticket(n)
         given = (ranking.items, ranking.propensities if len(propensities) else propensities, *ranking.memo)
@@ -237,9 +269,6 @@ class CompiledRanker(Ranker):
         self.kernels.learn(
             self.params, self.state, request, self.scratch(n), ranking.items, given[1], ranking.memo, revealed
         )
-
-        if self.until_pause() == 0:
-            self.pause()
 
     def until_pause(self) -> int | None:
         """How many more rounds may be learnt before `pause` must be called; None where it never need be."""

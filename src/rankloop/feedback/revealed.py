@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from rankloop.arguments import whole
 from rankloop.base import Feedback
 
@@ -55,12 +52,6 @@ class Clicks(Feedback):
 
     def length(self, n_positions: int) -> int:
         return n_positions
-
-    def check(self, revealed: ArrayLike, n_positions: int) -> NDArray[np.float64]:
-        clicks = super().check(revealed, n_positions)
-        if not np.isin(clicks, (0.0, 1.0)).all():
-            raise ValueError(f"feedback must be 0 (no click) or 1 (click), got {clicks}")
-        return clicks
 
 
 @dataclass(frozen=True)

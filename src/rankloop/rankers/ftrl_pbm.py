@@ -12,6 +12,7 @@ from rankloop.arguments import one_of, whole
 from rankloop.base import Array, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
 from rankloop.feedback import Clicks
+from rankloop.kernels.call_checks import within
 from rankloop.kernels.rankers import ftrl_pbm, ftrl_pbm_hybrid
 from rankloop.kernels.solvers import hybrid, list_network, list_sampling, tsallis
 from rankloop.kernels.solvers.assignment import best_list
@@ -175,7 +176,7 @@ class FTRLPBM(CompiledRanker):
     def check_ticket(self, ranking: Ranking) -> None:
         chances = ranking.propensities
         assert chances is not None
-        if not ((chances >= _LEAST_CHANCE) & (chances <= 1.0 + 1e-9)).all():
+        if not within(chances, _LEAST_CHANCE, 1.0 + 1e-9):
             raise ValueError(f"ranking.propensities must be probabilities, got {chances}")
 
     def check_state(self, saved: Mapping[str, Array]) -> None:

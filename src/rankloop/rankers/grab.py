@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rankloop.arguments import whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
+from rankloop.kernels.call_checks import within
 from rankloop.kernels.rankers import grab
 from rankloop.kernels.solvers import assignment
 from rankloop.kernels.solvers.assignment import best_list
@@ -89,7 +90,7 @@ class GRAB(ClickRanker):
 
     def check_ticket(self, ranking: Ranking) -> None:
         leader = ranking.memo[0]
-        if leader.min() < -1 or leader.max() >= self.n_items:
+        if not within(leader, -1, self.n_items - 1):
             raise ValueError(f"ranking.memo must name items below {self.n_items}, got {leader}")
 
     def check_state(self, saved: Mapping[str, Array]) -> None:

@@ -10,7 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from rankloop.arguments import numbers
 from rankloop.base import Memo
 from rankloop.compiled import CompiledRanker
-from rankloop.features import SparseRows, dense_rows, is_sparse, read_features, read_sparse
+from rankloop.features import (
+    LARGEST_FEATURE,
+    SparseRows,
+    dense_rows,
+    is_sparse,
+    read_features,
+    read_sparse,
+)
+from rankloop.kernels.call_checks import within
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 class Weighted(Protocol):
@@ -41,6 +52,11 @@ def read_start(
     return start
 
 
+def all_finite(*parts: NDArray[np.float64]) -> bool:
+    """Whether no number of a ticket is infinite or NaN."""
+    return all(within(part.ravel(), -_LARGEST, _LARGEST) for part in parts)
+
+
 class LinearRanker(CompiledRanker):
     """Scores items by X w, for lists of any length; `state.w` are the weights."""
 
@@ -48,6 +64,8 @@ class LinearRanker(CompiledRanker):
     n_positions = None
 
     def read_context(self, context: Any) -> tuple[int, Any]:
+        if self._is_ordinary(context):
+            return len(context), context
         if is_sparse(context):
             if not self.takes_sparse:
                 raise ValueError(
@@ -57,6 +75,18 @@ class LinearRanker(CompiledRanker):
             return rows.shape[0], rows
         features = read_features(context, self.n_features)
         return len(features), features
+
+    def _is_ordinary(self, context: Any) -> bool:
+        # As nearly all requests are: nothing to convert, and no message to write.
+        return (
+            type(context) is np.ndarray
+            and context.dtype in _FLOATS
+            and context.ndim == 2
+            and context.shape[0] > 0
+            and context.shape[1] == self.n_features
+            and context.flags.c_contiguous
+            and within(context.ravel(), -LARGEST_FEATURE, LARGEST_FEATURE)
+        )
 
     def keep_request(self, request: Any) -> Memo:
         if isinstance(request, SparseRows):

@@ -14,7 +14,7 @@ from rankloop.feedback import FullRelevance
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import gradient
 from rankloop.ranges import Between, Falling, OneOf, Range
-from rankloop.rankers.linear import LinearRanker, WarmStart, read_start
+from rankloop.rankers.linear import LinearRanker, WarmStart, all_finite, read_start
 from rankloop.rankers.schedules import (
     Schedule,
     check_scaled_weights,
@@ -111,7 +111,7 @@ class ListNet(LinearRanker):
         return np.empty(n), np.empty(1, np.int64)  # the scores, and how many rounds the weights had learnt
 
     def check_ticket(self, ranking: Ranking) -> None:
-        if not np.isfinite(ranking.memo[0]).all():
+        if not all_finite(ranking.memo[0]):
             raise ValueError(f"ranking.memo must be finite scores, got {ranking.memo[0]}")
 
     @classmethod

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rankloop.arguments import number, share, whole
 from rankloop.base import Array, Ranking
 from rankloop.compiled import RankerKernels
+from rankloop.kernels.call_checks import within
 from rankloop.kernels.elementary import log
 from rankloop.kernels.rankers import mw
 from rankloop.kernels.solvers import entropy_projection, list_sampling
@@ -110,7 +111,7 @@ class MW(ClickRanker):
     def check_ticket(self, ranking: Ranking) -> None:
         chances = ranking.propensities
         assert chances is not None
-        if not ((chances >= _LEAST_CHANCE) & (chances <= 1.0)).all():
+        if not within(chances, _LEAST_CHANCE, 1.0):
             raise ValueError(f"ranking.propensities must be probabilities, got {chances}")
 
     def check_state(self, saved: Mapping[str, Array]) -> None:

@@ -13,7 +13,7 @@ from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks
 from rankloop.kernels.plackett_luce import room_for_weights
 from rankloop.kernels.rankers import pdgd
-from rankloop.rankers.linear import LinearRanker, WarmStart, read_start
+from rankloop.rankers.linear import LinearRanker, WarmStart, all_finite, read_start
 
 
 class PDGD(LinearRanker):
@@ -87,7 +87,7 @@ class PDGD(LinearRanker):
     def check_ticket(self, ranking: Ranking) -> None:
         header = ranking.memo[0]
         good = header[0] == len(ranking.memo[1]) and header[2] >= 0
-        if not (good and all(np.isfinite(part).all() for part in ranking.memo)):
+        if not (good and all_finite(*ranking.memo)):
             raise ValueError(
                 f"ranking.memo must be finite, and of {len(ranking.memo[1])} items, got {header}"
             )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rankloop.arguments import share
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
+from rankloop.kernels.call_checks import within
 from rankloop.kernels.elementary import log
 from rankloop.kernels.rankers import ranked_exp3
 from rankloop.ranges import Between, Range
@@ -91,9 +92,9 @@ class RankedExp3(ClickRanker):
 
     def check_ticket(self, ranking: Ranking) -> None:
         wanted, chances = ranking.memo
-        if wanted.min() < 0 or wanted.max() >= self.n_items:
+        if not within(wanted, 0, self.n_items - 1):
             raise ValueError(f"ranking.memo must name items below {self.n_items}, got {wanted}")
-        if not ((chances >= _LEAST_CHANCE) & (chances <= 1.0)).all():
+        if not within(chances, _LEAST_CHANCE, 1.0):
             raise ValueError(f"ranking.memo must hold probabilities, got {chances}")
 
     def check_state(self, saved: Mapping[str, Array]) -> None:

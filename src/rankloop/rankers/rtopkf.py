@@ -17,7 +17,7 @@ from rankloop.kernels import exploring_lists, sorting
 from rankloop.kernels.rankers import rtopkf, rtopkf_adaptive
 from rankloop.measures.measure import HIGHEST_GRADE
 from rankloop.ranges import Between, Falling, OneOf, Range
-from rankloop.rankers.linear import LinearRanker, WarmStart, read_start
+from rankloop.rankers.linear import LinearRanker, WarmStart, all_finite, read_start
 from rankloop.rankers.schedules import (
     Schedule,
     check_scaled_weights,
@@ -233,12 +233,13 @@ class RTopKF(LinearRanker):
         return _GUESSES[one_of("control_variate", control_variate, tuple(_GUESSES))]
 
     def check_ticket(self, ranking: Ranking) -> None:
-        header = ranking.memo[0]
-        least = 0.0 if self.adaptive and self.exploration is None else np.nextafter(0.0, 1.0)
-        good = header[0] == len(ranking.items) and least <= header[1] <= 1 and header[2] > 0
+        header, n = ranking.memo[0], len(ranking.items)
+        of, gamma, epsilon = header.tolist()
+        may_be_zero = self.adaptive and self.exploration is None
+        good = of == n and (gamma > 0 or (gamma == 0 and may_be_zero)) and gamma <= 1 and epsilon > 0
         if self.adaptive:
-            good = good and bool((ranking.memo[1][: len(ranking.items), 4] > 0).all())
-        if not (good and all(np.isfinite(part).all() for part in ranking.memo)):
+            good = good and min(ranking.memo[1][:n, 4].tolist()) > 0
+        if not (good and all_finite(*ranking.memo)):
             raise ValueError(f"ranking.memo must be finite, and of {len(ranking.items)} items, got {header}")
 
     def check_state(self, saved: Mapping[str, Array]) -> None:

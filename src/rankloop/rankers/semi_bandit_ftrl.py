@@ -12,6 +12,7 @@ from rankloop.arguments import whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
+from rankloop.kernels.call_checks import within
 from rankloop.kernels.rankers import semi_bandit_ftrl as kernels
 from rankloop.kernels.solvers import list_network, list_sampling
 from rankloop.measures import Measure
@@ -112,7 +113,7 @@ class SemiBanditFTRL(CompiledRanker):
 
     def check_ticket(self, ranking: Ranking) -> None:
         chances = ranking.memo[0]
-        if not ((chances >= _LEAST_CHANCE) & (chances <= 1)).all():
+        if not within(chances, _LEAST_CHANCE, 1.0):
             raise ValueError(f"ranking.memo must hold chances in (0, 1], got {chances}")
 
     def check_state(self, saved: Mapping[str, Array]) -> None:

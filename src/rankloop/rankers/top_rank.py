@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rankloop.arguments import share, whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
+from rankloop.kernels.call_checks import within
 from rankloop.kernels.elementary import log
 from rankloop.kernels.rankers import top_rank
 from rankloop.ranges import Between, Range
@@ -107,7 +108,7 @@ class TopRank(ClickRanker):
 
     def check_ticket(self, ranking: Ranking) -> None:
         block = ranking.memo[0]
-        if block.min() < 0 or block.max() >= self.n_items:
+        if not within(block, 0, self.n_items - 1):
             raise ValueError(f"ranking.memo must be a block for each item, got {block}")
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
