@@ -23,7 +23,7 @@ __all__ = [
 LARGEST_FEATURE = np.float64(1e60)  # of more, a gradient's square may be infinite, and a score inf - inf
 
 
-def read_features(context: Any, n_features: int | None = None) -> NDArray[Any]:
+def read_features(context: Any, n_features: int | None = None, *, name: str = "context") -> NDArray[Any]:
     """The request as rows of features, one an item; ValueError if it is anything else.
 
     Parameters
@@ -32,6 +32,8 @@ def read_features(context: Any, n_features: int | None = None) -> NDArray[Any]:
         The request.
     n_features : int, optional
         How many features each row must have; by default any number.
+    name : str, optional
+        What the error calls it.
 
     Returns
     -------
@@ -43,11 +45,11 @@ def read_features(context: Any, n_features: int | None = None) -> NDArray[Any]:
     except ValueError:  # rows of different lengths
         features = np.asarray(None)
     if features.dtype.kind not in "biuf":
-        raise ValueError(f"context must be numbers, items x features, got {context!r}")
+        raise ValueError(f"{name} must be numbers, items x features, got {context!r}")
     if features.ndim != 2 or 0 in features.shape or n_features not in (features.shape[1], None):
         wanted = "any" if n_features is None else str(n_features)
         raise ValueError(
-            f"context must be items x features ({wanted} of them), at least one of each, got shape {features.shape}"
+            f"{name} must be items x features ({wanted} of them), at least one of each, got shape {features.shape}"
         )
     if features.dtype not in (np.float32, np.float64):
         features = features.astype(np.float64)
@@ -55,7 +57,7 @@ def read_features(context: Any, n_features: int | None = None) -> NDArray[Any]:
     if not (np.abs(features) <= LARGEST_FEATURE).all():
         row, column = np.argwhere(~(np.abs(features) <= LARGEST_FEATURE))[0]
         raise ValueError(
-            f"context must be finite and at most {LARGEST_FEATURE:g}, "
+            f"{name} must be finite and at most {LARGEST_FEATURE:g}, "
             f"got {features[row, column]} at item {row}, feature {column}"
         )
     return features

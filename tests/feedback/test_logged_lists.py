@@ -32,8 +32,8 @@ def test_lists_of_different_lengths_keep_their_candidates() -> None:
     [
         ({"features": FEATURES[:1]}, "features must be given for 2 lists, got 1"),
         ({"features": []}, "features must be given for at least one list"),
-        ({"features": [[[1.0, 2.0]], [[1.0]]]}, "features of list 1: must be items x features"),
-        ({"features": [[[1.0, np.nan]], [[1.0, 2.0]]]}, "features of list 0: must be finite"),
+        ({"features": [[[1.0, 2.0]], [[1.0]]]}, "features of list 1 must be items x features"),
+        ({"features": [[[1.0, np.nan]], [[1.0, 2.0]]]}, "features of list 0 must be finite"),
         (
             {"items": [[3, 0], [0, -1]]},
             r"items must be candidates of their list, got \[3. 0.\] for list 0 of 3",

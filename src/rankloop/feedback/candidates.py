@@ -36,7 +36,7 @@ class Candidates:
     starts: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        rows = read_features(self.rows).astype(np.float64)
+        rows = read_features(self.rows, name="rows").astype(np.float64)
         starts = np.asarray(self.starts, np.int64)
         if starts.ndim != 1 or len(starts) < 2 or starts[0] != 0 or starts[-1] != len(rows):
             raise ValueError(f"starts must begin with 0 and end with {len(rows)}, got {self.starts!r}")
@@ -66,12 +66,8 @@ class Candidates:
             raise ValueError("features must be given for at least one list, got none")
         parts: list[NDArray[Any]] = []
         for number, part in enumerate(lists):
-            try:
-                parts.append(read_features(part, parts[0].shape[1] if parts else None))
-            except ValueError as error:
-                raise ValueError(
-                    f"features of list {number}: {str(error).removeprefix('context ')}"
-                ) from error
+            n_features = parts[0].shape[1] if parts else None
+            parts.append(read_features(part, n_features, name=f"features of list {number}"))
         sizes = [len(part) for part in parts]
         return cls(np.concatenate(parts), np.concatenate([[0], np.cumsum(sizes)]))
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Self
-
 from numpy.typing import ArrayLike
 
-from rankloop.rankers.linear_clicks import LinearClickRanker, example_features
+from rankloop.rankers.linear_clicks import LinearClickRanker
 
 
 class CascadeLinTS(LinearClickRanker):
@@ -66,9 +63,3 @@ class CascadeLinTS(LinearClickRanker):
         sigma: float = 1.0,
     ) -> None:
         self.build(n_features, features, n_positions, sigma=sigma)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(features=example_features(5, 3), n_positions=3)
-        yield cls(n_features=3, n_positions=3)
-        yield cls(n_features=2, n_positions=4, sigma=0.5)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Self
-
 from numpy.typing import ArrayLike
 
 from rankloop.arguments import number
-from rankloop.rankers.linear_clicks import LinearClickRanker, example_features
+from rankloop.rankers.linear_clicks import LinearClickRanker
 
 
 class LinUCBPBM(LinearClickRanker):
@@ -83,10 +80,3 @@ class LinUCBPBM(LinearClickRanker):
             width=number("c", c, at_least=0),
             examination=examination,
         )
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(features=example_features(5, 3), n_positions=3)
-        yield cls(n_features=3, n_positions=3)
-        yield cls(features=example_features(4, 2), examination=[0.2, 1.0, 0.5, 0.1])
-        yield cls(n_features=2, examination=[1.0, 0.5])

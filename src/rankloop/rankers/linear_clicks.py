@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.arguments import number, numbers, shares, whole
+from rankloop.arguments import number, shares, whole
 from rankloop.base import Array
-from rankloop.compiled import LARGEST_FEATURE, CompiledRanker, RankerKernels, read_features, read_positions
+from rankloop.compiled import CompiledRanker, RankerKernels, read_features, read_positions
 from rankloop.feedback import Clicks, TopClicks
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import linear_clicks
@@ -89,17 +89,7 @@ class LinearClickRanker(CompiledRanker):
         if features is None:
             self.n_features = whole("n_features", n_features, at_least=1)
             return np.empty((0, self.n_features))
-        catalogue = np.array(numbers("features", features), order="C")
-        if catalogue.ndim != 2 or 0 in catalogue.shape:
-            raise ValueError(
-                f"features must be items x features, at least one of each, got shape {catalogue.shape}"
-            )
-        if not (np.abs(catalogue) <= LARGEST_FEATURE).all():
-            row, column = np.argwhere(~(np.abs(catalogue) <= LARGEST_FEATURE))[0]
-            raise ValueError(
-                f"features must be finite and at most {LARGEST_FEATURE:g}, "
-                f"got {catalogue[row, column]} at item {row}, feature {column}"
-            )
+        catalogue = np.array(read_features(features, name="features"), np.float64)
         self.n_features = catalogue.shape[1]
         return catalogue
 
@@ -165,6 +155,17 @@ class LinearClickRanker(CompiledRanker):
         if not cls.cascade and parameters.get("examination") is None:
             parts = n_positions if isinstance(n_positions, int) else SHOWN
         return 8 * ((parts + 2) * d * d + (parts + 4) * d + 4 * n_items) + sorting.scratch_bytes(n_items)
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        make: Any = cls  # each has arguments of its own
+        yield make(features=example_features(5, 3), n_positions=3)
+        yield make(n_features=3, n_positions=3)
+        if cls.cascade:
+            yield make(n_features=2, n_positions=4, sigma=0.5)
+        else:
+            yield make(features=example_features(4, 2), examination=[0.2, 1.0, 0.5, 0.1])
+            yield make(n_features=2, examination=[1.0, 0.5])
 
 
 def example_features(n_items: int, n_features: int) -> NDArray[np.float64]:
