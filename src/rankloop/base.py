@@ -235,6 +235,13 @@ class Ranker(Constructed, Servable, abc.ABC):
         """Counters for the trace, such as how often a solver fell back."""
         return {}
 
+    def _facts(self) -> dict[str, object]:
+        if self.n_positions is None:
+            ranks = "lists that requests bring, by their features"
+        else:
+            ranks = f"{self.n_positions:,} of {self.n_items or self.n_positions:,} items"
+        return super()._facts() | {"ranks": ranks, "learns from": self.feedback}
+
     @classmethod
     @abc.abstractmethod
     def examples(cls) -> Iterator[Self]:
@@ -345,6 +352,13 @@ class Environment(Constructed, abc.ABC):
     @abc.abstractmethod
     def restart(self) -> None:
         """Start again with the first user."""
+
+    def _facts(self) -> dict[str, object]:
+        shown = f"{self.n_positions:,} positions" + (
+            "" if self.n_items is None else f", {self.n_items:,} items"
+        )
+        measured = f"{self.measure}, {'smaller' if self.is_loss else 'larger'} is better"
+        return super()._facts() | {"shows": shown, "reveals": self.reveals, "measured by": measured}
 
     @classmethod
     @abc.abstractmethod

@@ -10,6 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from rankloop.notebook import card
+
 _LONGEST = 100  # numbers of an array that are written out
 
 
@@ -82,6 +84,13 @@ class Constructed:
         given = vars(self).get("_given", {})
         shown = ", ".join(f"{name}={_written(value)}" for name, value in given.items())
         return f"{type(self).__name__}({shown})"
+
+    def _facts(self) -> dict[str, object]:
+        given = vars(self).get("_given", {})
+        return {name: _written(value) for name, value in given.items()}
+
+    def _repr_html_(self) -> str:
+        return card(type(self).__name__, self._facts())
 
 
 def plain(value: Any) -> Any:
@@ -178,6 +187,8 @@ def _written(value: Any) -> str:
         return f"<{'x'.join(map(str, value.shape))} {value.dtype}>"
     if isinstance(value, np.generic):
         return repr(value.item())
+    if type(value) in (list, tuple) and len(value) > _LONGEST:
+        return f"<{type(value).__name__} of {len(value):,}>"
     if type(value) in (list, tuple) and any(isinstance(part, np.ndarray | np.generic) for part in value):
         inside = ", ".join(map(_written, value)) + ("," if type(value) is tuple and len(value) == 1 else "")
         return f"[{inside}]" if type(value) is list else f"({inside})"

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +55,38 @@ def test_no_global_plotting_state() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_pdf_is_the_same_byte_for_byte(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        figure, _ = figures.canvas(title="A title", caption="c")
+        figures.save(figure, tmp_path / name, ending="pdf")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert (tmp_path / "one").read_bytes().startswith(b"%PDF")
+
+
+def test_titles_are_left_out_on_request_and_stay_in_the_figure(tmp_path: Path) -> None:
+    figure, (axes,) = figures.canvas(title="A title", subtitle="more", caption="A caption. " * 20)
+    axes.plot([1, 2], [3, 4], label="_line")
+    heights = []
+    for titles in (True, False, True):
+        figures.save(figure, tmp_path / "figure.svg", ending="svg", titles=titles)
+        text = (tmp_path / "figure.svg").read_text()
+        assert [f'id="{name}"' in text for name in ("title", "subtitle", "caption")] == [titles] * 3
+        box = re.search(r'viewBox="0 0 [\d.]+ ([\d.]+)"', text)
+        assert box is not None
+        heights.append(float(box[1]))
+    assert heights[1] < heights[0] - 72  # an inch and more was taken by the words
+    assert heights[2] == heights[0]
+
+
+def test_nothing_is_left_free_for_words_that_are_not_there() -> None:
+    bare, panels = figures.canvas(title="", caption="")
+    assert not bare.texts
+    assert panels[0].get_position().y1 > figures.canvas(title="t", caption="")[1][0].get_position().y1
+
+
+def test_a_notebook_shows_a_figure() -> None:
+    figure, _ = figures.canvas(title="t", caption="c")
+    assert isinstance(figure, figures.Picture)
+    assert figure._repr_png_().startswith(b"\x89PNG")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
@@ -123,6 +123,10 @@ def reproduce(
             help="LETOR file or folder to play instead of the known ones. Repeat for several.",
         ),
     ] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Figures as PDF, too.")] = False,
+    no_titles: Annotated[
+        bool, typer.Option("--no-titles", help="Figures without title and caption, for a paper.")
+    ] = False,
 ) -> None:
     """Reproduce experiments of the papers and test their claims.
 
@@ -140,6 +144,8 @@ def reproduce(
       rankloop reproduce pbm-2022-fig1 --quick --also mypkg.rankers:Mine
 
       rankloop reproduce oltr-comparison --dataset my=path/to/letor.txt
+
+      rankloop reproduce top1-2015-fig1 --pdf --no-titles
     """
     from rankloop import experiments
 
@@ -150,7 +156,8 @@ def reproduce(
         raise ValueError(f"no experiment {unknown[0]!r}; there are {', '.join(experiments.names())}, and all")
     chosen = experiments.names() if "all" in names else list(dict.fromkeys(names))
     options = {"also": also or (), "datasets": named_paths(dataset or ())}
-    verdicts = _reproduce(chosen, quick=quick, out=out, jobs=jobs, fresh=fresh, **options)
+    look = {"pdf": pdf, "titles": not no_titles}
+    verdicts = _reproduce(chosen, quick=quick, out=out, jobs=jobs, fresh=fresh, look=look, **options)
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)
 
@@ -169,7 +176,14 @@ def named_paths(given: Sequence[str]) -> dict[str, str]:
 
 
 def _reproduce(
-    names: list[str], *, quick: bool, out: Path, jobs: int | None, fresh: bool, **options: Any
+    names: list[str],
+    *,
+    quick: bool,
+    out: Path,
+    jobs: int | None,
+    fresh: bool,
+    look: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> list[Verdict]:
     from rich.console import Console
 
@@ -189,7 +203,7 @@ def _reproduce(
             console.print(f"{name}: skipped, {lack}", soft_wrap=True, markup=False)
             continue
         try:
-            verdict = run(experiment, out=out, quick=quick, workers=jobs, fresh=fresh)
+            verdict = run(experiment, out=out, quick=quick, workers=jobs, fresh=fresh, **(look or {}))
         except KeyboardInterrupt:
             typer.echo(f"\n{name}: finished jobs are kept, the same command goes on from there.", err=True)
             raise

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import number, whole
+from rankloop.notebook import sentence
 
 if TYPE_CHECKING:
     from rankloop.data.sparse_dataset import SparseDataset
@@ -137,6 +138,9 @@ class Dataset:
     def __repr__(self) -> str:
         size = f"{self.n_queries:,} queries, {self.n_documents:,} documents, {self.n_features:,} features"
         return f"Dataset({self.name!r}: {size}, grades up to {self.max_grade})"
+
+    def _repr_html_(self) -> str:
+        return sentence(repr(self))
 
     def query(self, i: int) -> tuple[Features, NDArray[np.float64]]:
         """Features and relevance of query `i`, counting from 0: views, not copies.

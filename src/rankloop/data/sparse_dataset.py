@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.features import SparseRows
+from rankloop.notebook import sentence
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -58,3 +59,6 @@ class SparseDataset:
             f"{len(self.offsets) - 1:,} queries, {n:,} documents, {d:,} features, {share:.0%} of the entries"
         )
         return f"SparseDataset({self.name!r}: {size})"
+
+    def _repr_html_(self) -> str:
+        return sentence(repr(self))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import numbers, whole
+from rankloop.notebook import sentence
 
 Counts = NDArray[np.int64]
 
@@ -221,6 +222,9 @@ class ClickLog:
         ]
         bad = f"; {several(self.n_bad_rows, 'bad row', 'bad rows')} left out" if self.n_bad_rows else ""
         return f"ClickLog({self.name!r}: {', '.join(told)}{bad})"
+
+    def _repr_html_(self) -> str:
+        return sentence(repr(self))
 
     def select(
         self, *, query: str | None = None, top: int | None = None, positions: int | None = None

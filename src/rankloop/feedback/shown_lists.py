@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.notebook import sentence
+
 
 class ShownLists:
     """A frozen log with a row for each shown list."""
@@ -41,6 +43,9 @@ class ShownLists:
         if bad:
             told += f"; {bad:,} bad row{'' if bad == 1 else 's'} left out"
         return f"{type(self).__name__}({self.name!r}: {told})"
+
+    def _repr_html_(self) -> str:
+        return sentence(repr(self))
 
     @property
     def n_rows(self) -> int:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rankloop.games.inequalities import Mixture, Point
+from rankloop.notebook import card
 
 if TYPE_CHECKING:
     from rankloop.games.swaps import SwapWitness
@@ -149,3 +150,14 @@ class Verdict:
 
     def __repr__(self) -> str:
         return f"<verdict: {self.class_}, regret of order {self.rate}>"
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {"regret grows as": self.rate}
+        if self.measure is not None:
+            revealed = self.feedback or f"the top {self.k} labels"
+            facts["game"] = f"{self.measure} of {self.n_items} items, {revealed} revealed"
+        if self.n_actions is not None:
+            facts["size"] = f"{self.n_actions:,} actions, {self.n_outcomes:,} outcomes"
+        facts["proof by"] = "cells" if self.route == "cells" else "the structure of the measure"
+        facts["more"] = "games.explain(verdict), games.verify"
+        return card(f"Verdict: {self.class_}", facts)

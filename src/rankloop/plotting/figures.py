@@ -37,6 +37,7 @@ _TOP_UNTITLED = 0.5
 
 
 ENDINGS = ("png", "svg", "pdf")
+_WORDS = {"title", "subtitle", "caption"}  # the texts around the panels, by their names
 
 
 class Picture(Figure):
@@ -84,7 +85,7 @@ def canvas(
         )
     if subtitle:
         figure.text(
-            0.15 / width, 1 - 0.47 / total, subtitle, size=CAPTION_SIZE, color=MUTED, va="top", gid="title"
+            0.15 / width, 1 - 0.47 / total, subtitle, size=CAPTION_SIZE, color=MUTED, va="top", gid="subtitle"
         )
     if lines:
         figure.text(
@@ -335,7 +336,7 @@ def save(figure: Figure, path: Path, *, ending: str, titles: bool = True) -> Non
         "svg": {"Date": None},
         "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
     }[ending]
-    hidden = [] if titles else [text for text in figure.texts if text.get_gid() in {"title", "caption"}]
+    hidden = [] if titles else [text for text in figure.texts if text.get_gid() in _WORDS]
     # Text of an SVG as outlines: the picture looks the same where our font is not installed. A PDF brings its font.
     with matplotlib.rc_context({"svg.hashsalt": "rankloop", "svg.fonttype": "path", "pdf.fonttype": 42}):
         for text in hidden:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,10 +46,7 @@ def write_folder(found: Comparison, folder: Path, *, titles: bool) -> Path:
     write_whole(folder / "summary.parquet", found.summary().write_parquet)
     write_whole(folder / "differences.parquet", found.differences().write_parquet)
     for ending in figures.ENDINGS:
-        write_whole(
-            folder / f"comparison.{ending}",
-            lambda part, ending=ending: figures.save(figure, part, ending=ending),  # type: ignore[misc]
-        )
+        write_whole(folder / f"comparison.{ending}", partial(figures.save, figure, ending=ending))
     page = folder / "report.html"
     text = _page(
         found, (folder / "comparison.svg").read_text(encoding="utf-8"), figures.caption_of(figure), made

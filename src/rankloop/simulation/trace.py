@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.notebook import card
 from rankloop.simulation import trace_file
 from rankloop.simulation.frames import pandas_frame, polars_frame
 
@@ -253,3 +254,19 @@ class Trace:
             f"<Trace{f' of {who}' if who else ''}: {self.n_rounds:,} rounds, seed {self.seed}, "
             f"mean {self.measure} {self.mean_value:.4g}{regret}>"
         )
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {
+            part: self.provenance[part] for part in ("ranker", "environment") if part in self.provenance
+        }
+        facts["seed"] = self.seed
+        if len(self.rounds):
+            unknown = np.isnan(self.regret[-1])
+            facts |= {
+                "rounds": f"{self.n_rounds:,}, of which {len(self.rounds):,} are recorded",
+                f"mean {self.measure}": f"{self.mean_value:.4g}",
+                "regret": "not known" if unknown else f"{self.total_regret:,.4g}",
+                "explored": f"{self.exploration_share:.1%} of the rounds",
+                "time": f"{self.seconds:.2f} s",
+            }
+        return card("Trace", facts | self.counters)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from rankloop.experiments.experiment import Claim, Job
+from rankloop.experiments.harness.report import write_report
 from rankloop.experiments.harness.reproduce import reproduce
 from tests.experiments.toy import Toy
 
@@ -66,3 +68,14 @@ def test_figures_are_the_same_byte_for_byte_when_made_again(tmp_path: Path) -> N
             (tmp_path / folder / "toy" / f"falling.{ending}").read_bytes() for folder in ("one", "two")
         )
         assert one == two
+
+
+def test_figures_for_a_paper(tmp_path: Path) -> None:
+    reproduce(Toy(), out=tmp_path, quick=True, pdf=True, titles=False)
+    folder = tmp_path / "toy"
+    assert (folder / "falling.pdf").read_bytes().startswith(b"%PDF")
+    assert 'id="caption"' not in (folder / "falling.svg").read_text(encoding="utf-8")
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    (picture,) = json.loads((folder / "claims.json").read_text(encoding="utf-8"))["figures"]
+    assert picture["caption_share"] == 0.0
+    assert page.count(f"<figcaption>{escape(picture['caption'])}</figcaption>") == 1

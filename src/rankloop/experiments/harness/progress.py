@@ -1,4 +1,4 @@
-"""The bar shown while jobs run: jobs done, speed and time left. Nothing where there is no terminal."""
+"""The bar shown while jobs run: jobs done, speed and time left. Nothing outside a terminal and a notebook."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from rankloop.experiments.experiment import Job
 from rankloop.kernels.notice import muted
+from rankloop.notebook import Line, in_notebook
+
+_FIRST = "until the first ends (new code compiles once)"
 
 
 def duration(seconds: float) -> str:
@@ -44,15 +47,37 @@ def rate(done: int, seconds: float) -> str:
 
 @contextmanager
 def job_bar(name: str, jobs: Sequence[Job], *, console: Console) -> Iterator[Callable[[Job], None]]:
-    """Yield a function to call with each finished job; draws on `console` if that is a terminal.
+    """Yield a function to call with each finished job; draws on `console` if that is a terminal, or in a notebook.
 
     The time left is estimated from the jobs' costs, since costly jobs come first and say little about the rest.
     """
-    if not console.is_terminal:
-        yield lambda job: None
-        return
     start = time.perf_counter()
     total = sum(job.cost for job in jobs)
+    finished, work = 0, 0.0
+
+    def counted(job: Job) -> tuple[str, str]:
+        nonlocal finished, work
+        finished, work = finished + 1, work + job.cost
+        seconds = time.perf_counter() - start
+        left = duration(seconds * (total - work) / work) + " left" if work > 0.0 else ""
+        return rate(finished, seconds), left
+
+    if not console.is_terminal:
+        if not in_notebook():
+            yield lambda job: None
+            return
+        line = Line()
+        line.show(0.0, f"{name}: {_FIRST}")
+
+        def move(job: Job) -> None:
+            told = ", ".join(part for part in counted(job) if part)
+            line.show(work / total if total else 1.0, f"{name}: {finished}/{len(jobs)} jobs, {told}")
+
+        try:
+            yield move
+        finally:
+            line.clear()
+        return
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -67,16 +92,10 @@ def job_bar(name: str, jobs: Sequence[Job], *, console: Console) -> Iterator[Cal
         redirect_stderr=False,
     )
     with muted(), bar:
-        task = bar.add_task(
-            name, total=total, count=0, rate="", left="until the first ends (new code compiles once)"
-        )
-        finished, work = 0, 0.0
+        task = bar.add_task(name, total=total, count=0, rate="", left=_FIRST)
 
         def advance(job: Job) -> None:
-            nonlocal finished, work
-            finished, work = finished + 1, work + job.cost
-            seconds = time.perf_counter() - start
-            left = duration(seconds * (total - work) / work) + " left" if work > 0.0 else ""
-            bar.update(task, completed=work, count=finished, rate=rate(finished, seconds), left=left)
+            speed, left = counted(job)
+            bar.update(task, completed=work, count=finished, rate=speed, left=left)
 
         yield advance

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -40,10 +41,13 @@ def reproduce(
     workers: int | None = None,
     fresh: bool = False,
     console: Console | None = None,
+    pdf: bool = False,
+    titles: bool = True,
 ) -> Verdict:
     """Run `experiment` and write ``results.parquet``, figures as PNG and SVG, and ``claims.json`` under `out`.
 
-    See `rankloop.experiments.harness.job_runner.run_jobs` for the parameters.
+    `pdf` writes the figures as PDF, too; without `titles` neither the title nor the caption is part of them. See
+    `rankloop.experiments.harness.job_runner.run_jobs` for the other parameters.
     """
     from rankloop.plotting import figures
 
@@ -56,12 +60,11 @@ def reproduce(
     notes = experiment.notes(outcome.results)
     pictures: list[Plain] = []
     for name, figure in experiment.figures(outcome.results, quick=quick).items():
-        for ending in ("png", "svg"):
-            write_whole(
-                folder.figure(name, ending),
-                lambda part, figure=figure, ending=ending: figures.save(figure, part, ending=ending),  # type: ignore[misc]
-            )
+        for ending in figures.ENDINGS if pdf else figures.ENDINGS[:2]:
+            save = partial(figures.save, figure, ending=ending, titles=titles)
+            write_whole(folder.figure(name, ending), save)
         caption, share = figures.caption_of(figure)
+        share = share if titles else 0.0
         pictures.append({"name": name, "caption": caption, "caption_share": round(share, 6)})
     table = experiment.summary(outcome.results)
     record: dict[str, Plain] = {
