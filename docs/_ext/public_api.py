@@ -32,6 +32,7 @@ MODULES = [
     ("Data", "rankloop.data", True),
     ("Logs", "rankloop.logs", True),
     ("Experiments", "rankloop.experiments", False),
+    ("The suite", "rankloop.suite", False),
     ("Statements of the papers", "rankloop.claims", False),
     ("Contracts", "rankloop.base", False),
     ("What a service asks of a ranker", "rankloop.servable", False),

@@ -14,6 +14,7 @@ import typer
 
 from rankloop import __version__
 from rankloop.cli import completion
+from rankloop.cli import suite as suite_commands
 from rankloop.cli.advise import advise
 from rankloop.cli.claims import claims
 from rankloop.cli.evaluate import evaluate
@@ -320,6 +321,7 @@ app.command()(in_words(classify))
 app.command()(in_words(verify_proof))
 app.command()(in_words(rates))
 app.command()(in_words(claims))
+suite_commands.register(app, in_words)
 
 
 @app.command()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,8 @@ from rankloop.compiled import CompiledEnvironment
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.experiments.experiment import Plain
 from rankloop.rankers.registry import find
+from rankloop.simulation import by_name
+from rankloop.simulation.by_name import read_settings as read_settings
 
 
 def simulate_one(
@@ -65,49 +66,9 @@ def simulate_one(
 
 def make_ranker(name: str, *, people: CompiledEnvironment, rounds: int, settings: dict[str, Plain]) -> Any:
     """The ranker called `name`, its arguments taken from `settings` or else from what is played."""
-    wanted = find(name)
-    accepted = inspect.signature(wanted).parameters
-    for key in settings:
-        if key not in accepted:
-            raise ValueError(f"{name} has no argument {key!r}; it has {', '.join(accepted)}")
-    offered: dict[str, Any] = {
-        "n_items": people.n_items,
-        "n_positions": people.n_positions if people.n_shown is None else people.n_shown,
-        "n_features": people.n_features,
-        "horizon": rounds,
-        "max_grade": people.max_grade,
-        "order": people.best().items if "order" in accepted and "order" not in settings else None,
-    }
-    if people.reveals == "relevance":  # where users click, `play` gives the better message
-        offered["measure"] = people.measure
-    if "relevance" in accepted:
-        raise ValueError(f"{name} needs the relevance of all users in advance: use it from Python")
-    fitting = {key: value for key, value in offered.items() if key in accepted and value is not None}
-    given = fitting | settings
-    lacking = [key for key, one in accepted.items() if key not in given and _required(one)]
-    if lacking:
-        raise ValueError(f"{name} needs {' and '.join(lacking)}: say --set {lacking[0]}=VALUE")
-    return wanted(**given)
-
-
-def _required(parameter: inspect.Parameter) -> bool:
-    by_name = parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    return by_name and parameter.default is parameter.empty
-
-
-def read_settings(texts: Sequence[str]) -> dict[str, Plain]:
-    """Arguments written as KEY=VALUE; values are numbers, none, comma-separated whole numbers, or else text.
-
-    >>> read_settings(["k=2", "epsilon=1e-3", "horizon=none", "explore=random", "order=2,0,1"])
-    {'k': 2, 'epsilon': 0.001, 'horizon': None, 'explore': 'random', 'order': [2, 0, 1]}
-    """
-    found: dict[str, Plain] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise ValueError(f"--set takes KEY=VALUE, got {text!r}")
-        found[key] = _value(value)
-    return found
+    takes_order = "order" in inspect.signature(find(name)).parameters and "order" not in settings
+    also = {"order": people.best().items} if takes_order else {}
+    return by_name.make_ranker(name, people=people, rounds=rounds, settings=settings, also=also)
 
 
 def whole_number(name: str, text: str) -> int:
@@ -123,16 +84,3 @@ def whole_number(name: str, text: str) -> int:
     except (ValueError, OverflowError):
         pass
     raise ValueError(f"{name} must be a whole number of at least 1, such as 20000 or 1e5, got {text!r}")
-
-
-def _value(text: str) -> Plain:
-    if text.lower() == "none":
-        return None
-    if "," in text:
-        return [_value(part) for part in text.split(",")]
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    return text

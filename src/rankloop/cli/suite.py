@@ -1,0 +1,237 @@
+"""The commands `rankloop suite`: play the suite, list its worlds, report on submissions, and verify them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankloop.cli import completion
+from rankloop.cli.flags import Commands
+from rankloop.extras import require
+
+if TYPE_CHECKING:
+    from rankloop.suite import Submission
+
+SUBMISSION = "submission.parquet"
+
+
+def register(app: typer.Typer, in_words: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
+    """Add the commands to `app`."""
+    suite = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode="rich")
+    suite.command("run")(in_words(run_suite))
+    suite.command("list")(in_words(list_worlds))
+    suite.command("report")(in_words(report))
+    suite.command("verify")(in_words(verify_submission))
+    app.add_typer(
+        suite,
+        name="suite",
+        help="Play rankers in a fixed set of worlds, one score for each capability.",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def run_suite(
+    rankers: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RANKER",
+            help=(
+                "Rankers, see [b]rankloop list rankers[/b], with arguments after commas, such as "
+                "FTRLPBM,estimator=mean; one of yours as package.module:Class; or [b]all[/b] of the package."
+            ),
+            autocompletion=completion.rankers,
+        ),
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="Short runs with 3 seeds: the default.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Long runs with 20 seeds: a night.")] = False,
+    seeds: Annotated[
+        int | None, typer.Option(help="Runs of each ranker in each world.", show_default="3, or 20 in full")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for runs, submission and report.")] = Path(
+        "results/suite"
+    ),
+    jobs: Annotated[
+        int | None, typer.Option(help="Runs to play at once.", show_default="one for each core")
+    ] = None,
+    executor: Annotated[str, typer.Option(help="Where runs play: threads, processes or ray.")] = "threads",
+    as_json: Annotated[bool, typer.Option("--json", help="The scores as JSON, for programs.")] = False,
+) -> None:
+    """Play rankers in every world of the suite that suits them, and write a submission and a report.
+
+    Runs that have ended are kept: after Ctrl-C the same command goes on where it stopped.
+
+    [b]Examples[/b]
+
+      rankloop suite run FTRLPBM TopRank
+
+      rankloop suite run FTRLPBM,regulariser=hybrid,estimator=mean mypackage.rankers:Mine --out results/mine
+
+      rankloop suite run all --full
+    """
+    require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="the suite")
+    from rankloop import suite
+    from rankloop.suite.report import write_report
+
+    if quick and full:
+        raise ValueError("give --quick or --full, not both")
+    chosen = [
+        one
+        for text in rankers
+        for one in (suite.every_entry() if text == "all" else [suite.Entry.read(text)])
+    ]
+    entries = list({entry.label: entry for entry in chosen}.values())
+    try:
+        found = suite.run(entries, full=full, seeds=seeds, folder=out, workers=jobs, executor=executor)
+    except KeyboardInterrupt:
+        typer.echo("\nRuns that have ended are kept, the same command goes on from there.", err=True)
+        raise
+    file = out / SUBMISSION
+    found.write(file)
+    page = write_report([found], out)
+    if as_json:
+        typer.echo(json.dumps(_plain(found), indent=2))
+        return
+    for line in _lines(found):
+        typer.echo(line)
+    typer.echo(f"Submission: {file}")
+    typer.echo(f"Report: {page}")
+
+
+def list_worlds(
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+) -> None:
+    """List the worlds of the suite by capability.
+
+    [b]Examples[/b]
+
+      rankloop suite list
+    """
+    require("polars", "pyarrow", extra="data", for_="the suite")
+    from rankloop import suite
+
+    if as_json:
+        told = [
+            {
+                "world": world.name,
+                "capability": world.capability,
+                "setting": world.setting,
+                "description": world.description,
+                "quick": {"rounds": world.quick, "hash": world.fingerprint(full=False)},
+                "full": {"rounds": world.full, "hash": world.fingerprint(full=True)},
+            }
+            for world in suite.WORLDS
+        ]
+        typer.echo(json.dumps(told, indent=2))
+        return
+    width = max(len(world.name) for world in suite.WORLDS)
+    for capability, worlds in suite.capabilities().items():
+        typer.echo(capability)
+        for world in worlds:
+            typer.echo(f"  {world.name:<{width}}  {world.description}")
+
+
+def report(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Submissions, of one ranker or of many.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the page.")] = Path("results/suite"),
+) -> None:
+    """Draw the scores of one or many submissions, with a leaderboard, as one page that needs nothing else.
+
+    [b]Examples[/b]
+
+      rankloop suite report mine/submission.parquet theirs/submission.parquet --out results/both
+    """
+    require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="the suite")
+    from rankloop.suite import read_submission
+    from rankloop.suite.report import write_report
+
+    typer.echo(f"Report: {write_report([_read(file, read_submission) for file in files], out)}")
+
+
+def verify_submission(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A submission.")],
+    sample: Annotated[int, typer.Option(help="How many of its runs are played again.")] = 10,
+    seed: Annotated[int, typer.Option(help="Chooses them.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="The answer as JSON, for programs.")] = False,
+) -> None:
+    """Check that a submission is what it says: worlds, seeds and sums, and a sample of its runs, played again.
+
+    Exits with 1 where it is not.
+
+    [b]Examples[/b]
+
+      rankloop suite verify results/suite/submission.parquet --sample 20
+    """
+    require("polars", "pyarrow", extra="data", for_="the suite")
+    from rankloop.suite import verify
+
+    found = _read(file, lambda path: verify(path, sample=sample, seed=seed))
+    if as_json:
+        told = {
+            "holds": found.holds,
+            "problems": found.problems,
+            "remarks": found.remarks,
+            "replays": [replay._asdict() for replay in found.replays],
+        }
+        typer.echo(json.dumps(told, indent=2))
+    else:
+        for replay in found.replays:
+            mark = "same " if replay.agrees else "OTHER"
+            typer.echo(f"{mark}  {replay.ranker} in {replay.world}, seed {replay.seed}: {replay.told:.6f}")
+        for remark in found.remarks:
+            typer.echo(f"remark: {remark}")
+        for problem in found.problems:
+            typer.echo(f"problem: {problem}")
+        count = len(found.replays)
+        typer.echo(
+            f"{file} is what it says, as far as {count} runs tell"
+            if found.holds
+            else f"{file} is not what it says"
+        )
+    if not found.holds:
+        raise typer.Exit(1)
+
+
+def _read(file: Path, read: Callable[[Path], Any]) -> Any:
+    if not file.is_file():
+        raise ValueError(f"there is no file {file}")
+    return read(file)
+
+
+def _lines(found: Submission) -> list[str]:
+    from rankloop.suite.scores import capability_scores
+    from rankloop.suite.world import SETTINGS
+
+    lines = []
+    scores = capability_scores(found.results)
+    for (setting,), part in scores.group_by(["setting"], maintain_order=True):
+        lines.append(SETTINGS[str(setting)])
+        width = max(len(name) for name in part["ranker"])
+        ordered = part.sort("capability", "score", descending=[False, True])
+        lines += [
+            f"  {row['capability']:<21}  {row['ranker']:<{width}}  "
+            f"{row['score']:6.3f}  ({row['low']:.3f} to {row['high']:.3f})"
+            for row in ordered.iter_rows(named=True)
+        ]
+    for name in dict.fromkeys(found.results["ranker"]):
+        own = found.results.filter(found.results["ranker"] == name)
+        refused = own.filter(own["not_applicable"].is_not_null())
+        if refused.height:
+            lines.append(f"{name}: {refused.height} of {own['world'].n_unique()} worlds are not applicable")
+    return lines
+
+
+def _plain(found: Submission) -> dict[str, Any]:
+    from rankloop.suite.scores import capability_scores
+
+    refused = found.results.filter(found.results["not_applicable"].is_not_null())
+    return {
+        "scores": capability_scores(found.results).to_dicts(),
+        "not_applicable": refused.select("ranker", "world", "not_applicable").to_dicts(),
+        "provenance": found.provenance,
+    }
