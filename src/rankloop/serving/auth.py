@@ -6,6 +6,7 @@ and it stays when the last key is deleted: only `rankloop keys open`, on the mac
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import hmac
 import ipaddress
@@ -34,6 +35,7 @@ _NEEDED, _OPEN = "needed", "open"
 _GUESSES_PER_SECOND = 20.0  # wrong keys from one address
 
 
+@functools.lru_cache(maxsize=1_000)  # asked with every request, of the same few addresses
 def is_local(host: str) -> bool:
     """Whether only this machine can reach the address, or is there.
 

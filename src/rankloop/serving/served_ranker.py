@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.call_checks import within
 from rankloop.serving.adapters.estimates import weigh
 from rankloop.serving.admission import check_value, digest_of
 from rankloop.serving.errors import Conflict, RequestError, TooLarge
@@ -32,6 +33,7 @@ _AT_ONCE = 250  # rows folded before others get a turn
 _REMEMBERED = 20_000  # outcomes of the newest rows but decisions, for those who wait for them
 _ACCEPTED = Outcome("accepted")
 _SHOWN = np.dtype("<i4")
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 class ServedRanker:
@@ -209,9 +211,9 @@ class ServedRanker:
             raise RequestError(
                 f"{kind} must have {length} values for this list, got {len(values)}", field=kind
             )
-        if not np.isfinite(values).all() or (values < 0).any():
+        if not within(values, 0.0, _LARGEST):
             raise RequestError(f"{kind} must be finite and not negative, got {given[kind]}", field=kind)
-        if ranker.max_grade is not None and values.max(initial=0.0) > ranker.max_grade:
+        if ranker.max_grade is not None and not within(values, 0.0, float(ranker.max_grade)):
             raise RequestError(f"{kind} must be at most {ranker.max_grade}, got {given[kind]}", field=kind)
         packed = values.astype("<f8").tobytes()
         return Entry(

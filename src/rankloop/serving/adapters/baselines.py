@@ -22,7 +22,7 @@ class NeverLearning:
     @property
     def lists(self) -> float:
         """How many lists were counted."""
-        return float(self.sums[LISTS].max(initial=0.0))
+        return max(self.sums[LISTS].tolist(), default=0.0)
 
     def add(self, gain: Floats, discount: Floats, *, lists: int) -> None:
         """Gains of `lists` lists together, by measure and by item in the order given; discounts by position."""

@@ -223,10 +223,14 @@ class Estimates:
         self, ranker: Ranker, ranking: Ranking, values: Floats, before: tuple[int, ...]
     ) -> None:
         if self.length >= 0:
-            self.block[:2, ranking.items] += discounts(self.n_items, self.k)
-            top = ranking.items[: ranker.explored_items(ranking)]
-            fresh = np.isnan(self.block[2, top])
-            self.block[2, top[fresh]] = values[: len(top)][fresh]
+            for summed, discount in zip(self.block, discounts(self.n_items, self.k), strict=False):
+                summed[ranking.items] += discount  # row by row takes half the time
+            gain = self.block[2]
+            for item, value in zip(
+                ranking.items[: ranker.explored_items(ranking)].tolist(), values.tolist(), strict=False
+            ):
+                if math.isnan(gain[item]):
+                    gain[item] = value
             self.length += 1
         if ranker.exploration_block() != before:
             self._close_block()

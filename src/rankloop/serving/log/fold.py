@@ -258,7 +258,7 @@ class Fold:
         self.series.answered(
             row.seq,
             at,
-            reward=float(values.mean()) if len(values) else 0.0,
+            reward=float(np.add.reduce(values)) / len(values) if len(values) else 0.0,
             delay=None if row.kind == "expire" else (at - state.at) / 1000,
             estimate=self.estimates.points(),
         )
