@@ -83,6 +83,10 @@ def test_all_queries_at_once_as_json(log: Path, tmp_path: Path) -> None:
         (["LOG", "--top", "0"], "error: --top must be a whole number of at least 1, got 0"),
         (["LOG", "--positions", "0"], "error: --positions must be a whole number of at least 1, got 0"),
         (
+            ["LOG", "--memory-limit", "2GB"],
+            "error: --memory-limit is for --engine duckdb, got '2GB'",
+        ),
+        (
             ["LOG", "--smoothing", "-1"],
             "error: --smoothing must be a finite number at least 0, got -1.0",
         ),
@@ -126,6 +130,10 @@ def test_options_say_how_a_table_is_to_be_read(table: Path, tmp_path: Path) -> N
         "1 rows with more clicks than times shown, and 35 clicks on them (24.1% of all); --clip counts"
         in told.stdout
     )
+    pytest.importorskip("duckdb")
+    spilling = ["--engine", "duckdb", "--memory-limit", "1GB", "--spill-to", str(tmp_path / "spilled")]
+    same = runner.invoke(cli.app, [*words[:-2], *spilling])
+    assert same.stdout == told.stdout
     told = runner.invoke(cli.app, [*words, "--clip"])
     assert "left out" not in told.stdout
     assert "3 positions" in told.stdout

@@ -29,7 +29,7 @@ ALL = "all"
 
 
 def run(
-    files: Sequence[Path],
+    files: Sequence[str | Path],
     model: str,
     *,
     query: str | None,

@@ -25,7 +25,7 @@ _MOST_ROWS = 20  # of items in words and in the picture
 
 
 def fit_clicks(
-    files: Sequence[Path],
+    files: Sequence[str | Path],
     *,
     query: str | None,
     top: int | None,

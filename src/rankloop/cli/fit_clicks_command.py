@@ -24,7 +24,10 @@ _OPTIONS = (
     (r"^columns must name any of", "--columns must name any of"),
     (r"^columns: ", "--columns: "),
     (r"^paths: ", ""),
-    (r"^(query|top|positions|smoothing|format) must", r"--\1 must"),
+    (r"^(query|top|positions|smoothing|format|engine) must", r"--\1 must"),
+    (r"^memory_limit (must|is)", r"--memory-limit \1"),
+    (r"^spill_to is", "--spill-to is"),
+    (r'\bengine="duckdb"', "--engine duckdb"),
 )
 
 
@@ -33,7 +36,7 @@ def fit_clicks(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="Click logs: JSON lines, CSV or Parquet, plain, gzip or zstd; folders and patterns too.",
+            help="Click logs: JSON lines, CSV or Parquet, plain, gzip or zstd; folders, patterns and s3:// too.",
         ),
     ],
     query: Annotated[
@@ -67,6 +70,15 @@ def fit_clicks(
     resume: Annotated[
         Path | None,
         typer.Option(help="Folder for the counts of finished files, to go on after an interruption."),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="polars, or duckdb for tables with more different rows than memory holds.")
+    ] = "polars",
+    memory_limit: Annotated[
+        str | None, typer.Option(help="Of duckdb, such as 2GB.", show_default="four fifths of the machine")
+    ] = None,
+    spill_to: Annotated[
+        Path | None, typer.Option(help="Folder for what duckdb cannot hold.", show_default="a temporary one")
     ] = None,
     smoothing: Annotated[
         float,
@@ -110,17 +122,17 @@ def fit_clicks(
     console = None if as_json else Console(file=sys.stdout, highlight=False)
     try:
         found_files = find_files(files)
-        missing = [str(file) for file in found_files if not file.is_file()]
+        missing = [str(file) for file in found_files if isinstance(file, Path) and not file.is_file()]
         if missing:
             raise ValueError(f"there is no file {missing[0]}")
         reading = {"format": shape, "columns": named_columns(columns or ())}
         if model is not None:
-            if clip or resume is not None:
+            if clip or resume is not None or engine != "polars":
                 raise ValueError(
-                    "--clip and --resume are for counts, and --model reads pages: leave one of them out"
+                    "--clip, --resume and --engine are for counts, and --model reads pages: leave one of them out"
                 )
             click_models.run(
-                found_files,
+                files,
                 model,
                 query=query,
                 top=top,
@@ -133,7 +145,7 @@ def fit_clicks(
             )
             return
         found = fit(
-            found_files,
+            files,
             query=query,
             top=top,
             positions=positions,
@@ -141,6 +153,9 @@ def fit_clicks(
             first_position=first_position,
             clip=clip,
             resume=resume,
+            engine=engine,
+            memory_limit=memory_limit,
+            spill_to=spill_to,
             progress=_show if sys.stderr.isatty() else None,
             **reading,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import numpy as np
 from rankloop.arguments import one_of, whole
 from rankloop.data.clicks.files import find_files
 from rankloop.data.clicks.read import FORMATS, log_format, plain_name
+from rankloop.data.clicks.remote import local_copy
 from rankloop.extras import require
 from rankloop.feedback import Sessions
 
@@ -83,20 +85,21 @@ def read_sessions(
     of: list[int] = []
     shown: list[list[int]] = []
     order: list[list[int]] = []
-    for page in _views(files, tally, format, dict(columns or {}), first):
-        times = {item: time for time, item in enumerate(dict.fromkeys(page.clicked), start=1)}
-        of.append(queries.setdefault(page.query, len(queries)))
-        shown.append([items.setdefault(item, len(items)) for item in page.shown])
-        order.append([times.get(item, 0) for item in page.shown])
+    with ExitStack() as stack:
+        copies = [stack.enter_context(local_copy(file)) for file in files]
+        kinds = {log_format(path) if format is None else format for path in copies}
+        for page in _views(copies, tally, format, dict(columns or {}), first):
+            times = {item: time for time, item in enumerate(dict.fromkeys(page.clicked), start=1)}
+            of.append(queries.setdefault(page.query, len(queries)))
+            shown.append([items.setdefault(item, len(items)) for item in page.shown])
+            order.append([times.get(item, 0) for item in page.shown])
     called = plain_name(files[0]) if name is None else name
     if not shown:
         reasons = ", ".join(f"{count:,} with {reason}" for reason, count in tally.bad_rows.items())
         raise ValueError(f"{called}: no page to read" + (f"; bad rows: {reasons}" if reasons else ""))
     m = max(map(len, shown))
     when = np.array([[*page, *[0] * (m - len(page))] for page in order], np.int16)
-    ordered = format in (None, "jsonl", "yandex", "ubi") and not any(
-        (log_format(file) if format is None else format) in ("tiangong", "csv", "parquet") for file in files
-    )
+    ordered = kinds <= {"jsonl", "yandex", "ubi"}
     return Sessions(
         items=np.array([[*page, *[-1] * (m - len(page))] for page in shown], np.int32),
         clicks=(when > 0).astype(np.int8),

@@ -12,9 +12,11 @@ from typing import IO, Any, NoReturn
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
-def is_compressed(first: bytes) -> bool:
-    """Whether these are the first bytes of a gzip or zstd file; names can be wrong."""
-    return first.startswith((_GZIP, _ZSTD))
+def packing(path: Path) -> str | None:
+    """``"gzip"``, ``"zstd"``, or None for a plain file, by its first bytes; names can be wrong."""
+    with path.open("rb") as file:
+        first = file.read(4)
+    return "gzip" if first.startswith(_GZIP) else "zstd" if first.startswith(_ZSTD) else None
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -24,12 +26,11 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 def open_watched(path: Path) -> tuple[IO[bytes], Callable[[], int]]:
     """Open a file for reading, and a function that says how many bytes of it, as it lies on disk, were read so far."""
-    with path.open("rb") as file:
-        first = file.read(4)
-    if first.startswith(_GZIP):
+    packed_by = packing(path)
+    if packed_by == "gzip":
         packed = path.open("rb")
         return _Closing(gzip.GzipFile(fileobj=packed), packed.close), packed.tell
-    if first.startswith(_ZSTD):
+    if packed_by == "zstd":
         import pyarrow as pa
 
         source = pa.OSFile(str(path))

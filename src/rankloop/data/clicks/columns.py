@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 
-from rankloop.data.text_files import is_compressed, malformed, open_text, read_rows
+from rankloop.data.text_files import broken_file_named, malformed, open_bytes, packing, read_rows
 
 # Names of the columns in the known formats; the first of each is ours.
 COLUMNS = {
@@ -61,20 +61,20 @@ def read_header(path: Path, kind: str) -> list[str]:
 
 def find_separator(path: Path) -> str:
     """What stands between the cells: a comma, a tab or a semicolon, whichever the header has."""
-    with open_text(path) as text:
-        header = text.readline(1 << 16)
-    if header.endswith("\r"):
+    with broken_file_named(path, lambda: 0), open_bytes(path) as file:
+        header = file.readline(1 << 16)
+    if b"\r" in header.rstrip(b"\r\n"):
         raise ValueError(
             f"{path}, line 1: lines end in CR alone, as on very old systems; write them with LF or CR LF"
         )
-    return max((",", "\t", ";"), key=header.count)
+    return max((",", "\t", ";"), key=lambda sign: header.count(sign.encode()))
 
 
 def refuse_cut(path: Path, header: list[str]) -> None:
     """Refuse a plain file whose last line has no end and too few cells: part of it is missing."""
+    if packing(path):
+        return  # those are noticed by what unpacks them
     with path.open("rb") as file:
-        if is_compressed(file.read(4)):
-            return  # those are noticed by what unpacks them
         file.seek(0, 2)
         size = file.tell()
         file.seek(max(0, size - (1 << 20)))

@@ -7,6 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from rankloop.data.clicks.remote import RemoteFile, find_remote, is_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +19,7 @@ class Progress:
 
     Parameters
     ----------
-    file : Path
+    file : Path or RemoteFile
         The file that is read.
     done : int
         Bytes of all files that are counted.
@@ -27,20 +31,28 @@ class Progress:
         At the pace so far; infinite while there is none.
     """
 
-    file: Path
+    file: Path | RemoteFile
     done: int
     total: int
     seconds: float
     seconds_left: float
 
 
-def find_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
-    """The files of a path or several: each a file, a folder with all in it, or a pattern such as ``logs/*.parquet``."""
+def find_files(paths: str | Path | Sequence[str | Path]) -> list[Path | RemoteFile]:
+    """The files of a path or several: each a file, a folder with all in it, or a pattern such as ``logs/*.parquet``.
+
+    Paths of object stores, such as ``s3://bucket/logs/*.parquet``, are listed through fsspec.
+    """
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     if not given:
         raise ValueError("paths must name at least one file, got none")
-    files: list[Path] = []
+    files: list[Path | RemoteFile] = []
     for one in given:
+        if isinstance(one, str) and one.startswith("file://"):
+            one = url2pathname(urlsplit(one).path)
+        if is_address(one):
+            files += find_remote(str(one))
+            continue
         path = Path(one)
         if path.is_dir():
             inside = sorted(
@@ -63,15 +75,20 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
     return files
 
 
+def size_of(file: Path | RemoteFile) -> int:
+    """In bytes."""
+    return file.stat().st_size if isinstance(file, Path) else file.size
+
+
 class Pace:
     """Tells `report` of the progress, file by file."""
 
-    def __init__(self, files: Sequence[Path], report: Callable[[Progress], None] | None) -> None:
-        self.sizes = [file.stat().st_size for file in files] if report else [0] * len(files)
+    def __init__(self, files: Sequence[Path | RemoteFile], report: Callable[[Progress], None] | None) -> None:
+        self.sizes = [size_of(file) for file in files] if report else [0] * len(files)
         self.report, self.begun = report, time.monotonic()
         self.done, self.skipped = 0, 0
 
-    def at(self, file: Path, number: int, share: float, *, kept: bool = False) -> None:
+    def at(self, file: Path | RemoteFile, number: int, share: float, *, kept: bool = False) -> None:
         """Report a share of one file; `kept` if it was counted before and took no time."""
         if self.report is None:
             return

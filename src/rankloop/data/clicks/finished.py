@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from rankloop.data.clicks.remote import RemoteFile
 from rankloop.data.clicks.tally import Tally
 
 
@@ -20,12 +21,16 @@ class Finished:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.options = folder, options
 
-    def _stem(self, path: Path) -> Path:
-        told = path.stat()
-        what = [str(path.resolve()), told.st_size, told.st_mtime_ns, self.options]
+    def _stem(self, file: Path | RemoteFile) -> Path:
+        what: list[Any]
+        if isinstance(file, Path):
+            told = file.stat()
+            what = [str(file.resolve()), told.st_size, told.st_mtime_ns, self.options]
+        else:
+            what = [file.address, file.size, file.stamp, self.options]
         return self.folder / hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
 
-    def find(self, path: Path) -> Tally | None:
+    def find(self, path: Path | RemoteFile) -> Tally | None:
         """The counts of a file that was finished before, else None."""
         stem = self._stem(path)
         if not stem.with_suffix(".json").exists():
@@ -39,7 +44,7 @@ class Finished:
             )
         return tally
 
-    def keep(self, path: Path, tally: Tally) -> None:
+    def keep(self, path: Path | RemoteFile, tally: Tally) -> None:
         """Keep the counts of a finished file; the last of its files says that the others are whole."""
         stem, parts = self._stem(path), tally.parts()
         if parts is not None:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from rankloop.arguments import one_of, whole
 from rankloop.data.clicks.files import Pace, Progress, find_files
+from rankloop.data.clicks.remote import RemoteFile, local_copy
 from rankloop.data.text_files import broken_file_named, open_bytes
 from rankloop.extras import require
 
 if TYPE_CHECKING:
+    from rankloop.data.clicks.spilling import Spilling
     from rankloop.feedback import ClickLog
 
 FORMATS = ("jsonl", "tiangong", "csv", "parquet")
@@ -34,6 +36,9 @@ def read_clicks(
     clip: bool = False,
     resume: str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
+    engine: str = "polars",
+    memory_limit: str | None = None,
+    spill_to: str | Path | None = None,
     name: str | None = None,
 ) -> ClickLog:
     r"""Count the clicks of a log, plain, gzip or zstd, by query, item and position.
@@ -49,7 +54,9 @@ def read_clicks(
         JSON lines, a result page each: ``{"query": ...,
         "shown": [ids], "clicked": [ids]}``, or with other usual names for the fields. TianGong-ST's pages,
         cells between tabs. CSV or Parquet with a row for each impression (columns item, position, click, and
-        query where there are several), or with counts (item, position, shown, clicks).
+        query where there are several), or with counts (item, position, shown, clicks). Paths of object stores, such
+        as ``"s3://bucket/logs/*.parquet"``, need the extra ``remote`` and the package of the store, such as s3fs; their
+        files are copied to a temporary folder one at a time.
     format : str, optional
         ``"jsonl"``, ``"tiangong"``, ``"csv"`` or ``"parquet"``; by default recognised by the first bytes. Or that of a
         published log: ``"open-bandit"``, ``"kdd-cup-2012"`` (track 2), or ``"yandex"``, ``"ubi"`` and ``"baidu-ultr"``,
@@ -64,6 +71,13 @@ def read_clicks(
         A folder for the counts of finished files: the same call goes on there after an interruption.
     progress : callable, optional
         Called with a `Progress` after each file, or each part of a large one.
+    engine : str, optional
+        ``"polars"``, or ``"duckdb"`` for tables with more different rows than memory holds; it needs the extra
+        ``duckdb``, is slower, and counts the same.
+    memory_limit : str, optional
+        Of DuckDB, such as ``"2GB"``; by default its own, four fifths of the machine.
+    spill_to : str or Path, optional
+        The folder for what DuckDB cannot hold; by default a temporary one.
     name : str, optional
         What to call the log; by default the name of the first file.
 
@@ -99,40 +113,55 @@ def read_clicks(
     first = None if first_position is None else whole("first_position", first_position, at_least=0)
     if format is not None:
         one_of("format", format, (*FORMATS, *_TABLES, *_BY_PAGE))
+    spilling = _spilling(engine, memory_limit, spill_to)
     if format in _BY_PAGE:
         from rankloop.data.read_sessions import read_sessions
 
-        return read_sessions(files, format=format, name=name).count()
+        return read_sessions(paths, format=format, name=name).count()
     options = {"format": format, "columns": dict(columns or {}), "first_position": first, "clip": bool(clip)}
     kept = None if resume is None else finished.Finished(Path(resume), options)
     tally, pace = click_tally.Tally(), Pace(files, progress)
-    for number, path in enumerate(files):
-        before = None if kept is None else kept.find(path)
+    for number, file in enumerate(files):
+        before = None if kept is None else kept.find(file)
         if before is not None:
             tally.merge(before)
-            pace.at(path, number, 1.0, kept=True)
+            pace.at(file, number, 1.0, kept=True)
             continue
         own = tally if kept is None else click_tally.Tally()
-        known = log_format(path) if format is None or format in _TABLES else format
-        watch = partial(pace.at, path, number)
-        if known in ("jsonl", "tiangong"):
-            pages.count_pages(path, own, kind=known, watch=watch)
-        else:
-            tables.count_table(
-                path,
-                own,
-                kind=known,
-                columns=columns or {},
-                first_position=first,
-                clip=clip,
-                names=_KDD_CUP if format == "kdd-cup-2012" else (),
-                watch=watch,
-            )
+        watch = partial(pace.at, file, number)
+        with local_copy(file) as path:
+            known = log_format(path) if format is None or format in _TABLES else format
+            if known in ("jsonl", "tiangong"):
+                pages.count_pages(path, own, kind=known, watch=watch)
+            else:
+                tables.count_table(
+                    path,
+                    own,
+                    kind=known,
+                    columns=columns or {},
+                    first_position=first,
+                    clip=clip,
+                    names=_KDD_CUP if format == "kdd-cup-2012" else (),
+                    watch=watch,
+                    spilling=spilling,
+                )
         if kept is not None:
-            kept.keep(path, own)
+            kept.keep(file, own)
             tally.merge(own)
-        pace.at(path, number, 1.0)
+        pace.at(file, number, 1.0)
     return tally.log(name=plain_name(files[0]) if name is None else name)
+
+
+def _spilling(engine: str, memory_limit: str | None, spill_to: str | Path | None) -> Spilling | None:
+    from rankloop.data.clicks.spilling import Spilling
+
+    if one_of("engine", engine, ("polars", "duckdb")) == "duckdb":
+        require("duckdb", extra="duckdb", for_='engine="duckdb"')
+        return Spilling(memory_limit, None if spill_to is None else Path(spill_to))
+    for name, given in (("memory_limit", memory_limit), ("spill_to", spill_to)):
+        if given is not None:
+            raise ValueError(f'{name} is for engine="duckdb", got {given!r}')
+    return None
 
 
 def log_format(path: Path) -> str:
@@ -151,6 +180,6 @@ def log_format(path: Path) -> str:
     return "tiangong" if "\t[" in first else "csv"
 
 
-def plain_name(path: Path) -> str:
+def plain_name(path: Path | RemoteFile) -> str:
     """A file's name without its endings."""
     return path.name.split(".")[0] or path.name

@@ -17,6 +17,7 @@ from rankloop.data.clicks.batches import batches, broken_parquet
 from rankloop.data.clicks.cell_table import count_whole_numbers, limits_of
 from rankloop.data.clicks.columns import COLUMNS, find_separator, match_columns, read_header, refuse_cut
 from rankloop.data.clicks.rows import count_rows
+from rankloop.data.clicks.spilling import Refused, Spilling
 from rankloop.data.clicks.tally import Tally
 
 PART = 1 << 24  # rows of Parquet that are grouped at once
@@ -34,6 +35,7 @@ def count_table(
     clip: bool = False,
     names: Sequence[str] = (),
     watch: Watch = lambda _: None,
+    spilling: Spilling | None = None,
 ) -> None:
     """Count the rows of a table; `names` are those of a CSV file without a header, `watch` is told the share done."""
     header = list(names) or read_header(path, kind)
@@ -56,12 +58,16 @@ def count_table(
         count_rows(rows, tally, counts=counts, first_position=first_position, clip=clip, path=path)
 
     try:
-        if kind == "csv":
+        if kind == "parquet":
+            _refuse_other_types(path, wanted)
+        if spilling is not None:
+            count(spilling.group(path, kind, wanted, header, names=bool(names)))
+        elif kind == "csv":
             count(_grouped_text(path, wanted, names))
         else:
             for part in _parquet_parts(path, wanted, watch):
                 count(part)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, OSError, Refused) as error:
         if kind == "parquet":
             raise ValueError(broken_parquet(path, list(wanted.values()), error)) from error
         tally.become(before)
@@ -81,6 +87,15 @@ def _grouped_text(path: Path, wanted: Mapping[str, str], names: Sequence[str]) -
     )
     # All columns are parsed: otherwise a cell too many would go unnoticed.
     return _grouped(text, wanted, pl.QueryOptFlags(projection_pushdown=False))
+
+
+def _refuse_other_types(path: Path, wanted: Mapping[str, str]) -> None:
+    schema = pl.scan_parquet(path).collect_schema()
+    for ours, theirs in wanted.items():
+        if schema[theirs].is_nested() or schema[theirs] in (pl.Binary, pl.Object):
+            raise ValueError(
+                f"{path}: column {theirs!r}, for {ours}, holds {schema[theirs]}, not text or numbers"
+            )
 
 
 def _parquet_parts(path: Path, wanted: Mapping[str, str], watch: Watch) -> Iterator[pl.DataFrame]:
