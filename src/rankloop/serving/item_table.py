@@ -13,7 +13,7 @@ from rankloop.serving.served_ranker import ServedRanker
 
 _MOST = 10_000
 _SORTS: dict[str, Callable[[ItemRow], Any]] = {
-    "order": lambda row: row.place,
+    "order": lambda row: row.place or math.inf,
     "name": lambda row: row.item,
     "shown": lambda row: -row.shown,
     "observed": lambda row: -row.observed,
@@ -29,12 +29,9 @@ def item_table(served: ServedRanker, *, search: str, sort: str, limit: str) -> I
     if not limit.isdecimal() or not 1 <= int(limit) <= _MOST:
         raise RequestError(f"limit must be between 1 and {_MOST:,}, got {limit!r}", field="limit")
     fold, wanted = served.fold, search.casefold()
-    rows = [
-        _row(served, name, place)
-        for place, name in enumerate(fold.current(), start=1)
-        if wanted in name.casefold()
-    ]
-    rows.sort(key=lambda row: row.place)
+    place = {name: i for i, name in enumerate(fold.current(), start=1)}
+    rows = [_row(served, name, place.get(name, 0)) for name in fold.items if wanted in name.casefold()]
+    rows.sort(key=_SORTS["order"])
     rows.sort(key=_SORTS[sort])
     return ItemTableAnswer(rows[: int(limit)], len(fold.active), fold.item_counts.since)
 

@@ -241,7 +241,8 @@ class SeriesAnswer(msgspec.Struct, frozen=True):
 class ItemRow(msgspec.Struct, frozen=True):
     """One item: its place in the current order, lists that showed it, feedback on it, and the mean of that.
 
-    `positive`: how often the feedback was above 0, as a click is. `low`, `high`: the 95% interval of the mean.
+    `place`: 0 where the order is shorter than the catalogue, and it is not in it. `positive`: how often the feedback
+    was above 0, as a click is. `low`, `high`: the 95% interval of the mean.
     """
 
     item: str

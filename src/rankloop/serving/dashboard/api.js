@@ -31,6 +31,29 @@ export async function ask(path, body) {
   return told;
 }
 
+/** Save what the service answers as a file. */
+export async function download(from, name) {
+  const answer = await fetch(from, { headers: headers() });
+  if (!answer.ok) throw new Refused(answer.status, (await answer.json()).error?.message ?? answer.statusText);
+  const url = URL.createObjectURL(await answer.blob());
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(url);
+}
+
+/** One call as it is, for the page about the API: the status and the text of the answer. */
+export async function call(method, where, body) {
+  const more = body === undefined ? {} : { body };
+  const answer = await fetch(where, {
+    method,
+    ...more,
+    headers: headers(body === undefined ? {} : { "Content-Type": "application/json" }),
+  });
+  return { status: answer.status, text: await answer.text() };
+}
+
 export const path = (ranker, ...more) =>
   ["/v1/rankers", ranker, ...more].map((part, i) => (i ? encodeURIComponent(part) : part)).join("/");
 

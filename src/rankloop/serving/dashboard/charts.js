@@ -10,23 +10,26 @@ import {
   nearest,
   stepFor,
   ticks as ticksOf,
+  timeLabel,
+  timeStep,
+  timeTicks,
   widened,
 } from "./scale.js";
 
-const MARGIN = { top: 8, right: 12, bottom: 22, left: 46 };
+const MARGIN = { top: 24, right: 12, bottom: 40, left: 46 };
 const TICKS_UP = 5;
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 /**
  * A line chart. `describe` is its name for screen readers, `format` writes a value, `ticks` a value on the axis.
- * `draw` takes `xs`, `lines` ({kind, label, values, low, high, rough}), `name(i)` of a point, and perhaps `least`, a
- * value that the axis must reach.
+ * `draw` takes `xs`, `lines` ({kind, label, values, low, high, rough}), `name(i)` of a point, `across` and `up`, the
+ * names of the axes, `time` where `xs` are times, and perhaps `least`, a value that the axis must reach.
  */
-export function lineChart({ height = 220, describe, format, ticks }) {
+export function lineChart({ height = 250, describe, format, ticks }) {
   const legend = h("ul", { class: "legend" });
   const readout = h("p", { class: "readout", "aria-live": "polite" });
   const parts = Object.fromEntries(
-    ["x", "y", "bands", "lines", "cursor"].map((name) => [name, s("g", { class: name })]),
+    ["x", "y", "names", "bands", "lines", "cursor"].map((name) => [name, s("g", { class: name })]),
   );
   const svg = s("svg", { height, role: "img", tabindex: 0 }, ...Object.values(parts));
   const figure = h("div", { class: "chart" }, legend, svg, readout);
@@ -47,7 +50,7 @@ export function lineChart({ height = 220, describe, format, ticks }) {
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.setAttribute("aria-label", inWords());
     const right = width - MARGIN.right;
-    const span = [0, extent([0, ...data.xs])[1]];
+    const span = data.time ? extent(data.xs) : [0, extent([0, ...data.xs])[1]];
     const heights = heightsOf(data);
     const step = stepFor(heights, TICKS_UP);
     const range = widened(heights, step);
@@ -80,17 +83,25 @@ export function lineChart({ height = 220, describe, format, ticks }) {
         ),
       ),
     );
-    // This axis counts lists: no fractions.
-    const along = Math.max(1, stepFor(span, Math.max(4, Math.floor((right - MARGIN.left) / 110))));
+    const most = Math.max(3, Math.floor((right - MARGIN.left) / 90));
+    // An axis that counts lists has no fractions.
+    const along = data.time ? timeStep(span, most) : Math.max(1, stepFor(span, most));
+    const round = data.time ? timeTicks(span, along) : ticksOf(span, along);
+    const places = round.length > 1 ? round : span; // a moment has no round times in it
+    const anchor = (i) => (round.length > 1 ? "middle" : i ? "end" : "start");
     parts.x.replaceChildren(
       s("line", { class: "base", x1: MARGIN.left, x2: right, y1: bottom, y2: bottom }),
-      ...ticksOf(span, along).map((value) =>
+      ...places.map((value, i) =>
         s(
           "text",
-          { x: scale.across(value), y: bottom + 8, dy: "0.71em", "text-anchor": value ? "middle" : "start" },
-          value ? compact.format(value) : "0 lists",
+          { x: scale.across(value), y: bottom + 8, dy: "0.71em", "text-anchor": anchor(i) },
+          data.time ? timeLabel(value, along) : compact.format(value),
         ),
       ),
+    );
+    parts.names.replaceChildren(
+      s("text", { class: "name", x: 2, y: 12 }, data.up ?? ""),
+      s("text", { class: "name", x: right, y: height - 4, "text-anchor": "end" }, data.across ?? ""),
     );
   }
 

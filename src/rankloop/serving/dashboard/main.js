@@ -2,6 +2,7 @@
 import { Refused, ask, listen, useKey } from "./api.js";
 import { sparkline } from "./charts.js";
 import { rankerView } from "./ranker.js";
+import { creator } from "./create.js";
 import { openTry } from "./tryit.js";
 import { byId, h, plural, tell } from "./format.js";
 
@@ -51,11 +52,12 @@ function openRanker(wanted, id) {
   }
   if (view?.name !== name) {
     view?.close();
-    view = rankerView(byId("ranker"), name, (chosen) => {
+    const choose = (chosen) => {
       const target = link(name, chosen);
       if (location.hash === target) view.inspect(chosen);
       else location.hash = target;
-    });
+    };
+    view = rankerView(byId("ranker"), name, choose, () => [...known.keys()].filter((one) => one !== name));
     view.update(known.get(name), Date.now() + skew);
     if (wanted && !id) view.focus();
     markChosen();
@@ -105,7 +107,7 @@ const events = {
     drawRow(told);
     planned ??= setTimeout(drawSparks, first ? 50 : SPARKS);
     if (view?.name === told.name) view.update(told, Date.now() + skew);
-    else if (!view && place().where !== "try") go();
+    else if ((!view || (first && place().name === told.name)) && place().where !== "try") go();
   },
   health(told) {
     skew = told.now - Date.now();
@@ -160,6 +162,9 @@ tell(
   `curl ${location.origin}/v1/rankers -H 'content-type: application/json' \\
   -d '{"name": "unwind", "algorithm": "TopFTRL", "items": ["walk", "meditate", "music"]}'`,
 );
+creator((name) => {
+  location.hash = link(name);
+});
 window.addEventListener("hashchange", go);
 go();
 listen({ onEvent: (kind, told) => events[kind]?.(told), onOpen: () => status("good", "Live"), onLost: lost });

@@ -54,5 +54,6 @@ export function movingOrder({ label, note = () => null, most = 30 }) {
     moving.onfinish = () => row.classList.remove("moved");
   }
 
-  return { element: h("div", {}, element, more), show, names: () => shown };
+  const region = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, element, more);
+  return { element: region, show, names: () => shown };
 }

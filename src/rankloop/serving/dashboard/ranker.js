@@ -2,7 +2,10 @@
 import { ask, path } from "./api.js";
 import { bars, lineChart } from "./charts.js";
 import { inspector } from "./inspector.js";
+import { itemTable } from "./items.js";
+import { operator } from "./operate.js";
 import { movingOrder } from "./order_list.js";
+import { lastNotBeyond } from "./scale.js";
 import {
   ago,
   byId,
@@ -19,15 +22,15 @@ import {
 
 const REFRESH = 1000; // milliseconds between two looks at the roll-ups, however much happens
 const POINTS = 60; // in a chart of what happened in each stretch of time
-const SMALL = { height: 150 };
+const SMALL = { height: 190 };
 const SHORT = { dcg: "DCG", clicks: "clicks", answers: "mean feedback" };
 const wholePercent = (share) => `${Math.round(100 * share)}%`;
 const shortName = (measure) => SHORT[measure] ?? `${measure[0].toUpperCase()}${measure.slice(1)}`;
 const nameOf = (measure) =>
   measure === "clicks" ? "Clicks per list" : `${shortName(measure)} per list`;
 
-/** The view of one ranker, for `element`. */
-export function rankerView(element, name, choose) {
+/** The view of one ranker, for `element`; `choose(id)` opens a list, `others()` names the other rankers. */
+export function rankerView(element, name, choose, others) {
   const root = byId("ranker-view").content.cloneNode(true);
   const parts = Object.fromEntries(
     [...root.querySelectorAll("[data-part]")].map((one) => [one.dataset.part, one]),
@@ -49,12 +52,19 @@ export function rankerView(element, name, choose) {
     ticks: duration,
   });
   const looking = inspector(name, parts, choose);
+  const table = itemTable(name, parts);
+  const operating = operator(name, parts);
   for (const [part, { element: made }] of Object.entries({ order, worth, explored, delay }))
     parts[part].append(made);
-  const { tiles, badges, health, measure, summary, delays } = parts;
+  const { tiles, badges, health, measure, summary, delays, settings } = parts;
+  const { window: span, along, compare } = parts;
   measure.onchange = () => drawWorth();
+  along.onchange = () => drawAll();
+  span.onchange = () => refresh();
+  compare.onchange = () => refresh();
   let ranker = null;
   let series = null;
+  let other = null; // the series of the ranker to compare with
   let now = Date.now();
   let planned = null;
   let gone = false;
@@ -65,6 +75,10 @@ export function rankerView(element, name, choose) {
     now = time;
     drawTiles();
     drawHealth();
+    drawSettings();
+    operating.update(ranker);
+    table.update(ranker);
+    offer(compare, ["", ...others()], (one) => one || "nothing");
     parts["order-card"].hidden = !ranker.current.length;
     const moved = order.show(ranker.current);
     if (moved.length && Date.now() - announced > 10000) {
@@ -76,11 +90,17 @@ export function rankerView(element, name, choose) {
 
   async function refresh() {
     try {
-      const [told] = await Promise.all([ask(path(name, "series")), looking.refresh(ranker)]);
+      const seriesOf = (one) => ask(`${path(one, "series")}?window=${span.value}`);
+      const rival = compare.value;
+      const [told, rivals] = await Promise.all([
+        seriesOf(name),
+        rival ? seriesOf(rival) : null,
+        looking.refresh(ranker),
+      ]);
       if (gone) return;
       series = told;
-      drawWorth();
-      drawRest();
+      other = rivals;
+      drawAll();
     } catch {
       // The service is away; the stream says so, and the next news brings us back here.
     } finally {
@@ -88,15 +108,23 @@ export function rankerView(element, name, choose) {
     }
   }
 
+  function drawAll() {
+    if (!series) return;
+    drawWorth();
+    drawRest();
+  }
+
   function drawTiles() {
     const { counts } = ranker;
-    const answered = counts.decisions ? counts.learnt / counts.decisions : null;
+    const answered = counts.decisions ? counts.answered / counts.decisions : null;
+    const silent = counts.learnt - counts.answered;
+    const rest = silent > 0 ? `; ${count(silent)} more counted as no click` : "";
     const [main] = Object.entries(ranker.estimates.value);
     put(
       tiles,
       [
         ["Lists shown", count(counts.decisions), `${count(counts.learnt)} learnt from`],
-        ["Feedback received", percent(answered), "of all lists so far"],
+        ["Feedback received", percent(answered), `on ${count(counts.answered)} lists${rest}`],
         ["Exploration", percent(ranker.exploration_share), "of all lists so far"],
         [
           main ? nameOf(main[0]) : "Quality",
@@ -130,12 +158,25 @@ export function rankerView(element, name, choose) {
         ["Log", plural(ranker.last_seq, "row")],
         ["Snapshot", ranker.snapshot_seq ? `at row ${count(ranker.snapshot_seq)}` : "none yet"],
         ["Late feedback", count(counts.late)],
-        ["Expired lists", count(counts.expired)],
+        ["Expired lists", `${count(counts.expired)} without feedback`],
         ["Parked feedback", count(ranker.parked)],
         ["Dead letters", count(counts.dead)],
         ["Conflicts", count(counts.conflicts)],
         ["State hash", ranker.state_hash.slice(0, 12)],
       ],
+      ([term, value]) => h("div", { class: "facts-row" }, h("dt", {}, term), h("dd", {}, value)),
+    );
+  }
+
+  function drawSettings() {
+    const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+    put(
+      settings,
+      [
+        ["algorithm", ranker.algorithm],
+        ...Object.entries(ranker.parameters),
+        ...Object.entries(ranker.policy),
+      ].map(([term, value]) => [term.replaceAll("_", " "), shown(value)]),
       ([term, value]) => h("div", { class: "facts-row" }, h("dt", {}, term), h("dd", {}, value)),
     );
   }
@@ -146,12 +187,10 @@ export function rankerView(element, name, choose) {
       (key) => !/\.(low|high|random|frozen)$/.test(key),
     );
     const offered = [...known, "answers"];
-    if ([...measure.options].map((one) => one.value).join() !== offered.join()) {
-      measure.replaceChildren(...offered.map((key) => h("option", { value: key }, shortName(key))));
-    }
+    offer(measure, offered, shortName);
     const chosen = measure.value;
     if (chosen === "answers") {
-      worth.draw(stretches("mean feedback", reward, series.series.learnt));
+      worth.draw({ ...stretches(name, reward, series.series.learnt, (one) => one.reward), up: "mean feedback" });
       tell(
         summary,
         "Mean observed feedback, exploration included. Each point is the mean of its own stretch of time, not of all time.",
@@ -166,7 +205,11 @@ export function rankerView(element, name, choose) {
         { kind: "random", label: "random order", values: of(".random"), rough: true },
       );
     }
-    worth.draw({ ...axis(), lines });
+    if (other) {
+      const theirs = carried(other.series.estimates.map((one) => one[chosen]));
+      lines.push(rivalLine(axis().xs, theirs));
+    }
+    worth.draw({ ...axis(), lines, up: nameOf(chosen) });
     const regret = ranker.estimates.regret[chosen];
     const sure = "Mean over all lists so far, with a 95% confidence interval.";
     const more = ranker.estimates.over_random[chosen];
@@ -183,19 +226,35 @@ export function rankerView(element, name, choose) {
     tell(summary, `${sure}${won}${lost}${how}`);
   }
 
+  const placesOf = ({ at, decisions }) => {
+    let sum = 0;
+    return along.value === "time" ? at : decisions.map((n) => (sum += n));
+  };
+
   function axis() {
     const { at, decisions } = series.series;
     let sum = 0;
-    const xs = decisions.map((n) => (sum += n));
-    return { xs, name: (i) => `After ${plural(xs[i], "list")}, ${moment(at[i])}` };
+    const before = decisions.map((n) => (sum += n));
+    const time = along.value === "time";
+    return {
+      xs: placesOf(series.series),
+      time,
+      across: time ? "time" : "lists shown",
+      name: (i) => `After ${plural(before[i], "list")}, ${moment(at[i])}`,
+    };
+  }
+
+  /** The other ranker's values where ours are: the last that it had there. */
+  function rivalLine(xs, values) {
+    const found = lastNotBeyond(placesOf(other.series), xs);
+    return { kind: "other", label: other.name, values: found.map((i) => (i < 0 ? null : values[i])), rough: true };
   }
 
   /** A mean for each of a few stretches of time, where each bucket counts for as much as happened in it. */
-  function stretches(label, values, weights) {
-    const { xs, name: when } = axis();
+  function stretches(label, values, weights, theirs) {
+    const { xs, name: when, ...rest } = axis();
     const size = Math.max(1, Math.ceil(xs.length / POINTS));
-    // Counted from the end, so that the newest stretch is a whole one.
-    const ends = xs.map((_, i) => i).filter((i) => (xs.length - 1 - i) % size === 0);
+    const ends = stretchEnds(xs.length, size);
     const means = ends.map((end, i) => {
       let [sum, weight] = [0, 0];
       for (let j = i ? ends[i - 1] + 1 : 0; j <= end; j += 1) {
@@ -204,18 +263,16 @@ export function rankerView(element, name, choose) {
       }
       return weight ? sum / weight : null;
     });
-    return {
-      xs: ends.map((i) => xs[i]),
-      name: (i) => when(ends[i]),
-      lines: [{ kind: "own", label, values: means }],
-      least: 0,
-    };
+    const places = ends.map((i) => xs[i]);
+    const lines = [{ kind: "own", label, values: means }];
+    if (other && theirs) lines.push(rivalLine(places, carried(theirs(other.series))));
+    return { ...rest, xs: places, name: (i) => when(ends[i]), lines, least: 0 };
   }
 
   function drawRest() {
     const { exploration, delay_seconds: waits, decisions, answers: heard } = series.series;
-    explored.draw(stretches("exploration", exploration, decisions));
-    delay.draw(stretches("mean delay", waits, heard));
+    explored.draw({ ...stretches("exploration", exploration, decisions, (one) => one.exploration), up: "of the lists" });
+    delay.draw({ ...stretches("mean delay", waits, heard, (one) => one.delay_seconds), up: "mean delay" });
     const { at_most_seconds: edges, answers } = series.delays;
     const total = answers.reduce((sum, n) => sum + n, 0);
     const labels = [...edges.map((edge) => `up to ${duration(edge).replace(".0", "")}`), "longer"];
@@ -232,9 +289,29 @@ export function rankerView(element, name, choose) {
     focus: () => byId("ranker-title").focus({ preventScroll: true }),
     close: () => {
       gone = true;
+      table.close();
       clearTimeout(planned);
     },
   };
+}
+
+/**
+ * The last bucket of each stretch of `size` buckets. The newest bucket is still being filled, and a mean of a few lists
+ * means little: it belongs to the stretch of the one before it.
+ */
+export function stretchEnds(n, size) {
+  if (n < 2) return n ? [0] : [];
+  const ends = [];
+  for (let i = n - 2; i >= 0; i -= size) ends.unshift(i);
+  return [...ends.slice(0, -1), n - 1];
+}
+
+/** Offer these values, with their names, where they are not the ones that are offered. */
+function offer(select, values, nameOfOne) {
+  if ([...select.options].map((one) => one.value).join() === values.join()) return;
+  const chosen = select.value;
+  select.replaceChildren(...values.map((value) => h("option", { value }, nameOfOne(value))));
+  if (values.includes(chosen)) select.value = chosen;
 }
 
 /** Where nothing was learnt, the estimate stays what it was. */

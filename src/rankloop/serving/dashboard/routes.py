@@ -1,4 +1,4 @@
-"""Serves the page at `/` and its files. The page uses the public API only."""
+"""Serves the page at `/`, the one about the API at `/docs`, and their files. They use the public API only."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def page_routes() -> list[BaseRoute]:
     files = _files()
 
     async def serve(request: Request) -> Response:
-        file = files.get(request.path_params.get("file", "index.html"))
+        first = "docs.html" if request.url.path == "/docs" else "index.html"
+        file = files.get(request.path_params.get("file", first))
         if file is None:
             raise HTTPException(404, "there is no such page")
         headers = _HEADERS | {"etag": file.tag}
@@ -48,7 +49,7 @@ def page_routes() -> list[BaseRoute]:
             return Response(status_code=304, headers=headers)
         return Response(file.body, media_type=file.kind, headers=headers)
 
-    return [Route("/", serve), Route("/page/{file}", serve)]
+    return [Route("/", serve), Route("/docs", serve), Route("/page/{file}", serve)]
 
 
 def _files() -> dict[str, _File]:

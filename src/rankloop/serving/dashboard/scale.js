@@ -79,3 +79,39 @@ export function nearest(sorted, wanted) {
     if (Math.abs(sorted[i] - wanted) < Math.abs(sorted[best] - wanted)) best = i;
   return best;
 }
+
+const SECOND = 1000;
+const DAY = 86400 * SECOND;
+const TIME_STEPS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 10800, 21600, 43200, 86400, 172800, 604800, 2592000].map(
+  (seconds) => seconds * SECOND,
+);
+
+/** The smallest usual step of time, in milliseconds, that makes at most `most` steps. */
+export function timeStep([low, high], most) {
+  return TIME_STEPS.find((step) => (high - low) / step <= most) ?? Math.ceil((high - low) / most / DAY) * DAY;
+}
+
+/** All round times from `low` to `high`, in the zone of the reader. */
+export function timeTicks([low, high], step) {
+  const zone = new Date(low).getTimezoneOffset() * 60 * SECOND;
+  const first = Math.ceil((low - zone) / step);
+  const last = Math.floor((high - zone) / step);
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => (first + i) * step + zone);
+}
+
+/** A time as an axis with this step writes it. */
+export function timeLabel(at, step) {
+  const date = new Date(at);
+  if (step >= DAY) return date.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  const seconds = step < 60 * SECOND ? { second: "2-digit" } : {};
+  return date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...seconds });
+}
+
+/** For each of `wanted`, the index of the last of `sorted` that is not beyond it; -1 where there is none. */
+export function lastNotBeyond(sorted, wanted) {
+  let i = -1;
+  return wanted.map((x) => {
+    while (i + 1 < sorted.length && sorted[i + 1] <= x) i += 1;
+    return i;
+  });
+}

@@ -28,6 +28,7 @@ from rankloop.serving.http.endpoint import (
     peer_of,
 )
 from rankloop.serving.http.endpoints import ENDPOINTS
+from rankloop.serving.http.export_csv import csv_rows
 from rankloop.serving.http.metrics import exposition
 from rankloop.serving.http.openapi import describe
 from rankloop.serving.http.readiness import remarks
@@ -60,6 +61,7 @@ class App:
                 self._short[endpoint.path.rpartition("/")[2]] = endpoint_app
         routes += [
             Route("/v1/stream", self._stream),
+            Route("/v1/rankers/{name}/export", self._export),
             Route("/livez", self._livez),
             Route("/readyz", self._readyz),
             Route("/metrics", self._metrics),
@@ -117,6 +119,16 @@ class App:
 
         return StreamingResponse(
             all_messages(), media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
+
+    async def _export(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        self._may_read(request, name)
+        served = await self.engine.find(name)
+        return StreamingResponse(
+            csv_rows(self.engine.store, served.name),
+            media_type="text/csv; charset=utf-8",
+            headers={"content-disposition": 'attachment; filename="export.csv"', "cache-control": "no-store"},
         )
 
     def _may_read(self, request: Request, ranker: str | None = None) -> Permission:

@@ -42,6 +42,7 @@ class Created(NamedTuple):
 async def _create(engine: Engine, params: Asked, body: m.CreateRequest) -> Any:
     params.caller.check_new(body.name, list(engine.rankers))
     served, duplicate = await engine.create(body)
+    engine.changed.set()  # those who watch may have looked before it was there
     answer = await views.ranker_answer(served, duplicate=duplicate)
     return answer if duplicate else Created(answer)
 

@@ -153,7 +153,7 @@ async def export(
     with pq.ParquetWriter(path, schema) as file:
         group: list[dict[str, Any]] = []
         async for one in answered_lists(store, ranker, tell):
-            group += _positions(one)
+            group += positions(one)
             if len(group) >= _GROUP:
                 file.write_table(pa.Table.from_pylist(group, schema))
                 written += len(group)
@@ -162,7 +162,8 @@ async def export(
     return written + len(group)
 
 
-def _positions(one: Answered) -> list[dict[str, Any]]:
+def positions(one: Answered) -> list[dict[str, Any]]:
+    """The rows of the table for one list: a row for each position with feedback."""
     chances = None
     if one.decision.propensities is not None:
         chances = np.frombuffer(one.decision.propensities, "<f8")
