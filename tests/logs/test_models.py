@@ -311,6 +311,22 @@ def test_what_a_log_does_not_tell_is_said() -> None:
     assert "continuation after position 2 is not identified" in logs.fit_model(bottom, "dcm").warnings[0]
 
 
+def test_a_query_too_large_for_its_covariances_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    users = feedback.DynamicBayesianModel(
+        attraction=[0.7, 0.5, 0.4, 0.3], satisfaction=[0.1, 0.9, 0.2, 0.8], continuation=0.8
+    )
+    log = pages(users, 800, seed=5)
+    full = logs.fit_model(log, "dbn")
+    assert not any("too narrow" in sentence for sentence in full.warnings)
+    monkeypatch.setattr("rankloop.logs.models.chains._LARGEST", 63)  # of (2 x 4) squared
+    found = logs.fit_model(log, "dbn")
+    assert found.warnings[-1].startswith("intervals are those of each item by itself and may be too narrow")
+    assert "a query has 4 items" in found.warnings[-1]
+    np.testing.assert_array_equal(found.attraction.value, full.attraction.value)
+    assert (found.attraction.standard_error <= full.attraction.standard_error * (1 + 1e-9)).all()
+    assert (found.attraction.standard_error < full.attraction.standard_error).any()
+
+
 def test_a_stopped_search_says_so() -> None:
     with pytest.warns(logs.ClickModelWarning, match="stopped after 2 steps"):
         found = logs.fit_model(pages(USERS["dbn"], 200, 1), "dbn", max_steps=2)

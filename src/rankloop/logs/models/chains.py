@@ -77,7 +77,15 @@ def fit(
     error = np.where(tries > 0, np.sqrt(_variances(pages, start, inside, room)), np.inf)
     found = fitted.from_log_odds(inside, error, confidence)
     low, high = np.minimum(found.low, end.x), np.maximum(found.high, end.x)
-    return _told(name, pages, seen, end, Estimate(end.x, found.standard_error, low, high))
+    told = _told(name, pages, seen, end, Estimate(end.x, found.standard_error, low, high))
+    if not _too_large(pages, start):
+        return told
+    most = int(np.unique(pages.query, return_counts=True)[1].max())
+    sentence = (
+        f"intervals are those of each item by itself and may be too narrow: a query has {most:,} items, too many to"
+        " allow for how their estimates depend on each other"
+    )
+    return told._replace(warnings=(*told.warnings, sentence))
 
 
 def _start(name: str, pages: Pages, seen: Seen, smoothing: float) -> Start:
@@ -112,13 +120,18 @@ def _room(m: int) -> Room:
 
 def _variances(pages: Pages, start: Start, x: Numbers, room: Room) -> Numbers:
     p, per_item = pages.n_pairs, 2 if start.chain.sat > 0 else 1
-    block = np.unique(pages.query, return_inverse=True)[1]
-    if ((per_item * np.bincount(block)).astype(float) ** 2).sum() > _LARGEST:
-        block = np.arange(p)  # too large: what items of one query share is left out
+    block = np.arange(p) if _too_large(pages, start) else np.unique(pages.query, return_inverse=True)[1]
     where, matrix = blocks.layout(np.tile(block, per_item), len(x) - per_item * p)
     work, entries = room
     click_chains.information(pages.pairs, pages.clicks, x, start.chain, work, entries, where, matrix)
     return blocks.variances(where, matrix, extra=start.prior.tries * x * (1.0 - x))
+
+
+def _too_large(pages: Pages, start: Start) -> bool:
+    """Whether the covariances of all items of each query are more numbers than `_LARGEST`."""
+    per_item = 2 if start.chain.sat > 0 else 1
+    sizes = np.unique(pages.query, return_counts=True)[1]
+    return bool(((per_item * sizes).astype(float) ** 2).sum() > _LARGEST)
 
 
 def _part(whole: Estimate, which: slice) -> Estimate:
