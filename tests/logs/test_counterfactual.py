@@ -109,3 +109,46 @@ def test_only_a_ranker_of_as_many_features_takes_the_weights() -> None:
         rankers.ListNet(n_features=3, warm_start=found)
     with pytest.raises(ValueError, match="features must be items by 2 features"):
         found.order(np.eye(3))
+
+
+def of_lists(x: np.ndarray, items: np.ndarray, clicks: np.ndarray, **options: Any) -> logs.FittedRanker:
+    log = feedback.LoggedLists(items=items, clicks=clicks, features=x)
+    return logs.fit_ranker(log, examination=BETA, **options)
+
+
+@pytest.mark.parametrize("method", ["ips", "doubly-robust"])
+def test_clicks_on_lists_with_features_are_corrected_without_a_bias(method: str) -> None:
+    """Over every way to click two lists whose items occur nowhere else."""
+    features = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.3], [0.1, 0.9]]])
+    items = np.array([[1, 0], [0, 1]])
+    mean, clipped = np.zeros(4), np.zeros(4)
+    attraction = np.array([[0.3, 0.8], [0.6, 0.2]])  # of what was shown, list by list
+    for flat in itertools.product((0, 1), repeat=4):
+        clicks = np.array(flat).reshape(2, 2)
+        p = attraction * BETA
+        chance = float(np.prod(np.where(clicks, p, 1.0 - p)))
+        mean += chance * of_lists(features, items, clicks, method=method).attraction
+        clipped += chance * of_lists(features, items, clicks, method=method, clip=2.0).attraction
+    np.testing.assert_allclose(mean, attraction.ravel(), atol=1e-12)
+    off = np.abs(clipped - attraction.ravel())
+    assert off.max() > 0.01
+    assert off.mean() <= of_lists(features, items, np.ones((2, 2)), clip=2.0).bias == 0.25
+
+
+def test_a_guess_by_features_makes_up_for_what_clipping_takes() -> None:
+    rng = np.random.default_rng(5)
+    x = rng.random((4_000, 2, 2))
+    truth = np.array([0.7, 0.2])
+    clicks = rng.random((4_000, 2)) < x @ truth * BETA
+    items = np.tile([0, 1], (4_000, 1))
+
+    def off(method: str) -> float:
+        found = of_lists(x, items, clicks, method=method, clip=2.0)
+        return float(np.abs(found.weights - truth).max())
+
+    assert off("doubly-robust") < 0.06
+    assert off("ips") > 0.1
+    with pytest.raises(ValueError, match="features must be left out, because the log has its own"):
+        of_lists(x, items, clicks, features=np.eye(2))
+    with pytest.raises(ValueError, match="features must be given"):
+        logs.fit_ranker(Sessions(items=[[0, 1]], clicks=[[1, 0]]), examination=BETA)

@@ -1,6 +1,6 @@
 """Rankers with a torch module: the linear one is PDGD, gradients are those of finite differences, state travels.
 
-The only tests that import torch, in one file, so that one worker of the suite does.
+Beside tests/logs/test_neural_ranker.py the only tests that import torch, so that few workers of the suite do.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from rankloop.logs.evaluation import Evaluation, PropensityWarning, TooFewSample
 from rankloop.logs.models.comparison import ModelComparison, compare_models
 from rankloop.logs.models.fitted import Estimate, FittedModel, Score
 from rankloop.logs.models.fitting import MODELS, fit_model
+from rankloop.logs.neural_ranker import FittedNeuralRanker, fit_neural_ranker
 from rankloop.logs.pbm import ClickModelWarning, FittedPBM, fit_pbm
 from rankloop.logs.regression import FittedRegression, fit_regression_em
 
@@ -14,6 +15,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "FittedModel",
+    "FittedNeuralRanker",
     "FittedPBM",
     "FittedRanker",
     "FittedRegression",
@@ -24,6 +26,7 @@ __all__ = [
     "compare_models",
     "evaluate",
     "fit_model",
+    "fit_neural_ranker",
     "fit_pbm",
     "fit_ranker",
     "fit_regression_em",

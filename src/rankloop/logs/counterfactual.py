@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.arguments import number, numbers, one_of, shares
-from rankloop.feedback import Sessions
+from rankloop.arguments import number, numbers
+from rankloop.feedback import LoggedLists, Sessions
+from rankloop.logs.corrected_clicks import corrected_clicks
 
 Numbers = NDArray[np.float64]
-
-METHODS = ("ips", "doubly-robust")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -24,7 +23,8 @@ class FittedRanker:
     weights : ndarray of float
         One for each feature.
     attraction : ndarray of float
-        The corrected click rate of each item that the weights were fitted to; not a number for one never shown.
+        The corrected click rate of each item that the weights were fitted to; not a number for one never shown. For
+        lists with features of their own, of each shown candidate, list by list.
     method : str
         How clicks were corrected.
     clip : float
@@ -81,10 +81,10 @@ class FittedRanker:
 
 
 def fit_ranker(
-    sessions: Sessions,
+    log: Sessions | LoggedLists,
     *,
     examination: ArrayLike,
-    features: ArrayLike,
+    features: ArrayLike | None = None,
     method: str = "doubly-robust",
     clip: float = 20.0,
     ridge: float = 1.0,
@@ -96,12 +96,12 @@ def fit_ranker(
 
     Parameters
     ----------
-    sessions : Sessions
-        The pages.
+    log : Sessions or LoggedLists
+        The lists. Those of `LoggedLists` with features bring their own.
     examination : array_like
         For each position, the chance that users look there, such as `FittedModel.examination`.
-    features : array_like
-        Items by features.
+    features : array_like, optional
+        Items by features, for items that are the same in every list.
     method : str, optional
         ``"ips"`` for clicks over chances; ``"doubly-robust"`` for a guess of each item's attraction from one half of
         the pages, corrected so by the clicks of the other half. The two differ where weights are clipped: there the
@@ -134,49 +134,14 @@ def fit_ranker(
     >>> logs.fit_ranker(pages, examination=[1.0, 0.3, 0.1], features=features).weights.round(1)
     array([0.2, 0.8])
     """
-    one_of("method", method, METHODS)
-    number("clip", clip, at_least=1)
     number("ridge", ridge, above=0)
-    beta = shares("examination", examination, length=sessions.n_positions, positive=True)
-    x = numbers("features", features)
-    if x.ndim != 2 or len(x) != sessions.n_items or not np.isfinite(x).all():
-        raise ValueError(
-            f"features must be {sessions.n_items} items by features, finite, got shape {x.shape}"
-        )
-    w = np.minimum(1.0 / beta, clip)
-    halves = [_counts(sessions, half) for half in (0, 1)]
-    corrected = np.zeros(len(x))
-    for half, (shown, clicked) in enumerate(halves):
-        guess = _guess(*halves[1 - half], beta) if method == "doubly-robust" else np.zeros(len(x))
-        corrected += ((clicked - shown * beta * guess[:, None]) * w).sum(axis=1) + shown.sum(axis=1) * guess
-    times = halves[0][0].sum(axis=1) + halves[1][0].sum(axis=1)
-    square = (x * times[:, None]).T @ x + ridge * np.eye(x.shape[1])
-    weights = np.linalg.solve(square, x.T @ corrected)
-    at = (halves[0][0] + halves[1][0]).sum(axis=0)
+    found = corrected_clicks(log, examination=examination, features=features, method=method, clip=clip)
+    square = (found.x * found.times[:, None]).T @ found.x + ridge * np.eye(found.x.shape[1])
     return FittedRanker(
-        weights=weights,
-        attraction=np.divide(corrected, times, out=np.full(len(x), np.nan), where=times > 0),
+        weights=np.linalg.solve(square, found.x.T @ found.total),
+        attraction=found.rates,
         method=method,
         clip=float(clip),
-        bias=float((at * (1.0 - beta * w)).sum() / at.sum()),
-        n_impressions=int(at.sum()),
+        bias=found.bias,
+        n_impressions=int(found.times.sum()),
     )
-
-
-def _counts(sessions: Sessions, half: int) -> tuple[Numbers, Numbers]:
-    """Impressions and clicks of every other page, items by positions."""
-    items, clicks = sessions.items[half::2], sessions.clicks[half::2]
-    rows, places = np.nonzero(items >= 0)
-    cells = items[rows, places].astype(np.int64) * sessions.n_positions + places
-    shape = (sessions.n_items, sessions.n_positions)
-    shown = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-    clicked = np.bincount(cells, clicks[rows, places], shape[0] * shape[1]).reshape(shape)
-    return shown.astype(np.float64), clicked.astype(np.float64)
-
-
-def _guess(shown: Numbers, clicked: Numbers, beta: Numbers) -> Numbers:
-    """The click rate of each item among those who looked, with one more of them that clicks as often as all do."""
-    looks = (shown * beta).sum(axis=1)
-    mean = clicked.sum() / max(float(looks.sum()), 1e-12)
-    rate: Numbers = (clicked.sum(axis=1) + mean) / (looks + 1.0)
-    return rate.clip(0.0, 1.0)
