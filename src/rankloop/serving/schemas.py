@@ -279,6 +279,13 @@ class DeadLettersAnswer(msgspec.Struct, frozen=True):
     newest: list[DeadLetter]
 
 
+class RankOutcome(msgspec.Struct, frozen=True, gc=False):
+    """One list of several that were requested at once: the list, or what is wrong with the request for it."""
+
+    answer: RankAnswer | None = None
+    error: ErrorBody | None = None
+
+
 class ErrorBody(msgspec.Struct, frozen=True):
     """What went wrong: a code, a sentence, and the field of the request."""
 

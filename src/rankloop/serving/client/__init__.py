@@ -16,6 +16,7 @@ from rankloop.serving.client.answers import (
     SnapshotAnswer,
     StoryRow,
 )
+from rankloop.serving.client.batches import Wanted
 from rankloop.serving.client.calls import Feedback
 from rankloop.serving.client.errors import RankloopError, Unreachable
 
@@ -39,4 +40,5 @@ __all__ = [
     "SnapshotAnswer",
     "StoryRow",
     "Unreachable",
+    "Wanted",
 ]

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from rankloop.serving.client import calls
+from rankloop.serving.client import batches, calls
 from rankloop.serving.client.calls import Call
 from rankloop.serving.client.documented import documented
 from rankloop.serving.client.retrying import Connection, Tries
@@ -101,6 +101,7 @@ class AsyncClient:
     ranker = _sends(calls.ranker)
     rankers = _sends(calls.rankers)
     rank = _sends(calls.rank)
+    rank_many = _sends(batches.rank_many)
     activate = _sends(calls.activate)
     feedback = _sends(calls.feedback)
     feedback_many = _sends(calls.feedback_many)

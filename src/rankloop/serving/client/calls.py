@@ -98,7 +98,7 @@ def ranker(name: str) -> Call[RankerAnswer]:
     RankerAnswer
         Its state.
     """
-    return Call("GET", _of(name), lambda told: read(RankerAnswer, told))
+    return Call("GET", of(name), lambda told: read(RankerAnswer, told))
 
 
 def rankers() -> Call[list[RankerAnswer]]:
@@ -119,7 +119,7 @@ def delete(name: str) -> Call[str]:
     str
         The name under which its log stays, for `rankloop verify` and `rankloop export`.
     """
-    return Call("DELETE", _of(name), lambda told: str(told["archived"]))
+    return Call("DELETE", of(name), lambda told: str(told["archived"]))
 
 
 def rank(
@@ -152,7 +152,7 @@ def rank(
     """
     packed = None if features is None else packed_features(features)
     body = {"decision_id": decision_id or new_id(), "items": items, "features": packed, "context": context}
-    return _post(f"{_of(name)}/rank", RankAnswer, body)
+    return _post(f"{of(name)}/rank", RankAnswer, body)
 
 
 def activate(name: str, decision_id: str, *, event_id: str | None = None) -> Call[EventAnswer]:
@@ -173,7 +173,7 @@ def activate(name: str, decision_id: str, *, event_id: str | None = None) -> Cal
         What became of the report.
     """
     body = {"decision_id": decision_id, "event_id": event_id}
-    return _post(f"{_of(name)}/activate", EventAnswer, body)
+    return _post(f"{of(name)}/activate", EventAnswer, body)
 
 
 def feedback(
@@ -206,7 +206,7 @@ def feedback(
         What became of it.
     """
     body = {"decision_id": decision_id, "relevance": relevance, "clicks": clicks, "event_id": event_id}
-    return _post(f"{_of(name)}/feedback", EventAnswer, body)
+    return _post(f"{of(name)}/feedback", EventAnswer, body)
 
 
 def feedback_many(
@@ -227,7 +227,7 @@ def feedback_many(
         What became of each report, in the same order.
     """
     return Call(
-        "POST", f"{_of(name)}/feedback", lambda told: read(list[EventAnswer], told), json_bytes(list(answers))
+        "POST", f"{of(name)}/feedback", lambda told: read(list[EventAnswer], told), json_bytes(list(answers))
     )
 
 
@@ -251,7 +251,7 @@ def change_items(
         What became of the change.
     """
     body = {"add": add or [], "retire": retire or [], "event_id": new_id()}
-    return _post(f"{_of(name)}/items", EventAnswer, body)
+    return _post(f"{of(name)}/items", EventAnswer, body)
 
 
 def freeze(name: str, frozen: bool = True) -> Call[EventAnswer]:
@@ -269,7 +269,7 @@ def freeze(name: str, frozen: bool = True) -> Call[EventAnswer]:
     EventAnswer
         What became of the change.
     """
-    return _post(f"{_of(name)}/freeze", EventAnswer, {"frozen": frozen, "event_id": new_id()})
+    return _post(f"{of(name)}/freeze", EventAnswer, {"frozen": frozen, "event_id": new_id()})
 
 
 def rollback(name: str, to_seq: int) -> Call[EventAnswer]:
@@ -287,7 +287,7 @@ def rollback(name: str, to_seq: int) -> Call[EventAnswer]:
     EventAnswer
         What became of the change.
     """
-    return _post(f"{_of(name)}/rollback", EventAnswer, {"to_seq": to_seq, "event_id": new_id()})
+    return _post(f"{of(name)}/rollback", EventAnswer, {"to_seq": to_seq, "event_id": new_id()})
 
 
 def reset(name: str, *, parameters: dict[str, Any] | None = None) -> Call[EventAnswer]:
@@ -305,7 +305,7 @@ def reset(name: str, *, parameters: dict[str, Any] | None = None) -> Call[EventA
     EventAnswer
         What became of the change.
     """
-    return _post(f"{_of(name)}/reset", EventAnswer, {"parameters": parameters, "event_id": new_id()})
+    return _post(f"{of(name)}/reset", EventAnswer, {"parameters": parameters, "event_id": new_id()})
 
 
 def snapshots(name: str) -> Call[list[SnapshotAnswer]]:
@@ -316,7 +316,7 @@ def snapshots(name: str) -> Call[list[SnapshotAnswer]]:
     name : str
         The name of the ranker.
     """
-    return Call("GET", f"{_of(name)}/snapshots", lambda told: read(SnapshotsAnswer, told).snapshots)
+    return Call("GET", f"{of(name)}/snapshots", lambda told: read(SnapshotsAnswer, told).snapshots)
 
 
 def take_snapshot(name: str) -> Call[list[SnapshotAnswer]]:
@@ -327,7 +327,7 @@ def take_snapshot(name: str) -> Call[list[SnapshotAnswer]]:
     name : str
         The name of the ranker.
     """
-    return Call("POST", f"{_of(name)}/snapshots", lambda told: read(SnapshotsAnswer, told).snapshots, b"")
+    return Call("POST", f"{of(name)}/snapshots", lambda told: read(SnapshotsAnswer, told).snapshots, b"")
 
 
 def decision(name: str, decision_id: str) -> Call[DecisionAnswer]:
@@ -345,7 +345,7 @@ def decision(name: str, decision_id: str) -> Call[DecisionAnswer]:
     DecisionAnswer
         Its history.
     """
-    path = f"{_of(name)}/decisions/{quote(decision_id, safe='')}"
+    path = f"{of(name)}/decisions/{quote(decision_id, safe='')}"
     return Call("GET", path, lambda told: read(DecisionAnswer, told))
 
 
@@ -357,10 +357,11 @@ def series(name: str) -> Call[SeriesAnswer]:
     name : str
         The name of the ranker.
     """
-    return Call("GET", f"{_of(name)}/series", lambda told: read(SeriesAnswer, told))
+    return Call("GET", f"{of(name)}/series", lambda told: read(SeriesAnswer, told))
 
 
-def _of(name: str) -> str:
+def of(name: str) -> str:
+    """The path of a ranker."""
     return f"/v1/rankers/{quote(name, safe='')}"
 
 

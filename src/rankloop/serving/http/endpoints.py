@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from rankloop.serving import schemas as m
 from rankloop.serving import views
+from rankloop.serving.batches import rank_many
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict
 from rankloop.serving.http.asked import Asked
@@ -66,7 +67,9 @@ async def _archive(engine: Engine, params: Asked, body: None) -> m.ArchivedAnswe
     return await engine.archive(params["name"])
 
 
-async def _rank(engine: Engine, params: Asked, body: m.RankRequest) -> m.RankAnswer:
+async def _rank(engine: Engine, params: Asked, body: Any) -> Any:
+    if isinstance(body, list):
+        return await rank_many(engine, params["name"], body)
     return await engine.rank(params["name"], body)
 
 
@@ -154,7 +157,15 @@ ENDPOINTS = (
     Endpoint("GET", "/v1/rankers", "reader", "All rankers", _rankers, m.RankersAnswer),
     Endpoint("GET", _RANKER, "reader", "The present state of one ranker", _ranker, m.RankerAnswer),
     Endpoint("DELETE", _RANKER, "admin", "Archive a ranker; its log stays", _archive, m.ArchivedAnswer),
-    Endpoint("POST", f"{_RANKER}/rank", "writer", "A list to show", _rank, m.RankAnswer, m.RankRequest),
+    Endpoint(
+        "POST",
+        f"{_RANKER}/rank",
+        "writer",
+        "A list to show, or several",
+        _rank,
+        m.RankAnswer | list[m.RankOutcome],
+        m.RankRequest | list[m.RankRequest],
+    ),
     Endpoint(
         "POST",
         f"{_RANKER}/activate",

@@ -1,0 +1,52 @@
+"""Calls that ask for several lists at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NotRequired, TypedDict
+
+from rankloop.serving.client.answers import RankAnswer, read
+from rankloop.serving.client.bodies import SupportsArray, json_bytes, packed_features
+from rankloop.serving.client.calls import Call, of
+from rankloop.serving.client.errors import RankloopError
+from rankloop.serving.ids import new_id
+
+
+class Wanted(TypedDict):
+    """One list that is wanted, for `rank_many`; everything in it may be left out."""
+
+    decision_id: NotRequired[str]
+    items: NotRequired[Sequence[str]]
+    features: NotRequired[Sequence[Sequence[float]] | SupportsArray]
+    context: NotRequired[Any]
+
+
+def rank_many(name: str, requests: Sequence[Wanted]) -> Call[list[RankAnswer | RankloopError]]:
+    """Return several lists to show, all of which are written to the disk together.
+
+    Parameters
+    ----------
+    name : str
+        The ranker.
+    requests : sequence of dict
+        For each list `decision_id`, `items`, `features` and `context`, as `rank` takes them.
+
+    Returns
+    -------
+    list of RankAnswer or RankloopError
+        For each request, in order, the list; or the error, where something is wrong with that request alone.
+    """
+    bodies = []
+    for one in requests:
+        body: dict[str, Any] = {"decision_id": new_id(), **one}
+        if body.get("features") is not None:
+            body["features"] = packed_features(body["features"])
+        bodies.append(body)
+    return Call("POST", f"{of(name)}/rank", lambda told: [_read(one) for one in told], json_bytes(bodies))
+
+
+def _read(told: dict[str, Any]) -> RankAnswer | RankloopError:
+    error = told["error"]
+    if error is None:
+        return read(RankAnswer, told["answer"])
+    return RankloopError(422, error["code"], error["message"], error["field"])
