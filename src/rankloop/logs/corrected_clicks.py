@@ -32,7 +32,9 @@ class CorrectedClicks:
     @property
     def rates(self) -> Numbers:
         """Corrected click rates; not a number for an item never shown."""
-        return np.divide(self.total, self.times, out=np.full(len(self.x), np.nan), where=self.times > 0)
+        unknown = np.full(len(self.x), np.nan)
+        rates: Numbers = np.divide(self.total, self.times, out=unknown, where=self.times > 0)
+        return rates
 
 
 def corrected_clicks(

@@ -137,8 +137,9 @@ def fit_ranker(
     number("ridge", ridge, above=0)
     found = corrected_clicks(log, examination=examination, features=features, method=method, clip=clip)
     square = (found.x * found.times[:, None]).T @ found.x + ridge * np.eye(found.x.shape[1])
+    weights = np.linalg.solve(square, found.x.T @ found.total).astype(np.float64)
     return FittedRanker(
-        weights=np.linalg.solve(square, found.x.T @ found.total),
+        weights=weights,
         attraction=found.rates,
         method=method,
         clip=float(clip),
