@@ -17,6 +17,11 @@ class Servable:
     ----------
     summary : str
         One plain sentence for the readers of the dashboard: what it observes and how it learns.
+    no_candidates : str
+        Why it cannot draw a list from some of its items only, as the end of a sentence; empty where it can. Rankers
+        whose requests bring a list of their own always can.
+    stops_at_click : bool
+        Whether it takes what stands below the first click for not examined.
     unservable : str
         Why a service cannot run it, as the end of a sentence; empty where it can.
     estimate_from : {"feedback", "blocks", "weights"}
@@ -31,7 +36,10 @@ class Servable:
         them. The versions are counted by the log, `rankloop.serving.log.records.DEFAULTS`.
     """
 
+    feedback: Any
     summary: ClassVar[str] = "Learns from the feedback on the lists that it shows."
+    no_candidates: str = "it does not say how to draw a list from some of its items"
+    stops_at_click: ClassVar[bool] = False
     unservable: ClassVar[str] = ""
     estimate_from: ClassVar[Literal["feedback", "blocks", "weights"]] = "feedback"
     algorithm_version: ClassVar[int] = 1
@@ -64,7 +72,7 @@ class Servable:
         shown = n_positions or n_items if "n_positions" in inspect.signature(cls).parameters else 1
         return 24 * (n_items * shown + n_features)
 
-    def carry(self, old: Any, origin: NDArray[np.int64]) -> None:
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
         """Take over what `old` has learnt, a ranker with the same parameters and other items.
 
         Parameters
@@ -73,6 +81,9 @@ class Servable:
             The ranker so far.
         origin : ndarray of int
             NDArray[np.int64] For each item of this ranker its number in `old`, -1 for a new one.
+        positions : ndarray of int, optional
+            NDArray[np.int64] For each position of this ranker its number in `old`; None where they are the same, the
+            last one standing for those beyond.
 
         Raises
         ------
@@ -97,6 +108,78 @@ class Servable:
             None where the feedback on it can no longer be used, which is the default.
         """
         return None
+
+    def rank_among(
+        self, items: NDArray[np.int64], positions: NDArray[np.int64], *, rng: np.random.Generator
+    ) -> Any:
+        """Draw a list of some of the items; reads state, and advances `rng`.
+
+        Parameters
+        ----------
+        items : ndarray of int
+            NDArray[np.int64] The candidates, none twice.
+        positions : ndarray of int
+            NDArray[np.int64] The positions to fill, from the top, at most as many as candidates.
+        rng : numpy.random.Generator
+            Where the randomness comes from.
+
+        Returns
+        -------
+        Ranking
+            Items for these positions, then those candidates that were ordered behind them, if any. Its propensities
+            are exact for these candidates. Its memo is for `learn_among`.
+
+        Raises
+        ------
+        ValueError
+            Where the algorithm has no way to do that, `no_candidates`, which is the default.
+        """
+        self.check_takes_candidates()
+        raise NotImplementedError(f"{type(self).__name__} does not define rank_among")
+
+    def check_takes_candidates(self) -> None:
+        """ValueError where it cannot draw a list from some of its items, with the reason."""
+        if self.no_candidates:
+            raise ValueError(f"{type(self).__name__} takes no candidates: {self.no_candidates}")
+
+    def feedback_among(self, n_items: int) -> Any:
+        """What is revealed of a list that `rank_among` draws.
+
+        Parameters
+        ----------
+        n_items : int
+            How many candidates there are.
+
+        Returns
+        -------
+        Feedback
+            That of any list by default.
+        """
+        return self.feedback
+
+    def learn_among(
+        self, ranking: Any, feedback: Any, items: NDArray[np.int64], positions: NDArray[np.int64]
+    ) -> None:
+        """Update state with the feedback on a list that `rank_among` drew.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            The ranking, as `rank_among` returned it.
+        feedback : array_like
+            What came back on it, by position.
+        items : ndarray of int
+            NDArray[np.int64] The candidates, as they were given to `rank_among`, by their numbers now.
+        positions : ndarray of int
+            NDArray[np.int64] The positions, as they were given to `rank_among`.
+
+        Raises
+        ------
+        ValueError
+            Where the algorithm has no way to do that, `no_candidates`, which is the default.
+        """
+        self.check_takes_candidates()
+        raise NotImplementedError(f"{type(self).__name__} does not define learn_among")
 
     def exploration_chance(self, ranking: Any) -> float | None:
         """Probability with which the top of `ranking` was drawn for exploration.

@@ -129,6 +129,37 @@ def test_every_call_against_a_real_service(
     assert name in [one.name for one in do("rankers")]
 
 
+def test_candidates_over_the_wire(service: Service, call: Call, request: pytest.FixtureRequest) -> None:
+    name = f"some.{request.node.callspec.id}"
+
+    def do(method: str, *args: Any, **kwargs: Any) -> Any:
+        return call(service.url, method, *args, settings=PATIENT, **kwargs)
+
+    made = do("create", name, algorithm="RTop1F", items=[*ITEMS, "tea", "nap"], seed=3)
+    assert made.candidates == "yes"
+    shown = do(
+        "rank",
+        name,
+        decision_id="d",
+        items=[*ITEMS, "tea"],
+        exclude=["walk"],
+        n_positions=3,
+        pinned={1: "nap"},
+    )
+    assert (len(shown.items), shown.items[1]) == (3, "nap")
+    assert {shown.items[0], shown.items[2]} <= {"meditate", "music", "tea"}
+    assert do("feedback", name, "d", relevance=[1]).learnt
+    told = do("decision", name, "d")
+    assert (sorted(told.candidates), told.pinned) == (["meditate", "music", "tea"], {"1": "nap"})
+    with pytest.raises(RankloopError, match="'golf' is not an item") as refused:
+        do("rank", name, items=["golf"])
+    assert (refused.value.status, refused.value.field) == (422, "items")
+    do("change_items", name, add=["golf"], retire=["walk"])
+    assert do("rank", name, items=["golf"]).items == ["golf"]
+    whole = do("create", f"{name}.whole", algorithm="RTop1F", items=ITEMS, parameters={"k": 2}, seed=3)
+    assert whole.candidates.startswith("with k > 1")
+
+
 @pytest.mark.parametrize("kind", [list, np.array], ids=["list", "array"])
 def test_features_are_packed(service: Service, call: Call, kind: Callable[[Any], Any]) -> None:
     call(service.url, "create", "docs", algorithm="RTopKF", parameters={"n_features": 2}, settings=PATIENT)

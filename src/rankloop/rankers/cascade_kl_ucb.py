@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import Array
+from rankloop.base import Array, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import cascade_kl_ucb
@@ -55,6 +55,7 @@ class CascadeKLUCB(ClickRanker):
     array([1., 1., 0., 0., 0.])
     """
 
+    stops_at_click = True
     summary = "Observes clicks of users who read down to the first good item, and keeps confidence bounds."
     kernels = RankerKernels(cascade_kl_ucb.rank, cascade_kl_ucb.learn)
 
@@ -70,6 +71,24 @@ class CascadeKLUCB(ClickRanker):
     def check_state(self, saved: Mapping[str, Array]) -> None:
         if (saved["W"] < 0).any() or (saved["W"] > saved["N"]).any():
             raise ValueError("saved state 'W' must be click counts, from 0 to the observations in 'N'")
+
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+        """A new item was never examined: it comes before all others."""
+        known = origin >= 0
+        for name in ("N", "W"):
+            getattr(self.state, name)[known] = getattr(old.state, name)[origin[known]]
+        self.state.t[:] = old.state.t
+
+    def absorb(
+        self,
+        part: Any,
+        items: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        ranking: Ranking,
+        feedback: NDArray[np.float64],
+    ) -> None:
+        self.state.N[items], self.state.W[items] = part.state.N, part.state.W
+        self.state.t[0] += 1
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The items with the highest click rate where they were observed."""

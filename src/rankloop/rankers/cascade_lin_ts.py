@@ -50,6 +50,7 @@ class CascadeLinTS(LinearClickRanker):
     array([2, 1])
     """
 
+    stops_at_click = True
     summary = "Observes clicks of users who read down to the first good item, and draws weights for features."
     draws = True
     cascade = True

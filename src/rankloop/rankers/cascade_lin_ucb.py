@@ -54,6 +54,7 @@ class CascadeLinUCB(LinearClickRanker):
     array([2, 1])
     """
 
+    stops_at_click = True
     summary = (
         "Observes clicks of users who read down to the first good item, and learns weights for features."
     )

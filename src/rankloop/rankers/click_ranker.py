@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankloop.arguments import whole
-from rankloop.base import Array
-from rankloop.compiled import CompiledRanker, read_positions
+from rankloop.base import Array, Memo, Ranking
+from rankloop.compiled import read_positions
 from rankloop.feedback import Clicks
+from rankloop.rankers.some_items import SomeItems
 
 
-class ClickRanker(CompiledRanker):
+class ClickRanker(SomeItems):
     """A compiled ranker that shows `n_positions` of `n_items` items and observes clicks."""
 
     n_items: int
@@ -36,6 +38,16 @@ class ClickRanker(CompiledRanker):
             )
         return self.horizon
 
+    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+        """As it is, as long as all shown items and positions are still there."""
+        if len(before) != self.n_positions or (before < 0).any():
+            return None
+        return Ranking(before, ranking.propensities, self.translated_memo(ranking, before), ranking.explored)
+
+    def translated_memo(self, ranking: Ranking, before: NDArray[np.int64]) -> Memo:
+        """The memo of a ranking from before a change of items, for the items as they are now."""
+        return ranking.memo
+
     @classmethod
     def bytes_for(
         cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
@@ -46,6 +58,43 @@ class ClickRanker(CompiledRanker):
     def bytes_of(cls, n: int, m: int) -> int:
         """About how much memory state and scratch take with `n` items on `m` positions."""
         return 24 * n * m
+
+
+def carried_table(
+    known: Array, origin: NDArray[np.int64], positions: NDArray[np.int64], new: float = 0.0
+) -> NDArray[np.float64]:
+    """A table of positions x items for other items and positions; `new` where an item was not there."""
+    found: NDArray[np.float64] = np.where(origin >= 0, known[positions][:, np.maximum(origin, 0)], new)
+    return found
+
+
+def in_turn(values: NDArray[np.float64]) -> float:
+    """Their sum, one after the other: a library chooses the order by the machine."""
+    total = 0.0
+    for value in values.tolist():
+        total += value
+    return total
+
+
+def shared_weights(
+    known: Array, origin: NDArray[np.int64], positions: NDArray[np.int64], *, least: float
+) -> NDArray[np.float64]:
+    """Weights that sum to one at each position: an even share for a new item, the rest in the old proportions."""
+    n, n_new = len(origin), int((origin < 0).sum())
+    table = carried_table(known, origin, positions)
+    for row in table:
+        total = in_turn(row)
+        if total > 0.0:
+            row *= (1.0 - n_new / n) / total
+        row[origin < 0] = 1.0 / n
+        row[:] = np.maximum(row, least)
+        row /= in_turn(row)
+    return table
+
+
+def same_positions(positions: NDArray[np.int64] | None, n_positions: int, before: int) -> NDArray[np.int64]:
+    """For each position the one that it was before; where there are more now, the last stands for them."""
+    return np.minimum(np.arange(n_positions), before - 1) if positions is None else positions
 
 
 def check_counts(S: Array, N: Array) -> None:

@@ -74,6 +74,7 @@ class FeedExp3(CompiledRanker):
     n_items: int
     max_grade: int
     summary = "Observes the relevance of the top items, and keeps a weight for each possible order."
+    no_candidates = "its weights are of orders of all items"
     kernels = RankerKernels(feedexp3.rank, feedexp3.learn)
 
     def __init__(
@@ -167,6 +168,20 @@ class FeedExp3(CompiledRanker):
     def check_state(self, saved: Mapping[str, Array]) -> None:
         if saved["t"][0] < 0:
             raise ValueError(f"saved state 't' must not be negative, got {saved['t'][0]}")
+
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+        """An order gets the mean loss of all orders so far that have the items of both in the same order.
+
+        A new item thus makes no difference at first, wherever it stands.
+        """
+        kept = set(origin[origin >= 0].tolist())
+        known: dict[tuple[int, ...], list[float]] = {}
+        for order, loss in zip(old.params.orders.tolist(), old.state.L_tilde.tolist(), strict=True):
+            known.setdefault(tuple(i for i in order if i in kept), []).append(loss)
+        for place, order in enumerate(origin[self.params.orders].tolist()):
+            losses = known[tuple(i for i in order if i >= 0)]
+            self.state.L_tilde[place] = sum(losses) / len(losses) * (old.scale / self.scale)
+        self.state.t[:] = old.state.t
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         best: NDArray[np.int64] = self.params.orders[int(np.argmin(self.state.L_tilde))]

@@ -11,17 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from rankloop.arguments import epsilon as read_epsilon
 from rankloop.arguments import whole
 from rankloop.base import Ranking
-from rankloop.compiled import CompiledRanker, RankerKernels
+from rankloop.compiled import RankerKernels
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import ftpl
 from rankloop.measures import Measure
 from rankloop.ranges import Between, Range
 from rankloop.rankers.constants import constants_of, with_all_labels
+from rankloop.rankers.some_items import SumsByItem
 from rankloop.servable import carried_sums
 
 
-class FTPL(CompiledRanker):
+class FTPL(SumsByItem):
     """Follow the perturbed leader with full information: what RTop-1F could do if every label were revealed.
 
     Each round shows the items by their summed relevance plus a fresh perturbation. Regret O(sqrt T). For NDCG and AUC
@@ -121,9 +122,21 @@ class FTPL(CompiledRanker):
                 )
         super().learn(ranking, feedback)
 
-    def carry(self, old: Any, origin: NDArray[np.int64]) -> None:
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
         self.state.r_sum[:] = carried_sums(old.state.r_sum, origin)
         self.state.t[:] = old.state.t
+        self.carry_missed(old, origin)
+
+    def absorb(
+        self,
+        part: Any,
+        items: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        ranking: Ranking,
+        feedback: NDArray[np.float64],
+    ) -> None:
+        self.put_back(self.state.r_sum, part.state.r_sum - self.state.r_sum[items], items)
+        self.state.t[0] += 1
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         return np.argsort(-self.state.r_sum, kind="stable")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankloop.arguments import one_of, whole
 from rankloop.base import Array, Ranking
-from rankloop.compiled import CompiledRanker, RankerKernels, read_positions
+from rankloop.compiled import RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels.call_checks import within
 from rankloop.kernels.rankers import ftrl_pbm, ftrl_pbm_hybrid
@@ -18,6 +18,8 @@ from rankloop.kernels.solvers import hybrid, list_network, list_sampling, tsalli
 from rankloop.kernels.solvers.assignment import best_list
 from rankloop.kernels.solvers.ties import in_order
 from rankloop.ranges import OneOf, Range, Whole
+from rankloop.rankers.click_ranker import same_positions
+from rankloop.rankers.some_items import SomeItems
 from rankloop.servable import carried_sums
 
 _ESTIMATORS = {
@@ -28,7 +30,7 @@ _ESTIMATORS = {
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker, and 1 / x squared would overflow
 
 
-class FTRLPBM(CompiledRanker):
+class FTRLPBM(SomeItems):
     """Follow the regularised leader over lists, from clicks at every position.
 
     Each round draws a list whose chances of having item i at position j are x_ij, the minimiser of the losses
@@ -198,9 +200,9 @@ class FTRLPBM(CompiledRanker):
         if not ((lost >= 0) & (lost <= seen)).all():
             raise ValueError("saved state 'lost' must lie between 0 and 'seen'")
 
-    def carry(self, old: Any, origin: NDArray[np.int64]) -> None:
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
         # Losses, so the best is the least. Where all items are shown, positions come and go with them.
-        there = np.minimum(np.arange(self.n_positions), old.n_positions - 1)
+        there = same_positions(positions, self.n_positions, old.n_positions)
         state = self.state
         state.L_hat[:] = -np.stack([carried_sums(-old.state.L_hat[j], origin) for j in there])
         for name in ("seen", "lost"):
@@ -208,13 +210,44 @@ class FTRLPBM(CompiledRanker):
             if known.size:
                 getattr(state, name)[:] = np.where(origin >= 0, known[there][:, np.maximum(origin, 0)], 0.0)
         state.t[:] = old.state.t
-        # The leader that follows from the losses; otherwise `learn` finds it.
+        self._follow(warm=False)
+
+    def _follow(self, *, warm: bool) -> None:
+        """The leader that follows from the losses, where `learn` did not find it."""
+        state = self.state
         kept: float = ftrl_pbm.rounds_kept(self.params, state)
         found = (state.L_hat, state.u, state.v, state.x, state.rows, self.scratch(self.n_positions)[0])
         if self.hybrid:
-            hybrid.recover(ftrl_pbm_hybrid.WEIGHT * np.sqrt(kept), *found)
-        elif tsallis.newton(kept, *found) < 0:
+            weight = ftrl_pbm_hybrid.WEIGHT * np.sqrt(kept)
+            if not warm or hybrid.newton(weight, *found) < 0:
+                hybrid.recover(weight, *found)
+        elif not (state.L_hat + state.u + state.v[:, None] > 0).all() or tsallis.newton(kept, *found) < 0:
             tsallis.recover(kept, *found)
+
+    def absorb(
+        self,
+        part: Any,
+        items: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        ranking: Ranking,
+        feedback: NDArray[np.float64],
+    ) -> None:
+        # What was no candidate is charged what its position lost, so that the round counts neither for nor against it.
+        state, here = self.state, np.ix_(positions, items)
+        for table, learnt in (
+            (state.L_hat, part.state.L_hat),
+            (state.seen, part.state.seen),
+            (state.lost, part.state.lost),
+        ):
+            if not table.size:
+                continue
+            table *= self.params.kept
+            if table is state.L_hat:
+                table[positions] += (1.0 - feedback)[:, None]
+            table[here] = learnt
+        state.t[0] += 1
+        state.fallbacks[:] += part.state.fallbacks
+        self._follow(warm=True)
 
     def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
         """As it is, as long as all shown items and positions are still there."""

@@ -17,7 +17,7 @@ from rankloop.kernels.solvers import assignment
 from rankloop.kernels.solvers.assignment import best_list
 from rankloop.kernels.solvers.ties import in_order
 from rankloop.ranges import Range, Whole
-from rankloop.rankers.click_ranker import ClickRanker, check_counts
+from rankloop.rankers.click_ranker import ClickRanker, carried_table, check_counts, same_positions
 
 _TABLE = 4096  # leaders that are remembered; a run has a few hundred
 
@@ -97,6 +97,36 @@ class GRAB(ClickRanker):
         check_counts(saved["S"], saved["N"])
         if (saved["led"] < 0).any():
             raise ValueError("saved state 'led' must not be negative")
+
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+        """A new item was never shown: the circular lists that lack it come first, then it is one among neighbours."""
+        there = same_positions(positions, self.n_positions, old.n_positions)
+        state = self.state
+        state.S[:] = carried_table(old.state.S, origin, there)
+        state.N[:] = carried_table(old.state.N, origin, there)
+        state.t[:] = old.state.t
+        # Lists of other items have led so far. The present leader has been shown about as often as the one of its
+        # places that was shown least.
+        leader = np.empty(self.n_positions, np.int64)
+        grab.find_leader(state, self.scratch(self.n_positions), leader)
+        key = np.uint64(grab.leader_key(leader))
+        state.leaders[grab.find(state, key)] = key
+        state.led[grab.find(state, key)] = int(state.N[np.arange(self.n_positions), leader].min())
+
+    def absorb(
+        self,
+        part: Any,
+        items: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        ranking: Ranking,
+        feedback: NDArray[np.float64],
+    ) -> None:
+        self.state.S[np.ix_(positions, items)] = part.state.S
+        self.state.N[np.ix_(positions, items)] = part.state.N
+        self.state.t[0] += 1
+
+    def translated_memo(self, ranking: Ranking, before: NDArray[np.int64]) -> Memo:
+        return (np.full(self.n_positions, -1, np.int64),)  # another list led
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The leader: the list with the most clicks according to the means so far."""

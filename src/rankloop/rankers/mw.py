@@ -13,14 +13,15 @@ from rankloop.arguments import number, share, whole
 from rankloop.base import Array, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels.call_checks import within
-from rankloop.kernels.elementary import log
+from rankloop.kernels.elementary import exp, log
 from rankloop.kernels.rankers import mw
 from rankloop.kernels.solvers import entropy_projection, list_sampling
 from rankloop.kernels.solvers.ties import in_order
 from rankloop.ranges import Between, Range
-from rankloop.rankers.click_ranker import ClickRanker
+from rankloop.rankers.click_ranker import ClickRanker, in_turn, same_positions, shared_weights
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
+_LEAST_WEIGHT = 1e-280
 
 
 class MW(ClickRanker):
@@ -101,6 +102,44 @@ class MW(ClickRanker):
 
     def tunable(self) -> Mapping[str, Range]:
         return {"eta": Between(1e-5, 1.0), "gamma": Between(0.001, 1.0)}
+
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+        """A new item gets an even share of every position, the others keep their proportions."""
+        there = same_positions(positions, self.n_positions, old.n_positions)
+        self.state.W[:] = shared_weights(old.state.W, origin, there, least=_LEAST_WEIGHT)
+        self.state.t[:] = old.state.t
+        self._follow()
+
+    def _follow(self) -> None:
+        state, n = self.state, self.n_items
+        steps = entropy_projection.project(state.W, self.scratch(self.n_positions)[1])
+        state.steps[:] += (abs(steps), steps < 0)
+        state.x[:] = (1.0 - self.gamma) * state.W + self.gamma / n
+        state.rows[:] = 0.0
+        for row in state.x:
+            state.rows[:] += row
+
+    def absorb(
+        self,
+        part: Any,
+        items: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        ranking: Ranking,
+        feedback: NDArray[np.float64],
+    ) -> None:
+        # The candidates' weight of a position stays theirs, together: what was no candidate is as it was beside them.
+        assert ranking.propensities is not None
+        for j, i, chance, click in zip(
+            positions, items[ranking.items], ranking.propensities, feedback, strict=True
+        ):
+            if click > 0.0:
+                continue
+            row = self.state.W[j]
+            before = in_turn(row[items])
+            row[i] = max(row[i] * exp(-self.eta / chance), _LEAST_WEIGHT)
+            row[items] = np.maximum(row[items] * (before / in_turn(row[items])), _LEAST_WEIGHT)
+        self.state.t[0] += 1
+        self._follow()
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         return list_sampling.room(self.n_positions), entropy_projection.room(self.n_items, self.n_positions)

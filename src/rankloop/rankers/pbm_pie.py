@@ -74,6 +74,7 @@ class PBMPIE(ClickRanker):
 
     summary = "Observes clicks, and explores one item at the last position."
     unservable = "it needs to know beforehand how many rounds there will be"
+    no_candidates = "it explores at the last position of a list of all its positions"
     kernels = RankerKernels(pbm_pie.rank, pbm_pie.learn)
 
     def __init__(

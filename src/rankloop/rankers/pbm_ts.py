@@ -14,7 +14,7 @@ from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import pbm_ts
 from rankloop.ranges import OneOf, Range, Whole
-from rankloop.rankers.click_ranker import ClickRanker, check_counts
+from rankloop.rankers.click_ranker import ClickRanker, carried_table, check_counts, same_positions
 
 
 class PBMTS(ClickRanker):
@@ -110,6 +110,41 @@ class PBMTS(ClickRanker):
         for name in ("theta", "kappa"):
             if not ((saved[name] > 0) & (saved[name] <= 1)).all():
                 raise ValueError(f"saved state {name!r} must be probabilities, got {saved[name]}")
+
+    def part_arguments(self, n_items: int, positions: NDArray[np.int64]) -> dict[str, Any]:
+        given = super().part_arguments(n_items, positions)
+        if given["examination"] is not None:
+            given["examination"] = np.asarray(given["examination"], np.float64)[positions]
+        return given
+
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+        """Of a new item nothing is known: the uniform prior, whose mean its next draw goes on from."""
+        there = same_positions(positions, self.n_positions, old.n_positions)
+        state = self.state
+        state.S[:] = carried_table(old.state.S, origin, there)
+        state.N[:] = carried_table(old.state.N, origin, there)
+        state.theta[:] = np.where(origin >= 0, old.state.theta[np.maximum(origin, 0)], 0.5)
+        if self.params.draws_kappa:
+            state.kappa[:] = old.state.kappa[there]
+        state.t[:] = old.state.t
+
+    def absorb(
+        self,
+        part: Any,
+        items: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        ranking: Ranking,
+        feedback: NDArray[np.float64],
+    ) -> None:
+        for known, new in ((self.state.S, part.state.S), (self.state.N, part.state.N)):
+            known *= self.params.kept
+            known[np.ix_(positions, items)] = new
+        self.state.theta[items] = part.state.theta
+        self.state.kappa[positions] = part.state.kappa
+        self.state.t[0] += 1
+
+    def translated_memo(self, ranking: Ranking, before: NDArray[np.int64]) -> Memo:
+        return self.state.theta.copy(), self.state.kappa.copy()  # go on from the draw that is there now
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The items with the largest mean attractions, on the positions most examined in the last draw."""

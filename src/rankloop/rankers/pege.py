@@ -6,19 +6,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import whole
 from rankloop.base import Array, Memo, Ranking
-from rankloop.compiled import CompiledRanker, RankerKernels
+from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import pege
 from rankloop.measures import Measure
 from rankloop.rankers.constants import learnable
+from rankloop.rankers.some_items import SomeItems, inside
 
 
-class PEGE(CompiledRanker):
+class PEGE(SomeItems):
     """Explores in phases, and in between shows the items by the mean of what exploration revealed.
 
     Phase b puts every item on top b times, then shows the best order found so far for e^b rounds. Regret O(log^2 T)
@@ -98,7 +99,7 @@ class PEGE(CompiledRanker):
         if sorted(saved["order"].tolist()) != list(range(self.n_items)):
             raise ValueError(f"saved state 'order' must be all items, none twice, got {saved['order']}")
 
-    def carry(self, old: Any, origin: NDArray[np.int64]) -> None:
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
         state, known = self.state, origin >= 0
         for name in ("t", "phase", "left"):
             getattr(state, name)[:] = getattr(old.state, name)
@@ -107,6 +108,25 @@ class PEGE(CompiledRanker):
         # As often as the others so far, in all phases together.
         state.due[~known] = state.phase[0] * (state.phase[0] + 1) // 2
         pege.sort(state, self.scratch(self.n_items))
+
+    def learn_among(
+        self,
+        ranking: Ranking,
+        feedback: ArrayLike,
+        items: NDArray[np.int64],
+        positions: NDArray[np.int64],
+    ) -> None:
+        # Means over exploration rounds, whatever else was a candidate in them; the other items go to the end, of which
+        # nothing is observed. A phase is over when every item of the catalogue has had its turns.
+        part = self.among(items, positions)
+        part.learn(inside(ranking, items), feedback)  # which checks all of it
+        revealed = part.feedback.check(feedback, len(ranking.items))
+        rest = np.setdiff1d(np.arange(self.n_items), ranking.items)
+        whole = np.concatenate([ranking.items, rest]).astype(np.int64)
+        params = self.params._replace(k=len(revealed))
+        pege.learn(
+            params, self.state, None, self.scratch(self.n_items), whole, np.empty(0), ranking.memo, revealed
+        )
 
     def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
         """With the items that are new at its end, as long as those that reveal their relevance are still there."""

@@ -15,7 +15,7 @@ from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import pmed
 from rankloop.ranges import Between, Range
-from rankloop.rankers.click_ranker import ClickRanker, check_counts
+from rankloop.rankers.click_ranker import ClickRanker, carried_table, check_counts, same_positions
 
 
 class PMED(ClickRanker):
@@ -72,6 +72,7 @@ class PMED(ClickRanker):
     """
 
     summary = "Observes clicks, and plans how often each list must be shown to rule out the others."
+    no_candidates = "its plan is made of lists of all items"
     kernels = RankerKernels(pmed.rank, pmed.learn)
 
     portable = False  # its plans come from HiGHS and SLSQP, whose last digits depend on the machine
@@ -168,6 +169,20 @@ class PMED(ClickRanker):
     def counters(self) -> dict[str, int]:
         plans, programs, inexact = self.state.solves.tolist()
         return {"plans": plans, "linear_programs": programs, "plans_inexact": inexact}
+
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+        """A new item was never shown: the circular lists are shown once again, then a new plan is made."""
+        there = same_positions(positions, self.n_positions, old.n_positions)
+        state = self.state
+        state.S[:] = carried_table(old.state.S, origin, there)
+        state.N[:] = carried_table(old.state.N, origin, there)
+        state.theta[:] = np.where(origin >= 0, old.state.theta[np.maximum(origin, 0)], 0.5)
+        state.kappa[:] = old.state.kappa[there]
+        state.t[:] = old.state.t
+        state.due[0] = int(old.state.t[0]) + self.n_items
+        order, scratch = np.empty(self.n_items, np.int64), self.scratch(self.n_positions)
+        pmed.by_estimate(state, scratch[1], order, scratch[3])
+        state.best[:] = order[: self.n_positions]
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The best list of the fitted model."""

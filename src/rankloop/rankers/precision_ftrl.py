@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from rankloop import measures
 from rankloop.arguments import whole
 from rankloop.base import Array, Memo, Ranking
-from rankloop.compiled import CompiledRanker, RankerKernels
+from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels.rankers import precision_ftrl
 from rankloop.measures import Measure
+from rankloop.rankers.some_items import SumsByItem, with_newcomers
+from rankloop.servable import carried_sums
 
 
-class PrecisionFTRL(CompiledRanker):
+class PrecisionFTRL(SumsByItem):
     """Learns which n items to show first, in any order, from the relevance of the first k of them.
 
     Precision@n does not depend on the order within the first n, so the set is shown in random order: the top item is
@@ -105,6 +107,34 @@ class PrecisionFTRL(CompiledRanker):
         precision_ftrl.solve(np.asarray(saved["L_hat"]), self.params.n, eta, float(saved["level"][0]), x)
         if not np.allclose(x, saved["x"], rtol=1e-6, atol=1e-9):
             raise ValueError(f"saved state 'x' does not follow from 'L_hat', got {saved['x']}")
+
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+        """A new item begins level with the best: with the least loss."""
+        self.state.L_hat[:] = -carried_sums(-old.state.L_hat, origin)
+        self.state.t[:] = old.state.t
+        self.carry_missed(old, origin)
+        self._follow()
+
+    def _follow(self) -> None:
+        state = self.state
+        eta = precision_ftrl.rate(self.params, int(state.t[0]) + 1)
+        state.level[0] = precision_ftrl.solve(state.L_hat, self.params.n, eta, state.level[0], state.x)
+
+    def absorb(
+        self,
+        part: Any,
+        items: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        ranking: Ranking,
+        feedback: NDArray[np.float64],
+    ) -> None:
+        self.put_back(self.state.L_hat, part.state.L_hat - self.state.L_hat[items], items)
+        self.state.t[0] += 1
+        self._follow()
+
+    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+        """With the items that are new at its end, as long as those that reveal their relevance are still there."""
+        return with_newcomers(ranking, before, n_items=self.n_items, n_top=self.params.k)
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         return np.argsort(self.state.L_hat, kind="stable")

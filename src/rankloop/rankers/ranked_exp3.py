@@ -16,9 +16,10 @@ from rankloop.kernels.call_checks import within
 from rankloop.kernels.elementary import log
 from rankloop.kernels.rankers import ranked_exp3
 from rankloop.ranges import Between, Range
-from rankloop.rankers.click_ranker import ClickRanker
+from rankloop.rankers.click_ranker import ClickRanker, in_turn, same_positions, shared_weights
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
+_LEAST_WEIGHT = 1e-280
 
 
 class RankedExp3(ClickRanker):
@@ -101,6 +102,30 @@ class RankedExp3(ClickRanker):
         w = np.asarray(saved["w"])
         if not ((w > 0).all() and np.allclose(w.sum(axis=1), 1, rtol=0, atol=1e-8)):
             raise ValueError("saved state 'w' must be weights that sum to one at every position")
+
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+        """A new item gets an even share of every position, the others keep their proportions."""
+        there = same_positions(positions, self.n_positions, old.n_positions)
+        self.state.w[:] = shared_weights(old.state.w, origin, there, least=_LEAST_WEIGHT)
+        self.state.t[:] = old.state.t
+
+    def absorb(
+        self,
+        part: Any,
+        items: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        ranking: Ranking,
+        feedback: NDArray[np.float64],
+    ) -> None:
+        # The candidates' weight of a position stays theirs, together: what was no candidate is as it was beside them.
+        for j, learnt in zip(positions, part.state.w, strict=True):
+            theirs = in_turn(self.state.w[j, items])
+            self.state.w[j, items] = np.maximum(learnt * theirs, _LEAST_WEIGHT)
+        self.state.t[0] += 1
+
+    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+        """None: what the learners wanted were other items."""
+        return None
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """Position by position the item with most weight among those not yet used."""

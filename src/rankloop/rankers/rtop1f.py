@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import epsilon as read_epsilon
 from rankloop.arguments import one_of, whole
@@ -90,6 +90,7 @@ class RTop1F(CompiledRanker):
 
     summary = "Observes the relevance of the top items only, and explores each item in turn."
     estimate_from = "blocks"
+    no_candidates = ""
     kernels = RankerKernels(rtop1f.rank, rtop1f.learn)
     n_items: int
 
@@ -113,6 +114,10 @@ class RTop1F(CompiledRanker):
             raise ValueError("blocks and epsilon need a horizon, got horizon=None")
         self.n_items = self.n_positions = m
         self.n_slots = -(-m // k)
+        if k > 1:
+            self.no_candidates = (
+                "with k > 1 it explores fixed groups of items, which a list must have as a whole"
+            )
         self.max_grade = max_grade
         self.horizon = None if horizon is None else whole("horizon", horizon, at_least=1)
         self.feedback = TopK(k)
@@ -191,7 +196,7 @@ class RTop1F(CompiledRanker):
                 f"saved state 'slots' must be 0..{self.n_slots - 1} in some order, got {saved['slots']}"
             )
 
-    def carry(self, old: Any, origin: NDArray[np.int64]) -> None:
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
         # The new blocks have another length: sums count blocks, so they are counted anew, as when a horizon doubles.
         epoch = min(int(old.state.epoch[0]), len(self.params.horizons) - 1)
         length = old._block_length(int(old.state.epoch[0])) / self._block_length(epoch)
@@ -209,6 +214,45 @@ class RTop1F(CompiledRanker):
 
     def _block_end(self, epoch: int, block: int) -> int:
         return (block + 1) * int(self.params.horizons[epoch]) // int(self.params.blocks[epoch])
+
+    def rank_among(
+        self, items: NDArray[np.int64], positions: NDArray[np.int64], *, rng: np.random.Generator
+    ) -> Ranking:
+        """As `rank`, where only those candidates can be explored that are still to be explored in this block."""
+        self.check_takes_candidates()
+        state, drawn = self.state, rng.random(2 + len(items))
+        due = items[np.isin(items, state.slots[: state.n_open[0]])]
+        left = int(state.left[0])
+        explored = bool(drawn[0] * left < len(due))
+        perturbed = self.params.reaches[state.epoch[0]] * drawn[2:]
+        if not (explored and self.params.explore == rtop1f.RANDOM):
+            perturbed = state.s_hat[items] + perturbed
+        order = items[np.argsort(-perturbed, kind="stable")]
+        if explored:
+            chosen = due[int(drawn[1] * len(due))]
+            order = np.concatenate([[chosen], order[order != chosen]]).astype(np.int64)
+        chance = 1.0 / max(left, len(due)) if explored else 0.0
+        return Ranking(order, None, (np.array([chance]),), explored)
+
+    def learn_among(
+        self,
+        ranking: Ranking,
+        feedback: ArrayLike,
+        items: NDArray[np.int64],
+        positions: NDArray[np.int64],
+    ) -> None:
+        """As `learn`. A block that is over waits no longer for items that are not even candidates.
+
+        Such an item counts for what it counted in the block before.
+        """
+        self.check_takes_candidates()
+        rest = np.setdiff1d(np.arange(self.n_items), ranking.items)
+        whole = np.concatenate([ranking.items, rest]).astype(np.int64)
+        self.learn(Ranking(whole, None, ranking.memo, ranking.explored), feedback)
+        state = self.state
+        waits_for = state.slots[: state.n_open[0]]
+        if state.left[0] <= 0 and len(waits_for) and not np.isin(waits_for, items).any():
+            rtop1f._close_block(self.params, state)
 
     def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
         """With the items that are new at its end, as long as the top item is still there."""

@@ -9,19 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.arguments import whole
-from rankloop.base import Array, Memo, Ranking
-from rankloop.compiled import CompiledRanker, RankerKernels
+from rankloop.base import Array, Feedback, Memo, Ranking
+from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels.call_checks import within
 from rankloop.kernels.rankers import semi_bandit_ftrl as kernels
 from rankloop.kernels.solvers import list_network, list_sampling
 from rankloop.measures import Measure
 from rankloop.rankers.constants import learnable
+from rankloop.rankers.some_items import SumsByItem, with_newcomers
+from rankloop.servable import carried_sums
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker, and the estimate would overflow
 
 
-class SemiBanditFTRL(CompiledRanker):
+class SemiBanditFTRL(SumsByItem):
     """Learns the order of the first n items from their relevance, where no position behind them counts.
 
     Each round draws a list whose chances of having item i at position j are x_ij, the minimiser of the losses estimated
@@ -132,6 +134,35 @@ class SemiBanditFTRL(CompiledRanker):
         D = worth[:, None] * np.asarray(saved["L_hat"]) + saved["u"] + np.asarray(saved["v"])[:, None]
         if not (D > 0).all():
             raise ValueError("saved state 'u' and 'v' must be multipliers for 'L_hat', with positive sums")
+
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+        """A new item begins level with the best: with the least loss."""
+        self.state.L_hat[:] = -carried_sums(-old.state.L_hat, origin)
+        self.state.t[:] = old.state.t
+        self.carry_missed(old, origin)
+        kernels.lead(self.params, self.state, self.scratch(self.n_items))
+
+    def feedback_among(self, n_items: int) -> Feedback:
+        return type(self)(**self.part_arguments(n_items, np.arange(n_items))).feedback
+
+    def rounds_learnt(self) -> int:
+        return int(self.state.t[0]) - 1
+
+    def absorb(
+        self,
+        part: Any,
+        items: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        ranking: Ranking,
+        feedback: NDArray[np.float64],
+    ) -> None:
+        self.put_back(self.state.L_hat, part.state.L_hat - self.state.L_hat[items], items)
+        self.state.t[0] += 1
+        kernels.lead(self.params, self.state, self.scratch(self.n_items))
+
+    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+        """With the items that are new at its end, as long as those that reveal their relevance are still there."""
+        return with_newcomers(ranking, before, n_items=self.n_items, n_top=len(self.params.worth))
 
     def counters(self) -> dict[str, int]:
         slow, inexact = self.state.fallbacks.tolist()

@@ -10,19 +10,20 @@ from numpy.typing import NDArray
 
 from rankloop.arguments import whole
 from rankloop.base import Array, Memo, Ranking
-from rankloop.compiled import CompiledRanker, RankerKernels
+from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels.elementary import power
 from rankloop.kernels.rankers import top_ftrl
 from rankloop.kernels.solvers import nested_shuffles, permutahedron
 from rankloop.measures import Measure
 from rankloop.rankers.constants import learnable
+from rankloop.rankers.some_items import SumsByItem, with_newcomers
 from rankloop.servable import carried_sums
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
 
 
-class TopFTRL(CompiledRanker):
+class TopFTRL(SumsByItem):
     """Follow the regularised leader over lists, exploring only what is not clear yet.
 
     Each round draws a list whose mean discounts maximise the gains estimated so far minus a regulariser. Items whose
@@ -143,24 +144,33 @@ class TopFTRL(CompiledRanker):
                     f"saved state {name!r} does not follow from 'G_hat' and 'beta', got {saved[name]}"
                 )
 
-    def carry(self, old: Any, origin: NDArray[np.int64]) -> None:
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
         state = self.state
         state.G_hat[:] = carried_sums(old.state.G_hat, origin)
         state.t[:] = old.state.t
         state.beta[0] = max(float(old.state.beta[0]), self._first_beta())
         permutahedron.sort_again(state.G_hat, state.order)
         top_ftrl.prepare(self.params, state, self.scratch(self.n_items))
+        self.carry_missed(old, origin)
+
+    def absorb(
+        self,
+        part: Any,
+        items: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        ranking: Ranking,
+        feedback: NDArray[np.float64],
+    ) -> None:
+        state = self.state
+        self.put_back(state.G_hat, part.state.G_hat - state.G_hat[items], items)
+        state.t[0] += 1
+        state.beta[0] = max(float(part.state.beta[0]), float(state.beta[0]))
+        permutahedron.sort_again(state.G_hat, state.order)
+        top_ftrl.prepare(self.params, state, self.scratch(self.n_items))
 
     def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
         """With the items that are new at its end, as long as those that reveal their relevance are still there."""
-        k = self.params.k
-        if len(ranking.memo[0]) != k or (before[:k] < 0).any():
-            return None
-        kept = before[before >= 0]
-        rest = np.setdiff1d(np.arange(self.n_items), kept)
-        items = np.concatenate([kept, rest]).astype(np.int64)
-        # The list as it is now was never drawn; `learn` reads the memo alone.
-        return Ranking(items, np.ones(self.n_items), ranking.memo, ranking.explored)
+        return with_newcomers(ranking, before, n_items=self.n_items, n_top=self.params.k)
 
     def chances(self) -> NDArray[np.float64]:
         """The chance of item i at position j in the next list.

@@ -122,6 +122,32 @@ class TopRank(ClickRanker):
                 "saved state 'block' and 'order' must follow from 'worse': is it a state of another ranker?"
             )
 
+    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+        """A new item has been compared with no other: it begins in the first block."""
+        pairs = (origin[:, None] >= 0) & (origin[None, :] >= 0)
+        at = np.ix_(np.maximum(origin, 0), np.maximum(origin, 0))
+        for name in ("S", "N", "worse"):
+            getattr(self.state, name)[:] = np.where(pairs, getattr(old.state, name)[at], 0)
+        self.state.t[:] = old.state.t
+        top_rank.partition(self.state.worse, self.state.block, self.state.order)
+
+    def absorb(
+        self,
+        part: Any,
+        items: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        ranking: Ranking,
+        feedback: NDArray[np.float64],
+    ) -> None:
+        for name in ("S", "N", "worse"):
+            getattr(self.state, name)[np.ix_(items, items)] = getattr(part.state, name)
+        self.state.t[0] += 1
+        top_rank.partition(self.state.worse, self.state.block, self.state.order)
+
+    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+        """None: clicks count for the blocks of the items that were there."""
+        return None
+
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """Items by block, within a block by how much more often they were clicked than the others."""
         self.read_context(context)

@@ -41,12 +41,20 @@ class CreateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A request for a list. `items` and `features` for rankers that take candidates with each request."""
+    """A request for a list.
+
+    items: the candidates; left out, all items of the ranker. features: a row for each of them, for rankers that take a
+    list with each request. exclude: items that must not be shown; names that are not there are ignored.
+    n_positions: how many items to show at most. pinned: items that must stand at a position, counted from 0.
+    """
 
     decision_id: EventId | None = None
     items: list[ItemName] | None = None
     features: list[list[float]] | Matrix | None = None
     context: Any = None
+    exclude: list[ItemName] = []
+    n_positions: Annotated[int, Meta(ge=1)] | None = None
+    pinned: dict[int, ItemName] = {}
 
 
 class RankAnswer(msgspec.Struct, frozen=True, gc=False):
@@ -116,7 +124,7 @@ class ResetRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RankerAnswer(msgspec.Struct, frozen=True):
-    """The present state of one ranker."""
+    """The present state of one ranker. `candidates`: "yes", or why a list cannot be asked of some of its items."""
 
     name: str
     algorithm: str
@@ -139,6 +147,7 @@ class RankerAnswer(msgspec.Struct, frozen=True):
     last_at: int
     snapshot_seq: int
     estimates: dict[str, dict[str, Interval | None]]
+    candidates: str = "yes"
     duplicate: bool = False
 
 
@@ -203,6 +212,7 @@ class DecisionAnswer(msgspec.Struct, frozen=True):
     answered: bool
     expired: bool
     rows: list[StoryRow]
+    pinned: dict[int, str] = {}
 
 
 class DecisionSummary(msgspec.Struct, frozen=True):

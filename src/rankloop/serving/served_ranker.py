@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable
-from typing import Any
 
-import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.kernels.call_checks import within
 from rankloop.serving.adapters.estimates import weigh
-from rankloop.serving.admission import check_value, digest_of
-from rankloop.serving.errors import Conflict, RequestError, TooLarge
+from rankloop.serving.admission import digest_of
+from rankloop.serving.asking import read_request
+from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.failpoints import reach
 from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
+from rankloop.serving.log.choices import draw, feedback_length
 from rankloop.serving.log.decision_state import DecisionState, Outcome, replay_decision
 from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fingerprint import OtherVersion
@@ -25,7 +23,7 @@ from rankloop.serving.log.fold import Fold, OtherHistory, RelatedRows
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.starting_point import newest_fold, old_fold, warm_up
-from rankloop.serving.schemas import FeedbackRequest, Matrix, RankRequest
+from rankloop.serving.schemas import FeedbackRequest, RankRequest
 from rankloop.serving.stores.contract import Diverged, Store
 
 _PAGE = 2_000  # rows read at a time
@@ -206,7 +204,7 @@ class ServedRanker:
             )
         values = np.array(given[kind], np.float64)
         # How long it must be is known with its list only; the fold finds out for feedback that comes before it.
-        length = len(values) if state is None else ranker.feedback.length(state.n_shown)
+        length = len(values) if state is None else feedback_length(ranker, state.decision)
         if len(values) != length:
             raise RequestError(
                 f"{kind} must have {length} values for this list, got {len(values)}", field=kind
@@ -230,98 +228,31 @@ class ServedRanker:
     ) -> tuple[Entry, Decision]:
         """A new decision, and the entry that makes it one. Changes nothing."""
         fold = self.fold
-        context, candidates, packed = self._context(request, limits)
+        asked = read_request(fold, request, limits)
         key = key_of(fold.config.seed, decision_id)
-        ranking = fold.ranker.rank(context, rng=draws.generator(key))
-        shown = fold.active[ranking.items] if fold.has_items else ranking.items
-        weights = weigh(fold.ranker, context, ranking, k=fold.estimates.k)
+        drawn = draw(fold, asked.features, asked.free, draws.generator(key))
+        weights = None
+        if drawn.choice is None and drawn.ranking is not None:
+            weights = weigh(fold.ranker, asked.features, drawn.ranking, k=fold.estimates.k)
         decision = Decision(
             fold.applied,
             fold.generation,
-            shown.astype(_SHOWN).tobytes(),
+            drawn.shown.astype(_SHOWN).tobytes(),
             key,
             0,
-            ranking.explored,
-            None if ranking.propensities is None else ranking.propensities.astype("<f8").tobytes(),
-            tuple(records.pack(part) for part in ranking.memo),
-            candidates,
-            packed,
+            drawn.explored,
+            None if drawn.propensities is None else drawn.propensities.astype("<f8").tobytes(),
+            tuple(records.pack(part) for part in drawn.memo),
+            asked.names,
+            None if asked.features is None else records.pack(asked.features),
             request.context,
             None if weights is None else weights.astype("<f8").tobytes(),
             round(fold.config.policy.deadline_seconds * 1000),
+            drawn.choice,
         )
-        digest = _digest(request.items, packed, request.context)
         drawn_from = (fold.applied, fold.link)
         body = records.encode(decision)
-        return Entry(self.name, "decision", decision_id, body, digest, None, drawn_from), decision
-
-    def _context(
-        self, request: RankRequest, limits: Limits
-    ) -> tuple[Any, list[str] | None, records.Packed | None]:
-        if request.context is not None:
-            check_value(request.context, field="context")
-            size = len(msgspec.json.encode(request.context))
-            if size > limits.context_bytes:
-                raise TooLarge(
-                    f"context must be at most {limits.context_bytes} bytes, got {size}", field="context"
-                )
-        if self.fold.has_items:
-            if request.features is not None:
-                raise RequestError(f"{self.fold.config.algorithm} takes no features", field="features")
-            if request.items is not None and sorted(request.items) != sorted(self.fold.items):
-                raise RequestError(
-                    f"{self.fold.config.algorithm} ranks its own items: leave items out, or name all of them once",
-                    field="items",
-                )
-            return None, None, None
-        if request.features is None:
-            raise RequestError(f"{self.fold.config.algorithm} needs features", field="features")
-        features = _features(request.features, limits)
-        names = request.items
-        if names is None:
-            names = [str(i) for i in range(len(features))]
-        if len(names) != len(features):
-            raise RequestError(
-                f"there are {len(features)} rows of features for {len(names)} items", field="features"
-            )
-        if len(set(names)) != len(names):
-            raise RequestError("items must not repeat", field="items")
-        if features.shape[1] != self.fold.ranker.n_features:
-            raise RequestError(
-                f"features must have {self.fold.ranker.n_features} columns, got {features.shape[1]}",
-                field="features",
-            )
-        return features, names, records.pack(features)
-
-
-def _features(given: list[list[float]] | Matrix, limits: Limits) -> NDArray[np.float32]:
-    if isinstance(given, Matrix):
-        n, d = given.shape
-        if n < 1 or d < 1 or len(given.data) != 4 * n * d:
-            raise RequestError(
-                f"features.data must be {n} x {d} float32, got {len(given.data)} bytes", field="features"
-            )
-        features = np.frombuffer(given.data, "<f4").reshape(n, d).astype(np.float32)
-    else:
-        if not given or len({len(row) for row in given}) != 1 or not given[0]:
-            raise RequestError("features must be rows of one length, at least one of each", field="features")
-        with np.errstate(over="ignore"):
-            features = np.array(given, np.float32)
-    if features.shape[0] > limits.items or features.shape[1] > limits.features:
-        raise TooLarge(
-            f"features must be at most {limits.items} x {limits.features}, got {features.shape}",
-            field="features",
-        )
-    if not (np.abs(features) <= 1e30).all():
-        raise RequestError("features must be finite, and at most 1e30", field="features")
-    return features
-
-
-def _digest(items: list[str] | None, features: records.Packed | None, context: Any) -> bytes:
-    if items is None and features is None and context is None:
-        return b"\0"
-    told = msgspec.msgpack.encode([items, features, context], order="deterministic")
-    return hashlib.blake2b(told, digest_size=16).digest()
+        return Entry(self.name, "decision", decision_id, body, asked.digest, None, drawn_from), decision
 
 
 def check_digest(entry: Entry, row: Row) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from rankloop.serving.errors import NotFound, RequestError
 from rankloop.serving.log import records
+from rankloop.serving.log.choices import free_of
 from rankloop.serving.log.decision_state import Outcome, replay_decision
 from rankloop.serving.log.records import Row
 from rankloop.serving.schemas import (
@@ -56,6 +57,7 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> Ran
         last_at=fold.at,
         snapshot_seq=served.snapshot_seq,
         estimates=fold.estimates.report(),
+        candidates=(fold.has_items and fold.ranker.no_candidates) or "yes",
         duplicate=duplicate,
     )
 
@@ -76,10 +78,12 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
         raise NotFound(f"there is no decision {decision_id!r}", field="decision_id")
     decision = state.decision
     chances = decision.propensities
+    names, free = fold.names(decision), free_of(decision)
+    among = None if free is None or free.among is None else [fold.catalogue[i] for i in free.among]
     return DecisionAnswer(
         decision_id=decision_id,
-        items=fold.names(decision),
-        candidates=decision.candidates,
+        items=names,
+        candidates=decision.candidates if among is None else among,
         propensities=None if chances is None else np.frombuffer(chances, "<f8").tolist(),
         explored=decision.explored,
         model_seq=decision.model_seq,
@@ -93,6 +97,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
         answered=state.answer is not None,
         expired=state.expired,
         rows=[_story_row(row, told.get(row.seq)) for row in story],
+        pinned={} if free is None else {position: names[position] for position in sorted(free.pinned)},
     )
 
 

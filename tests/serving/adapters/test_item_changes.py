@@ -7,8 +7,9 @@ import pytest
 
 from rankloop import rankers
 from rankloop.base import Ranking
+from rankloop.servable import Servable
 from rankloop.serving.adapters.item_changes import carried, changed, check_change
-from rankloop.serving.adapters.registry import build
+from rankloop.serving.adapters.registry import build, has_items, served
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import RequestError
 from rankloop.serving.log.records import Config
@@ -16,7 +17,7 @@ from rankloop.serving.schemas import (
     ItemsRequest,
     RollbackRequest,
 )
-from tests.serving.service import ITEMS, adds_up, answer, create, play, rank, rounds, running
+from tests.serving.service import INSTEAD, ITEMS, adds_up, answer, create, play, rank, rounds, running
 
 
 @pytest.mark.parametrize("algorithm", ["RTop1F", "FTPL"])
@@ -156,10 +157,98 @@ def test_a_new_item_begins_level_with_the_best_and_the_others_keep_what_they_had
     assert ranker.state.r_sum.tolist() == [2.0, 1.0, 0.0]  # the old one is left alone
 
 
+class Unchanging(rankers.FTPL):
+    carry = Servable.carry
+
+
 def test_a_ranker_that_cannot_change_its_items_says_so() -> None:
-    config = Config("PBMTS", 1, ["a", "b"])
-    with pytest.raises(ValueError, match="PBMTS cannot change its items while it runs"):
-        carried(build(config, n_items=2), config, before=["a", "b"], names=["a", "c"])
+    with pytest.raises(ValueError, match="Unchanging cannot change its items while it runs"):
+        Unchanging(n_items=2).carry(Unchanging(n_items=2), np.array([0, -1]))
+
+
+@pytest.mark.parametrize("algorithm", [name for name in sorted(served()) if has_items(name)])
+def test_every_ranker_goes_on_with_other_items(algorithm: str) -> None:
+    """Items come, go and come back; open lists, a snapshot and a rollback in between; the log replays to all of it."""
+
+    async def story() -> None:
+        rng = np.random.default_rng(2)
+        async with running() as engine:
+            await create(
+                engine, algorithm=algorithm, parameters=INSTEAD.get(algorithm, {}), items=[*ITEMS[:4]], seed=3
+            )
+            fold = engine.rankers["unwind"].fold
+            kind = fold.ranker.feedback.kind
+
+            async def rounds_of(first: int, n: int) -> None:
+                for i in range(first, first + n):
+                    shown = await rank(engine, f"d{i}")
+                    assert set(shown.items) <= set(fold.items)
+                    length = fold.ranker.feedback.length(len(shown.items))
+                    values = [float(rng.random() < (0.9 if name == "tea" else 0.2)) for name in shown.items]
+                    told = await answer(engine, f"d{i}", **{"relevance": None, kind: values[:length]})
+                    assert (told.status, told.learnt) == ("accepted", True)
+
+            await rounds_of(0, 30)
+            await rank(engine, "open")
+            seq = await engine.snapshot("unwind")
+            await engine.change_items("unwind", ItemsRequest(add=["swim"]))
+            await rounds_of(100, 15)
+            await engine.change_items("unwind", ItemsRequest(add=["nap"], retire=["walk", "tea"]))
+            assert fold.items == ["meditate", "music", "swim", "nap"]
+            await rounds_of(200, 15)
+            length = fold.ranker.feedback.length(4)
+            told = await answer(engine, "open", **{"relevance": None, kind: [1.0] * length})
+            assert told.status in {"accepted", "late"}
+            await engine.change_items("unwind", ItemsRequest(add=["tea"], retire=["nap"]))
+            await rounds_of(300, 15)
+            await engine.rollback("unwind", RollbackRequest(seq))
+            assert sorted(fold.items) == ["meditate", "music", "swim", "tea"]
+            await rounds_of(400, 10)
+            await adds_up(engine)
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "field", "known"),
+    [
+        ("CascadeKLUCB", "N", 0.0),
+        ("PBMTS", "theta", 0.5),
+        ("PBMTS", "N", 0.0),
+        ("GRAB", "N", 0.0),
+        ("PMED", "N", 0.0),
+        ("TopRank", "N", 0.0),
+        ("TopRank", "block", 0.0),
+        ("MW", "W", 1 / 3),
+        ("RankedExp3", "w", 1 / 3),
+        ("PrecisionFTRL", "L_hat", "least"),
+        ("SemiBanditFTRL", "L_hat", "least"),
+        ("FTRLPBM", "L_hat", "least"),
+        ("TopFTRL", "G_hat", "most"),
+        ("FTPL", "r_sum", "most"),
+        ("RTop1F", "s_hat", "most"),
+    ],
+)
+def test_what_a_newcomer_knows(algorithm: str, field: str, known: float | str) -> None:
+    """As docs/howto/serve.md says."""
+    config = Config(algorithm, 1, ["a", "b", "c"], INSTEAD.get(algorithm, {}))
+    ranker, rng = build(config, n_items=3), np.random.default_rng(1)
+    for _ in range(120):
+        shown = ranker.rank(rng=rng)
+        clicked = (shown.items == 2) & (rng.random(3) < 0.8)
+        ranker.learn(shown, clicked.astype(float)[: ranker.feedback.length(3)])
+    fresh = carried(ranker, config, before=["a", "b", "c"], names=["c", "b", "new"])
+    values = np.asarray(getattr(fresh.state, field), float)
+    before = np.asarray(getattr(ranker.state, field), float)
+    if isinstance(known, str):
+        assert values[..., 2] == pytest.approx(
+            before.min(axis=-1) if known == "least" else before.max(axis=-1)
+        )
+        assert values[..., :2] == pytest.approx(before[..., [2, 1]])
+    elif field == "W":
+        assert (values[:, 2] > 0.2).all()  # an even share, but for what keeps every item's sum at one
+    else:
+        assert values[..., 2] == pytest.approx(known)
 
 
 def test_ftrl_pbm_solves_for_the_losses_that_it_carries() -> None:

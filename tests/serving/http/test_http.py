@@ -125,6 +125,28 @@ def test_the_rest_of_the_api(wire: Wire) -> None:
     assert wire.ask("GET", "/openapi.json")[1]["openapi"].startswith("3.")
 
 
+def test_candidates_in_json_and_in_msgpack(wire: Wire) -> None:
+    asked: dict[str, Any] = {"decision_id": "some", "items": ["walk", "tea"], "pinned": {"1": "nap"}}
+    status, shown, _ = wire.ask("POST", "/v1/rankers/unwind/rank", asked)
+    assert (status, shown["items"][1], shown["duplicate"]) == (200, "nap", False)
+    packed = msgspec.msgpack.encode(asked | {"pinned": {1: "nap"}})
+    status, again, _ = wire.ask("POST", "/v1/rankers/unwind/rank", packed, PACKED)
+    assert (status, again["items"], again["duplicate"]) == (200, shown["items"], True)
+    told = wire.ask("GET", "/v1/rankers/unwind/decisions/some")[1]
+    assert (sorted(told["candidates"]), told["pinned"]) == (["tea", "walk"], {"1": "nap"})
+    for wrong, field in (
+        ({"items": ["golf"]}, "items"),
+        ({"pinned": {"9": "tea"}}, "pinned"),
+        ({"pinned": {"first": "tea"}}, None),
+        ({"n_positions": 0}, "n_positions"),
+        ({"exclude": ["walk", "tea", "nap"]}, "exclude"),
+    ):
+        status, told, _ = wire.ask("POST", "/v1/rankers/unwind/rank", wrong)
+        assert status == 422, wrong
+        if field is not None:
+            assert field in (told["error"]["field"] or told["error"]["message"])
+
+
 def test_msgpack_with_packed_features(wire: Wire) -> None:
     features = np.array([[0.1, 0.2], [0.3, 0.4]], "<f4")
     body = {"decision_id": "packed", "features": {"shape": [2, 2], "data": features.tobytes()}}
@@ -179,7 +201,7 @@ RANK, FEEDBACK = "/v1/rankers/unwind/rank", "/v1/rankers/unwind/feedback"
         ("POST", RANK, {"decision_id": "a\u0000b"}, {}, 422),
         ("POST", RANK, {"decision_id": "x" * 129}, {}, 422),
         ("POST", RANK, {"colour": "red"}, {}, 422),
-        ("POST", RANK, {"items": ["walk"]}, {}, 422),
+        ("POST", RANK, {"items": ["golf"]}, {}, 422),
         ("POST", RANK, {"features": [[1.0]]}, {}, 422),
         ("POST", RANK, {"context": "x" * 20_000}, {}, 413),
         ("POST", RANK, b"{}", {"Content-Type": "text/plain"}, 415),

@@ -193,6 +193,15 @@ class Estimates:
         else:
             self._add_to_block(ranker, ranking, values, before)
 
+    def add_part(self, values: Floats, next_block: bool) -> None:
+        """Count a list that the ranker chose only in part: by what was observed, where nothing else is estimated."""
+        if self.form in ("clicks", "top"):
+            self._add_unit(np.array([values.sum()]), 1)
+        elif self.form == "blocks":
+            self.length = -1  # not every list of this block is of all items
+            if next_block:
+                self._open_block(whole=True)
+
     def _add_weighed(self, ranking: Ranking, values: Floats, decision: Decision) -> None:
         # The mean gain of an item so far, corrected by what was observed: unbiased whatever that mean is, since it does
         # not depend on this list, and with far less spread. A list from before a change of items counts no longer.

@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from rankloop import measures
 from rankloop.base import Ranker
 from rankloop.rankers import registry
+from rankloop.rankers.some_items import fitting
 from rankloop.serving.log.records import DEFAULTS, Config
 
 _allowed: dict[str, type[Ranker]] = {}
@@ -107,7 +107,8 @@ def build(config: Config, *, n_items: int) -> Ranker:
             f"a service has no horizon, because the number of requests is unknown, got {given['horizon']!r}"
         )
     if has_items(config.algorithm):
-        given |= {"n_items": n_items, **_cut(given, n_items)}
+        # Items are retired while a service runs: what looks at the top of the list then looks at all of a shorter one.
+        given |= {"n_items": n_items, **fitting(given, n_items)}
     else:
         given.setdefault("n_features", None)
         if given["n_features"] is None:
@@ -116,17 +117,6 @@ def build(config: Config, *, n_items: int) -> Ranker:
         return kind(**given)
     except TypeError as error:
         raise ValueError(f"{config.algorithm} cannot be built: {error}") from None
-
-
-def _cut(given: dict[str, Any], n_items: int) -> dict[str, Any]:
-    # Items are retired while a service runs: what looks at the top of the list then looks at all of a shorter one.
-    cut: dict[str, Any] = {}
-    if isinstance(given.get("k"), int):
-        cut["k"] = min(given["k"], n_items)
-    if isinstance(given.get("measure"), str) and "@" in given["measure"]:
-        measure = measures.get(given["measure"])
-        cut["measure"] = measure.at(min(measure.cutoff or n_items, n_items)).name
-    return cut
 
 
 def config_hash(config: Config) -> str:

@@ -6,7 +6,6 @@ input or output. `sync_client` and `async_client` send.
 
 from rankloop.extras import require
 from rankloop.serving.client.answers import (
-    DecisionAnswer,
     EventAnswer,
     Interval,
     Policy,
@@ -14,10 +13,10 @@ from rankloop.serving.client.answers import (
     RankerAnswer,
     SeriesAnswer,
     SnapshotAnswer,
-    StoryRow,
 )
 from rankloop.serving.client.batches import Wanted
 from rankloop.serving.client.calls import Feedback
+from rankloop.serving.client.decision_answer import DecisionAnswer, StoryRow
 from rankloop.serving.client.errors import RankloopError, Unreachable
 
 require("httpx", extra="client", for_="rankloop.serving.client")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
 from rankloop.serving.client.answers import RankAnswer, read
@@ -19,6 +19,9 @@ class Wanted(TypedDict):
     items: NotRequired[Sequence[str]]
     features: NotRequired[Sequence[Sequence[float]] | SupportsArray]
     context: NotRequired[Any]
+    exclude: NotRequired[Sequence[str]]
+    n_positions: NotRequired[int]
+    pinned: NotRequired[Mapping[int, str]]
 
 
 def rank_many(name: str, requests: Sequence[Wanted]) -> Call[list[RankAnswer | RankloopError]]:
@@ -29,7 +32,7 @@ def rank_many(name: str, requests: Sequence[Wanted]) -> Call[list[RankAnswer | R
     name : str
         The ranker.
     requests : sequence of dict
-        For each list `decision_id`, `items`, `features` and `context`, as `rank` takes them.
+        For each list the arguments that `rank` takes, such as `decision_id`, `items` and `features`.
 
     Returns
     -------

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NotRequired, TypedDict, TypeVar
 from urllib.parse import quote
 
 from rankloop.serving.client.answers import (
-    DecisionAnswer,
     EventAnswer,
     RankAnswer,
     RankerAnswer,
@@ -22,6 +21,7 @@ from rankloop.serving.client.answers import (
     read,
 )
 from rankloop.serving.client.bodies import SupportsArray, json_bytes, packed_features
+from rankloop.serving.client.decision_answer import DecisionAnswer
 from rankloop.serving.ids import new_id
 
 Answer = TypeVar("Answer")
@@ -129,6 +129,9 @@ def rank(
     items: Sequence[str] | None = None,
     features: Sequence[Sequence[float]] | SupportsArray | None = None,
     context: Any = None,
+    exclude: Sequence[str] = (),
+    n_positions: int | None = None,
+    pinned: Mapping[int, str] | None = None,
 ) -> Call[RankAnswer]:
     """Return a list to show.
 
@@ -139,11 +142,17 @@ def rank(
     decision_id : str, optional
         The decision ID of the list; the same ID again gives the same list. Made here where it is left out.
     items : sequence of str, optional
-        The candidates, for rankers that get them with each request.
+        The candidates: some of the ranker's items, or those that the features are of. All by default.
     features : array of shape (n_items, n_features), optional
         A row for each candidate, sent as packed float32.
     context : object, optional
         Anything that JSON can hold, kept in the log beside the decision.
+    exclude : sequence of str, optional
+        Items that must not be shown.
+    n_positions : int, optional
+        How many items to show at most.
+    pinned : mapping of int to str, optional
+        Items that must stand at a position, counted from 0.
 
     Returns
     -------
@@ -151,7 +160,14 @@ def rank(
         The list and its decision ID.
     """
     packed = None if features is None else packed_features(features)
-    body = {"decision_id": decision_id or new_id(), "items": items, "features": packed, "context": context}
+    body: dict[str, Any] = {"decision_id": decision_id or new_id(), "items": items}
+    body |= {"features": packed, "context": context}
+    if exclude:
+        body["exclude"] = list(exclude)
+    if n_positions is not None:
+        body["n_positions"] = n_positions
+    if pinned:
+        body["pinned"] = {str(position): name for position, name in pinned.items()}
     return _post(f"{of(name)}/rank", RankAnswer, body)
 
 

@@ -12,13 +12,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.base import Ranker, Ranking
+from rankloop.base import Ranker
 from rankloop.serving.adapters.estimates import Estimates
 from rankloop.serving.adapters.item_changes import carried, changed, check_change
 from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.failpoints import reach
 from rankloop.serving.item_counts import ItemCounts
-from rankloop.serving.log import records
+from rankloop.serving.log import choices, records
 from rankloop.serving.log.decision_state import (
     PARKED_PER_DECISION,
     DecisionState,
@@ -116,18 +116,9 @@ class Fold:
             return []
         return [self.catalogue[i] for i in self.active[self.ranker.current()]]
 
-    def ticket(self, decision: Decision) -> Ranking | None:
-        """The ranking that `learn` takes; None where the items have changed too much since."""
-        shown = np.frombuffer(decision.shown, _SHOWN).astype(np.int64)
-        items = self._place[shown] if self.has_items else shown
-        chances = decision.propensities
-        ranking = Ranking(
-            items,
-            None if chances is None else np.frombuffer(chances, "<f8").astype(np.float64),
-            tuple(records.unpack(part) for part in decision.memo),
-            decision.explored,
-        )
-        return ranking if decision.generation == self.generation else self.ranker.translate(ranking, items)
+    def places(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What items of the catalogue are called by the ranker now; -1 where they were retired."""
+        return self._place[numbers]
 
     def fold(self, row: Row, related: RelatedRows) -> Outcome:
         """Take in the next row. Never fails: what cannot be used becomes a dead letter."""
@@ -233,7 +224,7 @@ class Fold:
             self.series.has_expired(row.seq, row.at)
         if not outcome.learns:
             return outcome
-        nothing = np.zeros(self.ranker.feedback.length(state.n_shown))
+        nothing = np.zeros(choices.feedback_length(self.ranker, state.decision))
         return self._learn(outcome, row, state, nothing, at=row.at)
 
     def _learn(
@@ -241,19 +232,21 @@ class Fold:
     ) -> Outcome:
         if self.frozen:
             return Outcome(outcome.status)
-        ranking = self.ticket(state.decision)
-        if ranking is None:
-            return Outcome("late")
         try:
             before = self.ranker.exploration_block()
-            self.ranker.learn(ranking, values)
+            learnt, ranking = choices.learn(self, state.decision, values)
+            if not learnt:
+                return Outcome("late" if choices.is_chosen(state.decision) else outcome.status)
         except ValueError as error:
             # Checked before it was written, but for parked feedback, whose list was not there yet.
             self._bury(DeadLetter(row.seq, row.at, row.decision or "", str(error)))
             return Outcome("unknown")
         self.rounds += 1
         self.counts.learnt += 1
-        self.estimates.add(self.ranker, ranking, values, state.decision, before)
+        if ranking is None:
+            self.estimates.add_part(values, self.ranker.exploration_block() != before)
+        else:
+            self.estimates.add(self.ranker, ranking, values, state.decision, before)
         self.item_counts.observed(state.decision, values, n_items=len(self.catalogue))
         self.series.answered(
             row.seq,

@@ -121,6 +121,20 @@ class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     data: bytes
 
 
+class Choice(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What was left to the ranker of a list, where that was not everything; see `rankloop.serving.log.choices`.
+
+    among: numbers in the catalogue of the items that it could choose (int32), none where the request brought a list.
+    positions: those that it filled (int32); what was shown at the others was pinned.
+    rest: items that it ordered behind those that were shown (int32), with their propensities (float64).
+    """
+
+    among: bytes
+    positions: bytes
+    rest: bytes = b""
+    rest_chances: bytes = b""
+
+
 class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A list that was drawn: the whole ticket, and what the draw was made from.
 
@@ -147,6 +161,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
         None  # float64: what an answer counts for in the estimate of the whole list's value
     )
     allowed: int | None = None
+    choice: Choice | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -229,6 +244,8 @@ _LITTLE = sys.byteorder == "little"
 
 def encode(body: msgspec.Struct) -> bytes:
     """The body of a row as bytes."""
+    if type(body) is Decision and body.choice is None:
+        return _encode(msgspec.structs.astuple(body)[:-1])  # as it was before there was a choice
     return _encode(body)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rankloop.serving.log import records
+from rankloop.serving.log.choices import draw, free_of
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Row
@@ -48,11 +49,11 @@ class Redraw:
         if decision.key != key_of(fold.config.seed, row.event_id) or decision.generation != fold.generation:
             return False
         features = None if decision.features is None else records.unpack(decision.features)
-        ranking = fold.ranker.rank(features, rng=self._draws.generator(decision.key))
-        shown = fold.active[ranking.items] if fold.has_items else ranking.items
-        chances = None if ranking.propensities is None else ranking.propensities.astype("<f8").tobytes()
+        drawn = draw(fold, features, free_of(decision), self._draws.generator(decision.key))
+        chances = None if drawn.propensities is None else drawn.propensities.astype("<f8").tobytes()
         return (
-            np.array_equal(np.frombuffer(decision.shown, "<i4"), shown)
+            np.array_equal(np.frombuffer(decision.shown, "<i4"), drawn.shown)
             and decision.propensities == chances
-            and decision.memo == tuple(records.pack(part) for part in ranking.memo)
+            and decision.memo == tuple(records.pack(part) for part in drawn.memo)
+            and decision.choice == drawn.choice
         )

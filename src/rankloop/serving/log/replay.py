@@ -58,6 +58,8 @@ async def replay(
     draws = Draws()
     pay, weights, logged, matches = [], [], [], 0
     async for one in answered_lists(store, ranker):
+        if one.decision.choice is not None:
+            continue  # another ranker would have had other items to choose from
         if own_items and not set(one.shown) <= set(names):
             continue  # from after a change of items
         features = None if one.decision.features is None else unpack(one.decision.features)

@@ -1,0 +1,214 @@
+"""What a request for a list asks: which items the ranker may choose from, for which positions, with which features."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.serving.admission import check_value
+from rankloop.serving.errors import RequestError, TooLarge
+from rankloop.serving.limits import Limits
+from rankloop.serving.log import records
+from rankloop.serving.log.choices import Free, revealed
+from rankloop.serving.log.fold import Fold
+from rankloop.serving.schemas import Matrix, RankRequest
+
+
+class Asked(NamedTuple):
+    """A request that was read.
+
+    names: of the request's own list, pinned items at its end; None where the ranker has items of its own.
+    features: a row for each of them that the ranker may choose. free: None where it may choose everything.
+    digest: equal for requests that ask the same.
+    """
+
+    names: list[str] | None
+    features: NDArray[np.float32] | None
+    free: Free | None
+    digest: bytes
+
+
+def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
+    """Check a request for a list against the ranker that is to answer it.
+
+    Parameters
+    ----------
+    fold : Fold
+        The ranker.
+    request : RankRequest
+        What was asked.
+    limits : Limits
+        How much one request may ask for.
+
+    Returns
+    -------
+    Asked
+        What the list is to be drawn from.
+
+    Raises
+    ------
+    RequestError
+        Where it makes no sense for this ranker; the field is named.
+    """
+    if request.context is not None:
+        check_value(request.context, field="context")
+        size = len(msgspec.json.encode(request.context))
+        if size > limits.context_bytes:
+            raise TooLarge(
+                f"context must be at most {limits.context_bytes} bytes, got {size}", field="context"
+            )
+    _check_pinned(request)
+    if fold.has_items:
+        if request.features is not None:
+            raise RequestError(f"{fold.config.algorithm} takes no features", field="features")
+        return Asked(None, None, _free_items(fold, request), _digest(request, None))
+    return _own_list(fold, request, limits)
+
+
+def _is_partial(request: RankRequest) -> bool:
+    return bool(request.exclude or request.pinned) or request.n_positions is not None
+
+
+def _check_pinned(request: RankRequest) -> None:
+    _check_once(request.items or (), field="items")
+    _check_once(request.pinned.values(), field="pinned")
+    for position, name in request.pinned.items():
+        if position < 0:
+            raise RequestError(f"pinned must have positions from 0 on, got {position}", field="pinned")
+        if name in request.exclude:
+            raise RequestError(f"pinned and exclude both name {name!r}", field="pinned")
+
+
+def _check_once(names: Iterable[str], *, field: str) -> None:
+    found = list(names)
+    if len(set(found)) != len(found):
+        raise RequestError(f"{field} must not repeat an item", field=field)
+
+
+def _free_items(fold: Fold, request: RankRequest) -> Free | None:
+    if request.items is None and not _is_partial(request):
+        return None
+    own = fold.items
+    names = own if request.items is None else request.items
+    if not _is_partial(request) and sorted(names) == sorted(own):
+        return None
+    if fold.ranker.no_candidates:
+        field = next(name for name in ("items", "exclude", "pinned", "n_positions") if getattr(request, name))
+        raise RequestError(
+            f"{fold.config.algorithm} ranks all its items, always: {fold.ranker.no_candidates}", field=field
+        )
+    known = set(own)
+    for field, named in (("items", names), ("pinned", request.pinned.values())):
+        for name in named:
+            if name not in known:
+                raise RequestError(f"{name!r} is not an item of this ranker", field=field)
+    gone = {*request.exclude, *request.pinned.values()}
+    among = np.array([fold.number[name] for name in names if name not in gone], np.int64)
+    most = fold.ranker.n_positions or len(own)
+    if request.n_positions is not None and request.n_positions > most:
+        raise RequestError(
+            f"n_positions must be at most {most}, for which this ranker was created, got {request.n_positions}",
+            field="n_positions",
+        )
+    pinned = {position: fold.number[name] for position, name in request.pinned.items()}
+    return _checked(fold, request, Free(among, _positions(request, len(among), most), pinned), len(among))
+
+
+def _positions(request: RankRequest, n_free: int, most: int) -> NDArray[np.int64]:
+    """The positions that are not pinned, of a list as long as asked for, or as there are items."""
+    length = min(request.n_positions or most, n_free + len(request.pinned))
+    if not length:
+        raise RequestError("no item is left to show", field="exclude" if request.exclude else "items")
+    beyond = [position for position in request.pinned if position >= length]
+    if beyond:
+        raise RequestError(
+            f"pinned must have positions below {length}, the length of this list, got {beyond[0]}",
+            field="pinned",
+        )
+    return np.array([j for j in range(length) if j not in request.pinned], np.int64)
+
+
+def _checked(fold: Fold, request: RankRequest, free: Free, n_rows: int) -> Free:
+    n_free, ranker = len(free.positions), fold.ranker
+    if not n_free:
+        return free
+    # A ranker whose requests bring a list, or that learns from relevance, orders all candidates, whatever is shown.
+    n_ordered = n_free if free.among is not None and ranker.feedback.kind == "clicks" else n_rows
+    needed = revealed(ranker, 0 if free.among is None else len(free.among), n_ordered)
+    if needed > n_free:
+        raise RequestError(
+            f"{fold.config.algorithm} learns from the first {needed} of these items: n_positions and pinned leave "
+            f"{n_free}",
+            field="n_positions" if request.n_positions is not None else "pinned",
+        )
+    if ranker.stops_at_click and free.pinned and min(free.pinned) < int(free.positions[-1]):
+        raise RequestError(
+            f"{fold.config.algorithm} is for users who stop at the first click: pinned items must stand below the "
+            "others",
+            field="pinned",
+        )
+    return free
+
+
+def _own_list(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
+    if request.features is None:
+        raise RequestError(f"{fold.config.algorithm} needs features", field="features")
+    features = _features(request.features, limits)
+    names = request.items
+    if names is None:
+        names = [str(i) for i in range(len(features))]
+    if len(names) != len(features):
+        raise RequestError(
+            f"there are {len(features)} rows of features for {len(names)} items", field="features"
+        )
+    if features.shape[1] != fold.ranker.n_features:
+        raise RequestError(
+            f"features must have {fold.ranker.n_features} columns, got {features.shape[1]}", field="features"
+        )
+    digest = _digest(request, records.pack(features))
+    if not _is_partial(request):
+        return Asked(names, features, None, digest)
+    gone = {*request.exclude, *request.pinned.values()}
+    kept = [i for i, name in enumerate(names) if name not in gone]
+    positions = _positions(request, len(kept), len(kept) + len(request.pinned))
+    pinned = {position: len(kept) + i for i, position in enumerate(request.pinned)}
+    free = _checked(fold, request, Free(None, positions, pinned), len(kept))
+    own = [names[i] for i in kept] + list(request.pinned.values())
+    return Asked(own, features[kept] if len(positions) else None, free, digest)
+
+
+def _features(given: list[list[float]] | Matrix, limits: Limits) -> NDArray[np.float32]:
+    if isinstance(given, Matrix):
+        n, d = given.shape
+        if n < 1 or d < 1 or len(given.data) != 4 * n * d:
+            raise RequestError(
+                f"features.data must be {n} x {d} float32, got {len(given.data)} bytes", field="features"
+            )
+        features = np.frombuffer(given.data, "<f4").reshape(n, d).astype(np.float32)
+    else:
+        if not given or len({len(row) for row in given}) != 1 or not given[0]:
+            raise RequestError("features must be rows of one length, at least one of each", field="features")
+        with np.errstate(over="ignore"):
+            features = np.array(given, np.float32)
+    if features.shape[0] > limits.items or features.shape[1] > limits.features:
+        raise TooLarge(
+            f"features must be at most {limits.items} x {limits.features}, got {features.shape}",
+            field="features",
+        )
+    if not (np.abs(features) <= 1e30).all():
+        raise RequestError("features must be finite, and at most 1e30", field="features")
+    return features
+
+
+def _digest(request: RankRequest, features: records.Packed | None) -> bytes:
+    told: list[Any] = [request.items, features, request.context]
+    if _is_partial(request):
+        told += [request.exclude, request.n_positions, sorted(request.pinned.items())]
+    if told == [None, None, None]:
+        return b"\0"
+    return hashlib.blake2b(msgspec.msgpack.encode(told, order="deterministic"), digest_size=16).digest()
