@@ -83,6 +83,5 @@ def test_capabilities_pool_the_worlds_that_were_played() -> None:
         }
     )
     found = capability_scores(rows).to_dicts()
-    assert [(row["capability"], row["score"], row["worlds"], row["runs"]) for row in found] == [
-        ("noise", 0.5, 2, 4)
-    ]
+    assert found[0].items() >= {"capability": "noise", "score": 0.5, "worlds": 2, "of": 2, "runs": 4}.items()
+    assert len(found) == 1

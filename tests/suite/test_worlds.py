@@ -19,7 +19,7 @@ HASHES = {
     "gap-0.01": "b0c0f334f38a53ed",
     "ties": "245d612afcae945a",
     "positions-mixed": "8ab7a4a010be0c8c",
-    "drift": "39e1debba4094ecc",
+    "drift": "b64955816fed0906",
     "reversal": "f584f8c052b2a6f0",
     "corruption-1": "2049a65cec34ab9a",
     "corruption-3": "d35b27023d43f92f",

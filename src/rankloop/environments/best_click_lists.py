@@ -70,7 +70,10 @@ def values_of(tables: Browsing, lists: NDArray[np.int64]) -> NDArray[np.float64]
 def user_params(worlds: Sequence[Browsing], *, n_lists: int = 0, phase: int = 1) -> kernels.UserParams:
     """What the kernels take, with room for the best value of each world and for those of so many lists."""
     return kernels.UserParams(
-        browsing=kernels.Tables(*(np.stack(parts) for parts in zip(*worlds, strict=True))),
+        # One memory layout for all models: a loop is compiled for each.
+        browsing=kernels.Tables(
+            *(np.ascontiguousarray(np.stack(parts)) for parts in zip(*worlds, strict=True))
+        ),
         rows=np.arange(len(worlds[0].attraction)),
         best=np.empty(len(worlds)),
         values=np.empty((len(worlds), n_lists)),

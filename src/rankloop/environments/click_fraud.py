@@ -63,7 +63,7 @@ class FraudWorld(CompiledEnvironment):
         for place, one in enumerate(victims):
             victim[whole(f"victims[{place}]", one, at_least=0, at_most=n - 1)] = True
         self.params = kernels.FraudParams(
-            browsing=Tables(*(part[None] for part in tables)),
+            browsing=Tables(*(np.ascontiguousarray(part[None]) for part in tables)),
             rows=np.arange(n),
             best=best,
             promoted=promoted,

@@ -18,15 +18,22 @@ _LEAST, _MOST = -0.5, 1.08  # of the axis; scores below are drawn at its end
 def board(scores: pl.DataFrame, setting: str) -> pl.DataFrame:
     """The rankers of a setting: those that play the most capabilities first, by their mean score.
 
-    >>> rows = {"ranker": ["A", "B"], "setting": ["clicks"] * 2, "capability": ["noise"] * 2, "score": [0.4, 0.6]}
-    >>> board(pl.DataFrame(rows), "clicks")["ranker"].to_list()
-    ['B', 'A']
+    Only capabilities of which all worlds were played count.
+
+    >>> rows = {"ranker": ["A", "B", "C"], "setting": ["clicks"] * 3, "capability": ["noise"] * 3}
+    >>> rows |= {"score": [0.4, 0.6, 0.9], "worlds": [2, 2, 1], "of": [2, 2, 2]}
+    >>> board(pl.DataFrame(rows), "clicks").rows()
+    [('B', 1, 0.6), ('A', 1, 0.4), ('C', 0, None)]
     """
+    whole = pl.col("worlds") == pl.col("of")
     return (
         scores.filter(pl.col("setting") == setting)
         .group_by("ranker", maintain_order=True)
-        .agg(pl.len().alias("capabilities"), pl.col("score").mean().alias("mean"))
-        .sort(["capabilities", "mean", "ranker"], descending=[True, True, False])
+        .agg(
+            whole.sum().cast(pl.Int64).alias("capabilities"),
+            pl.col("score").filter(whole).mean().alias("mean"),
+        )
+        .sort(["capabilities", "mean", "ranker"], descending=[True, True, False], nulls_last=True)
     )
 
 
@@ -46,7 +53,8 @@ def draw(scores: pl.DataFrame, setting: str, *, subtitle: str) -> Figure:
         subtitle=subtitle,
         caption=(
             "Bars: share of the way from random lists (0) to the best in hindsight (1), interquartile mean over seeds "
-            "and worlds. Lines: 95% bootstrap intervals. Orange is worse than random; n/a: cannot play."
+            "and worlds. Lines: 95% bootstrap intervals. Orange is worse than random; pale: some of the worlds could "
+            "not be played; n/a: none could."
         ),
         width=width,
         height=1.9 + 0.24 * len(names),
@@ -78,7 +86,8 @@ def draw(scores: pl.DataFrame, setting: str, *, subtitle: str) -> Figure:
                 axes.text(0.02, row, "n/a", size=7.5, color=figures.MUTED, va="center")
                 continue
             colour = figures.BLUE if found["score"] >= 0.0 else figures.ORANGE
-            axes.barh(row, max(found["score"], _LEAST), height=0.66, color=colour)
+            faded = 0.4 if found["worlds"] < found["of"] else 1.0
+            axes.barh(row, max(found["score"], _LEAST), height=0.66, color=colour, alpha=faded)
             ends = [min(max(found[end], _LEAST), _MOST) for end in ("low", "high")]
             axes.plot(ends, [row, row], color=figures.INK, linewidth=1.1)
     return figure

@@ -93,14 +93,15 @@ def leaderboard(scores: pl.DataFrame, setting: str) -> str:
     board, capabilities = chart.board(scores, setting), chart.columns(scores, setting)
     part = scores.filter(pl.col("setting") == setting)
     own = {(row["ranker"], row["capability"]): row for row in part.iter_rows(named=True)}
+    whole = part.filter(pl.col("worlds") == pl.col("of"))  # who left worlds out is not the best
     best = {
-        capability: part.filter(pl.col("capability") == capability)["score"].max()
+        capability: whole.filter(pl.col("capability") == capability)["score"].max()
         for capability in capabilities
     }
     head = "".join(f'<th class="number">{escape(name)}</th>' for name in ("mean", *capabilities))
     lines = []
     for row in board.iter_rows(named=True):
-        cells = [f"<td>{escape(row['ranker'])}</td>", f'<td class="number">{row["mean"]:.2f}</td>']
+        cells = [f"<td>{escape(row['ranker'])}</td>", f'<td class="number">{_mean(row["mean"])}</td>']
         for capability in capabilities:
             found = own.get((row["ranker"], capability))
             if found is None:
@@ -108,15 +109,18 @@ def leaderboard(scores: pl.DataFrame, setting: str) -> str:
                 continue
             text = f"{found['score']:.2f}"
             text = f"<b>{text}</b>" if found["score"] == best[capability] else text
-            title = (
-                f"{found['low']:.3f} to {found['high']:.3f}, {found['runs']} runs, {found['worlds']} worlds"
-            )
+            text += f"<sup>{found['worlds']}/{found['of']}</sup>" if found["worlds"] < found["of"] else ""
+            title = f"{found['low']:.3f} to {found['high']:.3f}, {found['runs']} runs"
             cells.append(f'<td class="number" title="{title}">{text}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return (
         f'<div class="scroll"><table><thead><tr><th>ranker</th>{head}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
+
+
+def _mean(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.2f}"
 
 
 def _refusals(results: pl.DataFrame) -> str:
@@ -167,7 +171,9 @@ def _page(subtitle: str, sections: list[str], refusals: str, provenance: str) ->
 <p class="quiet">{escape(subtitle)}</p>
 <p>A score is the share of the way from random lists, 0, to the best in hindsight, 1, for one capability: the
 interquartile mean over seeds and worlds. Scores of one setting can be compared with each other,
-those of different settings cannot. Small differences are often chance: a cell shows its interval under the pointer.</p>
+those of different settings cannot. A fraction beside a score says how many of the worlds could be played; the mean
+is over capabilities with all of them, and those who play the most capabilities come first. Small differences are
+often chance: a cell shows its interval under the pointer.</p>
 {"".join(sections)}
 <section><h2>Not applicable</h2>{refusals}</section>
 <section><h2>What made it</h2>{provenance}</section>

@@ -136,11 +136,12 @@ def capability_scores(results: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        A row for each ranker, setting and capability: `score`, `low`, `high`, `worlds` and `runs`; none where nothing
-        could be played.
+        A row for each ranker, setting and capability: `score`, `low`, `high`, the `worlds` that it played `of` so many,
+        and `runs`; none where nothing could be played.
     """
     played = results.filter(pl.col("score").is_not_null())
     rows = []
+    offered = {key: part["world"].n_unique() for key, part in results.group_by(["setting", "capability"])}
     keys = ["ranker", "setting", "capability"]
     for (ranker, setting, capability), part in played.group_by(keys, maintain_order=True):
         by_world = {
@@ -157,11 +158,12 @@ def capability_scores(results: pl.DataFrame) -> pl.DataFrame:
                 "low": found.low,
                 "high": found.high,
                 "worlds": len(by_world),
+                "of": offered[setting, capability],
                 "runs": part.height,
             }
         )
     floats = dict.fromkeys(("score", "low", "high"), pl.Float64)
     return pl.DataFrame(
         rows,
-        schema=dict.fromkeys(keys, pl.String) | floats | dict.fromkeys(("worlds", "runs"), pl.Int64),
+        schema=dict.fromkeys(keys, pl.String) | floats | dict.fromkeys(("worlds", "of", "runs"), pl.Int64),
     )

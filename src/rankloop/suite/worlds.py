@@ -59,13 +59,16 @@ def _clear() -> PositionBased:
     return _ten(np.linspace(0.8, 0.17, 10))
 
 
+def _turned() -> PositionBased:
+    return _ten(np.linspace(0.17, 0.8, 10))
+
+
 def _drift(rounds: int) -> Environment:
-    return Drifting(_clear(), to=_clear().exchanged(), steps=20, phase=max(1, rounds // 20))
+    return Drifting(_clear(), to=_turned(), steps=20, phase=max(1, rounds // 20))
 
 
 def _reversal(rounds: int) -> Environment:
-    turned = _ten(np.linspace(0.17, 0.8, 10))
-    return Periodic([_clear(), turned], phase=max(1, rounds // 4))
+    return Periodic([_clear(), _turned()], phase=max(1, rounds // 4))
 
 
 def _corrupted(share: float) -> Callable[[int], Environment]:
@@ -172,7 +175,7 @@ WORLDS: tuple[World, ...] = (
         "the third position is examined most, then the fifth",
         lambda rounds: _ten(np.linspace(0.8, 0.17, 10), np.array([0.5, 0.2, 1.0, 0.1, 0.75])),
     ),
-    World("drift", "drift", "the halves of the items change places gradually", _drift, by_phase=True),
+    World("drift", "drift", "the order of the items is reversed gradually", _drift, by_phase=True),
     World(
         "reversal",
         "reversal",
