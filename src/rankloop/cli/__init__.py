@@ -121,7 +121,7 @@ def reproduce(
         list[str] | None,
         typer.Option(
             metavar="NAME=PATH",
-            help="LETOR file or folder to play instead of the known ones. Repeat for several.",
+            help="LETOR data, or for pbm-2022-fig2 a click log, to play instead. Repeat for several.",
         ),
     ] = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="Figures as PDF, too.")] = False,
@@ -145,6 +145,8 @@ def reproduce(
       rankloop reproduce pbm-2022-fig1 --quick --also mypkg.rankers:Mine
 
       rankloop reproduce oltr-comparison --dataset my=path/to/letor.txt
+
+      rankloop reproduce pbm-2022-fig2 --dataset my=path/to/clicks.jsonl
 
       rankloop reproduce top1-2015-fig1 --pdf --no-titles
     """

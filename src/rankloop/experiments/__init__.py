@@ -69,8 +69,8 @@ def get(
         that `rankloop.rankers.registry.find` knows, such as "mypackage.rankers:Mine".
 
     datasets : mapping of str to str or Path, optional
-        Data sets of one's own to play instead of the known ones (top-2016-fig1, top-2016-beyond, oltr-comparison):
-        the name of each, and its LETOR file or folder.
+        Data of one's own to play instead of the known: the name of each, and its LETOR file or folder
+        (top-2016-fig1, top-2016-beyond, oltr-comparison), or its click log (pbm-2022-fig2).
 
     Returns
     -------
@@ -100,7 +100,7 @@ def get(
         raise ValueError(f"experiment {name!r} compares no further rankers, got also={list(also)}")
     if datasets and "datasets" not in taken:
         raise ValueError(
-            f"experiment {name!r} has no use for a LETOR data set, got datasets={list(datasets)}"
+            f"experiment {name!r} has no use for data of one's own, got datasets={list(datasets)}"
         )
     chosen: dict[str, Any] = {"also": also, "datasets": datasets}
     experiment: Experiment = kind(**{option: given for option, given in chosen.items() if given})

@@ -20,7 +20,9 @@ from rankloop.base import Ranker
 from rankloop.environments import Periodic, PositionBased
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.experiments import runs
-from rankloop.experiments.experiment import Experiment, Job, seeded
+from rankloop.experiments.experiment import Job, seeded
+from rankloop.experiments.own import OnOwnData
+from rankloop.experiments.pbm_2022 import own_log
 from rankloop.experiments.pbm_2022.setting import HORIZON, N_ITEMS, N_POSITIONS, PHASE, STOCHASTIC
 from rankloop.rankers import registry
 from rankloop.simulation import play
@@ -50,10 +52,10 @@ class Panel(NamedTuple):
     @property
     def title(self) -> str:
         """What stands above it."""
-        return f"({self.name}) {self.source}, {self.change}"
+        return f"({self.name}) {self.source.rpartition('@')[0] or self.source}, {self.change}"
 
 
-class Comparison(Experiment):
+class Comparison(OnOwnData):
     """What the figures and the table share: who plays, how a job is played, and the table of rewards and regrets.
 
     Parameters
@@ -137,7 +139,10 @@ def _fitted() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def users(source: str) -> PositionBased:
-    """The users of the odd phases: "gap 0.03", "gap 0.01", "Yandex" or the fitted ones."""
+    """The users of the odd phases: "gap 0.03", "gap 0.01", "Yandex", the fitted ones, or those of one's own log."""
+    if source in own_log.KNOWN:
+        own = own_log.KNOWN[source]
+        return PositionBased(attraction=own.attraction, examination=own.examination)
     if source == FITTED:
         return fitted_users()
     return cast(PositionBased, environments.named(source.lower().replace("gap ", "gap-")))

@@ -37,6 +37,12 @@ def real(results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         yield from _yandex(of)
 
 
+def own(results: pl.DataFrame) -> Iterator[Claim]:
+    """Figure 2 with a log of one's own: what the paper says of any users."""
+    panels = [panel for panel in _REVERSING if panel in set(results["panel"])]
+    yield _turned_round(_Ends(results), panels)
+
+
 def fitted_note(results: pl.DataFrame) -> str:
     """Whether the panels with our own estimates were played, and if not, why."""
     if "d" not in set(results["panel"]):

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import polars as pl
 from matplotlib.figure import Figure
 
 from rankloop.experiments.experiment import Claim, Job
-from rankloop.experiments.pbm_2022 import comparison, comparison_claims, comparison_figures, setting
+from rankloop.experiments.own import check_name
+from rankloop.experiments.pbm_2022 import (
+    comparison,
+    comparison_claims,
+    comparison_figures,
+    own_log,
+    setting,
+)
 from rankloop.experiments.pbm_2022.comparison import FITTED, Panel
 from rankloop.experiments.pbm_2022.fig1 import DEPARTURES
 
@@ -20,7 +28,16 @@ def wanted() -> tuple[Panel, ...]:
 
 
 class PBMFigure2(comparison.Comparison):
-    """Average reward of six algorithms with real click probabilities."""
+    """Average reward of six algorithms with real click probabilities.
+
+    Parameters
+    ----------
+    also : sequence of str, optional
+        Rankers to play beside the six, by any name that `rankloop.rankers.registry.find` knows.
+    datasets : mapping of str to str or Path, optional
+        A click log to play instead of Yandex's: its name, and its files as `rankloop.data.read_clicks` takes them, a
+        log or counts. Of the queries with ten items on five positions the two with most impressions are played.
+    """
 
     name = "pbm-2022-fig2"
     title = "The same six with click probabilities of a real log"
@@ -35,17 +52,37 @@ class PBMFigure2(comparison.Comparison):
         "(d-f) use all pages of the ten most frequent items in the sample; the paper keeps pages of these items only.",
     )
 
+    def __init__(self, *, also: Sequence[str] = (), datasets: Mapping[str, str | Path] | None = None) -> None:
+        super().__init__(also=also)
+        given = dict(datasets or {})
+        for name in given:
+            check_name(name, (*setting.SOURCES, "yandex"))
+        if len(given) > 1:
+            raise ValueError(f"experiment {self.name!r} plays one click log, got datasets={list(given)}")
+        self._own: list[own_log.OwnLog] = [own_log.read(name, path) for name, path in given.items()]
+
+    def panels(self) -> tuple[Panel, ...]:
+        """The paper's, or those of a log of one's own."""
+        if not self._own:
+            return wanted()
+        sources = [one.source for own in self._own for one in own.users]
+        return comparison.panels(sources, "abcdef"[: 3 * len(sources)])
+
     def jobs(self, *, quick: bool) -> list[Job]:
-        return comparison.jobs(wanted(), quick=quick, also=self.also)
+        return comparison.jobs(self.panels(), quick=quick, also=self.also)
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+        if self._own:
+            return comparison_claims.own(results)
         return comparison_claims.real(results, quick=quick)
 
     def notes(self, results: pl.DataFrame) -> tuple[str, ...]:
+        if self._own:
+            return tuple(f"Played on data of one's own instead of the Yandex log: {own}" for own in self._own)
         return (comparison_claims.fitted_note(results),)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        shown = [panel for panel in wanted() if panel.name in set(results["panel"])]
+        shown = [panel for panel in self.panels() if panel.name in set(results["panel"])]
         caption = (
             "Where users stay the same the dashed line is the best list; where they change, every phase leaves a "
             "tooth."

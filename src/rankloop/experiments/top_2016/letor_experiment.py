@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from rankloop.experiments.experiment import Experiment
+from rankloop.experiments.own import OnOwnData, check_name
 from rankloop.experiments.top_2016 import own_data, setting
 
 
-class LetorExperiment(Experiment):
+class LetorExperiment(OnOwnData):
     """An experiment on the LETOR data sets of this machine, or on others.
 
     Parameters
@@ -23,11 +22,9 @@ class LetorExperiment(Experiment):
 
     def __init__(self, *, datasets: Mapping[str, str | Path] | None = None) -> None:
         given = dict(datasets or {})
-        taken = {word.lower() for word in (*setting.SOURCES, setting.SYNTHETIC)}
         for name in given:
-            if name.lower() in taken:
-                raise ValueError(f"the name {name!r} is taken by a known data set: choose another")
-        self._own = [own_data.read(name, path) for name, path in given.items()]
+            check_name(name, (*setting.SOURCES, setting.SYNTHETIC))
+        self._own: list[own_data.OwnData] = [own_data.read(name, path) for name, path in given.items()]
         for own in self._own:
             _check_parts(own)
 
@@ -35,14 +32,6 @@ class LetorExperiment(Experiment):
     def own(self) -> list[str]:
         """The keys of the data sets to play instead of the known ones, if any."""
         return [own.key for own in self._own]
-
-    @property
-    def label(self) -> str:
-        return "-".join([self.name, *(own.name for own in self._own)])
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        return tuple(f"--dataset {shlex.quote(f'{own.name}={own.path}')}" for own in self._own)
 
 
 def _check_parts(own: own_data.OwnData) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +10,6 @@ import numpy as np
 
 from rankloop import data
 from rankloop.data import Dataset
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +36,6 @@ KNOWN: dict[str, OwnData] = {}
 
 def read(name: str, path: str | Path) -> OwnData:
     """Read a file or a folder, remember it under its key, and refuse what no experiment can be played on."""
-    if not _NAME.fullmatch(name):
-        raise ValueError(
-            f"the name of a data set must be letters, digits, '.', '_' and '-', and start with one of the first two, "
-            f"got {name!r}"
-        )
     if not Path(path).exists():
         raise ValueError(f"data set {name!r}: there is no file or folder {str(path)!r}")
     try:
