@@ -66,6 +66,23 @@ TracesOption = Annotated[
         envvar=variable("traces"),
     ),
 ]
+AdvertiseOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Where other replicas on the same database reach this one.",
+        show_default="where it listens",
+        envvar=variable("advertise"),
+    ),
+]
+ForwardOption = Annotated[
+    bool,
+    typer.Option(
+        "--forward/--redirect",
+        help="What to do with a request for a ranker that another replica owns: send it there, or answer 307.",
+        envvar=variable("forward"),
+    ),
+]
 LimitOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -87,6 +104,8 @@ def serve(
     people: UsersOption = False,
     unsafe: UnsafeOption = False,
     allow: AllowOption = None,
+    advertise: AdvertiseOption = None,
+    forward: ForwardOption = True,
     seconds: SecondsOption = None,
     log_format: LogFormatOption = LogFormat.TEXT,
     traces: TracesOption = False,
@@ -124,6 +143,8 @@ def serve(
             people=people,
             seconds=seconds,
             limits=limits,
+            advertise=advertise,
+            forward=forward,
         )
     tell("rankloop stopped." if memory else "rankloop stopped; everything that it acknowledged is kept.")
 
@@ -140,6 +161,8 @@ def show_config(
     people: UsersOption = False,
     unsafe: UnsafeOption = False,
     allow: AllowOption = None,
+    advertise: AdvertiseOption = None,
+    forward: ForwardOption = True,
     seconds: SecondsOption = None,
     log_format: LogFormatOption = LogFormat.TEXT,
     traces: TracesOption = False,

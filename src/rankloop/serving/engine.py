@@ -37,6 +37,7 @@ from rankloop.serving.log.randomness import Draws
 from rankloop.serving.log.records import Config, Entry, Row
 from rankloop.serving.log_clock import LogClock, since_boot
 from rankloop.serving.outcomes import conflict, event_answer, rank_answer, unlogged_answer
+from rankloop.serving.owners.ownership import Ownership
 from rankloop.serving.roster import Roster
 from rankloop.serving.schemas import (
     ActivateRequest,
@@ -66,6 +67,7 @@ class Engine(Administration):
 
     clock: seconds since 1970. steady: seconds that only ever pass. Tests bring their own; one clock is then both.
     housekeeping: whether to snapshot, to expire and to follow other replicas in the background.
+    address: where other replicas reach it, so that each ranker has an owner; without one it serves all of them.
     """
 
     def __init__(
@@ -78,12 +80,14 @@ class Engine(Administration):
         snapshot_every: int = 20_000,
         keep_snapshots: int = 8,
         housekeeping: bool = True,
+        address: str | None = None,
     ) -> None:
         self.store = store
         self.limits = limits or Limits()
         self.clock = LogClock(clock or time.time, steady or clock or since_boot)
         self.keep_snapshots = keep_snapshots
-        self.roster = Roster(store, self.limits)
+        self.ownership = Ownership.new(address, steady=steady or clock) if address and store.shared else None
+        self.roster = Roster(store, self.limits, self.ownership)
         self.rankers = self.roster.rankers
         self.broken: str | None = None  # why nothing can be written any more
         self.store_trouble: str | None = None  # why nothing could be written just now
@@ -124,6 +128,8 @@ class Engine(Administration):
             raise
 
     async def _fold_all(self) -> None:
+        if self.ownership is not None:  # what will be its own once it has joined the others
+            self.ownership.foresee(await self.store.members(now=self.now() / 1000))
         await self.roster.load_all()
         for served in list(self.rankers.values()):
             await self._sign(served)
@@ -185,7 +191,7 @@ class Engine(Administration):
         """The ranker of this name; another replica may have made it."""
         unknown = name not in self.rankers and name not in self.roster.absent
         if unknown and self.store.shared and name in await self.store.rankers():
-            await self.roster.load(name)
+            await self.roster.adopt(name)
         return self.roster.find(name)
 
     async def find_to_write(self, name: str) -> ServedRanker:
@@ -215,7 +221,7 @@ class Engine(Administration):
             except Fenced:
                 raise
             except Diverged as error:
-                await self._refold(entries)
+                await self.roster.refold_drawn(entries)
                 raise Unavailable(f"{error}; its state is folded anew, try again") from error
             except Missing as error:
                 raise NotFound(str(error)) from error
@@ -251,23 +257,10 @@ class Engine(Administration):
                 one.row,
                 one.new,
                 outcomes.get((entry.ranker, one.row.seq)) if one.new else None,
-                entry.ranker in failed,
+                entry.ranker in failed or (one.new and self.roster.let_go_of(entry)),
             )
             for entry, one in zip(entries, appended, strict=True)
         ]
-
-    async def _refold(self, entries: list[Entry]) -> None:
-        """Fold anew whatever no longer follows from its log."""
-        for name in {entry.ranker for entry in entries if entry.drawn_from is not None}:
-            served = self.rankers.get(name)
-            if served is not None and not await self._is_in_log(name, served.fold):
-                await self.roster.refold(
-                    name, Diverged(f"row {served.fold.applied} is not in the log any more")
-                )
-
-    async def _is_in_log(self, name: str, fold: Fold) -> bool:
-        rows = await self.store.read(name, after=fold.applied - 1, limit=1)
-        return bool(rows) and (rows[0].seq, rows[0].link) == (fold.applied, fold.link)
 
     async def write(self, entry: Entry) -> Written:
         """Write one entry with whatever else is waiting. The same id with another body is kept as a conflict."""

@@ -13,6 +13,7 @@ from rankloop.serving.errors import Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.records import Entry
+from rankloop.serving.owners.ownership import LEASE_SECONDS, Ownership
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Fenced, StoreError
 from rankloop.serving.stores.due import OpenList
@@ -21,18 +22,22 @@ if TYPE_CHECKING:
     from rankloop.serving.engine import Engine
 
 _log = logging.getLogger("rankloop.serving")
-_LEASE_SECONDS = 5.0
 _TICK_SECONDS = 0.5
+_NEWS_SECONDS = 0.02  # between two looks at what others wrote
 _PAGE = 500
 _PAGES_A_TICK = 8
 
 
 class Housekeeping:
-    """Runs beside an engine. Only the holder of the lease snapshots and expires; its epoch fences what it writes."""
+    """Runs beside an engine. Its epoch fences what it writes.
+
+    One process snapshots and expires a ranker: its owner; where rankers have none, the holder of the store's lease.
+    """
 
     def __init__(self, engine: Engine, *, snapshot_every: int, in_background: bool) -> None:
         self.engine = engine
         self.snapshot_every = snapshot_every
+        self.ownership = engine.ownership
         self.holder = secrets.token_hex(8)
         self.epoch: int | None = None
         self.changed: set[str] = set()  # rankers that have new rows since the last tick
@@ -57,17 +62,41 @@ class Housekeeping:
                 await task
         if self._background and self.epoch is not None and not self.engine.broken:
             for served in self.engine.rankers.values():
-                if served.fold.applied > served.snapshot_seq and not served.read_only:
+                changed = served.fold.applied > served.snapshot_seq and self._is_mine(served.name)
+                if changed and not served.read_only:
                     with contextlib.suppress(StoreError):
                         await self.snapshot(served)
+        if self.ownership is not None:
+            with contextlib.suppress(StoreError):
+                await self.engine.store.withdraw(self.ownership.replica)
 
     async def hold_lease(self) -> None:
         """Take or renew the lease. A store with one owner needs no renewal: the owner is the holder."""
         store = self.engine.store
         if not store.shared and self.epoch is not None and self.engine.store_trouble is None:
             return
-        seconds = _LEASE_SECONDS if store.shared else 0.0
+        if self.ownership is not None:
+            await self._announce(self.ownership)
+            return
+        seconds = LEASE_SECONDS if store.shared else 0.0
         self.epoch = await store.take_lease(self.holder, seconds=seconds, now=self.engine.now() / 1000)
+
+    async def _announce(self, ownership: Ownership) -> None:
+        """Say that this process is there, and see who else is."""
+        roll = await self.engine.store.announce(
+            ownership.replica,
+            ownership.address,
+            seconds=ownership.seconds,
+            now=self.engine.now() / 1000,
+        )
+        ownership.look()
+        self.epoch = roll.epoch
+        if ownership.see(roll):
+            _log.info("replicas: %s", ", ".join(one.address for one in roll.members))
+            self.changed |= set(self.engine.rankers)  # this process may own more of them now
+
+    def _is_mine(self, name: str) -> bool:
+        return self.ownership is None or self.ownership.owns(name)
 
     async def _every_tick(self) -> None:
         while True:
@@ -110,7 +139,7 @@ class Housekeeping:
         changed, self.changed = self.changed, set()
         for name in changed:
             served = self.engine.rankers.get(name)
-            if served is None or served.read_only:
+            if served is None or served.read_only or not self._is_mine(name):
                 continue
             if name not in self._deadlines:
                 self._deadlines.put(name, self.engine.now())
@@ -120,7 +149,7 @@ class Housekeeping:
     async def _expire_due(self) -> None:
         for name in self._deadlines.due(self.engine.now()):
             served = self.engine.rankers.get(name)
-            if served is None or served.read_only:
+            if served is None or served.read_only or not self._is_mine(name):
                 continue
             try:
                 await self.expire(served)
@@ -174,17 +203,22 @@ class Housekeeping:
                 left.append(one)
         return left
 
+    async def _take_in_news(self) -> None:
+        roster = self.engine.roster
+        known = {*roster.rankers, *roster.absent}
+        heads = await self.engine.store.heads()
+        for name in known.difference(heads):  # another process archived it
+            roster.forget(name)
+        for name, head in heads.items():
+            await roster.follow(name, head)
+        self.engine.changed.set()
+
     async def _follow(self) -> None:
         while True:
             try:
                 await self.engine.store.wait_for_news(seconds=1.0)
-                known = {*self.engine.rankers, *self.engine.roster.absent}
-                names = await self.engine.store.rankers()
-                for name in known.difference(names):  # another process archived it
-                    self.engine.roster.forget(name)
-                for name in names:
-                    await self.engine.roster.follow(name)
-                self.engine.changed.set()
+                await self._take_in_news()
+                await asyncio.sleep(_NEWS_SECONDS)
             except StoreError:  # the tick says so
                 await asyncio.sleep(0.2)
             except Exception:

@@ -15,9 +15,11 @@ from rankloop.serving.limits import Limits
 from rankloop.serving.log.decision_state import DecisionCache
 from rankloop.serving.log.digests import BadRow
 from rankloop.serving.log.fingerprint import OtherVersion
-from rankloop.serving.log.records import Config
+from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.records import Config, Entry
+from rankloop.serving.owners.ownership import Ownership
 from rankloop.serving.served_ranker import ServedRanker
-from rankloop.serving.stores.contract import Damaged, Diverged, Store, StoreError
+from rankloop.serving.stores.contract import Damaged, Diverged, Head, Store, StoreError
 
 _log = logging.getLogger("rankloop.serving")
 
@@ -32,9 +34,10 @@ class Absent(NamedTuple):
 class Roster:
     """All rankers in a store, by name: those that are served in `rankers`, the others in `absent`."""
 
-    def __init__(self, store: Store, limits: Limits) -> None:
+    def __init__(self, store: Store, limits: Limits, ownership: Ownership | None = None) -> None:
         self.store = store
         self.limits = limits
+        self.ownership = ownership
         self.rankers: dict[str, ServedRanker] = {}
         self.absent: dict[str, Absent] = {}
         self.lost: dict[str, str] = {}  # what was acknowledged and is not in the log any more
@@ -50,7 +53,9 @@ class Roster:
         StoreError
             Where the store cannot be reached; what cannot be read is the trouble of one ranker.
         """
-        names = [name for name in await self.store.rankers() if name not in self.rankers]
+        names = [
+            name for name in await self.store.rankers() if name not in self.rankers and self._is_here(name)
+        ]
         ends = {name: (await self.store.head(name)).seq for name in names}
         self._folded, self._to_fold = 0, sum(ends.values())
         for name in names:
@@ -83,6 +88,19 @@ class Roster:
             self.rankers[name] = served
             if served.read_only:
                 _log.warning("ranker %r is read-only: %s", name, served.read_only)
+
+    def _is_here(self, name: str) -> bool:
+        return self.ownership is None or self.ownership.folds(name)
+
+    async def adopt(self, name: str) -> None:
+        """Load a ranker that somebody asked this replica for, and keep it for a while."""
+        if self.ownership is not None:
+            self.ownership.adopt(name)
+        await self.load(name)
+
+    def let_go_of(self, entry: Entry) -> bool:
+        """Whether a row was written to a ranker that went to another replica meanwhile: nobody here folds it."""
+        return self.ownership is not None and entry.kind != "config" and entry.ranker not in self.rankers
 
     def _check(self, config: Config) -> None:
         """Refuse a ranker that would take too much memory, before it takes any."""
@@ -121,21 +139,35 @@ class Roster:
         self.absent[name] = Absent("folding", f"{why}; the log is folded anew")
         await self.load(name)
 
+    async def refold_drawn(self, entries: list[Entry]) -> None:
+        """Fold anew whatever lists were drawn from that no longer follows from its log."""
+        for name in {entry.ranker for entry in entries if entry.drawn_from is not None}:
+            served = self.rankers.get(name)
+            if served is not None and not await self._is_in_log(name, served.fold):
+                await self.refold(name, Diverged(f"row {served.fold.applied} is not in the log any more"))
+
+    async def _is_in_log(self, name: str, fold: Fold) -> bool:
+        rows = await self.store.read(name, after=fold.applied - 1, limit=1)
+        return bool(rows) and (rows[0].seq, rows[0].link) == (fold.applied, fold.link)
+
     def forget(self, name: str) -> None:
-        """It was archived."""
+        """It was archived, or belongs to other replicas now."""
         served = self.rankers.pop(name, None)
         if served is not None:
             served.fold.recent.clear()
         self.absent.pop(name, None)
         self.lost.pop(name, None)
 
-    async def follow(self, name: str) -> None:
-        """Take in what other processes have appended."""
+    async def follow(self, name: str, head: Head | None = None) -> None:
+        """Take in what other processes have appended, up to `head` as far as is known; let go of what is others'."""
         served = self.rankers.get(name)
+        if not self._is_here(name):
+            self.forget(name)
+            return
         if served is None:
             if name not in self.absent:
                 await self.load(name)
-        elif served.read_only is None:
+        elif served.read_only is None and (served.fold.applied, served.fold.link) != head:
             await self.fold_new(served)
 
     async def fold_new(self, served: ServedRanker) -> None:

@@ -130,10 +130,10 @@ class ServedRanker:
     async def take_in(self, new: list[Row]) -> list[Outcome]:
         """Fold rows that were just written, and say what each came to.
 
-        Where others write to the same store, or something went wrong in between, everything up to these rows is read
-        from the store.
+        Where others wrote as well, or something went wrong in between, everything up to these rows is read from the
+        store.
         """
-        if self.store.shared or new[0].seq != self.fold.applied + 1:
+        if self._folding.locked() or not self._is_next(new):
             if new[-1].seq <= self.fold.applied and self._unlike(new[-1]):
                 raise Diverged(f"row {new[-1].seq} of the log is another one than this state had folded")
             await self.catch_up()
@@ -141,6 +141,13 @@ class ServedRanker:
             async with self._folding:
                 await self._fold(new)
         return [self._outcomes.get(row.seq, _ACCEPTED) for row in new]
+
+    def _is_next(self, new: list[Row]) -> bool:
+        """Whether these rows, and no others, come after what has been folded."""
+        first = self.fold.applied + 1
+        if [row.seq for row in new] != list(range(first, first + len(new))):
+            return False
+        return not self.store.shared or new[0].before == self.fold.link
 
     def _unlike(self, row: Row) -> bool:
         """Whether a row that is written only now has a number that was folded already, as something else."""

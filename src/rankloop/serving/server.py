@@ -10,6 +10,7 @@ import logging
 import socket
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -19,8 +20,13 @@ from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.http.connection import limited
 from rankloop.serving.limits import Limits
+from rankloop.serving.owners.address import check_address, own_address
 from rankloop.serving.simulated_users import come_and_go
 from rankloop.serving.stores.contract import Store, StoreError
+
+if TYPE_CHECKING:
+    from rankloop.serving.owners.front import Front
+    from rankloop.serving.owners.routing import Router
 
 _log = logging.getLogger("rankloop.serving")
 _PATIENCE = 5.0  # seconds of folding before the service says that it is at it
@@ -36,17 +42,26 @@ def run(
     people: bool = False,
     seconds: float | None = None,
     limits: Limits | None = None,
+    advertise: str | None = None,
+    forward: bool = True,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, or for `seconds`; ValueError where that is refused.
 
     people: simulate users, and take any free port where this one is taken.
+    advertise: where other replicas reach this one; by default where it listens.
+    forward: whether a request that another replica should get is forwarded, or answered with where that is.
     """
     whole("snapshot_every", snapshot_every, at_least=1)
     if not 0 <= port <= 65_535:
         raise ValueError(f"port must be between 0 and 65535, got {port}")
+    if advertise is not None:
+        check_address(advertise)
+    listening = _listen(host, port, or_any=people)
+    address = advertise or own_address(host, listening.getsockname()[1])
+    engine = Engine(store, limits=limits or Limits(), snapshot_every=snapshot_every, address=address)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(store, host, port, snapshot_every, tell, people, seconds, limits or Limits()))
+            runner.run(_run(engine, host, listening, tell, people, seconds, forward))
     except StoreError as error:
         raise ValueError(str(error)) from None
 
@@ -60,25 +75,24 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _run(
-    store: Store,
+    engine: Engine,
     host: str,
-    port: int,
-    snapshot_every: int,
+    listening: socket.socket,
     tell: Callable[[str], object],
     people: bool,
     seconds: float | None,
-    limits: Limits,
+    forward: bool,
 ) -> None:
-    engine = Engine(store, limits=limits, snapshot_every=snapshot_every)
+    limits = engine.limits
     app = App(engine, host=host)
-    listening = _listen(host, port, or_any=people)
+    front, router = _before(app, forward=forward)
     # Before uvicorn: what is wrong with the store is told in one sentence, not as a failed start of an application.
     try:
         await engine.open(wait=False)
     except BaseException:
         listening.close()
         raise
-    if not is_local(host) and not await stored_keys(store):
+    if not is_local(host) and not await stored_keys(engine.store):
         await engine.close()
         listening.close()
         raise ValueError(
@@ -86,7 +100,7 @@ async def _run(
             "`rankloop keys add --role admin`"
         )
     config = uvicorn.Config(
-        app,
+        front,
         http=limited(limits),
         ws="none",
         proxy_headers=False,
@@ -111,8 +125,21 @@ async def _run(
             tell(f"rankloop serves at {address}")
     await _accompany(server, serving, engine, people=people, seconds=seconds)
     await engine.close()
+    if router is not None:
+        await router.close()
     if not server.started:
         raise ValueError("the service could not start; the reason is above")
+
+
+def _before(app: App, *, forward: bool) -> tuple[App | Front, Router | None]:
+    """What stands before the application: nothing, where this process serves all rankers of its store."""
+    if app.engine.ownership is None:
+        return app, None
+    from rankloop.serving.owners.front import Front
+    from rankloop.serving.owners.routing import Router
+
+    router = Router(app.engine.ownership, limits=app.engine.limits, forward=forward)
+    return Front(app, router), router
 
 
 async def _fold_log(engine: Engine, serving: asyncio.Task[None], address: str) -> None:

@@ -12,6 +12,7 @@ import httpx
 from rankloop.serving.client import batches, calls
 from rankloop.serving.client.calls import Call
 from rankloop.serving.client.documented import documented
+from rankloop.serving.client.owners import Owners
 from rankloop.serving.client.retrying import Connection, Tries
 
 Arguments = ParamSpec("Arguments")
@@ -63,6 +64,7 @@ class AsyncClient:
         connections: int = 16,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        self._owners = Owners()
         self._connection = Connection(url, key=key, timeout=timeout, retries=retries)
         if isinstance(connections, bool) or not isinstance(connections, int) or connections < 1:
             raise ValueError(f"connections must be a whole number, 1 or more, got {connections!r}")
@@ -88,13 +90,17 @@ class AsyncClient:
         tries = Tries(self._connection)
         while True:
             try:
-                response = await self._http.request(call.method, call.path, content=call.body)
+                url = self._owners.url(call.path)
+                response = await self._http.request(call.method, url, content=call.body)
             except httpx.RequestError as error:
+                if self._owners.forget(call.path):
+                    continue
                 pause = tries.after_failure(error)
             else:
+                moved = self._owners.learn(call.path, response)
                 if response.is_success:
                     return tries.read(call, response)
-                pause = tries.after_refusal(response)
+                pause = tries.after_refusal(response, moved=moved)
             await asyncio.sleep(pause)
 
     create = _sends(calls.create)

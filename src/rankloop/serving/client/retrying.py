@@ -15,6 +15,7 @@ from rankloop.serving.client.errors import RankloopError, Unreachable
 
 Answer = TypeVar("Answer")
 _REPEATED = frozenset({429, 500, 502, 503, 504})
+_MOST_MOVES = 5  # replicas may disagree for a moment about who owns a ranker
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _IDLE_SECONDS = 20.0  # the service closes a connection after 30 idle seconds: the client lets go of it first
 
@@ -55,6 +56,7 @@ class Tries:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._left = connection.retries
+        self._moves = _MOST_MOVES
         self._pause = _FIRST_PAUSE
 
     def after_failure(self, error: httpx.RequestError) -> float:
@@ -63,8 +65,14 @@ class Tries:
             raise Unreachable(0, "unreachable", self._in_words(error)) from error
         return self._next(0.0)
 
-    def after_refusal(self, response: httpx.Response) -> float:
-        """Return the seconds to wait after an answer that is an error, or raise it."""
+    def after_refusal(self, response: httpx.Response, *, moved: bool = False) -> float:
+        """Return the seconds to wait after an answer that is an error, or raise it.
+
+        moved: the answer says where to send it instead.
+        """
+        if moved and self._moves:
+            self._moves -= 1
+            return 0.0
         if response.status_code not in _REPEATED or not self._left:
             raise _refusal(response)
         after = response.headers.get("Retry-After", "")

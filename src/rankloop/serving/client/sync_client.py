@@ -12,6 +12,7 @@ import httpx
 from rankloop.serving.client import batches, calls
 from rankloop.serving.client.calls import Call
 from rankloop.serving.client.documented import documented
+from rankloop.serving.client.owners import Owners
 from rankloop.serving.client.retrying import Connection, Tries
 
 Arguments = ParamSpec("Arguments")
@@ -69,6 +70,7 @@ class Client:
         retries: int = 5,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
+        self._owners = Owners()
         self._connection = Connection(url, key=key, timeout=timeout, retries=retries)
         if transport is None:
             transport = httpx.HTTPTransport(
@@ -92,13 +94,17 @@ class Client:
         tries = Tries(self._connection)
         while True:
             try:
-                response = self._http.request(call.method, call.path, content=call.body)
+                url = self._owners.url(call.path)
+                response = self._http.request(call.method, url, content=call.body)
             except httpx.RequestError as error:
+                if self._owners.forget(call.path):
+                    continue
                 pause = tries.after_failure(error)
             else:
+                moved = self._owners.learn(call.path, response)
                 if response.is_success:
                     return tries.read(call, response)
-                pause = tries.after_refusal(response)
+                pause = tries.after_refusal(response, moved=moved)
             time.sleep(pause)
 
     create = _sends(calls.create)

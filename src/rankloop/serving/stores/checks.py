@@ -25,6 +25,7 @@ from rankloop.serving.stores.check_tools import (
 )
 from rankloop.serving.stores.contract import Diverged, Fenced, Head, Missing, Store, StoredKey
 from rankloop.serving.stores.log_checks import check_clock, check_due, check_rows_are_linked, check_stories
+from rankloop.serving.stores.member_checks import check_members
 
 __all__ = ["MakeStore", "StoreBroken", "check_durable", "check_store"]
 
@@ -48,6 +49,7 @@ def check_store(make: MakeStore) -> None:
         check_writers_at_once,
         check_snapshots,
         check_leases,
+        check_members,
         check_keys,
     ):
         check(make)

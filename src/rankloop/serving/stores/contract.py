@@ -6,7 +6,8 @@ What a store promises, and `rankloop.serving.stores.checks.check_store` tests:
 2. `seq` of a ranker counts from 1 without gaps, in the order in which rows become visible.
 3. A kind and an event id are there once. Appending them again gives the row that is there, and changes nothing.
 4. A snapshot is there whole or not at all.
-5. The holder of a lease has an epoch; what is written with an older epoch is refused.
+5. The holder of a lease has an epoch; what is written with an older epoch is refused. So has every member of a store
+   that is shared.
 6. The time of a ranker's rows never falls; where the clock is set back, it goes on from the last row at the same pace.
 7. Every row is linked to the one before it (`rankloop.serving.log.digests`), beginning with the store's identity; a
    snapshot is sealed. A snapshot of another history than the log's is refused.
@@ -29,6 +30,7 @@ from rankloop.serving.stores.errors import (
     Owned,
     StoreError,
 )
+from rankloop.serving.stores.members import Announcing, Member, Roll
 from rankloop.serving.stores.values import Appended, Head, Snapshot, StoredKey
 
 __all__ = [
@@ -40,8 +42,10 @@ __all__ = [
     "Fenced",
     "Full",
     "Head",
+    "Member",
     "Missing",
     "Owned",
+    "Roll",
     "Snapshot",
     "Store",
     "StoreError",
@@ -49,7 +53,7 @@ __all__ = [
 ]
 
 
-class Store(abc.ABC):
+class Store(Announcing, abc.ABC):
     """The storage of a service. All calls come from one event loop."""
 
     shared = False  # whether other processes append to the same logs
@@ -197,6 +201,10 @@ class Store(abc.ABC):
         Head
             Its number and link.
         """
+
+    async def heads(self) -> dict[str, Head]:
+        """The newest row of every ranker, by its name."""
+        return {name: await self.head(name) for name in await self.rankers()}
 
     async def acknowledged(self, ranker: str) -> Head | None:
         """The newest row that was ever acknowledged, as it is kept apart from the log.

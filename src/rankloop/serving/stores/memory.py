@@ -15,11 +15,14 @@ from rankloop.serving.stores.contract import (
     Diverged,
     Fenced,
     Head,
+    Member,
     Missing,
+    Roll,
     Snapshot,
     Store,
     StoredKey,
 )
+from rankloop.serving.stores.members import MemberTable
 
 
 class MemoryStore(Store):
@@ -33,6 +36,7 @@ class MemoryStore(Store):
         self._snapshots: dict[str, list[Snapshot]] = {}
         self._ahead: dict[str, int] = {}  # how far each log's clock is ahead of the given one
         self._keys: dict[str, StoredKey] = {}
+        self._members = MemberTable()
         self._holder = ""
         self._epoch = 0
         self._until = 0.0
@@ -63,14 +67,18 @@ class MemoryStore(Store):
         return name
 
     async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
-        if epoch is not None and epoch != self._epoch:
-            raise Fenced(f"epoch {epoch} is over, {self._epoch} has taken over")
+        if epoch is not None:
+            self._check_epoch(epoch)
         for entry in entries:
             if entry.kind != "config" and entry.ranker not in self._logs:
                 raise Missing(f"there is no ranker {entry.ranker!r}")
             if entry.drawn_from is not None:
                 self._check_history(entry.ranker, Head(*entry.drawn_from))
         return [self._append(entry, at) for entry in entries]
+
+    def _check_epoch(self, epoch: int) -> None:
+        if epoch != self._epoch and not self._members.has(epoch):
+            raise Fenced(f"epoch {epoch} is over, {self._epoch} has taken over")
 
     def _check_history(self, ranker: str, known: Head) -> None:
         log = self._logs.get(ranker, [])
@@ -132,8 +140,7 @@ class MemoryStore(Store):
         return Head(len(log), log[-1].link) if log else Head(0, b"")
 
     async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
-        if snapshot.epoch != self._epoch:
-            raise Fenced(f"epoch {snapshot.epoch} is over, {self._epoch} has taken over")
+        self._check_epoch(snapshot.epoch)
         self._check_history(ranker, Head(snapshot.seq, snapshot.link))
         kept = [old for old in self._snapshots.get(ranker, ()) if old.seq != snapshot.seq]
         sealed = msgspec.structs.replace(snapshot, seal=seal(ranker, snapshot))
@@ -163,3 +170,12 @@ class MemoryStore(Store):
             self._epoch += 1
         self._until = now + seconds
         return self._epoch
+
+    async def announce(self, replica: str, address: str, *, seconds: float, now: float) -> Roll:
+        return self._members.announce(replica, address, seconds=seconds, now=now)
+
+    async def members(self, *, now: float) -> list[Member]:
+        return self._members.live(now=now)
+
+    async def withdraw(self, replica: str) -> None:
+        self._members.withdraw(replica)

@@ -22,7 +22,9 @@ from rankloop.serving.stores.contract import (
     Broken,
     Full,
     Head,
+    Member,
     Missing,
+    Roll,
     Snapshot,
     Store,
     StoredKey,
@@ -299,6 +301,13 @@ class PostgresStore(Store):
         found = await self._do(lambda one: one.fetchrow(sql, ranker))
         return Head(0, b"") if found is None else Head(*found)
 
+    async def heads(self) -> dict[str, Head]:
+        found = await self._do(
+            lambda one: one.fetch("SELECT id, name, last_seq, link FROM ranker ORDER BY id")
+        )
+        self._ids = {row["name"]: row["id"] for row in found}
+        return {row["name"]: Head(row["last_seq"], row["link"]) for row in found if "~" not in row["name"]}
+
     async def acknowledged(self, ranker: str) -> Head | None:
         return await self.head(ranker)  # kept in another table than the rows
 
@@ -359,6 +368,23 @@ class PostgresStore(Store):
         time = None if self._database_clock else now
         epoch: int | None = await self._do(lambda one: one.fetchval(sql, holder, seconds, time))
         return epoch
+
+    async def announce(self, replica: str, address: str, *, seconds: float, now: float) -> Roll:
+        sql = "SELECT * FROM announce($1, $2, $3, $4)"
+        time = None if self._database_clock else now
+        found = await self._do(lambda one: one.fetch(sql, replica, address, seconds, time))
+        return Roll(found[0]["epoch"], [Member(row["replica"], row["address"]) for row in found])
+
+    async def members(self, *, now: float) -> list[Member]:
+        sql = (
+            "SELECT id, address FROM replica "
+            "WHERE until >= coalesce($1, extract(epoch FROM clock_timestamp())::double precision) ORDER BY id"
+        )
+        time = None if self._database_clock else now
+        return [Member(*row) for row in await self._do(lambda one: one.fetch(sql, time))]
+
+    async def withdraw(self, replica: str) -> None:
+        await self._do(lambda one: one.execute("DELETE FROM replica WHERE id = $1", replica))
 
     def _row(self, row: Any, ranker: str) -> Row:
         before = row["before"]

@@ -32,6 +32,10 @@ CREATE TABLE IF NOT EXISTS api_key (
 CREATE TABLE IF NOT EXISTS lease (
     one int PRIMARY KEY CHECK (one = 1), holder text NOT NULL, epoch bigint NOT NULL,
     until double precision NOT NULL);
+CREATE TABLE IF NOT EXISTS replica (
+    id text PRIMARY KEY, address text NOT NULL, epoch bigint NOT NULL UNIQUE, until double precision NOT NULL);
+-- So far from the epochs of the one lease that they are never taken for each other.
+CREATE SEQUENCE IF NOT EXISTS replica_epoch START 1000000000000;
 """
 
 # From format 1, whose rows had no digests. The old functions go: code that knows only them must not write here.
@@ -52,12 +56,20 @@ ODDITIES = (
 
 FUNCTIONS = """
 CREATE OR REPLACE FUNCTION check_epoch(wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE found bigint;
+DECLARE present bigint;
 BEGIN
+    IF wanted >= 1000000000000 THEN
+        -- The epoch of a member; it has another one once its lease had run out.
+        PERFORM 1 FROM replica WHERE epoch = wanted FOR SHARE;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'epoch % is over: the lease of this replica had run out', wanted;
+        END IF;
+        RETURN;
+    END IF;
     -- Shared with other writers of this epoch; who takes over waits until they are done.
-    SELECT epoch INTO found FROM lease FOR SHARE;
-    IF found IS DISTINCT FROM wanted THEN
-        RAISE EXCEPTION 'epoch % is over, % has taken over', wanted, found;
+    SELECT epoch INTO present FROM lease FOR SHARE;
+    IF present IS DISTINCT FROM wanted THEN
+        RAISE EXCEPTION 'epoch % is over, % has taken over', wanted, present;
     END IF;
 END $$;
 
@@ -224,5 +236,26 @@ BEGIN
     END IF;
     UPDATE lease SET holder = wanted, epoch = held.epoch, until = moment + seconds;
     RETURN held.epoch;
+END $$;
+
+CREATE OR REPLACE FUNCTION announce(
+    named text, at_address text, seconds double precision, given_now double precision)
+RETURNS TABLE (epoch bigint, replica text, address text) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    moment double precision := coalesce(given_now, extract(epoch FROM clock_timestamp()));
+    mine bigint;
+BEGIN
+    -- No lease reaches beyond two: one that does was taken before the clock was set back.
+    UPDATE replica SET address = at_address, until = moment + seconds, epoch = CASE
+            WHEN until >= moment AND until <= moment + 2 * seconds THEN epoch ELSE nextval('replica_epoch') END
+        WHERE id = named RETURNING epoch INTO mine;
+    IF NOT FOUND THEN
+        INSERT INTO replica VALUES (named, at_address, nextval('replica_epoch'), moment + seconds)
+            RETURNING epoch INTO mine;
+    END IF;
+    -- Who has gone has no epoch any more: it writes nothing before it has announced itself again.
+    DELETE FROM replica WHERE until < moment OR until > moment + 2 * seconds;
+    RETURN QUERY SELECT mine, one.id, one.address FROM replica AS one ORDER BY one.id;
 END $$;
 """

@@ -1,0 +1,198 @@
+"""What a replica knows of the others: who is there, and who owns which ranker."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from typing import Self
+
+from rankloop.serving.owners.rendezvous import by_preference
+from rankloop.serving.stores.contract import Member, Roll
+
+LEASE_SECONDS = 5.0
+_REMEMBERED = 10_000  # rankers whose places are not computed again
+
+
+class Ownership:
+    """The replicas of a service, as one of them sees them.
+
+    Two replicas may see different ones for a moment, and both serve a ranker: that costs work, and harms nothing.
+
+    Parameters
+    ----------
+    replica : str
+        The name of this one.
+    address : str
+        Where its service is.
+    seconds : float
+        How long a lease holds, and how long a replica that did not answer is left alone.
+    steady : callable, optional
+        Seconds that only ever pass.
+    """
+
+    def __init__(
+        self, replica: str, address: str, *, seconds: float, steady: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.replica = replica
+        self.address = address
+        self.seconds = seconds
+        self.members = [Member(replica, address)]
+        self._steady = steady
+        self._places: dict[str, list[Member]] = {}
+        self._silent: dict[str, float] = {}  # until when each is left alone
+        self._adopted: dict[str, float] = {}  # until when each ranker is kept
+
+    @classmethod
+    def new(cls, address: str, *, steady: Callable[[], float] | None = None) -> Self:
+        """For a process that begins: with a name of its own.
+
+        Parameters
+        ----------
+        address : str
+            Where its service is.
+        steady : callable, optional
+            Seconds that only ever pass.
+
+        Returns
+        -------
+        Ownership
+            As if it were alone.
+        """
+        return cls(secrets.token_hex(8), address, seconds=LEASE_SECONDS, steady=steady or time.monotonic)
+
+    def see(self, roll: Roll) -> bool:
+        """Take in who is there now.
+
+        Parameters
+        ----------
+        roll : Roll
+            As the store tells it.
+
+        Returns
+        -------
+        bool
+            Whether that has changed.
+        """
+        if roll.members == self.members:
+            return False
+        self.members = roll.members
+        self._places.clear()
+        return True
+
+    def foresee(self, others: list[Member]) -> None:
+        """See who will be there once this one has joined.
+
+        Parameters
+        ----------
+        others : list of Member
+            Those that are there already.
+        """
+        self.see(Roll(0, sorted({*others, Member(self.replica, self.address)})))
+
+    def places(self, ranker: str) -> list[Member]:
+        """Owner and standby of a ranker; where one does not answer, the next comes in its place.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+
+        Returns
+        -------
+        list of Member
+            Two, or one where there is only one.
+        """
+        found = self._places.get(ranker)
+        if found is None:
+            if len(self._places) >= _REMEMBERED:
+                self._places.clear()
+            silent = self._silent_now()
+            answering = {one.replica: one for one in self.members if one.replica not in silent}
+            found = [answering[name] for name in by_preference(ranker, answering)[:2]]
+            self._places[ranker] = found
+        return found
+
+    def _silent_now(self) -> set[str]:
+        now = self._steady()
+        self._silent = {name: until for name, until in self._silent.items() if until > now}
+        return set(self._silent) - {self.replica}
+
+    def owner(self, ranker: str) -> Member:
+        """Who serves a ranker.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+
+        Returns
+        -------
+        Member
+            Perhaps this one.
+        """
+        return self.places(ranker)[0]
+
+    def owns(self, ranker: str) -> bool:
+        """Whether this replica serves a ranker, takes its snapshots and expires its lists.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+
+        Returns
+        -------
+        bool
+            Whether it does.
+        """
+        return self.owner(ranker).replica == self.replica
+
+    def folds(self, ranker: str) -> bool:
+        """Whether this replica follows the log of a ranker: as its owner, as its standby, or for a while.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+
+        Returns
+        -------
+        bool
+            Whether it does.
+        """
+        if any(one.replica == self.replica for one in self.places(ranker)):
+            self._adopted.pop(ranker, None)
+            return True
+        until = self._adopted.get(ranker)
+        if until is not None and until <= self._steady():
+            del self._adopted[ranker]
+            return False
+        return until is not None
+
+    def adopt(self, ranker: str) -> None:
+        """Follow a ranker for a while, because somebody asked this replica for it.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        """
+        self._adopted[ranker] = self._steady() + 2 * self.seconds
+
+    def did_not_answer(self, replica: str) -> None:
+        """Leave a replica alone until its lease would have run out.
+
+        Parameters
+        ----------
+        replica : str
+            Its name.
+        """
+        self._silent[replica] = self._steady() + self.seconds
+        self._places.clear()
+
+    def look(self) -> None:
+        """Ask those again that were left alone for long enough."""
+        before = len(self._silent)
+        if before and len(self._silent_now()) != before:
+            self._places.clear()
