@@ -24,13 +24,14 @@ from typing import Any
 
 from rankloop.serving.client import Client, RankloopError
 from rankloop.serving.log.verify import verify
+from rankloop.serving.owners.routing import FORWARDED
 from rankloop.serving.stores.contract import Store
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.faults import kinds
 from tests.serving.faults.outcome import Outcome
 from tests.serving.postgresql import Server, start
-from tests.serving.process import Service
+from tests.serving.process import Service, port_with_place
 
 SQLITE_PLACES = (
     "after-decode",
@@ -249,9 +250,11 @@ def torture_postgresql(
             crash = (
                 None if place == "anywhere" else f"{place}:{1 if place in _COMMON else rng.randint(1, 30)}"
             )
-            victim = Service(*settings, crash=crash)
+            # What is done with the rows of others, a standby does; what is done with its own, an owner.
+            port = port_with_place(int(place == "while-tailing"), NAME, [steady.url])
+            victim = Service(*settings, "--port", port, crash=crash)
             holder = place in ("during-snapshot", "after-snapshot", "lease-held")
-            if holder:  # only the holder of the lease comes to these places: let it become the holder
+            if holder:  # the other one has stopped, and finds its lease run out when it goes on
                 steady.process.send_signal(signal.SIGSTOP)
                 time.sleep(6.0)
             urls = [one.url for one in ([victim] if holder else [steady, victim]) if one.url]
@@ -279,7 +282,8 @@ def torture_postgresql(
 
 
 def _settled(client: Client, other: Client) -> str:
-    """The state of a replica that has folded all that is there."""
+    """The state of a replica that has folded all that is there: its own, whoever owns the ranker."""
+    client._http.headers[FORWARDED] = "torture"
     last = other.ranker(NAME).last_seq
     for _ in range(200):
         told = client.ranker(NAME)

@@ -14,11 +14,11 @@ from tests.serving.service import Clock
 
 NAMES = [f"ranker {i}" for i in range(3_000)]
 REPLICAS = ["a", "b", "c"]
-MEMBERS = [Member(name, f"http://{name}:1") for name in REPLICAS]
+MEMBERS = [Member(f"made at {name}", name) for name in REPLICAS]
 
 
 def seen(replica: str, clock: Clock | None = None) -> Ownership:
-    found = Ownership(replica, f"http://{replica}:1", seconds=5.0, steady=clock or Clock())
+    found = Ownership(f"made at {replica}", replica, seconds=5.0, steady=clock or Clock())
     found.see(Roll(1, MEMBERS))
     return found
 
@@ -49,9 +49,9 @@ def test_one_that_does_not_answer_is_left_alone_for_a_lease() -> None:
     clock = Clock()
     view = seen("a", clock)
     name = next(name for name in NAMES if by_preference(name, REPLICAS) == ["b", "c", "a"])
-    assert view.owner(name).replica == "b"
+    assert view.owner(name).address == "b"
     view.did_not_answer("b")
-    assert [one.replica for one in view.places(name)] == ["c", "a"]
+    assert [one.address for one in view.places(name)] == ["c", "a"]
     view.did_not_answer("c")
     assert view.owns(name)
     clock.seconds += 4.9
@@ -59,7 +59,7 @@ def test_one_that_does_not_answer_is_left_alone_for_a_lease() -> None:
     assert view.owns(name)
     clock.seconds += 0.2
     view.look()
-    assert view.owner(name).replica == "b"
+    assert view.owner(name).address == "b"
 
 
 def test_an_adopted_ranker_is_kept_for_a_while() -> None:
@@ -75,10 +75,20 @@ def test_an_adopted_ranker_is_kept_for_a_while() -> None:
 
 
 def test_what_is_foreseen_is_what_comes() -> None:
-    view = Ownership("b", "http://b:1", seconds=5.0)
+    view = Ownership("made at b", "b", seconds=5.0)
     view.foresee([MEMBERS[0], MEMBERS[2]])
     assert view.members == MEMBERS
     assert not view.see(Roll(7, MEMBERS))
+
+
+def test_one_that_starts_again_gets_back_what_it_had() -> None:
+    view, again = seen("a"), Ownership("started again", "a", seconds=5.0, steady=Clock())
+    members = [*MEMBERS, Member("started again", "a")]  # its first lease has not run out yet
+    for one in (view, again):
+        one.see(Roll(2, members))
+    for name in NAMES[:200]:
+        assert again.owner(name).address == view.owner(name).address == seen("b").owner(name).address
+        assert again.owns(name) == seen("a").owns(name)
 
 
 def test_addresses() -> None:

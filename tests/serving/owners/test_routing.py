@@ -56,7 +56,6 @@ class Cluster:
     async def start(self, name: str) -> None:
         engine = Engine(self.store, clock=self.clock, housekeeping=False, address=ADDRESSES[name])
         assert engine.ownership is not None
-        engine.ownership.replica = name  # not a random one
         await engine.open()
         router = Router(engine.ownership, limits=Limits(), forward=self._forward, transport=self.network)
         self.engines[name] = engine
@@ -76,7 +75,7 @@ class Cluster:
     def owner(self, ranker: str, at: str) -> str:
         ownership = self.engines[at].ownership
         assert ownership is not None
-        return ownership.owner(ranker).replica
+        return PLACES[ownership.owner(ranker).address]
 
     async def post(self, at: str, path: str, body: Any) -> httpx.Response:
         return await self.clients[at].post(f"/v1/rankers{path}", json=body)

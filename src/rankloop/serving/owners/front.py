@@ -54,7 +54,7 @@ class Front:
                 await send(message)
             return
         mine = msgspec.json.decode(b"".join(message.get("body", b"") for message in told[1:]))
-        answers = [(self._router.ownership.replica, mine), *await self._router.ask_others(scope)]
+        answers = [(self._router.ownership.address, mine), *await self._router.ask_others(scope)]
         merged = {key: self._merged([(who, one.get(key)) for who, one in answers]) for key in mine}
         await send_bytes(send, 200, msgspec.json.encode(merged), b"application/json")
 
@@ -71,7 +71,7 @@ class Front:
         found: dict[str, Any] = {}
         for who, part in parts:
             for name, value in (part or {}).items():
-                if name not in found or self._router.ownership.owner(name).replica == who:
+                if name not in found or self._router.ownership.owner(name).address == who:
                     found[name] = value
         return found
 

@@ -18,6 +18,7 @@ class Ownership:
     """The replicas of a service, as one of them sees them.
 
     Two replicas may see different ones for a moment, and both serve a ranker: that costs work, and harms nothing.
+    Replicas are told apart by their address, so that one that starts again gets back what it had.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ class Ownership:
             if len(self._places) >= _REMEMBERED:
                 self._places.clear()
             silent = self._silent_now()
-            answering = {one.replica: one for one in self.members if one.replica not in silent}
+            answering = {one.address: one for one in self.members if one.address not in silent}
             found = [answering[name] for name in by_preference(ranker, answering)[:2]]
             self._places[ranker] = found
         return found
@@ -116,7 +117,7 @@ class Ownership:
     def _silent_now(self) -> set[str]:
         now = self._steady()
         self._silent = {name: until for name, until in self._silent.items() if until > now}
-        return set(self._silent) - {self.replica}
+        return set(self._silent) - {self.address}
 
     def owner(self, ranker: str) -> Member:
         """Who serves a ranker.
@@ -146,7 +147,7 @@ class Ownership:
         bool
             Whether it does.
         """
-        return self.owner(ranker).replica == self.replica
+        return self.owner(ranker).address == self.address
 
     def folds(self, ranker: str) -> bool:
         """Whether this replica follows the log of a ranker: as its owner, as its standby, or for a while.
@@ -161,7 +162,7 @@ class Ownership:
         bool
             Whether it does.
         """
-        if any(one.replica == self.replica for one in self.places(ranker)):
+        if any(one.address == self.address for one in self.places(ranker)):
             self._adopted.pop(ranker, None)
             return True
         until = self._adopted.get(ranker)
@@ -180,15 +181,15 @@ class Ownership:
         """
         self._adopted[ranker] = self._steady() + 2 * self.seconds
 
-    def did_not_answer(self, replica: str) -> None:
+    def did_not_answer(self, address: str) -> None:
         """Leave a replica alone until its lease would have run out.
 
         Parameters
         ----------
-        replica : str
-            Its name.
+        address : str
+            Where it is.
         """
-        self._silent[replica] = self._steady() + self.seconds
+        self._silent[address] = self._steady() + self.seconds
         self._places.clear()
 
     def look(self) -> None:

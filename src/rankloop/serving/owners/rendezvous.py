@@ -14,17 +14,17 @@ def by_preference(ranker: str, replicas: Iterable[str]) -> list[str]:
     ranker : str
         The name of the ranker.
     replicas : iterable of str
-        The names of the replicas, in any order.
+        The addresses of the replicas, in any order.
 
     Returns
     -------
     list of str
-        The same names.
+        The same addresses.
 
     Examples
     --------
     >>> by_preference("unwind", ["a", "b", "c"])
-    ['b', 'c', 'a']
+    ['c', 'b', 'a']
     >>> by_preference("unwind", ["c", "a"])
     ['c', 'a']
     """

@@ -100,7 +100,7 @@ class Router:
             return None
         for _ in range(len(self.ownership.members)):
             owner = self.ownership.owner(name)
-            if owner.replica == self.ownership.replica:
+            if owner.address == self.ownership.address:
                 break
             if await self._try(owner, scope, body, receive, send):
                 return None
@@ -123,7 +123,7 @@ class Router:
             else:
                 await self._answer(await self._http.send(request), owner, send)
         except httpx.RequestError as error:
-            self.ownership.did_not_answer(owner.replica)
+            self.ownership.did_not_answer(owner.address)
             never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
             if never_sent or scope["method"] == "GET" or _action(scope["path"]) in _REPEATABLE:
                 return False
@@ -171,17 +171,17 @@ class Router:
         Returns
         -------
         list of tuple of (str, object)
-            The name of each replica, and its answer.
+            The address of each replica, and its answer.
         """
         found = []
         headers = {**self._headers(scope), "accept": "application/json"}
         for member in self.ownership.members:
-            if member.replica == self.ownership.replica:
+            if member.address == self.ownership.address:
                 continue
             with contextlib.suppress(httpx.RequestError, ValueError):
                 response = await self._http.get(_target(member, scope), headers=headers)
                 if response.is_success:
-                    found.append((member.replica, response.json()))
+                    found.append((member.address, response.json()))
         return found
 
     def _headers(self, scope: Scope) -> dict[str, str]:
