@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("rankloop.serving")
 _TICK_SECONDS = 0.5
-_NEWS_SECONDS = 0.02  # between two looks at what others wrote
+_NEWS_SECONDS = 0.1  # between two looks at what others wrote
 _PAGE = 500
 _PAGES_A_TICK = 8
 
@@ -203,21 +203,30 @@ class Housekeeping:
                 left.append(one)
         return left
 
-    async def _take_in_news(self) -> None:
+    async def take_in_news(self, told: set[str] | None = None) -> None:
+        """Fold what other processes wrote: to the rankers that are told of, or to any."""
         roster = self.engine.roster
-        known = {*roster.rankers, *roster.absent}
-        heads = await self.engine.store.heads()
-        for name in known.difference(heads):  # another process archived it
-            roster.forget(name)
+        if told is not None:
+            told &= roster.rankers.keys()
+            if not told:
+                return
+        heads = await self.engine.store.heads(told)
+        if told is None:
+            for name in {*roster.rankers, *roster.absent}.difference(heads):  # another process archived it
+                roster.forget(name)
         for name, head in heads.items():
             await roster.follow(name, head)
         self.engine.changed.set()
 
     async def _follow(self) -> None:
+        loop = asyncio.get_running_loop()
+        looked = loop.time()
         while True:
             try:
-                await self.engine.store.wait_for_news(seconds=1.0)
-                await self._take_in_news()
+                told = await self.engine.store.wait_for_news(seconds=1.0)
+                if told is None or loop.time() - looked >= 1.0:
+                    told, looked = None, loop.time()
+                await self.take_in_news(told)
                 await asyncio.sleep(_NEWS_SECONDS)
             except StoreError:  # the tick says so
                 await asyncio.sleep(0.2)

@@ -14,6 +14,7 @@ from rankloop.serving.http.app import App
 from rankloop.serving.limits import Limits
 from rankloop.serving.log.verify import verify
 from rankloop.serving.owners.front import Front
+from rankloop.serving.owners.hop import Answer, NoAnswer, NotSent, Way
 from rankloop.serving.owners.routing import Router
 from tests.serving.service import ITEMS, Clock, play
 from tests.serving.shared_store import SharedStore
@@ -23,23 +24,33 @@ ADDRESSES = {"a": "http://127.0.0.1:8001", "b": "http://127.0.0.1:8002", "c": "h
 PLACES = {address: name for name, address in ADDRESSES.items()}
 
 
-class Network(httpx.AsyncBaseTransport):
+class Network(Way):
     """Requests reach the application at their address; some addresses are down, some lose the answer."""
 
     def __init__(self) -> None:
-        self.apps: dict[str, httpx.ASGITransport] = {}
+        self.clients: dict[str, httpx.AsyncClient] = {}
         self.down: set[str] = set()
         self.mute: set[str] = set()
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        host = PLACES[f"http://{request.url.netloc.decode()}"]
-        if host in self.down:
-            raise httpx.ConnectError("down", request=request)
-        answer = await self.apps[host].handle_async_request(request)
-        if host in self.mute:
-            await answer.aread()
-            raise httpx.ReadTimeout("no answer", request=request)
-        return answer
+    async def send(self, address: str, request: bytes) -> Answer:
+        name = PLACES[address]
+        if name in self.down:
+            raise NotSent("down")
+        head, _, body = request.partition(b"\r\n\r\n")
+        first, *rest = head.decode().split("\r\n")
+        method, path, _ = first.split(" ")
+        headers = dict(line.split(": ", 1) for line in rest)
+        told = await self.clients[name].request(method, path, content=body, headers=headers)
+        if name in self.mute:
+            raise NoAnswer("mute")
+        return Answer(told.status_code, {n.lower(): v for n, v in told.headers.raw}, told.content)
+
+    async def stream(self, address: str, request: bytes) -> AsyncIterator[Answer | bytes]:
+        answer = await self.send(address, request)
+        yield answer
+
+    async def close(self) -> None:
+        return
 
 
 class Cluster:
@@ -50,17 +61,17 @@ class Cluster:
         self.store = SharedStore()
         self.network = Network()
         self.engines: dict[str, Engine] = {}
-        self.clients: dict[str, httpx.AsyncClient] = {}
+        self.clients = self.network.clients
         self._forward = forward
 
     async def start(self, name: str) -> None:
         engine = Engine(self.store, clock=self.clock, housekeeping=False, address=ADDRESSES[name])
         assert engine.ownership is not None
         await engine.open()
-        router = Router(engine.ownership, limits=Limits(), forward=self._forward, transport=self.network)
+        router = Router(engine.ownership, limits=Limits(), forward=self._forward, way=self.network)
         self.engines[name] = engine
-        self.network.apps[name] = httpx.ASGITransport(Front(App(engine), router))
-        self.clients[name] = httpx.AsyncClient(transport=self.network, base_url=ADDRESSES[name])
+        transport = httpx.ASGITransport(Front(App(engine), router))
+        self.clients[name] = httpx.AsyncClient(transport=transport, base_url=ADDRESSES[name])
 
     async def tick(self) -> None:
         """Everybody announces itself, and follows."""
@@ -70,7 +81,7 @@ class Cluster:
                     await engine.housekeeping.tick()
         for name, engine in self.engines.items():
             if name not in self.network.down:
-                await engine.housekeeping._take_in_news()
+                await engine.housekeeping.take_in_news()
 
     def owner(self, ranker: str, at: str) -> str:
         ownership = self.engines[at].ownership

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
-import httpx
 from starlette.responses import Response, StreamingResponse
 
 from rankloop.serving.errors import RequestError, Unavailable
 from rankloop.serving.http.endpoint import Receive, Scope, Send, headers_of, receive_body, send_error
 from rankloop.serving.limits import Limits
+from rankloop.serving.owners.hop import Answer, Hops, NoAnswer, NotSent, Way, request_bytes
 from rankloop.serving.owners.ownership import Ownership
 from rankloop.serving.stores.contract import Member
 
@@ -22,9 +23,10 @@ _PREFIX = "/v1/rankers/"
 _STREAM = "/v1/stream"
 # What may be sent to another replica although the first may have done it: their rows are there once.
 _REPEATABLE = frozenset({"rank", "activate", "feedback"})
-_KEPT = ("content-type", "retry-after", "www-authenticate", "x-content-type-options")
+_KEPT = (b"content-type", b"retry-after", b"www-authenticate", b"x-content-type-options")
 _HOP = frozenset({b"host", b"connection", b"content-length", b"transfer-encoding", b"keep-alive", b"upgrade"})
 _SENT_ON = FORWARDED.encode()
+_OWNER = OWNER.encode()
 
 
 class Router:
@@ -38,7 +40,7 @@ class Router:
         How long a body may be.
     forward : bool
         Whether to forward a request that another replica should get; otherwise it is answered with 307.
-    transport : httpx.AsyncBaseTransport, optional
+    way : Way, optional
         Another way to reach the other replicas, for tests.
     """
 
@@ -48,22 +50,17 @@ class Router:
         *,
         limits: Limits,
         forward: bool,
-        transport: httpx.AsyncBaseTransport | None = None,
+        way: Way | None = None,
     ) -> None:
         self.ownership = ownership
         self.forwarded = 0
         self._limits = limits
         self._forward = forward
-        self._http = httpx.AsyncClient(
-            transport=transport,
-            timeout=httpx.Timeout(ownership.seconds, connect=min(1.0, ownership.seconds)),
-            limits=httpx.Limits(max_connections=256, keepalive_expiry=20.0),
-            trust_env=False,
-        )
+        self._way = way or Hops(seconds=ownership.seconds)
 
     async def close(self) -> None:
         """Close all connections to other replicas."""
-        await self._http.aclose()
+        await self._way.close()
 
     async def route(self, scope: Scope, receive: Receive, send: Send) -> Receive | None:
         """Answer a request that another replica should get.
@@ -109,58 +106,60 @@ class Router:
         return _again(body, receive)
 
     async def _redirect(self, scope: Scope, receive: Receive, send: Send, owner: Member) -> None:
-        headers = {"location": _target(owner, scope), OWNER: owner.address, "cache-control": "no-store"}
+        headers = {
+            "location": owner.address + _path(scope),
+            OWNER: owner.address,
+            "cache-control": "no-store",
+        }
         await Response(b"", 307, headers)(scope, receive, send)
 
     async def _try(self, owner: Member, scope: Scope, body: bytes, receive: Receive, send: Send) -> bool:
         """Send it to the owner, and its answer back; whether there was one, or may have been."""
-        request = self._http.build_request(
-            scope["method"], _target(owner, scope), content=body, headers=self._headers(scope)
-        )
+        request = self._request(owner, scope, body)
         try:
             if scope["path"] == _STREAM:
-                await self._stream(request, owner, scope, receive, send)
+                await self._stream(owner, request, scope, receive, send)
             else:
-                await self._answer(await self._http.send(request), owner, send)
-        except httpx.RequestError as error:
+                await self._tell(await self._way.send(owner.address, request), owner, send)
+        except (NotSent, NoAnswer) as error:
             self.ownership.did_not_answer(owner.address)
-            never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-            if never_sent or scope["method"] == "GET" or _action(scope["path"]) in _REPEATABLE:
+            may_be_done = isinstance(error, NoAnswer) and scope["method"] != "GET"
+            if not may_be_done or _action(scope["path"]) in _REPEATABLE:
                 return False
             await send_error(
                 send, Unavailable(f"the owner of this ranker, {owner.address}, did not answer: try again")
             )
         return True
 
-    async def _answer(self, response: httpx.Response, owner: Member, send: Send) -> None:
+    async def _tell(self, answer: Answer, owner: Member, send: Send) -> None:
         self.forwarded += 1
         headers = [
-            (name.encode(), response.headers[name].encode()) for name in _KEPT if name in response.headers
+            *((name, answer.headers[name]) for name in _KEPT if name in answer.headers),
+            (b"content-length", str(len(answer.body)).encode()),
+            (_OWNER, owner.address.encode()),
         ]
-        headers += [
-            (b"content-length", str(len(response.content)).encode()),
-            (OWNER.encode(), owner.address.encode()),
-        ]
-        await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-        await send({"type": "http.response.body", "body": response.content})
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
 
     async def _stream(
-        self, request: httpx.Request, owner: Member, scope: Scope, receive: Receive, send: Send
+        self, owner: Member, request: bytes, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        request.extensions["timeout"] = httpx.Timeout(None, connect=1.0).as_dict()
-        response = await self._http.send(request, stream=True)
+        parts = self._way.stream(owner.address, request)
+        head = await anext(parts)
+        assert isinstance(head, Answer)
 
-        async def parts() -> AsyncIterator[bytes]:
-            with contextlib.suppress(httpx.RequestError):  # the page connects again, and is routed anew
-                async for part in response.aiter_raw():
-                    yield part
-            await response.aclose()
+        async def body() -> AsyncIterator[bytes]:
+            with contextlib.suppress(NoAnswer):  # the page connects again, and is routed anew
+                async for part in parts:
+                    if isinstance(part, bytes):
+                        yield part
 
-        headers = {name: response.headers[name] for name in _KEPT if name in response.headers}
-        told = StreamingResponse(parts(), response.status_code, {**headers, OWNER: owner.address})
-        await told(scope, receive, send)
+        headers = {
+            name.decode(): head.headers[name].decode("latin-1") for name in _KEPT if name in head.headers
+        }
+        await StreamingResponse(body(), head.status, {**headers, OWNER: owner.address})(scope, receive, send)
 
-    async def ask_others(self, scope: Scope) -> list[Any]:
+    async def ask_others(self, scope: Scope) -> list[tuple[str, Any]]:
         """What the other replicas answer to the same GET, decoded from JSON; those that do not are left out.
 
         Parameters
@@ -174,23 +173,19 @@ class Router:
             The address of each replica, and its answer.
         """
         found = []
-        headers = {**self._headers(scope), "accept": "application/json"}
         for member in self.ownership.members:
             if member.address == self.ownership.address:
                 continue
-            with contextlib.suppress(httpx.RequestError, ValueError):
-                response = await self._http.get(_target(member, scope), headers=headers)
-                if response.is_success:
-                    found.append((member.address, response.json()))
+            with contextlib.suppress(NotSent, NoAnswer, ValueError):
+                answer = await self._way.send(member.address, self._request(member, scope, b""))
+                if answer.status == 200:
+                    found.append((member.address, json.loads(answer.body)))
         return found
 
-    def _headers(self, scope: Scope) -> dict[str, str]:
-        kept = {
-            name.decode("latin-1"): value.decode("latin-1")
-            for name, value in scope["headers"]
-            if name not in _HOP
-        }
-        return {**kept, FORWARDED: self.ownership.replica}
+    def _request(self, owner: Member, scope: Scope, body: bytes) -> bytes:
+        headers = [one for one in scope["headers"] if one[0] not in _HOP]
+        headers.append((_SENT_ON, self.ownership.address.encode()))
+        return request_bytes(scope["method"], _path(scope), urlsplit(owner.address).netloc, headers, body)
 
 
 def ranker_of(scope: Scope) -> str | None:
@@ -224,10 +219,10 @@ def _action(path: str) -> str:
     return path[len(_PREFIX) :].partition("/")[2]
 
 
-def _target(owner: Member, scope: Scope) -> str:
+def _path(scope: Scope) -> str:
     path: bytes = scope.get("raw_path") or scope["path"].encode()
     query: bytes = scope["query_string"]
-    return owner.address + path.decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
+    return (path + b"?" + query if query else path).decode("latin-1")
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -6,8 +6,7 @@ What a store promises, and `rankloop.serving.stores.checks.check_store` tests:
 2. `seq` of a ranker counts from 1 without gaps, in the order in which rows become visible.
 3. A kind and an event id are there once. Appending them again gives the row that is there, and changes nothing.
 4. A snapshot is there whole or not at all.
-5. The holder of a lease has an epoch; what is written with an older epoch is refused. So has every member of a store
-   that is shared.
+5. The holder of a lease has an epoch, and so has a member; what is written with an older epoch is refused.
 6. The time of a ranker's rows never falls; where the clock is set back, it goes on from the last row at the same pace.
 7. Every row is linked to the one before it (`rankloop.serving.log.digests`), beginning with the store's identity; a
    snapshot is sealed. A snapshot of another history than the log's is refused.
@@ -202,9 +201,11 @@ class Store(Announcing, abc.ABC):
             Its number and link.
         """
 
-    async def heads(self) -> dict[str, Head]:
-        """The newest row of every ranker, by its name."""
-        return {name: await self.head(name) for name in await self.rankers()}
+    async def heads(self, names: set[str] | None = None) -> dict[str, Head]:
+        """The newest row of every ranker, or of those that are named, by its name."""
+        return {
+            name: await self.head(name) for name in await self.rankers() if names is None or name in names
+        }
 
     async def acknowledged(self, ranker: str) -> Head | None:
         """The newest row that was ever acknowledged, as it is kept apart from the log.
@@ -383,12 +384,18 @@ class Store(Announcing, abc.ABC):
         lists = [row.event_id for row in rows if row.kind == "decision" and row.at < before]
         return search(rows, await self.stories(ranker, lists), before=before, allowed=allowed)
 
-    async def wait_for_news(self, *, seconds: float) -> None:
+    async def wait_for_news(self, *, seconds: float) -> set[str] | None:
         """Return when another process may have appended something, or after `seconds`. A hint, nothing more.
 
         Parameters
         ----------
         seconds : float
             How long to wait at most.
+
+        Returns
+        -------
+        set of str or None
+            The rankers that have news; None where that is not known.
         """
         await asyncio.sleep(seconds)
+        return None

@@ -22,15 +22,13 @@ from rankloop.serving.stores.contract import (
     Broken,
     Full,
     Head,
-    Member,
     Missing,
-    Roll,
     Snapshot,
     Store,
-    StoredKey,
     StoreError,
 )
 from rankloop.serving.stores.due import Due, OpenList
+from rankloop.serving.stores.postgres_access import PostgresAccess
 from rankloop.serving.stores.postgres_clock import DatabaseClock
 from rankloop.serving.stores.postgres_durability import check_durable_connection, check_durable_server
 from rankloop.serving.stores.postgres_errors import LOST, meaning, without_password
@@ -47,7 +45,7 @@ _NO_STATE = "''::bytea"
 _ABOUT_LISTS: tuple[Kind, ...] = ("decision", "feedback", "expire")
 
 
-class PostgresStore(Store):
+class PostgresStore(PostgresAccess, Store):
     """A database that several services share.
 
     url: postgresql://user@host/name. schema: where the tables are, so that several stores fit in one database.
@@ -80,6 +78,8 @@ class PostgresStore(Store):
         self._pool: Any = None
         self._listener: Any = None
         self._news = asyncio.Event()
+        self._news_of: set[str] = set()
+        self._pids: set[int] = set()  # of the connections that this process writes through
         self._ids: dict[str, int] = {}
         self._clock = DatabaseClock(seconds=seconds)
 
@@ -131,14 +131,21 @@ class PostgresStore(Store):
     async def _listen(self) -> None:
         with contextlib.suppress(*LOST):
             self._listener = await asyncpg.connect(self.url, timeout=self._seconds)
-            await self._listener.add_listener(f"{CHANNEL}_{self.schema}", lambda *_: self._news.set())
+            await self._listener.add_listener(f"{CHANNEL}_{self.schema}", self._hear)
 
-    async def wait_for_news(self, *, seconds: float) -> None:
+    def _hear(self, connection: Any, pid: int, channel: str, ranker: str) -> None:
+        if pid not in self._pids:  # what others wrote
+            self._news_of.add(ranker)
+            self._news.set()
+
+    async def wait_for_news(self, *, seconds: float) -> set[str] | None:
         if self._listener is None or self._listener.is_closed():
             await self._listen()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._news.wait(), seconds)
         self._news.clear()
+        told, self._news_of = self._news_of, set()
+        return told or None
 
     async def _do(self, work: Callable[[Any], Awaitable[Result]]) -> Result:
         """Run `work` with a connection. All of it may be repeated: what is there already is found, not doubled."""
@@ -223,6 +230,7 @@ class PostgresStore(Store):
         )
 
         async def work(connection: Any) -> Any:
+            self._pids.add(connection.get_server_pid())
             reach("before-commit")
             told = await connection.fetch(call, time, *columns, epoch, *self._clock.expected())
             reach("after-commit")
@@ -301,12 +309,12 @@ class PostgresStore(Store):
         found = await self._do(lambda one: one.fetchrow(sql, ranker))
         return Head(0, b"") if found is None else Head(*found)
 
-    async def heads(self) -> dict[str, Head]:
-        found = await self._do(
-            lambda one: one.fetch("SELECT id, name, last_seq, link FROM ranker ORDER BY id")
-        )
-        self._ids = {row["name"]: row["id"] for row in found}
-        return {row["name"]: Head(row["last_seq"], row["link"]) for row in found if "~" not in row["name"]}
+    async def heads(self, names: set[str] | None = None) -> dict[str, Head]:
+        sql, wanted = "SELECT name, last_seq, link FROM ranker", []
+        if names is not None:
+            sql, wanted = f"{sql} WHERE name = ANY($1)", [sorted(names)]
+        found = await self._do(lambda one: one.fetch(f"{sql} ORDER BY id", *wanted))
+        return {name: Head(seq, link) for name, seq, link in found if "~" not in name}
 
     async def acknowledged(self, ranker: str) -> Head | None:
         return await self.head(ranker)  # kept in another table than the rows
@@ -346,45 +354,6 @@ class PostgresStore(Store):
         sql = f"SELECT {_SNAPSHOT} FROM snapshot WHERE ranker = $1 AND seq = $2"
         row = await self._do(lambda one: one.fetchrow(sql, number, seq))
         return None if row is None else Snapshot(*row)
-
-    async def write_key(self, key: StoredKey) -> None:
-        sql = (
-            "INSERT INTO api_key VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO UPDATE "
-            "SET role = $2, digest = $3, at = $4, note = $5"
-        )
-        values = (key.key_id, key.role, key.digest, key.at, key.note)
-        await self._do(lambda one: one.execute(sql, *values))
-
-    async def delete_key(self, key_id: str) -> bool:
-        sql = "DELETE FROM api_key WHERE id = $1 RETURNING id"
-        return await self._do(lambda one: one.fetchval(sql, key_id)) is not None
-
-    async def keys(self) -> list[StoredKey]:
-        sql = "SELECT id, role, digest, at, note FROM api_key ORDER BY at, id"
-        return [StoredKey(*row) for row in await self._do(lambda one: one.fetch(sql))]
-
-    async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
-        sql = "SELECT take_lease($1, $2, $3)"
-        time = None if self._database_clock else now
-        epoch: int | None = await self._do(lambda one: one.fetchval(sql, holder, seconds, time))
-        return epoch
-
-    async def announce(self, replica: str, address: str, *, seconds: float, now: float) -> Roll:
-        sql = "SELECT * FROM announce($1, $2, $3, $4)"
-        time = None if self._database_clock else now
-        found = await self._do(lambda one: one.fetch(sql, replica, address, seconds, time))
-        return Roll(found[0]["epoch"], [Member(row["replica"], row["address"]) for row in found])
-
-    async def members(self, *, now: float) -> list[Member]:
-        sql = (
-            "SELECT id, address FROM replica "
-            "WHERE until >= coalesce($1, extract(epoch FROM clock_timestamp())::double precision) ORDER BY id"
-        )
-        time = None if self._database_clock else now
-        return [Member(*row) for row in await self._do(lambda one: one.fetch(sql, time))]
-
-    async def withdraw(self, replica: str) -> None:
-        await self._do(lambda one: one.execute("DELETE FROM replica WHERE id = $1", replica))
 
     def _row(self, row: Any, ranker: str) -> Row:
         before = row["before"]

@@ -138,6 +138,14 @@ RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
     SELECT substring(sha256(old || int8send(new_seq) || int8send(new_at) || told) FOR 16)
 $$;
 
+-- Followers of a log are told its name. A hint: they look at all logs once a second.
+CREATE OR REPLACE FUNCTION tell(before ranker, new_seq bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF new_seq > before.last_seq THEN
+        PERFORM pg_notify('rankloop_' || current_schema(), before.name);
+    END IF;
+END $$;
+
 CREATE OR REPLACE FUNCTION append(
     given_at bigint, names text[], kinds int[], events text[], decisions text[], digests bytea[], bodies bytea[],
     contents bytea[], drawn_seqs bigint[], drawn_links bytea[], wanted_epoch bigint,
@@ -162,6 +170,7 @@ BEGIN
         IF named IS DISTINCT FROM names[i] THEN
             IF named IS NOT NULL THEN
                 PERFORM keep_clock(mine.id, next_seq, now_at, given_at, last_link);
+                PERFORM tell(mine, next_seq);
             END IF;
             named := names[i];
             IF kinds[i] = 0 THEN
@@ -201,7 +210,7 @@ BEGIN
     END LOOP;
     IF named IS NOT NULL THEN
         PERFORM keep_clock(mine.id, next_seq, now_at, given_at, last_link);
-        PERFORM pg_notify('rankloop_' || current_schema(), '');
+        PERFORM tell(mine, next_seq);
     END IF;
 END $$;
 
