@@ -332,7 +332,6 @@ class Store(Announcing, abc.ABC):
 
     async def look(self) -> None:
         """Look after the disk and the clock, every half second: `complaint` and `remarks` tell what was found."""
-        return
 
     def remarks(self) -> list[str]:
         """What an operator should know, although reading and writing go on; a sentence for each."""
