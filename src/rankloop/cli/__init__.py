@@ -23,6 +23,7 @@ from rankloop.cli.flags import Commands
 from rankloop.cli.games import classify, rates, verify_proof
 from rankloop.cli.service import register
 from rankloop.cli.tune import tune
+from rankloop.cli.warm import warm
 from rankloop.extras import MissingExtra, require
 
 if TYPE_CHECKING:
@@ -323,6 +324,7 @@ app.command()(in_words(classify))
 app.command()(in_words(verify_proof))
 app.command()(in_words(rates))
 app.command()(in_words(claims))
+app.command()(in_words(warm))
 suite_commands.register(app, in_words)
 
 
