@@ -147,4 +147,5 @@ class Administration(abc.ABC):
 
 
 def _identity(config: Config) -> str:
-    return config_hash(msgspec.structs.replace(config, probe=""))  # which a log may have been given later
+    # A log may have been given a probe later, and another policy: neither is part of what was learnt.
+    return config_hash(msgspec.structs.replace(config, probe="", policy=records.Policy()))

@@ -12,6 +12,7 @@ from rankloop.serving.deadlines import Deadlines
 from rankloop.serving.errors import Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records, snapshots
+from rankloop.serving.log.policies import waiting_time
 from rankloop.serving.log.records import Entry
 from rankloop.serving.owners.ownership import LEASE_SECONDS, Ownership
 from rankloop.serving.served_ranker import ServedRanker
@@ -168,13 +169,17 @@ class Housekeeping:
     async def expire(self, served: ServedRanker) -> int:
         """Write `expire` for lists whose deadline has passed without an answer; how many. A long log takes turns."""
         engine, fold, written = self.engine, served.fold, 0
-        allowed = round(fold.config.policy.deadline_seconds * 1000)
         for _ in range(_PAGES_A_TICK):
             await asyncio.sleep(0)
+            allowed, answers_close = waiting_time(fold.policies.after(fold.expire_cursor))
             # The log's own clock decides, not this machine's.
             now = await engine.store.time(served.name, at=engine.now())
             found = await engine.store.due(
-                served.name, after=fold.expire_cursor, before=now - allowed, allowed=allowed, limit=_PAGE
+                served.name,
+                after=fold.expire_cursor,
+                before=now - allowed,
+                allowed=allowed if answers_close else -1,
+                limit=_PAGE,
             )
             entries = [
                 Entry(served.name, "expire", decision, records.encode(records.Expire(seq)), b"\0", decision)

@@ -115,6 +115,16 @@ class RollbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     event_id: EventId | None = None
 
 
+class PolicyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is to change of the policy, for lists from then on; what is left out stays."""
+
+    deadline_seconds: float | None = None
+    late: Literal["ignore", "learn"] | None = None
+    answers: Literal["first", "last", "sum", "union"] | None = None
+    degraded: bool | None = None
+    event_id: EventId | None = None
+
+
 class ResetRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Forget what was learnt, and start again with these parameters and items, or the present ones. The log stays."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankloop.kernels.call_checks import within
 from rankloop.serving.adapters.estimates import weigh
-from rankloop.serving.admission import digest_of
+from rankloop.serving.admission import default_event_id, digest_of
 from rankloop.serving.asking import read_request
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.failpoints import reach
@@ -19,9 +19,10 @@ from rankloop.serving.log.choices import draw, feedback_length
 from rankloop.serving.log.decision_state import DecisionState, Outcome, replay_decision
 from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fingerprint import OtherVersion
-from rankloop.serving.log.fold import Fold, OtherHistory, RelatedRows
+from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
+from rankloop.serving.log.related import OtherHistory, RelatedRows
 from rankloop.serving.log.starting_point import newest_fold, old_fold, warm_up
 from rankloop.serving.schemas import FeedbackRequest, RankRequest
 from rankloop.serving.stores.contract import Diverged, Store
@@ -221,12 +222,14 @@ class ServedRanker:
         if ranker.max_grade is not None and not within(values, 0.0, float(ranker.max_grade)):
             raise RequestError(f"{kind} must be at most {ranker.max_grade}, got {given[kind]}", field=kind)
         packed = values.astype("<f8").tobytes()
+        digest = digest_of(request.decision_id, kind, values.tobytes())
+        policy = self.fold.config.policy if state is None else self.fold.policies.at(state.seq)
         return Entry(
             self.name,
             "feedback",
-            request.event_id or request.decision_id,
+            request.event_id or default_event_id(request.decision_id, digest, policy),
             records.encode(records.Answer("clicks" if kind == "clicks" else "relevance", packed)),
-            digest_of(request.decision_id, kind, values.tobytes()),
+            digest,
             request.decision_id,
         )
 
@@ -300,6 +303,4 @@ async def related_rows(fold: Fold, store: Store, name: str, new: list[Row]) -> R
 
 
 def _state_of(fold: Fold, story: list[Row], *, through: int) -> DecisionState | None:
-    return replay_decision(
-        story, through=through, policy=fold.config.policy, silence_counts=fold.silence_counts
-    )
+    return replay_decision(story, through=through, policy=fold.policies, silence_counts=fold.silence_counts)

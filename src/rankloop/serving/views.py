@@ -70,7 +70,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
     state = replay_decision(
         story,
         through=1 << 60,
-        policy=fold.config.policy,
+        policy=fold.policies,
         silence_counts=fold.silence_counts,
         told=told,
     )
@@ -94,7 +94,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
         generation=decision.generation,
         context=decision.context,
         activated=state.activated,
-        answered=state.answer is not None,
+        answered=state.answer is not None or bool(state.heard),
         expired=state.expired,
         rows=[_story_row(row, told.get(row.seq)) for row in story],
         pinned={} if free is None else {position: names[position] for position in sorted(free.pinned)},

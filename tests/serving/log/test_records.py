@@ -32,6 +32,7 @@ BODIES: dict[str, msgspec.Struct] = {
     "expire": Expire(4),
     "rollback": Rollback(4, "hash", b"learnt"),
     "conflict": Conflict("feedback", "e", b"body"),
+    "policy": records.PolicyChange("e", records.Policy(answers="union")),
 }
 
 
@@ -49,6 +50,7 @@ def test_the_numbers_of_the_kinds_are_what_stores_have_written() -> None:
         "conflict",
         "degraded",
         "upgrade",
+        "policy",
     )
 
 

@@ -8,7 +8,6 @@ from rankloop.extras import require
 from rankloop.serving.client.answers import (
     EventAnswer,
     Interval,
-    Policy,
     RankAnswer,
     RankerAnswer,
     SeriesAnswer,
@@ -18,6 +17,7 @@ from rankloop.serving.client.batches import Wanted
 from rankloop.serving.client.calls import Feedback
 from rankloop.serving.client.decision_answer import DecisionAnswer, StoryRow
 from rankloop.serving.client.errors import RankloopError, Unreachable
+from rankloop.serving.client.policy import Policy
 
 require("httpx", extra="client", for_="rankloop.serving.client")
 

@@ -12,6 +12,8 @@ import typing
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from rankloop.serving.client.policy import Policy
+
 Status = Literal["accepted", "duplicate", "parked", "late", "unknown", "conflict", "busy"]
 T = TypeVar("T")
 
@@ -64,28 +66,6 @@ class EventAnswer:
     seq: int
     duplicate: bool = False
     learnt: bool = False
-
-
-@dataclass(frozen=True)
-class Policy:
-    """How long the service waits for feedback, and what it does with late feedback.
-
-    Parameters
-    ----------
-    deadline_seconds : float
-        How long feedback on a list is waited for.
-    parking_seconds : float
-        How long feedback is kept whose decision is not known yet.
-    late : {"ignore", "learn"}
-        What is done with feedback after the deadline.
-    degraded : bool, optional
-        Whether lists are shown while the store cannot be written to.
-    """
-
-    deadline_seconds: float
-    parking_seconds: float
-    late: Literal["ignore", "learn"]
-    degraded: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""Calls that ask for several lists at once."""
+"""Calls that ask for several lists at once, and that change what several answers come to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
-from rankloop.serving.client.answers import RankAnswer, read
+from rankloop.serving.client.answers import EventAnswer, RankAnswer, read
 from rankloop.serving.client.bodies import SupportsArray, json_bytes, packed_features
 from rankloop.serving.client.calls import Call, of
 from rankloop.serving.client.errors import RankloopError
@@ -46,6 +46,47 @@ def rank_many(name: str, requests: Sequence[Wanted]) -> Call[list[RankAnswer | R
             body["features"] = packed_features(body["features"])
         bodies.append(body)
     return Call("POST", f"{of(name)}/rank", lambda told: [_read(one) for one in told], json_bytes(bodies))
+
+
+def change_policy(
+    name: str,
+    *,
+    deadline_seconds: float | None = None,
+    late: str | None = None,
+    answers: str | None = None,
+    degraded: bool | None = None,
+    event_id: str | None = None,
+) -> Call[EventAnswer]:
+    """Change the policy of a ranker, for lists from then on; what is left out stays.
+
+    Parameters
+    ----------
+    name : str
+        The ranker.
+    deadline_seconds : float, optional
+        How long feedback on a list is waited for.
+    late : {"ignore", "learn"}, optional
+        What is done with feedback after the deadline.
+    answers : {"first", "last", "sum", "union"}, optional
+        Which of several answers to one list counts.
+    degraded : bool, optional
+        Whether lists are shown while the store cannot be written to.
+    event_id : str, optional
+        The ID of the change; made here where it is left out.
+
+    Returns
+    -------
+    EventAnswer
+        What became of it.
+    """
+    body = {
+        "deadline_seconds": deadline_seconds,
+        "late": late,
+        "answers": answers,
+        "degraded": degraded,
+        "event_id": event_id or new_id(),
+    }
+    return Call("POST", f"{of(name)}/policy", lambda told: read(EventAnswer, told), json_bytes(body))
 
 
 def _read(told: dict[str, Any]) -> RankAnswer | RankloopError:

@@ -116,6 +116,7 @@ class Client:
     feedback = _sends(calls.feedback)
     feedback_many = _sends(calls.feedback_many)
     change_items = _sends(calls.change_items)
+    change_policy = _sends(batches.change_policy)
     freeze = _sends(calls.freeze)
     rollback = _sends(calls.rollback)
     reset = _sends(calls.reset)

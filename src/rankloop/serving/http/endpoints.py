@@ -12,6 +12,7 @@ from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict
 from rankloop.serving.http.asked import Asked
 from rankloop.serving.item_table import item_table
+from rankloop.serving.policy_changes import change_policy
 
 Handler = Callable[[Engine, Asked, Any], Awaitable[Any]]
 
@@ -99,6 +100,10 @@ async def _freeze(engine: Engine, params: Asked, body: m.FreezeRequest) -> m.Eve
 
 async def _rollback(engine: Engine, params: Asked, body: m.RollbackRequest) -> m.EventAnswer:
     return await engine.rollback(params["name"], body)
+
+
+async def _policy(engine: Engine, params: Asked, body: m.PolicyRequest) -> m.EventAnswer:
+    return await change_policy(engine, params["name"], body)
 
 
 async def _reset(engine: Engine, params: Asked, body: m.ResetRequest) -> m.EventAnswer:
@@ -204,6 +209,15 @@ ENDPOINTS = (
         _rollback,
         m.EventAnswer,
         m.RollbackRequest,
+    ),
+    Endpoint(
+        "POST",
+        f"{_RANKER}/policy",
+        "admin",
+        "Change the policy for lists from now on",
+        _policy,
+        m.EventAnswer,
+        m.PolicyRequest,
     ),
     Endpoint("POST", f"{_RANKER}/reset", "admin", "Begin anew", _reset, m.EventAnswer, m.ResetRequest),
     Endpoint(

@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rankloop.serving.log.records import Decision, Policy, Row, read_decision
+from rankloop.serving.log.records import Answer, Decision, Policy, Row, read_decision
+
+if TYPE_CHECKING:
+    from rankloop.serving.log.policies import PolicyHistory
 
 _OVERHEAD = 500  # bytes of a decision at hand beside its row
 _owners = itertools.count()
@@ -25,7 +28,8 @@ class Outcome(NamedTuple):
 class DecisionState(msgspec.Struct, gc=False, eq=False):
     """One decision as it stands: its row, read once, and what has happened to it.
 
-    silence: no answer was taken for one. answer: the digest of the answer that counts.
+    silence: no answer was taken for one. answer: the digest of the answer that counts. heard: values and times of
+    answers that are gathered until the deadline.
     """
 
     seq: int
@@ -36,6 +40,7 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
     expired: bool = False
     silence: bool = False
     answer: bytes | None = None
+    heard: tuple[tuple[bytes, int], ...] = ()
 
     @classmethod
     def of(cls, row: Row) -> DecisionState:
@@ -53,6 +58,12 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
         allowed = self.decision.allowed
         return self.decision.deadline if allowed is None else self.at + allowed
 
+    def delay(self, row: Row, *, at: int) -> float | None:
+        """Seconds from the list to the feedback that `row`, at the time `at`, makes count; None without any."""
+        if row.kind != "expire":
+            return (at - self.at) / 1000
+        return (self.heard[-1][1] - self.at) / 1000 if self.heard else None
+
     def activate(self) -> Outcome:
         """The list was really shown."""
         if self.activated:
@@ -67,11 +78,21 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
         if self.answer is not None or self.expired:
             return Outcome("duplicate")
         self.expired = True
+        if self.heard:
+            return Outcome("collected", True)
         self.silence = self.activated and silence_counts
         return Outcome("expired", self.silence)
 
-    def feedback(self, digest: bytes, *, at: int, policy: Policy) -> Outcome:
-        """An answer came: the first one counts, the same again is a duplicate, another is a conflict."""
+    def feedback(self, digest: bytes, *, at: int, policy: Policy, body: bytes = b"") -> Outcome:
+        """An answer came: the first one counts, the same again is a duplicate, another is a conflict.
+
+        Where the policy gathers answers, all of them are kept until the deadline; `body` is that of the row.
+        """
+        if policy.collects and not self.expired and at <= self.deadline:
+            self.heard += ((msgspec.msgpack.decode(body, type=Answer).values, at),)
+            return Outcome("accepted")
+        if self.heard:
+            return Outcome("late")
         if self.answer is not None:
             return Outcome("duplicate" if digest == self.answer else "conflict")
         if self.expired or at > self.deadline:
@@ -96,15 +117,17 @@ def replay_decision(
     story: Iterable[Row],
     *,
     through: int,
-    policy: Policy,
+    policy: Policy | PolicyHistory,
     silence_counts: bool,
     told: dict[int, Outcome] | None = None,
 ) -> DecisionState | None:
     """The state of a decision from its rows up to and with seq `through`; None where it is not among them.
 
+    policy: of this list, or of all lists of the ranker over time.
     told: gets the outcome of each row.
     """
     outcomes = {} if told is None else told
+    rules = policy if isinstance(policy, Policy) else policy.first
     early: list[Row] = []
     state: DecisionState | None = None
     for row in story:
@@ -112,9 +135,10 @@ def replay_decision(
             break
         if row.kind == "decision":
             state = DecisionState.of(row)
+            rules = policy if isinstance(policy, Policy) else policy.at(row.seq)
             for one in early[-PARKED_PER_DECISION:]:
-                if in_time(one, at=row.at, policy=policy):
-                    outcomes[one.seq] = state.feedback(one.digest, at=row.at, policy=policy)
+                if in_time(one, at=row.at, policy=rules):
+                    outcomes[one.seq] = state.feedback(one.digest, at=row.at, policy=rules, body=one.body)
         elif row.kind == "conflict":
             outcomes[row.seq] = Outcome("conflict")
         elif state is None:
@@ -124,7 +148,7 @@ def replay_decision(
         elif row.kind == "activate":
             outcomes[row.seq] = state.activate()
         elif row.kind == "feedback":
-            outcomes[row.seq] = state.feedback(row.digest, at=row.at, policy=policy)
+            outcomes[row.seq] = state.feedback(row.digest, at=row.at, policy=rules, body=row.body)
         elif row.kind == "expire":
             outcomes[row.seq] = state.expire(silence_counts=silence_counts)
     return state

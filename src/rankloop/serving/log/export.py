@@ -17,6 +17,7 @@ from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import Outcome, replay_decision
 from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.policies import at_deadline, read_history
 from rankloop.serving.log.records import Decision, Row
 from rankloop.serving.log.starting_point import config_fold
 from rankloop.serving.stores.contract import Store
@@ -43,6 +44,7 @@ async def answered_lists(
     tell: is told of rows that cannot be read; they are left out.
     """
     fold = await config_fold(store, ranker)
+    fold.policies = await read_history(store, ranker, fold.config.policy)
     after = 0
     while page := await store.read(ranker, after=after, limit=_PAGE):
         after = page[-1].seq
@@ -76,8 +78,7 @@ def _answered(fold: Fold, row: Row, story: list[Row]) -> Answered | None:
     if found is None:
         return None
     decision = records.read_decision(row.body)
-    values = np.frombuffer(records.read_body(found).values, "<f8")
-    return Answered(row, decision, fold.names(decision), values, (found.at - row.at) / 1000)
+    return Answered(row, decision, fold.names(decision), found[0], (found[1] - row.at) / 1000)
 
 
 def _follow_names(fold: Fold, row: Row) -> None:
@@ -88,16 +89,21 @@ def _follow_names(fold: Fold, row: Row) -> None:
             fold.catalogue.append(name)
 
 
-def _answer(fold: Fold, story: list[Row]) -> Row | None:
+def _answer(fold: Fold, story: list[Row]) -> tuple[NDArray[np.float64], int] | None:
+    """What was learnt from feedback on a list, and when that came."""
     told: dict[int, Outcome] = {}
-    replay_decision(
-        story,
-        through=1 << 60,
-        policy=fold.config.policy,
-        silence_counts=fold.silence_counts,
-        told=told,
+    state = replay_decision(
+        story, through=1 << 60, policy=fold.policies, silence_counts=fold.silence_counts, told=told
     )
-    return next((row for row in story if row.kind == "feedback" and told[row.seq].learns), None)
+    if state is None:
+        return None
+    if state.heard and state.expired:
+        values = at_deadline(state, fold.policies.at(state.seq), fold.ranker)
+        return None if values is None else (values, state.heard[-1][1])
+    for row in story:
+        if row.kind == "feedback" and told[row.seq].learns:
+            return np.frombuffer(records.read_body(row).values, "<f8"), row.at
+    return None
 
 
 async def export(

@@ -25,29 +25,15 @@ from rankloop.serving.log.decision_state import (
     Outcome,
     RecentDecisions,
 )
-from rankloop.serving.log.digests import BadRow
 from rankloop.serving.log.fingerprint import check_same
+from rankloop.serving.log.policies import PolicyHistory, at_deadline, check_answers
 from rankloop.serving.log.records import Config, Decision, Row
+from rankloop.serving.log.related import OtherHistory, RelatedRows
 from rankloop.serving.log.saved_state import Counts, DeadLetter, Learnt, Saved
 from rankloop.serving.series import Series
 
 _DEAD_KEPT = 100
 _SHOWN = np.dtype("<i4")
-
-
-class RelatedRows:
-    """What the rows to be folded are about: decisions, and feedback that came before its decision."""
-
-    def __init__(self) -> None:
-        self.states: dict[str, DecisionState] = {}
-        self.early: dict[str, list[Row]] = {}
-
-
-class OtherHistory(BadRow):
-    """A row does not follow the one that was folded before it: the log has another history than this state."""
-
-    def __init__(self, seq: int) -> None:
-        super().__init__(seq, "does not follow the row before it")
 
 
 class Fold:
@@ -59,6 +45,7 @@ class Fold:
         if self.has_items == (config.items is None):
             needs = "needs items" if self.has_items else "takes its items with each request, not beforehand"
             raise ValueError(f"{config.algorithm} {needs}, got items={config.items!r}")
+        self.policies = PolicyHistory(config.policy)
         self.recent = RecentDecisions()
         self.applied = self.at = self.generation = self.expire_cursor = 0
         self.link = b""  # of the row that was folded last
@@ -83,6 +70,7 @@ class Fold:
         self.config = config
         self._set_active(config.items or [])
         self.ranker: Ranker = build(config, n_items=len(self.active))
+        check_answers(config.policy, self.ranker)
         self.rounds = 0
         self.estimates = Estimates.of(self.ranker, n_items=len(self.active), fresh=True)
 
@@ -204,7 +192,8 @@ class Fold:
         return Outcome("unknown")
 
     def _answer(self, row: Row, state: DecisionState, *, at: int) -> Outcome:
-        outcome = state.feedback(row.digest, at=at, policy=self.config.policy)
+        policy = self.policies.at(state.seq)
+        outcome = state.feedback(row.digest, at=at, policy=policy, body=row.body)
         if outcome.status == "late":
             self.counts.late += 1
             self.series.was_late(row.seq, at)
@@ -224,8 +213,11 @@ class Fold:
             self.series.has_expired(row.seq, row.at)
         if not outcome.learns:
             return outcome
-        nothing = np.zeros(choices.feedback_length(self.ranker, state.decision))
-        return self._learn(outcome, row, state, nothing, at=row.at)
+        values = at_deadline(state, self.policies.at(state.seq), self.ranker)
+        if values is None:
+            self._bury(DeadLetter(row.seq, row.at, row.decision or "", "its feedback is of another length"))
+            return Outcome("unknown")
+        return self._learn(outcome, row, state, values, at=row.at)
 
     def _learn(
         self, outcome: Outcome, row: Row, state: DecisionState, values: NDArray[np.float64], *, at: int
@@ -252,7 +244,7 @@ class Fold:
             row.seq,
             at,
             reward=float(np.add.reduce(values)) / len(values) if len(values) else 0.0,
-            delay=None if row.kind == "expire" else (at - state.at) / 1000,
+            delay=state.delay(row, at=at),
             estimate=self.estimates.points(),
         )
         return outcome
@@ -287,6 +279,11 @@ class Fold:
         self.frozen = records.read_body(row).frozen
         return Outcome("accepted")
 
+    def _policy(self, row: Row, related: RelatedRows) -> Outcome:
+        self.policies.change(row.seq, told := records.read_body(row))
+        self.config = msgspec.structs.replace(self.config, policy=told.policy)
+        return Outcome("accepted")
+
     def _degraded(self, row: Row, related: RelatedRows) -> Outcome:
         self.counts.degraded += 1
         return Outcome("accepted")
@@ -296,7 +293,7 @@ class Fold:
         return Outcome("conflict")
 
     def _reset(self, row: Row, related: RelatedRows) -> Outcome:
-        config = records.read_body(row)
+        config = msgspec.structs.replace(records.read_body(row), policy=self.config.policy)
         check_same(config)
         self._begin(config)
         self.generation += 1
@@ -363,6 +360,7 @@ class Fold:
             self.series,
             self.estimates.save(),
             self.item_counts.save(),
+            (self.policies.first, self.policies.changes),
         )
 
     @classmethod
@@ -386,3 +384,4 @@ class Fold:
         self.counts, self.series = saved.counts, saved.series
         self.estimates = Estimates.restore(saved.estimates)
         self.item_counts = ItemCounts.restore(saved.items, applied=saved.applied)
+        self.policies = PolicyHistory(*(saved.policies or (saved.config.policy, [])))

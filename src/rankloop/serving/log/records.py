@@ -24,6 +24,7 @@ Kind = Literal[
     "conflict",
     "degraded",
     "upgrade",
+    "policy",
 ]
 # The place in this tuple is what stores write: append to it, never reorder it.
 KINDS: tuple[Kind, ...] = (
@@ -39,6 +40,7 @@ KINDS: tuple[Kind, ...] = (
     "conflict",
     "degraded",
     "upgrade",
+    "policy",
 )
 NUMBER_OF_KIND: dict[Kind, int] = {kind: number for number, kind in enumerate(KINDS)}
 
@@ -81,14 +83,22 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long the service waits, what it does with what comes too late, and what it does without its store.
 
-    degraded: whether it may show lists that cannot be written, and so cannot be learnt from. Left out of the bytes
-    where it is not set, so that older configurations keep their hash.
+    degraded: whether it may show lists that cannot be written, and so cannot be learnt from.
+    answers: which of several answers to one list counts: the first, at once; or, when the deadline has passed, the
+    last, the sum of all, or for each position the largest. Both are left out of the bytes where they are not set, so
+    that older configurations keep their hash.
     """
 
     deadline_seconds: float = 86_400.0
     parking_seconds: float = 60.0
     late: Literal["ignore", "learn"] = "ignore"
     degraded: bool | msgspec.UnsetType = msgspec.UNSET
+    answers: Literal["first", "last", "sum", "union"] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def collects(self) -> bool:
+        """Whether answers are gathered until the deadline, and learnt from then."""
+        return self.answers in ("last", "sum", "union")
 
 
 DEFAULTS = 3  # of the rankers, counted up where the meaning of a parameter that is not given changes
@@ -206,6 +216,16 @@ class Conflict(msgspec.Struct, frozen=True, array_like=True):
     body: bytes
 
 
+class PolicyChange(msgspec.Struct, frozen=True, array_like=True):
+    """Another policy, for lists from here on; the body of a `policy` row, whose event ID counts the changes.
+
+    event_id: the ID that whoever changed it gave the change.
+    """
+
+    event_id: str
+    policy: Policy
+
+
 class Upgrade(msgspec.Struct, frozen=True, array_like=True):
     """From here on another version of the algorithm, or another arithmetic. `saved`: the state that it goes on from.
 
@@ -222,7 +242,7 @@ class Upgrade(msgspec.Struct, frozen=True, array_like=True):
 _encode = msgspec.msgpack.Encoder().encode
 _DECODERS: dict[Any, Callable[[bytes], Any]] = {
     of: msgspec.msgpack.Decoder(of).decode
-    for of in (Config, Decision, Answer, Items, Freeze, Expire, Rollback, Conflict, Upgrade)
+    for of in (Config, Decision, Answer, Items, Freeze, Expire, Rollback, Conflict, Upgrade, PolicyChange)
 }
 
 
@@ -238,6 +258,7 @@ _BODIES: dict[str, Callable[[bytes], Any]] = {
     "rollback": _DECODERS[Rollback],
     "conflict": _DECODERS[Conflict],
     "upgrade": _DECODERS[Upgrade],
+    "policy": _DECODERS[PolicyChange],
 }
 _LITTLE = sys.byteorder == "little"
 

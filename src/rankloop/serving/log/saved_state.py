@@ -6,7 +6,7 @@ import msgspec
 
 from rankloop.serving.adapters.estimates import SavedEstimates
 from rankloop.serving.item_counts import SavedItemCounts
-from rankloop.serving.log.records import Config, Packed
+from rankloop.serving.log.records import Config, Packed, Policy
 from rankloop.serving.series import Series
 
 
@@ -60,3 +60,4 @@ class Saved(msgspec.Struct):
     series: Series
     estimates: SavedEstimates
     items: SavedItemCounts | None = None  # snapshots from before there were counts have none
+    policies: tuple[Policy, list[tuple[int, str, Policy]]] | None = None  # likewise, before they could change

@@ -11,8 +11,9 @@ import numpy as np
 from rankloop.serving.log import records
 from rankloop.serving.log.digests import BadRow, check_row
 from rankloop.serving.log.fingerprint import check_same, fingerprint, probe_of, readable, version_of
-from rankloop.serving.log.fold import Fold, RelatedRows
+from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Row
+from rankloop.serving.log.related import RelatedRows
 from rankloop.serving.log.snapshots import read_sound, revive
 from rankloop.serving.stores.contract import Store
 

@@ -1,0 +1,31 @@
+"""The policy of a ranker, as the service tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How long the service waits for feedback, and what it does with late feedback.
+
+    Parameters
+    ----------
+    deadline_seconds : float
+        How long feedback on a list is waited for.
+    parking_seconds : float
+        How long feedback is kept whose decision is not known yet.
+    late : {"ignore", "learn"}
+        What is done with feedback after the deadline.
+    degraded : bool, optional
+        Whether lists are shown while the store cannot be written to.
+    answers : {"first", "last", "sum", "union"}, optional
+        Which of several answers to one list counts.
+    """
+
+    deadline_seconds: float
+    parking_seconds: float
+    late: Literal["ignore", "learn"]
+    degraded: bool = False
+    answers: Literal["first", "last", "sum", "union"] = "first"

@@ -1,0 +1,41 @@
+"""Changes of a ranker's policy while it runs. Each is a row of its log, and counts for lists from there on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rankloop.serving.admission import check_policy, digest_of, refuse
+from rankloop.serving.engine import Engine
+from rankloop.serving.errors import Conflict, RequestError
+from rankloop.serving.ids import new_id
+from rankloop.serving.log import records
+from rankloop.serving.log.policies import check_answers
+from rankloop.serving.log.records import Entry
+from rankloop.serving.outcomes import event_answer
+from rankloop.serving.schemas import EventAnswer, PolicyRequest
+
+
+async def change_policy(engine: Engine, name: str, request: PolicyRequest) -> EventAnswer:
+    """Change the policy of a ranker; the same event ID again changes nothing."""
+    served = await engine.find_to_write(name)
+    fold = served.fold
+    given: dict[str, Any] = {
+        field: value
+        for field, value in msgspec.structs.asdict(request).items()
+        if field != "event_id" and value is not None
+    }
+    if not given:
+        raise RequestError("name something of the policy that is to change", field="policy")
+    for seq, event_id, policy in fold.policies.changes:
+        if event_id == request.event_id:
+            if any(getattr(policy, field) != value for field, value in given.items()):
+                raise Conflict(f"event {event_id!r} changed something else (row {seq})", field="event_id")
+            return EventAnswer("duplicate", seq, duplicate=True)
+    config = msgspec.structs.replace(fold.config, policy=msgspec.structs.replace(fold.config.policy, **given))
+    check_policy(config)
+    refuse(lambda: check_answers(config.policy, fold.ranker), field="answers")
+    body = records.encode(records.PolicyChange(request.event_id or new_id(), config.policy))
+    number = str(len(fold.policies.changes) + 1)
+    return event_answer(await engine.write(Entry(name, "policy", number, body, digest_of(body))))
