@@ -13,7 +13,7 @@ import learning_curves
 import numpy as np
 from PIL import Image
 
-from rankloop import experiments, feedback, logs, rankers
+from rankloop import experiments, feedback, logs, rankers, suite
 from rankloop.cli import fit_clicks
 from rankloop.cli.evaluate import Answer, draw
 from rankloop.cli.rates_figure import save_rates
@@ -74,6 +74,13 @@ def draw_evaluation(drawn: Path) -> None:
     figures.save(draw(answers, log, "doubly-robust"), drawn, ending="png")
 
 
+def of_suite(drawn: Path) -> None:
+    """The chart of click rankers in the quick suite; a few minutes."""
+    from rankloop.suite.report import write_report
+
+    write_report([suite.run(suite.every_entry())], drawn.parent)
+
+
 PICTURES: dict[str, Callable[[Path], object]] = {
     "pbm-2022-leader.png": lambda drawn: from_experiment("pbm-2022-leader", "leader", drawn),
     "learning-curves.png": lambda drawn: figures.save(learning_curves.draw(), drawn, ending="png"),
@@ -82,6 +89,7 @@ PICTURES: dict[str, Callable[[Path], object]] = {
         fit_clicks.draw(logs.fit_pbm(clicks_of_users())), drawn, ending="png"
     ),
     "evaluate-features.png": draw_evaluation,
+    "suite-clicks.png": of_suite,
     "rates-4.png": lambda drawn: save_rates(rates(n_items=4), drawn),
 }
 
