@@ -181,6 +181,23 @@ class Servable:
         self.check_takes_candidates()
         raise NotImplementedError(f"{type(self).__name__} does not define learn_among")
 
+    def learn_shown(self, items: NDArray[np.int64], feedback: Any) -> bool:
+        """Learn from a list that somebody else chose, where the algorithm can do that without bias.
+
+        Parameters
+        ----------
+        items : ndarray of int
+            NDArray[np.int64] The items of the list, best position first.
+        feedback : array_like
+            What came back on it, by position.
+
+        Returns
+        -------
+        bool
+            Whether it learnt; not by default, since an estimate that weighs by propensities has none here.
+        """
+        return False
+
     def exploration_chance(self, ranking: Any) -> float | None:
         """Probability with which the top of `ranking` was drawn for exploration.
 

@@ -16,7 +16,14 @@ import httpx
 import numpy as np
 import pytest
 
-from rankloop.serving.client import AsyncClient, Client, RankloopError, Unreachable, answers
+from rankloop.serving.client import (
+    AsyncClient,
+    Client,
+    RankloopError,
+    Unreachable,
+    answers,
+    decision_answer,
+)
 from rankloop.serving.client import retrying as retrying_module
 from tests.serving.process import Service
 
@@ -151,6 +158,14 @@ def test_candidates_over_the_wire(service: Service, call: Call, request: pytest.
     assert do("feedback", name, "d", relevance=[1]).learnt
     told = do("decision", name, "d")
     assert (sorted(told.candidates), told.pinned) == (["meditate", "music", "tea"], {"1": "nap"})
+    own = [*ITEMS, "tea", "nap"]
+    do("create", f"{name}.trial", algorithm="RTop1F", items=own, policy={"apprentice": True}, seed=3)
+    assert do("rank", f"{name}.trial", decision_id="d", baseline=own).items == own
+    assert do("decision", f"{name}.trial", "d").shown_by == "baseline"
+    assert do("feedback", f"{name}.trial", "d", relevance=[1]).status == "accepted"
+    assert do("promote", f"{name}.trial", 0.5).status == "accepted"
+    trial = do("ranker", f"{name}.trial").trial
+    assert (trial.live, trial.baseline_lists, trial.baseline_mean, trial.lift) == (0.5, 1, 1.0, None)
     with pytest.raises(RankloopError, match="'golf' is not an item") as refused:
         do("rank", name, items=["golf"])
     assert (refused.value.status, refused.value.field) == (422, "items")
@@ -328,7 +343,7 @@ def test_a_closed_client_holds_no_connection(service: Service) -> None:
 
 
 def test_both_kinds_have_the_same_calls() -> None:
-    assert len(CALLS) == 18
+    assert len(CALLS) == 19
     for name in CALLS:
         one, other = getattr(Client, name), getattr(AsyncClient, name)
         assert inspect.signature(one) == inspect.signature(other)
@@ -339,7 +354,7 @@ def test_both_kinds_have_the_same_calls() -> None:
 def test_the_answers_are_those_of_the_service() -> None:
     from rankloop.serving import schemas
 
-    for name, kind in vars(answers).items():
+    for name, kind in (vars(answers) | vars(decision_answer)).items():
         if name.endswith("Answer") or name == "StoryRow":
             theirs = getattr(schemas, name).__struct_fields__
             assert set(theirs) <= {*answers._hints(kind)}, name

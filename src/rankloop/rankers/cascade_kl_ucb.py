@@ -90,6 +90,11 @@ class CascadeKLUCB(ClickRanker):
         self.state.N[items], self.state.W[items] = part.state.N, part.state.W
         self.state.t[0] += 1
 
+    def learn_shown(self, items: NDArray[np.int64], feedback: Any) -> bool:
+        """Learns: its counts are of whatever was shown."""
+        self.learn(Ranking(items, None, ()), feedback)
+        return True
+
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The items with the highest click rate where they were observed."""
         self.read_context(context)

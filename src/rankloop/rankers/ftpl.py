@@ -138,6 +138,11 @@ class FTPL(SumsByItem):
         self.put_back(self.state.r_sum, part.state.r_sum - self.state.r_sum[items], items)
         self.state.t[0] += 1
 
+    def learn_shown(self, items: NDArray[np.int64], feedback: Any) -> bool:
+        """Learns: every label is revealed, whoever chose the order."""
+        self.learn(Ranking(items, None, ()), feedback)
+        return True
+
     def current(self, context: Any = None) -> NDArray[np.int64]:
         return np.argsort(-self.state.r_sum, kind="stable")
 

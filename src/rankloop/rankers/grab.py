@@ -128,6 +128,11 @@ class GRAB(ClickRanker):
     def translated_memo(self, ranking: Ranking, before: NDArray[np.int64]) -> Memo:
         return (np.full(self.n_positions, -1, np.int64),)  # another list led
 
+    def learn_shown(self, items: NDArray[np.int64], feedback: Any) -> bool:
+        """Learns: its counts are of whatever was shown."""
+        self.learn(Ranking(items, None, (np.full(len(items), -1, np.int64),)), feedback)
+        return True
+
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The leader: the list with the most clicks according to the means so far."""
         self.read_context(context)

@@ -146,6 +146,11 @@ class PBMTS(ClickRanker):
     def translated_memo(self, ranking: Ranking, before: NDArray[np.int64]) -> Memo:
         return self.state.theta.copy(), self.state.kappa.copy()  # go on from the draw that is there now
 
+    def learn_shown(self, items: NDArray[np.int64], feedback: Any) -> bool:
+        """Learns: its counts are of whatever was shown."""
+        self.learn(Ranking(items, None, (self.state.theta.copy(), self.state.kappa.copy())), feedback)
+        return True
+
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The items with the largest mean attractions, on the positions most examined in the last draw."""
         self.read_context(context)

@@ -26,6 +26,7 @@ from rankloop.serving.schemas import (
     EventAnswer,
     FreezeRequest,
     ItemsRequest,
+    PromoteRequest,
     ResetRequest,
     RollbackRequest,
 )
@@ -81,6 +82,13 @@ class Administration(abc.ABC):
         body = records.encode(records.Freeze(request.frozen))
         event_id = request.event_id or new_id()
         return event_answer(await self.write(Entry(name, "freeze", event_id, body, digest_of(body))))
+
+    async def promote(self, name: str, request: PromoteRequest) -> EventAnswer:
+        """Let the ranker's lists be shown to a share of the requests with a baseline."""
+        await self.find_to_write(name)
+        body = records.encode(records.Promote(request.share))
+        event_id = request.event_id or new_id()
+        return event_answer(await self.write(Entry(name, "promote", event_id, body, digest_of(body))))
 
     async def reset(self, name: str, request: ResetRequest) -> EventAnswer:
         """Begin anew; the log, and with it all history, stays."""

@@ -168,6 +168,11 @@ def check_policy(config: Config) -> None:
             raise RequestError(
                 f"policy.{name} must be between 0 and {most:g}, got {value}", field=f"policy.{name}"
             )
+    holdout = config.policy.holdout
+    if isinstance(holdout, float) and not 0 <= holdout < 1:
+        raise RequestError(
+            f"policy.holdout must be a share of at least 0 and below 1, got {holdout}", field="policy.holdout"
+        )
 
 
 def default_event_id(decision_id: str, digest: bytes, policy: Policy) -> str:

@@ -24,13 +24,14 @@ class Asked(NamedTuple):
 
     names: of the request's own list, pinned items at its end; None where the ranker has items of its own.
     features: a row for each of them that the ranker may choose. free: None where it may choose everything.
-    digest: equal for requests that ask the same.
+    digest: equal for requests that ask the same. baseline: the application's own items for the free positions.
     """
 
     names: list[str] | None
     features: NDArray[np.float32] | None
     free: Free | None
     digest: bytes
+    baseline: NDArray[np.int64] | None = None
 
 
 def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
@@ -66,7 +67,8 @@ def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
     if fold.has_items:
         if request.features is not None:
             raise RequestError(f"{fold.config.algorithm} takes no features", field="features")
-        return Asked(None, None, _free_items(fold, request), _digest(request, None))
+        free = _free_items(fold, request)
+        return Asked(None, None, free, _digest(request, None), _baseline_items(fold, request, free))
     return _own_list(fold, request, limits)
 
 
@@ -155,6 +157,31 @@ def _checked(fold: Fold, request: RankRequest, free: Free, n_rows: int) -> Free:
     return free
 
 
+def _baseline_items(fold: Fold, request: RankRequest, free: Free | None) -> NDArray[np.int64] | None:
+    if request.baseline is None:
+        return None
+    names = fold.items if free is None or free.among is None else [fold.catalogue[i] for i in free.among]
+    n_free = (fold.ranker.n_positions or len(names)) if free is None else len(free.positions)
+    return np.array([fold.number[name] for name in _baseline(request, names, n_free)], np.int64)
+
+
+def _baseline(request: RankRequest, names: list[str], n_free: int) -> list[str]:
+    """The first of the application's own list that may be shown, one for each free position."""
+    given = request.baseline or []
+    _check_once(given, field="baseline")
+    known = set(names)
+    for name in given:
+        if name not in known and name not in request.exclude and name not in request.pinned.values():
+            raise RequestError(f"{name!r} is not a candidate", field="baseline")
+    kept = [name for name in given if name in known]
+    if len(kept) < n_free:
+        raise RequestError(
+            f"baseline must have {n_free} items that may be shown, one for each free position, got {len(kept)}",
+            field="baseline",
+        )
+    return kept[:n_free]
+
+
 def _own_list(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
     if request.features is None:
         raise RequestError(f"{fold.config.algorithm} needs features", field="features")
@@ -172,14 +199,22 @@ def _own_list(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
         )
     digest = _digest(request, records.pack(features))
     if not _is_partial(request):
-        return Asked(names, features, None, digest)
+        return Asked(names, features, None, digest, _rows(request, names, len(names)))
     gone = {*request.exclude, *request.pinned.values()}
     kept = [i for i, name in enumerate(names) if name not in gone]
     positions = _positions(request, len(kept), len(kept) + len(request.pinned))
     pinned = {position: len(kept) + i for i, position in enumerate(request.pinned)}
     free = _checked(fold, request, Free(None, positions, pinned), len(kept))
     own = [names[i] for i in kept] + list(request.pinned.values())
-    return Asked(own, features[kept] if len(positions) else None, free, digest)
+    baseline = _rows(request, own[: len(kept)], len(positions))
+    return Asked(own, features[kept] if len(positions) else None, free, digest, baseline)
+
+
+def _rows(request: RankRequest, names: list[str], n_free: int) -> NDArray[np.int64] | None:
+    if request.baseline is None:
+        return None
+    row = {name: i for i, name in enumerate(names)}
+    return np.array([row[name] for name in _baseline(request, names, n_free)], np.int64)
 
 
 def _features(given: list[list[float]] | Matrix, limits: Limits) -> NDArray[np.float32]:
@@ -209,6 +244,8 @@ def _digest(request: RankRequest, features: records.Packed | None) -> bytes:
     told: list[Any] = [request.items, features, request.context]
     if _is_partial(request):
         told += [request.exclude, request.n_positions, sorted(request.pinned.items())]
+    if request.baseline is not None:
+        told += ["baseline", request.baseline]
     if told == [None, None, None]:
         return b"\0"
     return hashlib.blake2b(msgspec.msgpack.encode(told, order="deterministic"), digest_size=16).digest()

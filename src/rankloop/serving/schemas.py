@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from rankloop.serving.adapters.estimates import Interval
+from rankloop.serving.lift import Lift
 from rankloop.serving.log.records import Policy
 from rankloop.serving.log.saved_state import DeadLetter
 
@@ -46,6 +47,7 @@ class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     items: the candidates; left out, all items of the ranker. features: a row for each of them, for rankers that take a
     list with each request. exclude: items that must not be shown; names that are not there are ignored.
     n_positions: how many items to show at most. pinned: items that must stand at a position, counted from 0.
+    baseline: the application's own order, which is shown instead to a share of requests: see `promote`.
     """
 
     decision_id: EventId | None = None
@@ -55,6 +57,7 @@ class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     exclude: list[ItemName] = []
     n_positions: Annotated[int, Meta(ge=1)] | None = None
     pinned: dict[int, ItemName] = {}
+    baseline: list[ItemName] | None = None
 
 
 class RankAnswer(msgspec.Struct, frozen=True, gc=False):
@@ -101,6 +104,32 @@ class ItemsRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     event_id: EventId | None = None
 
 
+class PromoteRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Let the ranker's lists be shown to a share of the requests with a baseline that are not held out."""
+
+    share: Annotated[float, Meta(ge=0.0, le=1.0)] = 1.0
+    event_id: EventId | None = None
+
+
+class TrialAnswer(msgspec.Struct, frozen=True):
+    """How the ranker compares with the baseline.
+
+    live: the share of requests with a baseline that get the ranker's list. lists: with feedback, of each kind.
+    agreed: the share of positions of baseline lists where the ranker would have shown the same item.
+    at_least: mean reward of a baseline list at these positions alone, which the ranker's list would have had too.
+    """
+
+    live: float
+    holdout: float
+    ranker_lists: int
+    ranker_mean: float | None
+    baseline_lists: int
+    baseline_mean: float | None
+    lift: Lift | None
+    agreed: float | None
+    at_least: float | None
+
+
 class FreezeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Freeze or resume learning."""
 
@@ -122,6 +151,7 @@ class PolicyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     late: Literal["ignore", "learn"] | None = None
     answers: Literal["first", "last", "sum", "union"] | None = None
     degraded: bool | None = None
+    holdout: float | None = None
     event_id: EventId | None = None
 
 
@@ -158,6 +188,7 @@ class RankerAnswer(msgspec.Struct, frozen=True):
     snapshot_seq: int
     estimates: dict[str, dict[str, Interval | None]]
     candidates: str = "yes"
+    trial: TrialAnswer | None = None
     duplicate: bool = False
 
 
@@ -223,6 +254,7 @@ class DecisionAnswer(msgspec.Struct, frozen=True):
     expired: bool
     rows: list[StoryRow]
     pinned: dict[int, str] = {}
+    shown_by: Literal["ranker", "baseline"] = "ranker"
 
 
 class DecisionSummary(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.failpoints import reach
 from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
-from rankloop.serving.log.choices import draw, feedback_length
+from rankloop.serving.log.choices import feedback_length
 from rankloop.serving.log.decision_state import DecisionState, Outcome, replay_decision
 from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fingerprint import OtherVersion
@@ -24,6 +24,7 @@ from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.related import OtherHistory, RelatedRows
 from rankloop.serving.log.starting_point import newest_fold, old_fold, warm_up
+from rankloop.serving.log.trials import draw_for
 from rankloop.serving.schemas import FeedbackRequest, RankRequest
 from rankloop.serving.stores.contract import Diverged, Store
 
@@ -240,7 +241,7 @@ class ServedRanker:
         fold = self.fold
         asked = read_request(fold, request, limits)
         key = key_of(fold.config.seed, decision_id)
-        drawn = draw(fold, asked.features, asked.free, draws.generator(key))
+        drawn = draw_for(fold, asked.features, asked.free, asked.baseline, key, draws.generator(key))
         weights = None
         if drawn.choice is None and drawn.ranking is not None:
             weights = weigh(fold.ranker, asked.features, drawn.ranking, k=fold.estimates.k)
@@ -259,6 +260,7 @@ class ServedRanker:
             None if weights is None else weights.astype("<f8").tobytes(),
             round(fold.config.policy.deadline_seconds * 1000),
             drawn.choice,
+            drawn.trial,
         )
         drawn_from = (fold.applied, fold.link)
         body = records.encode(decision)

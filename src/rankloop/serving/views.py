@@ -6,9 +6,11 @@ import msgspec
 import numpy as np
 
 from rankloop.serving.errors import NotFound, RequestError
+from rankloop.serving.lift import lift
 from rankloop.serving.log import records
 from rankloop.serving.log.choices import free_of
 from rankloop.serving.log.decision_state import Outcome, replay_decision
+from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Row
 from rankloop.serving.schemas import (
     DeadLettersAnswer,
@@ -20,6 +22,7 @@ from rankloop.serving.schemas import (
     SnapshotAnswer,
     SnapshotsAnswer,
     StoryRow,
+    TrialAnswer,
 )
 from rankloop.serving.series import WINDOWS, Series, columns
 from rankloop.serving.served_ranker import ServedRanker
@@ -57,8 +60,31 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> Ran
         last_at=fold.at,
         snapshot_seq=served.snapshot_seq,
         estimates=fold.estimates.report(),
+        trial=_trial(fold),
         candidates=(fold.has_items and fold.ranker.no_candidates) or "yes",
         duplicate=duplicate,
+    )
+
+
+def _trial(fold: Fold) -> TrialAnswer | None:
+    """How the ranker compares with the baseline; None as long as no list had one and none was asked for."""
+    sums, policy = fold.trial, fold.config.policy
+    holdout = policy.holdout if isinstance(policy.holdout, float) else 0.0
+    apprentice = policy.apprentice is True
+    own, other = sums.ranker, sums.baseline
+    if not (apprentice or holdout or own.n or other.n or sums.live is not None):
+        return None
+    live = sums.live if sums.live is not None else float(not apprentice)
+    return TrialAnswer(
+        live=live * (1.0 - holdout),
+        holdout=holdout,
+        ranker_lists=own.n,
+        ranker_mean=own.total / own.n if own.n else None,
+        baseline_lists=other.n,
+        baseline_mean=other.total / other.n if other.n else None,
+        lift=lift(own, other),
+        agreed=sums.agreed / sums.compared if sums.compared else None,
+        at_least=sums.at_least / other.n if other.n else None,
     )
 
 
@@ -98,6 +124,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
         expired=state.expired,
         rows=[_story_row(row, told.get(row.seq)) for row in story],
         pinned={} if free is None else {position: names[position] for position in sorted(free.pinned)},
+        shown_by="baseline" if decision.trial is not None and decision.trial.would else "ranker",
     )
 
 

@@ -18,6 +18,7 @@ from rankloop.serving.log.records import (
     Items,
     Packed,
     Policy,
+    Promote,
     Rollback,
     Row,
 )
@@ -29,6 +30,7 @@ BODIES: dict[str, msgspec.Struct] = {
     "feedback": Answer("relevance", np.array([1.0]).astype("<f8").tobytes()),
     "items": Items(["c"], ["a"]),
     "freeze": Freeze(True),
+    "promote": Promote(0.5),
     "expire": Expire(4),
     "rollback": Rollback(4, "hash", b"learnt"),
     "conflict": Conflict("feedback", "e", b"body"),
@@ -51,6 +53,7 @@ def test_the_numbers_of_the_kinds_are_what_stores_have_written() -> None:
         "degraded",
         "upgrade",
         "policy",
+        "promote",
     )
 
 

@@ -44,6 +44,8 @@ class RankAnswer:
     model_seq: int
     duplicate: bool
     degraded: bool = False
+    apprentice: bool = False
+    holdout: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,62 @@ class Interval:
     high: float
     rounds: int
     units: int
+
+
+@dataclass(frozen=True)
+class Lift:
+    """A difference of mean rewards, with bounds that hold at all times together, 95%.
+
+    Parameters
+    ----------
+    mean : float
+        The ranker's mean less the baseline's.
+    low : float
+        The lower bound.
+    high : float
+        The upper bound.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class TrialAnswer:
+    """How the ranker's lists compare with the baseline.
+
+    Parameters
+    ----------
+    live : float
+        The share of requests with a baseline that get the ranker's list.
+    holdout : float
+        The share that always gets the baseline.
+    ranker_lists : int
+        Lists of the ranker with feedback.
+    ranker_mean : float or None
+        Their mean reward.
+    baseline_lists : int
+        Baseline lists with feedback.
+    baseline_mean : float or None
+        Their mean reward.
+    lift : Lift or None
+        The difference of the two, with an interval that may be watched at any time.
+    agreed : float or None
+        The share of positions of baseline lists where the ranker would have shown the same item.
+    at_least : float or None
+        The mean reward of baseline lists at these positions alone.
+    """
+
+    live: float
+    holdout: float
+    ranker_lists: int
+    ranker_mean: float | None
+    baseline_lists: int
+    baseline_mean: float | None
+    lift: Lift | None
+    agreed: float | None
+    at_least: float | None
 
 
 @dataclass(frozen=True)
@@ -145,6 +203,8 @@ class RankerAnswer:
         The algorithm, in a sentence.
     candidates : str, optional
         "yes", or why a list cannot be asked of some of its items only.
+    trial : TrialAnswer or None, optional
+        How its lists compare with the baseline that requests bring.
     """
 
     name: str
@@ -170,6 +230,7 @@ class RankerAnswer:
     duplicate: bool = False
     summary: str = ""
     candidates: str = "yes"
+    trial: TrialAnswer | None = None
 
 
 @dataclass(frozen=True)

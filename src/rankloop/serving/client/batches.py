@@ -22,6 +22,7 @@ class Wanted(TypedDict):
     exclude: NotRequired[Sequence[str]]
     n_positions: NotRequired[int]
     pinned: NotRequired[Mapping[int, str]]
+    baseline: NotRequired[Sequence[str]]
 
 
 def rank_many(name: str, requests: Sequence[Wanted]) -> Call[list[RankAnswer | RankloopError]]:
@@ -55,6 +56,7 @@ def change_policy(
     late: str | None = None,
     answers: str | None = None,
     degraded: bool | None = None,
+    holdout: float | None = None,
     event_id: str | None = None,
 ) -> Call[EventAnswer]:
     """Change the policy of a ranker, for lists from then on; what is left out stays.
@@ -71,6 +73,8 @@ def change_policy(
         Which of several answers to one list counts.
     degraded : bool, optional
         Whether lists are shown while the store cannot be written to.
+    holdout : float, optional
+        The share of requests with a baseline that always get it.
     event_id : str, optional
         The ID of the change; made here where it is left out.
 
@@ -84,6 +88,7 @@ def change_policy(
         "late": late,
         "answers": answers,
         "degraded": degraded,
+        "holdout": holdout,
         "event_id": event_id or new_id(),
     }
     return Call("POST", f"{of(name)}/policy", lambda told: read(EventAnswer, told), json_bytes(body))

@@ -132,6 +132,7 @@ def rank(
     exclude: Sequence[str] = (),
     n_positions: int | None = None,
     pinned: Mapping[int, str] | None = None,
+    baseline: Sequence[str] | None = None,
 ) -> Call[RankAnswer]:
     """Return a list to show.
 
@@ -153,6 +154,8 @@ def rank(
         How many items to show at most.
     pinned : mapping of int to str, optional
         Items that must stand at a position, counted from 0.
+    baseline : sequence of str, optional
+        The application's own order, which is shown instead to the holdout, and before the ranker is promoted.
 
     Returns
     -------
@@ -162,6 +165,8 @@ def rank(
     packed = None if features is None else packed_features(features)
     body: dict[str, Any] = {"decision_id": decision_id or new_id(), "items": items}
     body |= {"features": packed, "context": context}
+    if baseline is not None:
+        body["baseline"] = list(baseline)
     if exclude:
         body["exclude"] = list(exclude)
     if n_positions is not None:

@@ -74,6 +74,8 @@ class DecisionAnswer:
         All events about it, in order.
     pinned : dict of str to str, optional
         The items that the request had pinned, by position.
+    shown_by : str, optional
+        "ranker", or "baseline" where the application's own list was shown.
     """
 
     decision_id: str
@@ -93,3 +95,4 @@ class DecisionAnswer:
     expired: bool
     rows: list[StoryRow]
     pinned: dict[str, str] = field(default_factory=dict)
+    shown_by: str = "ranker"

@@ -22,6 +22,10 @@ class Policy:
         Whether lists are shown while the store cannot be written to.
     answers : {"first", "last", "sum", "union"}, optional
         Which of several answers to one list counts.
+    apprentice : bool, optional
+        Whether requests with a baseline get the baseline until the ranker is promoted.
+    holdout : float, optional
+        The share of requests with a baseline that always get it.
     """
 
     deadline_seconds: float
@@ -29,3 +33,5 @@ class Policy:
     late: Literal["ignore", "learn"]
     degraded: bool = False
     answers: Literal["first", "last", "sum", "union"] = "first"
+    apprentice: bool = False
+    holdout: float = 0.0

@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from rankloop.serving.client import batches, calls
+from rankloop.serving.client import batches, calls, promotion
 from rankloop.serving.client.calls import Call
 from rankloop.serving.client.documented import documented
 from rankloop.serving.client.owners import Owners
@@ -118,6 +118,7 @@ class Client:
     change_items = _sends(calls.change_items)
     change_policy = _sends(batches.change_policy)
     freeze = _sends(calls.freeze)
+    promote = _sends(promotion.promote)
     rollback = _sends(calls.rollback)
     reset = _sends(calls.reset)
     delete = _sends(calls.delete)

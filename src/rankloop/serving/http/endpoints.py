@@ -94,6 +94,10 @@ async def _items(engine: Engine, params: Asked, body: m.ItemsRequest) -> m.Event
     return await engine.change_items(params["name"], body)
 
 
+async def _promote(engine: Engine, params: Asked, body: m.PromoteRequest) -> m.EventAnswer:
+    return await engine.promote(params["name"], body)
+
+
 async def _freeze(engine: Engine, params: Asked, body: m.FreezeRequest) -> m.EventAnswer:
     return await engine.freeze(params["name"], body)
 
@@ -200,6 +204,15 @@ ENDPOINTS = (
         _freeze,
         m.EventAnswer,
         m.FreezeRequest,
+    ),
+    Endpoint(
+        "POST",
+        f"{_RANKER}/promote",
+        "admin",
+        "Show the ranker's lists to a share of the requests with a baseline",
+        _promote,
+        m.EventAnswer,
+        m.PromoteRequest,
     ),
     Endpoint(
         "POST",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankloop.base import Memo, Ranker, Ranking
 from rankloop.serving.log import records
-from rankloop.serving.log.records import Choice, Decision
+from rankloop.serving.log.records import Choice, Decision, Trial
 
 if TYPE_CHECKING:
     from rankloop.serving.log.fold import Fold
@@ -44,6 +44,7 @@ class Drawn(NamedTuple):
     explored: bool
     ranking: Ranking | None = None  # of the ranker itself; None where nothing was left to it
     choice: Choice | None = None
+    trial: Trial | None = None
 
 
 def draw(
@@ -138,6 +139,8 @@ def _n_ordered(choice: Choice) -> int:
 
 def is_chosen(decision: Decision) -> bool:
     """Whether the ranker chose any of the list."""
+    if decision.trial is not None and decision.trial.would:
+        return False
     return decision.choice is None or bool(decision.choice.positions)
 
 
@@ -181,6 +184,8 @@ def learn(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> tuple[
     ValueError
         Where the ranker cannot learn from that. Nothing has changed then.
     """
+    if decision.trial is not None and decision.trial.would:
+        return _learn_baseline(fold, decision, values), None
     free, choice = free_of(decision), decision.choice
     if free is None or choice is None:
         whole = ticket(fold, decision)
@@ -211,3 +216,11 @@ def learn(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> tuple[
     ranking = Ranking(fold.places(order), chances, memo, decision.explored)
     fold.ranker.learn_among(ranking, told, among, free.positions)
     return True, None
+
+
+def _learn_baseline(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> bool:
+    """Learn from a list that the ranker did not choose, where that is sound."""
+    shown = np.frombuffer(decision.shown, _INT).astype(np.int64)
+    if decision.choice is not None or not fold.has_items or (fold.places(shown) < 0).any():
+        return False
+    return bool(fold.ranker.learn_shown(fold.places(shown), values))

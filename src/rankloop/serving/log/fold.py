@@ -30,6 +30,7 @@ from rankloop.serving.log.policies import PolicyHistory, at_deadline, check_answ
 from rankloop.serving.log.records import Config, Decision, Row
 from rankloop.serving.log.related import OtherHistory, RelatedRows
 from rankloop.serving.log.saved_state import Counts, DeadLetter, Learnt, Saved
+from rankloop.serving.log.trials import TrialSums
 from rankloop.serving.series import Series
 
 _DEAD_KEPT = 100
@@ -72,6 +73,7 @@ class Fold:
         self.ranker: Ranker = build(config, n_items=len(self.active))
         check_answers(config.policy, self.ranker)
         self.rounds = 0
+        self.trial = TrialSums()
         self.estimates = Estimates.of(self.ranker, n_items=len(self.active), fresh=True)
 
     def _set_active(self, names: list[str]) -> None:
@@ -164,6 +166,7 @@ class Fold:
         self.recent.put(row.event_id, state)
         self.counts.decisions += 1
         self.counts.explored += decision.explored
+        self.trial.shown(decision)
         self.series.decided(row.seq, row.at, explored=decision.explored)
         self.item_counts.shown(decision, n_items=len(self.catalogue))
         if row.event_id in self.parked:
@@ -222,6 +225,7 @@ class Fold:
     def _learn(
         self, outcome: Outcome, row: Row, state: DecisionState, values: NDArray[np.float64], *, at: int
     ) -> Outcome:
+        self.trial.answered(self.ranker, state.decision, values)
         if self.frozen:
             return Outcome(outcome.status)
         try:
@@ -235,9 +239,9 @@ class Fold:
             return Outcome("unknown")
         self.rounds += 1
         self.counts.learnt += 1
-        if ranking is None:
+        if ranking is None and choices.is_chosen(state.decision):
             self.estimates.add_part(values, self.ranker.exploration_block() != before)
-        else:
+        elif ranking is not None:
             self.estimates.add(self.ranker, ranking, values, state.decision, before)
         self.item_counts.observed(state.decision, values, n_items=len(self.catalogue))
         self.series.answered(
@@ -274,6 +278,10 @@ class Fold:
         check_change(self.items, add=add, retire=retire)
         names = changed(self.items, add=add, retire=retire)
         carried(self.ranker, self.config, before=self.items, names=names)
+
+    def _promote(self, row: Row, related: RelatedRows) -> Outcome:
+        self.trial.live = records.read_body(row).share
+        return Outcome("accepted")
 
     def _freeze(self, row: Row, related: RelatedRows) -> Outcome:
         self.frozen = records.read_body(row).frozen
@@ -340,6 +348,8 @@ class Fold:
             sorted(self.parked.items()),
             msgspec.to_builtins(self.learnt(), builtin_types=(bytes,)),
         ]
+        if self.trial.live is not None:
+            told.append(self.trial.live)
         return hashlib.sha256(msgspec.msgpack.encode(told, order="deterministic")).hexdigest()
 
     def save(self) -> Saved:
@@ -361,6 +371,7 @@ class Fold:
             self.estimates.save(),
             self.item_counts.save(),
             (self.policies.first, self.policies.changes),
+            self.trial,
         )
 
     @classmethod
@@ -385,3 +396,4 @@ class Fold:
         self.estimates = Estimates.restore(saved.estimates)
         self.item_counts = ItemCounts.restore(saved.items, applied=saved.applied)
         self.policies = PolicyHistory(*(saved.policies or (saved.config.policy, [])))
+        self.trial = saved.trial or TrialSums()

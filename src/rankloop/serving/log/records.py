@@ -25,6 +25,7 @@ Kind = Literal[
     "degraded",
     "upgrade",
     "policy",
+    "promote",
 ]
 # The place in this tuple is what stores write: append to it, never reorder it.
 KINDS: tuple[Kind, ...] = (
@@ -41,6 +42,7 @@ KINDS: tuple[Kind, ...] = (
     "degraded",
     "upgrade",
     "policy",
+    "promote",
 )
 NUMBER_OF_KIND: dict[Kind, int] = {kind: number for number, kind in enumerate(KINDS)}
 
@@ -86,7 +88,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     degraded: whether it may show lists that cannot be written, and so cannot be learnt from.
     answers: which of several answers to one list counts: the first, at once; or, when the deadline has passed, the
     last, the sum of all, or for each position the largest. Both are left out of the bytes where they are not set, so
-    that older configurations keep their hash.
+    that older configurations keep their hash, as are the following.
+    apprentice: whether requests with a baseline get the baseline until the ranker is promoted.
+    holdout: the share of such requests that always get the baseline.
     """
 
     deadline_seconds: float = 86_400.0
@@ -94,6 +98,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     late: Literal["ignore", "learn"] = "ignore"
     degraded: bool | msgspec.UnsetType = msgspec.UNSET
     answers: Literal["first", "last", "sum", "union"] | msgspec.UnsetType = msgspec.UNSET
+    apprentice: bool | msgspec.UnsetType = msgspec.UNSET
+    holdout: float | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def collects(self) -> bool:
@@ -145,6 +151,17 @@ class Choice(msgspec.Struct, frozen=True, array_like=True, gc=False):
     rest_chances: bytes = b""
 
 
+class Trial(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The application's own list, where the request brought one; see `rankloop.serving.log.trials`.
+
+    baseline: numbers of its items for the positions that were not pinned (int32).
+    would: what the ranker would have shown there, where the baseline was shown; empty where the ranker's list was.
+    """
+
+    baseline: bytes
+    would: bytes = b""
+
+
 class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A list that was drawn: the whole ticket, and what the draw was made from.
 
@@ -172,6 +189,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     )
     allowed: int | None = None
     choice: Choice | None = None
+    trial: Trial | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -192,6 +210,12 @@ class Freeze(msgspec.Struct, frozen=True, array_like=True):
     """Whether the ranker stops learning or goes on."""
 
     frozen: bool
+
+
+class Promote(msgspec.Struct, frozen=True, array_like=True):
+    """The share of requests with a baseline, beside the holdout, that get the ranker's list from here on."""
+
+    share: float
 
 
 class Expire(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -242,7 +266,10 @@ class Upgrade(msgspec.Struct, frozen=True, array_like=True):
 _encode = msgspec.msgpack.Encoder().encode
 _DECODERS: dict[Any, Callable[[bytes], Any]] = {
     of: msgspec.msgpack.Decoder(of).decode
-    for of in (Config, Decision, Answer, Items, Freeze, Expire, Rollback, Conflict, Upgrade, PolicyChange)
+    for of in (
+        *(Config, Decision, Answer, Items, Freeze, Expire, Rollback, Conflict, Upgrade, PolicyChange),
+        Promote,
+    )
 }
 
 
@@ -254,6 +281,7 @@ _BODIES: dict[str, Callable[[bytes], Any]] = {
     "feedback": _DECODERS[Answer],
     "items": _DECODERS[Items],
     "freeze": _DECODERS[Freeze],
+    "promote": _DECODERS[Promote],
     "expire": _DECODERS[Expire],
     "rollback": _DECODERS[Rollback],
     "conflict": _DECODERS[Conflict],
@@ -265,8 +293,9 @@ _LITTLE = sys.byteorder == "little"
 
 def encode(body: msgspec.Struct) -> bytes:
     """The body of a row as bytes."""
-    if type(body) is Decision and body.choice is None:
-        return _encode(msgspec.structs.astuple(body)[:-1])  # as it was before there was a choice
+    if type(body) is Decision and body.trial is None:
+        # As it was before there was a baseline, and before there was a choice.
+        return _encode(msgspec.structs.astuple(body)[: -2 if body.choice is None else -1])
     return _encode(body)
 
 

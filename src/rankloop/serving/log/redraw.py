@@ -7,10 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from rankloop.serving.log import records
-from rankloop.serving.log.choices import draw, free_of
+from rankloop.serving.log.choices import free_of
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Row
+from rankloop.serving.log.trials import baseline_of, draw_for
 from rankloop.serving.stores.contract import Store
 
 
@@ -49,11 +50,12 @@ class Redraw:
         if decision.key != key_of(fold.config.seed, row.event_id) or decision.generation != fold.generation:
             return False
         features = None if decision.features is None else records.unpack(decision.features)
-        drawn = draw(fold, features, free_of(decision), self._draws.generator(decision.key))
+        rng = self._draws.generator(decision.key)
+        drawn = draw_for(fold, features, free_of(decision), baseline_of(decision), decision.key, rng)
         chances = None if drawn.propensities is None else drawn.propensities.astype("<f8").tobytes()
         return (
             np.array_equal(np.frombuffer(decision.shown, "<i4"), drawn.shown)
             and decision.propensities == chances
             and decision.memo == tuple(records.pack(part) for part in drawn.memo)
-            and decision.choice == drawn.choice
+            and (decision.choice, decision.trial) == (drawn.choice, drawn.trial)
         )

@@ -1,0 +1,155 @@
+"""Lists with a baseline: which of the two is shown, the application's own order or the ranker's list.
+
+A share of all lists, the holdout, always shows the baseline. Of the others the ranker has the share that it was
+promoted to. Which list is whose follows from the decision's key, as everything that is drawn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.base import Ranker
+from rankloop.serving.lift import RewardSums
+from rankloop.serving.log.choices import Drawn, Free, draw, feedback_length
+from rankloop.serving.log.records import Decision, Trial
+
+if TYPE_CHECKING:
+    from rankloop.serving.log.fold import Fold
+
+_INT = np.dtype("<i4")
+Whole = NDArray[np.int64]
+
+
+class TrialSums(msgspec.Struct):
+    """What came of lists with a baseline.
+
+    live: the share that the ranker was promoted to; None before that.
+    compared, agreed: positions of baseline lists, and those where the ranker would have shown the same item.
+    at_least: rewards at these positions, summed; of lists with feedback.
+    """
+
+    live: float | None = None
+    ranker: RewardSums = msgspec.field(default_factory=RewardSums)
+    baseline: RewardSums = msgspec.field(default_factory=RewardSums)
+    compared: int = 0
+    agreed: int = 0
+    at_least: float = 0.0
+
+    def shown(self, decision: Decision) -> None:
+        """Count where the ranker agrees, if a list shows the baseline.
+
+        Parameters
+        ----------
+        decision : Decision
+            The list.
+        """
+        trial = decision.trial
+        if trial is not None and trial.would:
+            same = np.frombuffer(trial.would, _INT) == np.frombuffer(trial.baseline, _INT)
+            self.compared += len(same)
+            self.agreed += int(same.sum())
+
+    def answered(self, ranker: Ranker, decision: Decision, values: NDArray[np.float64]) -> None:
+        """Count the reward of a list with a baseline: the mean of its feedback, as a share of the largest grade.
+
+        Parameters
+        ----------
+        ranker : Ranker
+            The ranker.
+        decision : Decision
+            The list.
+        values : ndarray of float
+            The feedback, by position; of another length than that of the list it does not count.
+        """
+        trial = decision.trial
+        if trial is None or not len(values) or len(values) != feedback_length(ranker, decision):
+            return
+        rewards = np.minimum(values / float(ranker.max_grade or 1), 1.0)
+        total = 0.0
+        for reward in rewards.tolist():
+            total += reward
+        arm = self.baseline if trial.would else self.ranker
+        arm.add(total / len(rewards))
+        if trial.would:
+            positions = free_positions(decision)
+            same = np.frombuffer(trial.would, _INT) == np.frombuffer(trial.baseline, _INT)
+            for j in positions[same].tolist():
+                if j < len(rewards):
+                    self.at_least += float(rewards[j]) / len(rewards)
+
+
+def free_positions(decision: Decision) -> Whole:
+    """The positions of a list that were not pinned."""
+    if decision.choice is None:
+        return np.arange(len(decision.shown) // _INT.itemsize)
+    return np.frombuffer(decision.choice.positions, _INT).astype(np.int64)
+
+
+def shows_baseline(fold: Fold, key: bytes) -> bool:
+    """Whether the decision with this key shows the baseline that its request brought."""
+    policy = fold.config.policy
+    holdout = policy.holdout if isinstance(policy.holdout, float) else 0.0
+    live = fold.trial.live
+    if live is None:
+        live = 0.0 if policy.apprentice is True else 1.0
+    digest = hashlib.blake2b(key, digest_size=8, person=b"baseline").digest()
+    drawn = int.from_bytes(digest, "little") / (1 << 64)
+    return drawn < holdout or drawn >= holdout + (1.0 - holdout) * live
+
+
+def draw_for(
+    fold: Fold,
+    features: NDArray[np.float32] | None,
+    free: Free | None,
+    baseline: Whole | None,
+    key: bytes,
+    rng: np.random.Generator,
+) -> Drawn:
+    """A list from the present state: the ranker's, or the baseline.
+
+    Parameters
+    ----------
+    fold : Fold
+        The ranker.
+    features : ndarray of float or None
+        As for `choices.draw`.
+    free : Free or None
+        As for `choices.draw`.
+    baseline : ndarray of int or None
+        The application's own items for the positions that are not pinned, by number.
+    key : bytes
+        The decision's key.
+    rng : numpy.random.Generator
+        The generator of that key.
+
+    Returns
+    -------
+    Drawn
+        The list, with its `trial` where there is a baseline.
+    """
+    drawn = draw(fold, features, free, rng)
+    if baseline is None:
+        return drawn
+    positions = np.arange(len(drawn.shown)) if free is None else free.positions
+    packed = baseline.astype(_INT).tobytes()
+    if not shows_baseline(fold, key) or not len(positions):
+        return drawn._replace(trial=Trial(packed))
+    would = drawn.shown[positions].astype(_INT).tobytes()
+    shown = drawn.shown.copy()
+    shown[positions] = baseline
+    choice = drawn.choice
+    if choice is not None:
+        choice = msgspec.structs.replace(choice, rest=b"", rest_chances=b"")
+    return Drawn(shown, np.ones(len(shown)), (), False, None, choice, Trial(packed, would))
+
+
+def baseline_of(decision: Decision) -> Whole | None:
+    """The baseline that a decision's request brought; None where it brought none."""
+    if decision.trial is None:
+        return None
+    return np.frombuffer(decision.trial.baseline, _INT).astype(np.int64)
