@@ -195,7 +195,7 @@ RANK, FEEDBACK = "/v1/rankers/unwind/rank", "/v1/rankers/unwind/feedback"
         ("POST", RANK, b'{"decision_id": NaN}', {}, 400),
         ("POST", RANK, b"\xff\xfe", {}, 400),
         ("POST", RANK, b'{"context": ' + b"[" * 5_000 + b"]" * 5_000 + b"}", {}, 400),
-        ("POST", RANK, b"[]", {}, 422),
+        ("POST", RANK, b"7", {}, 422),
         ("POST", RANK, {"decision_id": 7}, {}, 422),
         ("POST", RANK, {"decision_id": ""}, {}, 422),
         ("POST", RANK, {"decision_id": "a\u0000b"}, {}, 422),
