@@ -8,6 +8,7 @@ import logging
 import secrets
 from typing import TYPE_CHECKING
 
+from rankloop.serving.alerts import AlertWatch
 from rankloop.serving.deadlines import Deadlines
 from rankloop.serving.errors import Unavailable
 from rankloop.serving.failpoints import reach
@@ -42,6 +43,7 @@ class Housekeeping:
         self.holder = secrets.token_hex(8)
         self.epoch: int | None = None
         self.changed: set[str] = set()  # rankers that have new rows since the last tick
+        self.alerts = AlertWatch()
         self._deadlines = Deadlines()
         self._began = False
         self._background = in_background
@@ -113,6 +115,7 @@ class Housekeeping:
 
     async def tick(self) -> None:
         """Everything that is due. Rankers to which nothing happens cost nothing."""
+        self.alerts.tick(self.engine)
         if self.engine.broken:
             return
         await self.engine.store.look()

@@ -11,6 +11,7 @@ from rankloop.serving.batches import rank_many
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict
 from rankloop.serving.http.asked import Asked
+from rankloop.serving.http.readiness import notices
 from rankloop.serving.item_table import item_table
 from rankloop.serving.policy_changes import change_policy
 
@@ -52,7 +53,7 @@ async def _create(engine: Engine, params: Asked, body: m.CreateRequest) -> Any:
 async def _rankers(engine: Engine, params: Asked, body: None) -> m.RankersAnswer:
     mine = [served for name, served in list(engine.rankers.items()) if params.caller.covers(name)]
     found = [await views.ranker_answer(served) for served in mine]
-    return m.RankersAnswer(found, [] if params.caller.rankers else engine.roster.notices())
+    return m.RankersAnswer(found, [] if params.caller.rankers else notices(engine))
 
 
 async def _access(engine: Engine, params: Asked, body: None) -> m.AccessAnswer:

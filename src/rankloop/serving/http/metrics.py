@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from rankloop.serving.alerts import KINDS as ALERTS
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.readiness import is_ready
 
@@ -58,8 +59,15 @@ class _Collector:
         estimate = GaugeMetricFamily(
             "rankloop_estimate", "Estimated mean value of a shown list", labels=["ranker", "measure", "bound"]
         )
+        alerts = GaugeMetricFamily(
+            "rankloop_alert", "Whether something is not as it should be", labels=["ranker", "alert"]
+        )
         for served in list(engine.rankers.values()):
             fold = served.fold
+            for kind in ALERTS:
+                alerts.add_metric(
+                    [served.name, kind], (served.name, kind) in engine.housekeeping.alerts.active
+                )
             for kind in fold.counts.__struct_fields__:
                 counts.add_metric([served.name, kind], getattr(fold.counts, kind))
             values = (fold.applied, fold.rounds, sum(map(len, fold.parked.values())), served.snapshot_seq)
@@ -69,7 +77,7 @@ class _Collector:
                 found = fold.estimates.value(which)
                 for bound in ("mean", "low", "high") if found is not None else ():
                     estimate.add_metric([served.name, measure, bound], getattr(found, bound))
-        yield from (counts, *families.values(), estimate)
+        yield from (counts, *families.values(), estimate, alerts)
 
 
 def exposition(engine: Engine) -> bytes:

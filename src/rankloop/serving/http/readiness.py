@@ -12,9 +12,14 @@ def is_ready(engine: Engine) -> bool:
     return engine.trouble is None
 
 
+def notices(engine: Engine) -> list[str]:
+    """What is wrong with single rankers: those that cannot be served, and alerts."""
+    return [*engine.roster.notices(), *engine.housekeeping.alerts.sentences()]
+
+
 def remarks(engine: Engine) -> list[str]:
     """What is not as usual, although it can rank and write or waits until it can."""
-    found = engine.roster.notices()
+    found = notices(engine)
     if len(found) > _MOST:
         found = [*found[:_MOST], f"and {len(found) - _MOST:,} more"]
     if engine.clock.jumps:

@@ -14,6 +14,7 @@ import msgspec
 from rankloop.serving import views
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Busy
+from rankloop.serving.http.readiness import notices
 from rankloop.serving.permissions import EVERYTHING, Permission
 from rankloop.serving.served_ranker import ServedRanker
 
@@ -86,7 +87,7 @@ class Broadcast:
             "ready": why is None,
             "why": why,
             "broken": engine.broken,
-            "notices": [] if caller.rankers else engine.roster.notices(),
+            "notices": [] if caller.rankers else notices(engine),
             "waiting": engine.commit.waiting,
             "rankers": sum(map(caller.covers, engine.rankers)),
             "now": engine.now(),
