@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+_COPIED: dict[Path, Callable[[Path], None]] = {}
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -21,6 +23,19 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+    for folder, send in list(_COPIED.items()):
+        if path.is_relative_to(folder):
+            send(path)
+
+
+@contextmanager
+def copying(folder: Path, send: Callable[[Path], None]) -> Iterator[None]:
+    """Call `send` with every file that `write_whole` puts anywhere into `folder` meanwhile."""
+    _COPIED[folder] = send
+    try:
+        yield
+    finally:
+        del _COPIED[folder]
 
 
 def sweep(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
@@ -21,6 +21,7 @@ from rankloop.cli.evaluate import evaluate
 from rankloop.cli.fit_clicks_command import fit_clicks
 from rankloop.cli.flags import Commands
 from rankloop.cli.games import classify, rates, verify_proof
+from rankloop.cli.reproduce_command import reproduce, run_experiments
 from rankloop.cli.service import register
 from rankloop.cli.tune import tune
 from rankloop.cli.warm import warm
@@ -28,8 +29,6 @@ from rankloop.extras import MissingExtra, require
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from rankloop.experiments.harness.reproduce import Verdict
 
 Given = ParamSpec("Given")
 
@@ -99,122 +98,7 @@ def _rankloop(
     pass
 
 
-@app.command()
-@in_words
-def reproduce(
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="NAME", help="Experiments to run, or [b]all[/b].", autocompletion=completion.experiments
-        ),
-    ],
-    quick: Annotated[bool, typer.Option("--quick", help="A small version that takes seconds.")] = False,
-    out: OutOption = Path("results"),
-    jobs: Annotated[
-        int | None, typer.Option(help="Jobs to run at once.", show_default="one for each core")
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run finished jobs again, too.")] = False,
-    also: Annotated[
-        list[str] | None,
-        typer.Option(metavar="RANKER", help="A further ranker for a comparison, such as mypkg.rankers:Mine."),
-    ] = None,
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=PATH",
-            help="LETOR data, or for pbm-2022-fig2 a click log, to play instead. Repeat for several.",
-        ),
-    ] = None,
-    pdf: Annotated[bool, typer.Option("--pdf", help="Figures as PDF, too.")] = False,
-    no_titles: Annotated[
-        bool, typer.Option("--no-titles", help="Figures without title and caption, for a paper.")
-    ] = False,
-) -> None:
-    """Reproduce experiments of the papers and test their claims.
-
-    Finished jobs are kept: after Ctrl-C the same command goes on where it stopped.
-
-
-    Exits with 1 when a claim does not hold.
-
-    [b]Examples[/b]
-
-      rankloop reproduce top1-2015-fig1 --quick
-
-      rankloop reproduce all --out results
-
-      rankloop reproduce pbm-2022-fig1 --quick --also mypkg.rankers:Mine
-
-      rankloop reproduce oltr-comparison --dataset my=path/to/letor.txt
-
-      rankloop reproduce pbm-2022-fig2 --dataset my=path/to/clicks.jsonl
-
-      rankloop reproduce top1-2015-fig1 --pdf --no-titles
-    """
-    from rankloop import experiments
-
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"--jobs must be at least 1, got {jobs}")
-    unknown = [name for name in names if name not in {*experiments.names(), "all"}]
-    if unknown:
-        raise ValueError(f"no experiment {unknown[0]!r}; there are {', '.join(experiments.names())}, and all")
-    chosen = experiments.names() if "all" in names else list(dict.fromkeys(names))
-    options = {"also": also or (), "datasets": named_paths(dataset or ())}
-    look = {"pdf": pdf, "titles": not no_titles}
-    verdicts = _reproduce(chosen, quick=quick, out=out, jobs=jobs, fresh=fresh, look=look, **options)
-    if not all(verdict.holds for verdict in verdicts):
-        raise typer.Exit(1)
-
-
-def named_paths(given: Sequence[str]) -> dict[str, str]:
-    """Data sets from ``my=path/to/letor.txt``."""
-    named: dict[str, str] = {}
-    for words in given:
-        name, equals, path = words.partition("=")
-        if not (name and equals and path):
-            raise ValueError(f"--dataset must be NAME=PATH, such as my=letor.txt, got {words!r}")
-        if name in named:
-            raise ValueError(f"--dataset names {name!r} twice")
-        named[name] = path
-    return named
-
-
-def _reproduce(
-    names: list[str],
-    *,
-    quick: bool,
-    out: Path,
-    jobs: int | None,
-    fresh: bool,
-    look: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> list[Verdict]:
-    from rich.console import Console
-
-    from rankloop import experiments
-
-    experiments.check_installed()
-    from rankloop.cli.tables import tell
-    from rankloop.experiments.harness.report import write_report
-    from rankloop.experiments.harness.reproduce import reproduce as run
-
-    console = Console(highlight=False)
-    verdicts = []
-    # All of them first: what one refuses is told before another has run.
-    for name, experiment in [(name, experiments.get(name, **options)) for name in names]:
-        lack = experiment.missing()
-        if lack is not None:
-            console.print(f"{name}: skipped, {lack}", soft_wrap=True, markup=False)
-            continue
-        try:
-            verdict = run(experiment, out=out, quick=quick, workers=jobs, fresh=fresh, **(look or {}))
-        except KeyboardInterrupt:
-            typer.echo(f"\n{name}: finished jobs are kept, the same command goes on from there.", err=True)
-            raise
-        tell(verdict, console=console)
-        verdicts.append(verdict)
-    console.print(f"Report: {write_report(out)}", soft_wrap=True, markup=False)
-    return verdicts
+app.command()(in_words(reproduce))
 
 
 @app.command("list")
@@ -345,7 +229,7 @@ def demo(out: OutOption = Path("results/demo")) -> None:
     from rankloop.cli.demo import play_demo
 
     play_demo(console=_console())
-    verdicts = _reproduce(["top1-2015-fig1", "top1-2015-fig2"], quick=True, out=out, jobs=None, fresh=False)
+    verdicts = run_experiments(["top1-2015-fig1", "top1-2015-fig2"], quick=True, out=str(out))
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)
 

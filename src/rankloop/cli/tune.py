@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankloop.cli import completion
+from rankloop.cli.where import AddressOption, Where, WhereOption, check_address, started
 from rankloop.extras import require
+from rankloop.remote_folder import is_address, opened_folder
 
 if TYPE_CHECKING:
     from rankloop.compiled import CompiledEnvironment
@@ -75,7 +77,11 @@ def tune(
     jobs: Annotated[
         int | None, typer.Option(help="Runs to play at once.", show_default="one for each core")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for runs and report.")] = Path("results/tune"),
+    executor: WhereOption = Where.THREADS,
+    address: AddressOption = None,
+    out: Annotated[
+        str, typer.Option(help="Folder for runs and report, or an address such as s3://bucket/tune.")
+    ] = "results/tune",
     as_json: Annotated[bool, typer.Option("--json", help="The answer as JSON, for programs.")] = False,
 ) -> None:
     """Search for the arguments with which a ranker does best, by successive halving, and evaluate what was found.
@@ -89,6 +95,8 @@ def tune(
       rankloop tune --ranker FTRLPBM --environment gap-0.03 --only estimator --only regulariser
 
       rankloop tune --ranker RTopKF --letor train.txt --set k=2 --rounds 2e5 --out results/tune-rtopkf
+
+      rankloop tune --ranker FTRLPBM --environment gap-0.03 --executor ray --address 10.0.0.7:6379
     """
     require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="tune")
     from rankloop import simulation
@@ -106,35 +114,39 @@ def tune(
         if name not in ranges:
             known = ", ".join(ranges) or "nothing"
             raise ValueError(f"--only must name what {ranker} declares, {known}, got {name!r}")
+    check_address(executor, address)
     try:
-        found = simulation.tune(
-            template,
-            people,
-            rounds=count,
-            ranges={name: ranges[name] for name in only} if only else None,
-            settings=settings,
-            final_runs=final_runs,
-            held_out=fresh,
-            seed=seed,
-            folder=out,
-            workers=jobs,
-        )
+        with opened_folder(out) as folder, started(executor, address, workers=jobs) as where:
+            found = simulation.tune(
+                template,
+                people,
+                rounds=count,
+                ranges={name: ranges[name] for name in only} if only else None,
+                settings=settings,
+                final_runs=final_runs,
+                held_out=fresh,
+                seed=seed,
+                folder=folder,
+                workers=jobs,
+                executor=where,
+            )
+            page = write_tuning_report(found, folder)
     except KeyboardInterrupt:
         typer.echo("\nRuns that have ended are kept, the same command goes on from there.", err=True)
         raise
-    page = write_tuning_report(found, out)
+    shown = f"{out.rstrip('/')}/{page.name}" if is_address(out) else str(page)
     if as_json:
         gain, error = found.gain
         told = {
             "arguments": jsonable(found.arguments),
             "gain": gain,
             "standard_error": error,
-            "report": str(page),
+            "report": shown,
         }
         typer.echo(json.dumps(told, indent=2))
         return
     typer.echo(str(found))
-    typer.echo(f"Report: {page}")
+    typer.echo(f"Report: {shown}")
 
 
 def _environments(

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import NamedTuple
 
 from rankloop.arguments import whole
 from rankloop.base import Environment, Ranker
 from rankloop.constructor import import_path
 from rankloop.ranges import Range
+from rankloop.remote_folder import opened_folder
 from rankloop.simulation.bar import Bar
+from rankloop.simulation.executors import Dispatch, Executor, is_threads, opened
 from rankloop.simulation.halving import Arguments, best, draw_settings, ladder
 from rankloop.simulation.matching import check_match
 from rankloop.simulation.run import Run, begin
 from rankloop.simulation.threads import finish_all
-from rankloop.simulation.tuning_folder import Result, TuningFolder, identity
+from rankloop.simulation.trace import Trace
+from rankloop.simulation.tuning_folder import Result, Study, TuningFolder, identity
 from rankloop.simulation.tuning_result import FINAL, TunedRun, Tuning, with_arguments
 
 FINAL_SEEDS = 1_000_000  # from here on, after the seed of the search, the seeds of the evaluation
@@ -36,6 +39,7 @@ def tune(
     folder: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     progress: bool | None = None,
+    executor: str | Executor = "threads",
 ) -> Tuning:
     """Search for the arguments with which a ranker has the best mean value over so many rounds.
 
@@ -66,11 +70,14 @@ def tune(
     seed : int, optional
         Chooses the settings and the seeds of all runs. The same seed gives the same answer.
     folder : str or os.PathLike, optional
-        Keeps every run that ends. A search that was stopped goes on from there, and gives the same answer.
+        Keeps every run that ends. A search that was stopped goes on from there, and gives the same answer. Or an
+        address of an object store that fsspec knows, such as ``s3://bucket/search``.
     workers : int, optional
         How many runs play at once; None takes one for each core. It does not change the answer.
     progress : bool, optional
         One bar for the whole search, as in `play`.
+    executor : str or Executor, optional
+        Where the runs are played, as in `play_many`. It does not change the answer.
 
     Returns
     -------
@@ -99,7 +106,8 @@ def tune(
         "final_runs": whole("final_runs", final_runs, at_least=2),
         "seed": whole("seed", seed, at_least=0),
     }
-    workers = whole("workers", (os.cpu_count() or 1) if workers is None else workers, at_least=1)
+    workers = None if workers is None else whole("workers", workers, at_least=1)
+    threads = is_threads(executor)
     for one in (environment, held_out):
         if one is not None:
             check_match(ranker, one.clone() if isinstance(one, Environment) else one, rounds)
@@ -122,41 +130,53 @@ def tune(
         study["given"] = [repr(ranker), identity(ranker)]
         study["environment"] = [repr(environment), identity(environment)]
         study["held_out"] = None if held_out is None else [repr(held_out), identity(held_out)]
-    kept = TuningFolder(None if folder is None else Path(folder), study)
-    search = _Search(ranker, tried, rounds, kept, workers)
-    runs = search.play(environment, held_out, progress=progress, **counts)
-    found = Tuning(
-        ranker,
-        environment.measure,
-        environment.is_loss,
-        rounds,
-        held_out is not None,
-        searched,
-        tuple(tried),
-        search.chosen,
-        tuple(runs),
-    )
+    with ExitStack() as stack:
+        place = None if folder is None else stack.enter_context(opened_folder(folder))
+        kept = TuningFolder(place, study)
+        where = None if threads else stack.enter_context(opened(executor, workers=workers))
+        search = _Search(ranker, tried, rounds, kept, workers or os.cpu_count() or 1, where)
+        runs = search.play(environment, held_out, progress=progress, **counts)
+        found = Tuning(
+            ranker,
+            environment.measure,
+            environment.is_loss,
+            rounds,
+            held_out is not None,
+            searched,
+            tuple(tried),
+            search.chosen,
+            tuple(runs),
+        )
+        kept.finish(_answer(found, study))
+    return found
+
+
+def _answer(found: Tuning, study: Study) -> Study:
     evaluation = {
         name: found.values(number, final=True) for name, number in (("given", 0), ("found", found.chosen))
     }
-    kept.finish(
-        {
-            "study": study,
-            "arguments": jsonable(found.arguments),
-            "chosen": found.chosen,
-            "evaluation": evaluation,
-        }
-    )
-    return found
+    return {
+        "study": study,
+        "arguments": jsonable(found.arguments),
+        "chosen": found.chosen,
+        "evaluation": evaluation,
+    }
 
 
 class _Search:
     """The runs of a search, rung by rung."""
 
     def __init__(
-        self, ranker: Ranker, tried: list[Arguments], rounds: int, kept: TuningFolder, workers: int
+        self,
+        ranker: Ranker,
+        tried: list[Arguments],
+        rounds: int,
+        kept: TuningFolder,
+        workers: int,
+        where: tuple[Executor, int] | None,
     ) -> None:
         self.ranker, self.tried, self.rounds, self.kept, self.workers = ranker, tried, rounds, kept, workers
+        self.where = where  # None for threads
         self.chosen = 0
         self.played = 0
 
@@ -199,32 +219,68 @@ class _Search:
         todo = [place for place in range(len(jobs)) if place not in results]
         bar.rounds -= self.rounds * len(results)
 
-        def maker(place: int) -> Any:
-            setting, seed = jobs[place]
-            return lambda: begin(
-                with_arguments(self.ranker, self.tried[setting]),
-                environment.clone(),
-                self.rounds,
-                seed,
-                1,
-                None,
-            )
+        sent = [
+            _RunOfSetting(self.ranker, self.tried[jobs[place][0]], environment, self.rounds, jobs[place][1])
+            for place in todo
+        ]
 
-        def ended(place: int, run: Run) -> None:
-            trace = run.trace()
+        def ended(place: int, trace: Trace) -> None:
             result = Result(trace.mean_value, trace.total_regret, trace.exploration_share)
             self.kept.keep(names[todo[place]], result)
             results[todo[place]] = result
 
-        finish_all(
-            [maker(place) for place in todo],
-            workers=self.workers,
-            bar=bar,
-            before=self.played,
-            ended=ended,
-        )
+        if self.where is None:
+            finish_all(
+                [job.begin for job in sent],
+                workers=self.workers,
+                bar=bar,
+                before=self.played,
+                ended=lambda place, run: ended(place, run.trace()),
+            )
+        else:
+            self._elsewhere(sent, bar, ended)
         self.played += self.rounds * len(todo)
         return [TunedRun(*job[:1], rung, job[1], *results[place]) for place, job in enumerate(jobs)]
+
+    def _elsewhere(self, sent: list[_RunOfSetting], bar: Bar, ended: Callable[[int, Trace], None]) -> None:
+        assert self.where is not None
+        executor, workers = self.where
+        played = self.played
+
+        def one_ended(place: int, trace: Trace, seconds: float) -> None:
+            nonlocal played
+            played += self.rounds
+            ended(place, trace)
+
+        Dispatch(
+            _play,
+            sent,
+            names=[f"the run of {job.setting or 'the given setting'} with seed {job.seed}" for job in sent],
+            costs=[1.0] * len(sent),
+            executor=executor,
+            workers=workers,
+        ).run(one_ended, lambda: bar.show(played))
+
+
+class _RunOfSetting(NamedTuple):
+    """A run of a search as data: what it is made of, so that what all runs share is sent once."""
+
+    ranker: Ranker
+    setting: Arguments
+    environment: Environment
+    rounds: int
+    seed: int
+
+    def begin(self) -> Run:
+        ranker = with_arguments(self.ranker, self.setting)
+        return begin(ranker, self.environment.clone(), self.rounds, self.seed, 1, None)
+
+
+def _play(job: _RunOfSetting) -> Trace:
+    run = job.begin()
+    for _ in run.pieces():
+        pass
+    return run.trace()
 
 
 def _read_ranges(ranker: Ranker, ranges: Mapping[str, Range] | None) -> dict[str, Range]:

@@ -1,6 +1,6 @@
 """Runs the jobs of an experiment on all cores, keeps each one's rows as soon as it ends, and resumes.
 
-Threads, not processes: the compiled loops release the interpreter lock, and threads share the compiled code.
+By default in threads: the compiled loops release the interpreter lock, and threads share the compiled code.
 Workers only compute; files are written by the thread that called `run_jobs`, the one that Ctrl-C interrupts, so
 that an interrupted run leaves whole files only.
 """
@@ -22,6 +22,7 @@ from rankloop.experiments.experiment import Experiment, Job
 from rankloop.experiments.harness.progress import job_bar
 from rankloop.experiments.harness.results_folder import ResultFolder
 from rankloop.simulation.code_version import code_fingerprint
+from rankloop.simulation.executors import Dispatch, Executor, is_threads, opened
 from rankloop.whole_file import write_whole
 
 _GLANCE = 0.2  # seconds between updates while waiting for a job
@@ -47,6 +48,7 @@ def run_jobs(
     workers: int | None = None,
     fresh: bool = False,
     console: Console | None = None,
+    executor: str | Executor = "threads",
 ) -> Outcome:
     """Run what is not yet in `out` and return everything.
 
@@ -57,11 +59,13 @@ def run_jobs(
     quick : bool, optional
         The small version.
     workers : int, optional
-        Number of threads; by default one for each core.
+        How many jobs run at once; by default one for each core.
     fresh : bool, optional
         Run every job again, whatever is stored.
     console : Console, optional
         Where progress goes; by default standard error. Silent unless it is a terminal.
+    executor : str or Executor, optional
+        Where jobs run, as in `simulation.play_many`. It changes no row.
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
@@ -76,8 +80,13 @@ def run_jobs(
         told = f"{experiment.label}: {resumed} of {len(files)} jobs were finished earlier and are resumed"
         console.print(told, highlight=False)
     if todo:
+        # The costliest first, so that no core is left alone with a long job at the end.
+        todo.sort(key=lambda job: -job.cost)
         paths = {job.name: file for job, file in files}
-        _run(experiment, todo, paths, workers=workers or os.cpu_count() or 1, console=console)
+        if is_threads(executor):
+            _run(experiment, todo, paths, workers=workers or os.cpu_count() or 1, console=console)
+        else:
+            _run_elsewhere(experiment, todo, paths, executor, workers=workers, console=console)
     frames, seconds = [], 0.0
     for job, file in files:
         frame = pl.read_parquet(file)
@@ -88,6 +97,12 @@ def run_jobs(
             )
         )
     return Outcome(jobs=jobs, results=pl.concat(frames), ran=len(todo), resumed=resumed, seconds=seconds)
+
+
+def unfinished(experiment: Experiment, jobs: Sequence[Job], *, out: Path) -> list[Job]:
+    """Those of `jobs` whose rows are not in `out` yet."""
+    folder = ResultFolder(out=out, experiment=experiment.label)
+    return [job for job, file in _files(experiment, folder, jobs) if not _is_usable(file)]
 
 
 def _files(experiment: Experiment, folder: ResultFolder, jobs: Sequence[Job]) -> list[tuple[Job, Path]]:
@@ -120,8 +135,7 @@ def _run(
     experiment: Experiment, todo: list[Job], paths: dict[str, Path], *, workers: int, console: Console
 ) -> None:
     waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
-    # The costliest first, so that no core is left alone with a long job at the end.
-    for job in sorted(todo, key=lambda job: -job.cost):
+    for job in todo:
         waiting.put(job)
     done: queue.SimpleQueue[_Done] = queue.SimpleQueue()
     stop = threading.Event()
@@ -154,6 +168,39 @@ def _run(
                 advance(finished.job)
     finally:
         stop.set()
+
+
+def _run_elsewhere(
+    experiment: Experiment,
+    todo: list[Job],
+    paths: dict[str, Path],
+    executor: str | Executor,
+    *,
+    workers: int | None,
+    console: Console,
+) -> None:
+    with (
+        opened(executor, workers=workers) as (chosen, count),
+        job_bar(experiment.label, todo, console=console) as advance,
+    ):
+
+        def ended(place: int, rows: pl.DataFrame, seconds: float) -> None:
+            _keep(paths[todo[place].name], rows, seconds)
+            advance(todo[place])
+
+        Dispatch(
+            _run_one,
+            [(experiment, job) for job in todo],
+            names=[f"job {job.name!r} of {experiment.name}" for job in todo],
+            costs=[job.cost for job in todo],
+            executor=chosen,
+            workers=count,
+        ).run(ended)
+
+
+def _run_one(given: tuple[Experiment, Job]) -> pl.DataFrame:
+    experiment, job = given
+    return experiment.run(job)
 
 
 def _next(done: queue.SimpleQueue[_Done]) -> _Done:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rankloop.experiments.experiment import Claim, Experiment, Plain, shared_settings
 from rankloop.experiments.harness.job_runner import run_jobs
 from rankloop.experiments.harness.results_folder import ResultFolder
+from rankloop.simulation.executors import Executor
 from rankloop.simulation.provenance import machine, versions
 from rankloop.whole_file import write_whole
 
@@ -43,6 +44,7 @@ def reproduce(
     console: Console | None = None,
     pdf: bool = False,
     titles: bool = True,
+    executor: str | Executor = "threads",
 ) -> Verdict:
     """Run `experiment` and write ``results.parquet``, figures as PNG and SVG, and ``claims.json`` under `out`.
 
@@ -51,7 +53,9 @@ def reproduce(
     """
     from rankloop.plotting import figures
 
-    outcome = run_jobs(experiment, out=out, quick=quick, workers=workers, fresh=fresh, console=console)
+    outcome = run_jobs(
+        experiment, out=out, quick=quick, workers=workers, fresh=fresh, console=console, executor=executor
+    )
     folder = ResultFolder(out=out, experiment=experiment.label)
     write_whole(folder.results, outcome.results.write_parquet)
     claims = tuple(experiment.claims(outcome.results, quick=quick))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,10 @@ class OwnData:
         """What jobs call it: with the digest, so that rows of other contents are never taken for its rows."""
         return f"{self.name}@{self.digest}"
 
+    def __reduce__(self) -> Any:
+        # Jobs find it by its key, in the process of a worker, too.
+        return _remember, (self.name, self.path, self.digest, self.queries)
+
     def __str__(self) -> str:
         return f"{self.name} ({self.path}, {self.queries.n_queries:,} queries, SHA-256 {self.digest}...)"
 
@@ -42,9 +47,12 @@ def read(name: str, path: str | Path) -> OwnData:
         queries = data.read_letor(path, name=name).bounded()
     except (OSError, ValueError) as error:
         raise ValueError(f"data set {name!r}: {error}") from error
-    own = OwnData(name, str(path), _digest(queries), queries)
-    KNOWN[own.key] = own
-    return own
+    return _remember(name, str(path), _digest(queries), queries)
+
+
+def _remember(name: str, path: str, digest: str, queries: Dataset) -> OwnData:
+    own = OwnData(name, path, digest, queries)
+    return KNOWN.setdefault(own.key, own)
 
 
 def _digest(queries: Dataset) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
@@ -48,7 +50,9 @@ def run_chunk(data: bytes) -> bytes:
     bytes
         What `unpack` reads.
     """
-    work, jobs = loads(data)
+    work, jobs, surroundings = loads(data)
+    for name, value in surroundings.items():
+        os.environ.setdefault(name, value)
     return dumps((versions(), [_answer(work, job) for job in jobs]), what="the result of a job")
 
 
@@ -93,11 +97,17 @@ def pack(work: Callable[[Any], Any], jobs: Sequence[Any], names: Sequence[str]) 
         Naming the first job that cannot be sent.
     """
     try:
-        return dumps((work, list(jobs)))
+        return dumps((work, list(jobs), _surroundings()))
     except NotSendable:
         for job, name in zip(jobs, names, strict=True):
             dumps((work, job), what=name)
         raise
+
+
+def _surroundings() -> dict[str, str]:
+    # Where real data lies; a worker that has a place of its own keeps it.
+    named = os.environ.get("RANKLOOP_DATA")
+    return {"RANKLOOP_DATA": str(Path(named).expanduser().absolute())} if named else {}
 
 
 def unpack(data: bytes) -> list[Answer]:

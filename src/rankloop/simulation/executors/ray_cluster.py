@@ -135,6 +135,7 @@ def _connect(ray: Any, address: str | None, workers: int | None) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         ray.init(
             **options,
+            address="local",
             num_cpus=workers or os.cpu_count(),
             include_dashboard=False,
             _node_ip_address="127.0.0.1",
