@@ -78,6 +78,8 @@ def reproduce(
 
       rankloop reproduce oltr-comparison --dataset my=path/to/letor.txt
 
+      rankloop reproduce pbm-2022-fig2 --dataset my=path/to/clicks.jsonl
+
       rankloop reproduce top1-2015-fig1 --pdf --no-titles
     """
     from rankloop import experiments

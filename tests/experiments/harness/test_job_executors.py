@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -13,6 +14,7 @@ from rankloop import experiments
 from rankloop.experiments.experiment import Job
 from rankloop.experiments.harness import expected_time
 from rankloop.experiments.harness.job_runner import run_jobs, unfinished
+from rankloop.experiments.pbm_2022 import own_log
 from rankloop.experiments.top_2016 import own_data
 from rankloop.simulation.executors import Processes, pickling
 from tests.experiments.toy import Toy
@@ -81,6 +83,13 @@ def test_data_of_ones_own_is_known_where_it_is_sent(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(own_data, "KNOWN", {})
     assert pickling.loads(sent).key == own.key
     assert own_data.KNOWN[own.key].queries.n_queries == 4
+
+
+def test_users_of_ones_own_log_are_known_where_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_log, "KNOWN", {})
+    sent = pickling.dumps(own_log.Users("shop@1", np.ones(10), np.ones(5), "told"))
+    assert own_log.KNOWN == {}
+    assert pickling.loads(sent) is own_log.KNOWN["shop@1"]
 
 
 def test_the_time_of_every_experiment_is_recorded() -> None:

@@ -6,6 +6,7 @@ import hashlib
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,10 @@ class Users:
     attraction: NDArray[np.float64]
     examination: NDArray[np.float64]
     told: str
+
+    def __reduce__(self) -> Any:
+        # Jobs find them by their source, in the process of a worker, too.
+        return _remember, (self.source, self.attraction, self.examination, self.told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +78,13 @@ def read(name: str, path: str | Path) -> OwnLog:
             f"data set {name!r}: no query of {path} has {N_ITEMS} items with known clicks on {N_POSITIONS} positions;"
             f" {why}"
         )
-    for one in users:
-        KNOWN[one.source] = one
     return OwnLog(name, str(path), tuple(users), tuple(left_out))
+
+
+def _remember(
+    source: str, attraction: NDArray[np.float64], examination: NDArray[np.float64], told: str
+) -> Users:
+    return KNOWN.setdefault(source, Users(source, attraction, examination, told))
 
 
 def _estimate(name: str, log: ClickLog, query: str) -> Users:
@@ -95,7 +104,7 @@ def _estimate(name: str, log: ClickLog, query: str) -> Users:
         f"{f'query {query!r}' if query else 'the whole log'}: {log.shown.sum():,} impressions and"
         f" {log.clicked.sum():,} clicks of {N_ITEMS} items, attraction {attraction}; examination {examination}"
     )
-    return Users(f"{called}@{_digest(log)}", found.attraction, found.examination, told)
+    return _remember(f"{called}@{_digest(log)}", found.attraction, found.examination, told)
 
 
 def _digest(log: ClickLog) -> str:
