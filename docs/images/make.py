@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import catalogue_sizes
+import comparison
 import learning_curves
 import numpy as np
 from PIL import Image
@@ -85,6 +86,7 @@ PICTURES: dict[str, Callable[[Path], object]] = {
     "pbm-2022-leader.png": lambda drawn: from_experiment("pbm-2022-leader", "leader", drawn),
     "learning-curves.png": lambda drawn: figures.save(learning_curves.draw(), drawn, ending="png"),
     "catalogue-sizes.png": lambda drawn: figures.save(catalogue_sizes.draw(), drawn, ending="png"),
+    "comparison.png": lambda drawn: figures.save(comparison.draw(), drawn, ending="png"),
     "fit-clicks.png": lambda drawn: figures.save(
         fit_clicks.draw(logs.fit_pbm(clicks_of_users())), drawn, ending="png"
     ),
