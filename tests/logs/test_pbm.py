@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from rankloop import data, environments, feedback, logs
 from rankloop.feedback import ClickLog, PositionBasedModel
-from rankloop.logs import em
+from rankloop.logs import em, intervals
 
 ALPHA = np.array([0.7, 0.5, 0.4, 0.3, 0.2, 0.1])
 BETA = np.array([1.0, 0.6, 0.4, 0.25])
@@ -137,6 +137,15 @@ def test_the_truth_comes_out_and_lies_in_the_intervals_as_often_as_said() -> Non
     found = logs.fit_pbm(simulated(200_000, 5))
     np.testing.assert_allclose(by_item(found), ALPHA, atol=0.01)
     np.testing.assert_allclose(found.examination, BETA, atol=0.01)
+
+
+def test_intervals_do_not_depend_on_the_blocks_they_are_computed_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = simulated(2_000, 3)
+    whole = logs.fit_pbm(log)
+    monkeypatch.setattr(intervals, "_BLOCK", 2)
+    parts = logs.fit_pbm(log)
+    np.testing.assert_allclose(parts.attraction_interval, whole.attraction_interval, rtol=1e-10)
+    np.testing.assert_allclose(parts.examination_interval, whole.examination_interval, rtol=1e-10)
 
 
 def test_intervals_shrink_with_the_root_of_the_log() -> None:

@@ -82,8 +82,10 @@ class ClickLog:
     def __post_init__(self) -> None:
         cells = ("queries", "items", "positions", "shown", "clicked")
         for column in (*cells, "rows"):
-            array = np.array(getattr(self, column), dtype=np.int64)
-            array.setflags(write=False)
+            array = getattr(self, column)
+            if not _is_fixed(array):
+                array = np.array(array, dtype=np.int64)
+                array.setflags(write=False)
             object.__setattr__(self, column, array)
             if column != "rows" and array.shape != self.queries.shape:
                 raise ValueError(f"{column} must have {len(self.queries)} numbers, got {array.shape}")
@@ -298,3 +300,13 @@ class ClickLog:
         return (
             "one of " + ", ".join(self.query_ids[i] for i in most) + (f" and {more:,} more" if more else "")
         )
+
+
+def _is_fixed(array: object) -> bool:
+    """Whether these are whole numbers that nobody else can change, so that they need not be copied."""
+    return (
+        isinstance(array, np.ndarray)
+        and array.dtype == np.int64
+        and array.flags.owndata
+        and not array.flags.writeable
+    )

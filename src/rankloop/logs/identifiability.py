@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,9 @@ def told(
     group: NDArray[np.int64],
     reference: int,
     beta_error: NDArray[np.float64],
-    names: Sequence[str] = (),
+    name: Callable[[int], str] | None = None,
 ) -> tuple[str, ...]:
-    """Warnings, as sentences; positions count from 1 there, and `names`, if given, are those of the items."""
+    """Warnings, as sentences; positions count from 1 there, and `name`, if given, names an item."""
     seen = cells.by_position(cells.shown) > 0
     sentences = []
     if not seen.all():
@@ -46,21 +46,23 @@ def told(
         sentences.append(
             f"examination of {listed(apart)} cannot be compared with that of position {reference + 1}: no item that"
             " was clicked links them; their numbers, and those of items shown only there, are arbitrary"
-            f" (not identified){_ties(cells, ~apart & seen, ~apart & seen, names)}"
+            f" (not identified){_ties(cells, ~apart & seen, ~apart & seen, name)}"
         )
     # Twice the error of the logarithm: beyond a factor of 2.7 either way. No click at all says something: few look.
     vague = (cells.by_position(cells.clicked) > 0) & ~apart & (beta_error > 0.5)
     if vague.any():
         sentences.append(
             f"examination of {listed(vague)} is hardly known: few items were shown both there and at other positions,"
-            f" or few were clicked{_ties(cells, vague, seen & ~apart, names)}"
+            f" or few were clicked{_ties(cells, vague, seen & ~apart, name)}"
         )
     return tuple(sentences)
 
 
-def _ties(cells: Cells, here: NDArray[np.bool_], among: NDArray[np.bool_], names: Sequence[str]) -> str:
+def _ties(
+    cells: Cells, here: NDArray[np.bool_], among: NDArray[np.bool_], name: Callable[[int], str] | None
+) -> str:
     """Which clicked items were shown at a position of `here` and at another one of `among`, most clicked first."""
-    if not names:
+    if name is None:
         return ""
     inside = among[cells.positions]
     places = cells.by_item(inside.astype(np.float64))  # a cell is a position, unless one was split
@@ -70,7 +72,7 @@ def _ties(cells: Cells, here: NDArray[np.bool_], among: NDArray[np.bool_], names
     if not best:
         return f"; no item ties {listed(here)} to another position"
     more = f" and {len(best) - _MOST_NAMES:,} more" if len(best) > _MOST_NAMES else ""
-    shown = ", ".join(f"{names[i]} ({_clicks(clicks[i])})" for i in best[:_MOST_NAMES])
+    shown = ", ".join(f"{name(i)} ({_clicks(clicks[i])})" for i in best[:_MOST_NAMES])
     tied = "the item that ties" if len(best) == 1 else "the items that tie"
     return f"; {tied} {listed(here)} to the others: {shown}{more}"
 

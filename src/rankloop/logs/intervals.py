@@ -7,6 +7,7 @@ leaves a matrix as large as the number of positions, however many items there ar
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.special import ndtri
 from rankloop.logs.em import Cells, Numbers, Prior
 
 _TINY = 1e-12
+_BLOCK = 1 << 18  # items
 
 
 class Errors(NamedTuple):
@@ -23,6 +25,27 @@ class Errors(NamedTuple):
 
     alpha: Numbers
     beta: Numbers
+
+
+class _Shares:
+    """Items by free positions: what stands between the two, a block of items at a time, which bounds the memory."""
+
+    def __init__(self, cells: Cells, w: Numbers, column: NDArray[np.int64], n_free: int) -> None:
+        inside = column[cells.positions] >= 0
+        self.items, self.columns, self.w = cells.items[inside], column[cells.positions[inside]], w[inside]
+        if (self.items[1:] < self.items[:-1]).any():
+            order = np.argsort(self.items, kind="stable")
+            self.items, self.columns, self.w = self.items[order], self.columns[order], self.w[order]
+        self.n_items, self.n_free = cells.n_items, n_free
+
+    def __iter__(self) -> Iterator[tuple[slice, Numbers]]:
+        for start in range(0, self.n_items, _BLOCK):
+            stop = min(start + _BLOCK, self.n_items)
+            first, last = np.searchsorted(self.items, (start, stop))
+            shares = np.zeros((stop - start, self.n_free))
+            # An item can occur twice at a position when a cell was split; the sum is what counts.
+            np.add.at(shares, (self.items[first:last] - start, self.columns[first:last]), self.w[first:last])
+            yield slice(start, stop), shares
 
 
 def errors(
@@ -39,11 +62,10 @@ def errors(
     free = np.flatnonzero(known & (np.arange(cells.n_positions) != reference))
     column = np.full(cells.n_positions, -1)
     column[free] = np.arange(len(free))
-    inside = column[cells.positions] >= 0
-    shares = np.zeros((cells.n_items, len(free)))
-    # An item can occur twice at a position when a cell was split; the sum is what counts.
-    np.add.at(shares, (cells.items[inside], column[cells.positions[inside]]), w[inside])
-    information = np.diag(cells.by_position(w)[free]) - shares.T @ (shares / of_items[:, None])
+    blocks = _Shares(cells, w, column, len(free))
+    information = np.diag(cells.by_position(w)[free])
+    for here, shares in blocks:
+        information -= shares.T @ (shares / of_items[here, None])
     # By its diagonal, so that a position that few look at is not taken for one of which nothing is known.
     scale = np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
     spread = (
@@ -53,8 +75,10 @@ def errors(
     beta_error = np.full(cells.n_positions, np.inf)
     beta_error[free] = np.sqrt(np.maximum(np.diag(spread), 0.0))
     beta_error[reference] = 0.0
-    pull = shares / of_items[:, None]
-    alpha_error = np.sqrt(1.0 / of_items + np.einsum("ij,jk,ik->i", pull, spread, pull))
+    alpha_error = np.empty(cells.n_items)
+    for here, shares in blocks:
+        pull = shares / of_items[here, None]
+        alpha_error[here] = np.sqrt(1.0 / of_items[here] + np.einsum("ij,jk,ik->i", pull, spread, pull))
     # An item shown only where nothing is known is as unknown as the positions.
     lost = cells.by_item(cells.shown * known[cells.positions]) == 0
     return Errors(np.where(lost, np.inf, alpha_error), beta_error)

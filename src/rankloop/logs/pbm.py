@@ -230,8 +230,10 @@ def fit_pbm(
         cells, alpha=end.alpha, beta=end.beta, prior=prior, reference=reference, known=known
     )
     beta = np.where(cells.by_position(shown) > 0, end.beta, np.nan)
-    names = item_names(items, several=len(log.query_ids) > 1)
-    told = identifiability.told(cells, group, reference, off.beta, names)
+    several = len(log.query_ids) > 1
+    told = identifiability.told(
+        cells, group, reference, off.beta, lambda i: item_names(items[i : i + 1], several=several)[0]
+    )
     if not end.converged:
         stopped = f"the fit was stopped after {len(end.trace)} steps, before it converged"
         told += (f"{stopped}: estimates and intervals are not those of the maximum",)

@@ -81,16 +81,21 @@ class Tally:
         cells, rows = self._cells[0], self._rows[0]
         query_ids, queries = _numbered(cells["query"])
         item_ids, items = _numbered(cells["item"])
-        positions = cells["position"].to_numpy()
+        positions, shown, clicked = (cells[name].to_numpy() for name in ("position", "shown", "clicked"))
         n_positions = int(positions.max()) + 1
-        order = np.argsort((queries * len(item_ids) + items) * n_positions + positions, kind="stable")
+        key = (queries * len(item_ids) + items) * n_positions + positions
+        if (key[1:] < key[:-1]).any():
+            order = np.argsort(key, kind="stable")
+            queries, items, positions = queries[order], items[order], positions[order]
+            shown, clicked = shown[order], clicked[order]
+        del key
         by_query = dict(_as_text(rows).iter_rows())
         return ClickLog(
-            queries=queries[order],
-            items=items[order],
-            positions=positions[order],
-            shown=cells["shown"].to_numpy()[order],
-            clicked=cells["clicked"].to_numpy()[order],
+            queries=_fixed(queries),
+            items=_fixed(items),
+            positions=_fixed(positions),
+            shown=_fixed(shown),
+            clicked=_fixed(clicked),
             query_ids=query_ids,
             item_ids=item_ids,
             rows=np.array([by_query.get(query, 0) for query in query_ids]),
@@ -99,6 +104,13 @@ class Tally:
             bad_clicks={reason: count for reason, count in self.bad_clicks.items() if count},
             name=name,
         )
+
+
+def _fixed(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same numbers as an array that does not change, so that it need not be copied again."""
+    owned = numbers if numbers.flags.owndata else numbers.copy()
+    owned.setflags(write=False)
+    return owned
 
 
 def _summed(frame: pl.DataFrame, by: list[str]) -> pl.DataFrame:
