@@ -23,6 +23,7 @@ from rankloop.serving.schemas import (
     FeedbackRequest,
     FreezeRequest,
     ItemsRequest,
+    PromoteRequest,
     RankRequest,
     RollbackRequest,
 )
@@ -31,6 +32,13 @@ from tests.serving.service import ITEMS, Clock, create
 from tests.serving.shared_store import SharedStore
 
 NAME = "unwind"
+
+
+def asked(decision: str) -> RankRequest:
+    """The request for a list, the same at every retry: half of them leave an item out."""
+    return RankRequest(decision, exclude=["tea"] if decision >= "d3" else [])
+
+
 DECISIONS = st.sampled_from([f"d{i}" for i in range(6)])
 REPLICAS = st.integers(0, 1)
 
@@ -84,7 +92,7 @@ class Replicas(RuleBasedStateMachine):
 
     @rule(replica=REPLICAS, decision=DECISIONS)
     def rank(self, replica: int, decision: str) -> None:
-        answer = self.run(self.engines[replica].rank(NAME, RankRequest(decision)))
+        answer = self.run(self.engines[replica].rank(NAME, asked(decision)))
         before = self.lists.setdefault(decision, answer.items)
         assert before == answer.items, "a retry drew another list"
 
@@ -160,6 +168,12 @@ class Replicas(RuleBasedStateMachine):
         self.next_id += 1
         answer = self.run(self.engines[replica].freeze(NAME, FreezeRequest(frozen, f"f{self.next_id}")))
         self.acknowledge("freeze", f"f{self.next_id}", answer)
+
+    @rule(replica=REPLICAS, share=st.sampled_from([0.0, 1.0]))
+    def promote(self, replica: int, share: float) -> None:
+        self.next_id += 1
+        answer = self.run(self.engines[replica].promote(NAME, PromoteRequest(share, f"p{self.next_id}")))
+        self.acknowledge("promote", f"p{self.next_id}", answer)
 
     @rule(replica=REPLICAS)
     def rollback(self, replica: int) -> None:

@@ -14,7 +14,7 @@ from rankloop.serving.log import fingerprint
 from rankloop.serving.log.upgrade import upgrade
 from rankloop.serving.log.verify import verify
 from rankloop.serving.schemas import FreezeRequest, RankRequest
-from tests.serving.replicas import DECISIONS, NAME, REPLICAS, Replicas
+from tests.serving.replicas import DECISIONS, NAME, REPLICAS, Replicas, asked
 from tests.serving.shared_store import Crash
 
 DAY = 86_400.0
@@ -34,7 +34,7 @@ class ReplicasAtRisk(Replicas):
         self.store.crash = when
 
         async def crash() -> None:
-            asking = asyncio.create_task(self.engines[replica].rank(NAME, RankRequest(decision)))
+            asking = asyncio.create_task(self.engines[replica].rank(NAME, asked(decision)))
             dying = self.engines[replica].commit._task
             assert dying is not None
             await asyncio.wait([asking, dying], return_when=asyncio.FIRST_COMPLETED, timeout=5)

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -57,6 +58,12 @@ POSTGRESQL_PLACES = (
     "anywhere",
 )
 ITEMS = [f"item-{i}" for i in range(12)]
+# What a list is asked from, by its ID, so that a retry asks the same.
+ASKED: tuple[dict[str, Any], ...] = (
+    {},
+    {"exclude": ITEMS[:1], "pinned": {4: ITEMS[3]}},
+    {"items": ITEMS[:6], "baseline": ITEMS[:6]},
+)
 NAME = "tortured"
 _COMMON = {"during-snapshot", "after-snapshot"}  # these come round rarely: the first one kills
 
@@ -72,7 +79,9 @@ class Ledger:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def rank(self, client: Client, decision_id: str) -> None:
-        shown = client.rank(NAME, decision_id=decision_id)
+        shown = client.rank(
+            NAME, decision_id=decision_id, **ASKED[zlib.crc32(decision_id.encode()) % len(ASKED)]
+        )
         with self.lock:
             if self.lists.setdefault(decision_id, shown.items) != shown.items:
                 self.problems.append(f"{decision_id} was drawn twice, and differently")
