@@ -44,8 +44,6 @@ class RankAnswer:
     model_seq: int
     duplicate: bool
     degraded: bool = False
-    apprentice: bool = False
-    holdout: float = 0.0
 
 
 @dataclass(frozen=True)
