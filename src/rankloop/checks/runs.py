@@ -42,9 +42,13 @@ def users(environment: Environment, *, seed: int) -> NDArray[np.float64]:
     return np.concatenate(seen)
 
 
+# Not compared: kernels, arguments, and what `rankloop.prepared` keeps to make calls quick.
+_NOT_HELD = {"kernels", "_given", "_prepared"}
+
+
 def everything(thing: Any) -> bytes:
     """Whatever a ranker or an environment holds, as bytes to compare."""
-    kept = {name: value for name, value in vars(thing).items() if name not in ("kernels", "_given")}
+    kept = {name: value for name, value in vars(thing).items() if name not in _NOT_HELD}
     return pickle.dumps(kept)
 
 
