@@ -11,7 +11,7 @@ import msgspec
 from rankloop.serving.adapters import registry
 from rankloop.serving.errors import RequestError, TooLarge
 from rankloop.serving.limits import Limits
-from rankloop.serving.log.records import Config, Entry, Policy, read_body
+from rankloop.serving.log.records import Config, Entry, read_body
 
 DEPTH = 32  # of nested values in a request
 _INTEGERS = range(-(1 << 63), 1 << 64)
@@ -173,16 +173,6 @@ def check_policy(config: Config) -> None:
         raise RequestError(
             f"policy.holdout must be a share of at least 0 and below 1, got {holdout}", field="policy.holdout"
         )
-
-
-def default_event_id(decision_id: str, digest: bytes, policy: Policy) -> str:
-    """The ID of feedback that came without one, so that the same again is the same event.
-
-    Where several answers count, each content is an event. Where they are added up, only the caller can tell them apart.
-    """
-    if policy.answers == "sum":
-        raise RequestError("with policy.answers 'sum' feedback needs an event_id", field="event_id")
-    return f"{decision_id}#{digest.hex()}" if policy.collects else decision_id
 
 
 def refuse(attempt: Callable[[], object], *, field: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankloop.kernels.call_checks import within
 from rankloop.serving.adapters.estimates import weigh
-from rankloop.serving.admission import default_event_id, digest_of
+from rankloop.serving.admission import digest_of
 from rankloop.serving.asking import read_request
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.failpoints import reach
@@ -224,11 +224,17 @@ class ServedRanker:
             raise RequestError(f"{kind} must be at most {ranker.max_grade}, got {given[kind]}", field=kind)
         packed = values.astype("<f8").tobytes()
         digest = digest_of(request.decision_id, kind, values.tobytes())
-        policy = self.fold.config.policy if state is None else self.fold.policies.at(state.seq)
+        event_id = request.event_id
+        if event_id is None:
+            try:
+                seq = None if state is None else state.seq
+                event_id = self.fold.policies.event_id(request.decision_id, digest, seq)
+            except ValueError as error:
+                raise RequestError(str(error), field="event_id") from None
         return Entry(
             self.name,
             "feedback",
-            request.event_id or default_event_id(request.decision_id, digest, policy),
+            event_id,
             records.encode(records.Answer("clicks" if kind == "clicks" else "relevance", packed)),
             digest,
             request.decision_id,

@@ -38,6 +38,16 @@ class PolicyHistory:
         """All policies that lists after row `seq` may have."""
         return [self.at(seq + 1), *(policy for changed, _, policy in self.changes if changed > seq)]
 
+    def event_id(self, decision_id: str, digest: bytes, seq: int | None) -> str:
+        """The ID of feedback that came without one on the list in row `seq`: the same again is the same event.
+
+        Where several answers count, each content is an event; ValueError where only the caller can tell them apart.
+        """
+        policy = self.at(1 << 60) if seq is None else self.at(seq)
+        if policy.answers == "sum":
+            raise ValueError("with policy.answers 'sum' feedback needs an event_id")
+        return f"{decision_id}#{digest.hex()}" if policy.collects else decision_id
+
     def change(self, seq: int, told: records.PolicyChange) -> None:
         """Row `seq` changes the policy."""
         self.changes = [*self.changes, (seq, told.event_id, told.policy)]
