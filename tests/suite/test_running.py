@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,10 @@ def test_every_ranker_of_the_package_can_play_somewhere() -> None:
         assert places, entry
 
 
-def test_processes_give_the_same(tmp_path: Path) -> None:
-    one = run([Entry("CascadeKLUCB")], worlds=(small.LATE,), seeds=2, progress=False)
-    other = run([Entry("CascadeKLUCB")], worlds=(small.LATE,), seeds=2, progress=False, executor="processes")
-    assert one.results.equals(other.results)
+def test_an_executor_gives_the_same() -> None:
+    options: dict[str, Any] = {"worlds": (small.LATE,), "seeds": 2, "progress": False}
+    with ThreadPoolExecutor(1) as pool:
+        elsewhere = run([Entry("CascadeKLUCB")], executor=pool, **options)
+    assert elsewhere.results.equals(run([Entry("CascadeKLUCB")], **options).results)
+    with pytest.raises(ValueError, match="executor must be"):
+        run([Entry("CascadeKLUCB")], executor="nowhere", **options)

@@ -60,7 +60,8 @@ def write_report(submissions: Sequence[Submission], out: Path) -> Path:
         drawn["svg"].unlink()  # it is in the page
         sections.append(
             f"<section><h2>{escape(SETTINGS[setting].capitalize())}</h2>"
-            f'<figure><div class="scroll wide">{svg}</div><figcaption>{escape(caption)}</figcaption></figure>'
+            f'<figure><div class="scroll wide" style="max-width:{80 * figure.get_figwidth():.0f}px">{svg}</div>'
+            f"<figcaption>{escape(caption)}</figcaption></figure>"
             f"<h3>Leaderboard</h3>{leaderboard(scores, setting)}</section>"
         )
     page = _page(subtitle, sections, _refusals(results), _provenance(submissions))
@@ -98,16 +99,19 @@ def leaderboard(scores: pl.DataFrame, setting: str) -> str:
         capability: whole.filter(pl.col("capability") == capability)["score"].max()
         for capability in capabilities
     }
-    head = "".join(f'<th class="number">{escape(name)}</th>' for name in ("mean", *capabilities))
+    head = "".join(
+        f'<th class="number" style="white-space:normal">{escape(name)}</th>'
+        for name in ("mean", *capabilities)
+    )
     lines = []
     for row in board.iter_rows(named=True):
-        cells = [f"<td>{escape(row['ranker'])}</td>", f'<td class="number">{_mean(row["mean"])}</td>']
+        cells = [f"<td>{escape(row['ranker'])}</td>", f'<td class="number">{_rounded(row["mean"])}</td>']
         for capability in capabilities:
             found = own.get((row["ranker"], capability))
             if found is None:
                 cells.append('<td class="number quiet">n/a</td>')
                 continue
-            text = f"{found['score']:.2f}"
+            text = _rounded(found["score"])
             text = f"<b>{text}</b>" if found["score"] == best[capability] else text
             text += f"<sup>{found['worlds']}/{found['of']}</sup>" if found["worlds"] < found["of"] else ""
             title = f"{found['low']:.3f} to {found['high']:.3f}, {found['runs']} runs"
@@ -119,8 +123,8 @@ def leaderboard(scores: pl.DataFrame, setting: str) -> str:
     )
 
 
-def _mean(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.2f}"
+def _rounded(value: float | None) -> str:
+    return "n/a" if value is None else f"{round(value, 2) + 0.0:.2f}"  # never -0.00
 
 
 def _refusals(results: pl.DataFrame) -> str:
