@@ -103,3 +103,38 @@ def test_a_line_that_python_refuses_is_refused(line: bytes, told: str, tmp_path:
     with pytest.raises(ValueError, match=told) as caught:
         data.read_clicks(path)
     assert str(path) in str(caught.value)
+
+
+def test_rows_as_json_lines_are_checked_like_those_of_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    good = [{"sku": i % 3, "position": i % 2 + 1, "click": i % 5 == 0, "query": "a"} for i in range(60)]
+    bad = [
+        {"sku": 1, "position": "one", "click": 1, "query": "a"},
+        {"sku": None, "position": 1, "click": 1, "query": "a"},
+        {"sku": [7], "position": 1, "click": 1, "query": "a"},
+        {"sku": 1, "position": 1, "click": 2, "query": "a"},
+        {"sku": 1, "position": 1, "click": 1},
+    ]
+    told = [json.dumps(row) + "\n" for row in (*good, *bad)]
+    path.write_text("".join(told[:30] + told[60:] + told[30:60]))
+    found = data.read_clicks(path, columns={"item": "sku"})
+    assert found.bad_rows == {
+        "no query": 1,
+        "no item": 2,
+        "a position that is not a whole number from 1 on": 1,
+        "a click that is not 0 or 1": 1,
+    }
+    path.write_text("".join(told[:60]))
+    monkeypatch.setattr(json_lines, "_BYTES", 500)
+    same_good = data.read_clicks(path, columns={"item": "sku"})
+    assert same_good.n_bad_rows == 0
+    for name in ("queries", "items", "positions", "shown", "clicked"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(same_good, name))
+    path.write_text(told[0] + "{\n")
+    with pytest.raises(ValueError, match=r"rows.jsonl, line 2, column 3: not JSON"):
+        data.read_clicks(path, columns={"item": "sku"})
+    path.write_text('{"item": 1, "place": 2, "click": 0}\n')
+    with pytest.raises(ValueError, match=r"rows.jsonl: no column for position .* among item, place, click"):
+        data.read_clicks(path)

@@ -91,6 +91,11 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
     "other names.csv": lambda frame, path: frame.rename(
         {"query": "q", "item": "doc_id", "position": "rank", "click": "clicked"}
     ).write_csv(path),
+    "impressions.jsonl": lambda frame, path: frame.write_ndjson(path),
+    "booleans.jsonl.gz": lambda frame, path: (
+        path.write_bytes(gzip.compress(frame.cast({"click": pl.Boolean}).write_ndjson().encode())) and None
+    ),
+    "counts.jsonl": lambda frame, path: _counts(frame).write_ndjson(path),
     "counts.csv": lambda frame, path: _counts(frame).write_csv(path),
     "counts.parquet": lambda frame, path: _counts(frame).write_parquet(path),
 }

@@ -79,8 +79,9 @@ def parse_block(block: bytes, types: Mapping[str, pa.DataType]) -> pl.DataFrame 
 
 
 def type_of(value: Any) -> pa.DataType:
-    """The type of an id, or of a list of them; null for anything else."""
+    """The type of an id, of a list of them, or of a number or truth value; null for anything else."""
     if isinstance(value, list):
         inside = {type(one) for one in value}
         return pa.list_(pa.int64() if inside == {int} else pa.string())
-    return pa.string() if isinstance(value, str) else pa.int64() if type(value) is int else pa.null()
+    known = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64()}
+    return known.get(type(value), pa.null())

@@ -61,6 +61,8 @@ def _parsed(path: Path, number: int, block: bytes) -> pl.DataFrame | None:
     types = dict.fromkeys((*QUERY, *SHOWN, *CLICKED), json_lines.type_of(None))
     types[shown] = types[clicked] = json_lines.type_of(first[shown] + first[clicked])
     if query is not None:
+        if type(first[query]) not in (str, int):
+            return None
         types[query] = json_lines.type_of(first[query])
     frame = json_lines.parse_block(block, types)
     if frame is None:

@@ -53,8 +53,8 @@ def read_clicks(
         A file, a folder, a pattern such as ``"logs/*.parquet"``, or several of them; each file in one of four formats.
         JSON lines, a result page each: ``{"query": ...,
         "shown": [ids], "clicked": [ids]}``, or with other usual names for the fields. TianGong-ST's pages,
-        cells between tabs. CSV or Parquet with a row for each impression (columns item, position, click, and
-        query where there are several), or with counts (item, position, shown, clicks). Paths of object stores, such
+        cells between tabs. CSV, Parquet or JSON lines with a row for each impression (columns item, position, click,
+        and query where there are several), or with counts (item, position, shown, clicks). Paths of object stores, such
         as ``"s3://bucket/logs/*.parquet"``, need the extra ``remote`` and the package of the store, such as s3fs; their
         files are copied to a temporary folder one at a time.
     format : str, optional
@@ -108,6 +108,7 @@ def read_clicks(
     require("polars", "pyarrow", extra="data", for_="reading a click log")
     from rankloop.data.clicks import finished, pages, tables
     from rankloop.data.clicks import tally as click_tally
+    from rankloop.data.clicks.json_tables import is_json_table
 
     files = find_files(paths)
     first = None if first_position is None else whole("first_position", first_position, at_least=0)
@@ -131,7 +132,7 @@ def read_clicks(
         watch = partial(pace.at, file, number)
         with local_copy(file) as path:
             known = log_format(path) if format is None or format in _TABLES else format
-            if known in ("jsonl", "tiangong"):
+            if known == "tiangong" or (known == "jsonl" and not is_json_table(path, columns or {})):
                 pages.count_pages(path, own, kind=known, watch=watch)
             else:
                 tables.count_table(

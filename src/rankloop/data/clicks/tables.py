@@ -1,4 +1,4 @@
-"""Tables of impressions or of counts, in CSV or Parquet.
+"""Tables of impressions or of counts, in CSV, Parquet or JSON lines.
 
 Impressions in Parquet whose columns are whole numbers are counted as they are read. Otherwise Polars groups equal rows
 in one streaming pass; only what is left, a row for each different one, is checked and read. A CSV file with rows of
@@ -16,6 +16,7 @@ import pyarrow.parquet
 from rankloop.data.clicks.batches import batches, broken_parquet
 from rankloop.data.clicks.cell_table import count_whole_numbers, limits_of
 from rankloop.data.clicks.columns import COLUMNS, find_separator, match_columns, read_header, refuse_cut
+from rankloop.data.clicks.json_tables import json_batches, json_header
 from rankloop.data.clicks.rows import count_rows
 from rankloop.data.clicks.spilling import Refused, Spilling
 from rankloop.data.clicks.tally import Tally
@@ -38,7 +39,7 @@ def count_table(
     spilling: Spilling | None = None,
 ) -> None:
     """Count the rows of a table; `names` are those of a CSV file without a header, `watch` is told the share done."""
-    header = list(names) or read_header(path, kind)
+    header = list(names) or (json_header(path) if kind == "jsonl" else read_header(path, kind))
     found = match_columns(path, header, columns)
     counts = "click" not in found
     for needed in ("item", "position", *(("shown", "clicks") if counts else ())):
@@ -60,7 +61,10 @@ def count_table(
     try:
         if kind == "parquet":
             _refuse_other_types(path, wanted)
-        if spilling is not None:
+        if kind == "jsonl":
+            for batch in json_batches(path, wanted, watch):
+                count(batch.with_columns(pl.lit(1, pl.Int64).alias("rows")))
+        elif spilling is not None:
             count(spilling.group(path, kind, wanted, header, names=bool(names)))
         elif kind == "csv":
             count(_grouped_text(path, wanted, names))
