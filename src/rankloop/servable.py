@@ -198,6 +198,16 @@ class Servable:
         """
         return False
 
+    def weights_now(self) -> NDArray[np.float64] | None:
+        """The weight of each feature in the score of an item, where that is a weighed sum.
+
+        Returns
+        -------
+        ndarray of float or None
+            None where there are no such weights, which is the default.
+        """
+        return None
+
     def exploration_chance(self, ranking: Any) -> float | None:
         """Probability with which the top of `ranking` was drawn for exploration.
 

@@ -163,6 +163,8 @@ def test_candidates_over_the_wire(service: Service, call: Call, request: pytest.
     assert do("rank", f"{name}.trial", decision_id="d", baseline=own).items == own
     assert do("decision", f"{name}.trial", "d").shown_by == "baseline"
     assert do("feedback", f"{name}.trial", "d", relevance=[1]).status == "accepted"
+    why = do("explain", f"{name}.trial", "d").items[0]
+    assert (why.item, why.reason, why.words) == (own[0], "baseline", "The application's own list was shown.")
     assert do("promote", f"{name}.trial", 0.5).status == "accepted"
     trial = do("ranker", f"{name}.trial").trial
     assert (trial.live, trial.baseline_lists, trial.baseline_mean, trial.lift) == (0.5, 1, 1.0, None)
@@ -343,7 +345,7 @@ def test_a_closed_client_holds_no_connection(service: Service) -> None:
 
 
 def test_both_kinds_have_the_same_calls() -> None:
-    assert len(CALLS) == 19
+    assert len(CALLS) == 20
     for name in CALLS:
         one, other = getattr(Client, name), getattr(AsyncClient, name)
         assert inspect.signature(one) == inspect.signature(other)

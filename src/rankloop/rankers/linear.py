@@ -103,6 +103,9 @@ class LinearRanker(CompiledRanker):
         _, features = self.read_context(context)
         return dense_rows(features) if isinstance(features, SparseRows) else features
 
+    def weights_now(self) -> NDArray[np.float64] | None:
+        return np.array(self.state.w)
+
     def scores(self, context: Any) -> NDArray[np.float64]:
         """X w, added up entry after entry: a product of matrices is not the same on every processor."""
         total: NDArray[np.float64] = np.cumsum(self.dense_context(context) * self.state.w, axis=1)[:, -1]

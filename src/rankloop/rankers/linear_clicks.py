@@ -130,6 +130,9 @@ class LinearClickRanker(CompiledRanker):
             if (saved[name] < 0).any():
                 raise ValueError(f"saved state {name!r} must be a count, got {saved[name]}")
 
+    def weights_now(self) -> NDArray[np.float64] | None:
+        return self.theta
+
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The items by estimated attraction, the best on the positions that are examined most."""
         n, request = self.read_context(context)

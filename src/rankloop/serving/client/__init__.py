@@ -17,6 +17,7 @@ from rankloop.serving.client.batches import Wanted
 from rankloop.serving.client.calls import Feedback
 from rankloop.serving.client.decision_answer import DecisionAnswer, StoryRow
 from rankloop.serving.client.errors import RankloopError, Unreachable
+from rankloop.serving.client.explaining import ExplainAnswer
 from rankloop.serving.client.policy import Policy
 
 require("httpx", extra="client", for_="rankloop.serving.client")
@@ -29,6 +30,7 @@ __all__ = [
     "Client",
     "DecisionAnswer",
     "EventAnswer",
+    "ExplainAnswer",
     "Feedback",
     "Interval",
     "Policy",

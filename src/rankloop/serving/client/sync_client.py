@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from rankloop.serving.client import batches, calls, promotion
+from rankloop.serving.client import batches, calls, explaining, promotion
 from rankloop.serving.client.calls import Call
 from rankloop.serving.client.documented import documented
 from rankloop.serving.client.owners import Owners
@@ -125,4 +125,5 @@ class Client:
     snapshots = _sends(calls.snapshots)
     take_snapshot = _sends(calls.take_snapshot)
     decision = _sends(calls.decision)
+    explain = _sends(explaining.explain)
     series = _sends(calls.series)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+from rankloop.serving import explain, views
 from rankloop.serving import schemas as m
-from rankloop.serving import views
 from rankloop.serving.batches import rank_many
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict
@@ -146,6 +146,10 @@ async def _dead_letters(engine: Engine, params: Asked, body: None) -> m.DeadLett
     return views.dead_letters_answer(await engine.find(params["name"]))
 
 
+async def _explain(engine: Engine, params: Asked, body: None) -> explain.ExplainAnswer:
+    return await explain.explain_answer(await engine.find(params["name"]), params["decision_id"])
+
+
 async def _decisions(engine: Engine, params: Asked, body: None) -> m.DecisionsAnswer:
     return await views.decisions_answer(await engine.find(params["name"]))
 
@@ -241,6 +245,14 @@ ENDPOINTS = (
         "The history of one decision",
         _decision,
         m.DecisionAnswer,
+    ),
+    Endpoint(
+        "GET",
+        f"{_RANKER}/explain/{{decision_id}}",
+        "reader",
+        "Why each item of a list stood where it stood",
+        _explain,
+        explain.ExplainAnswer,
     ),
     Endpoint(
         "GET",

@@ -1,0 +1,176 @@
+"""Why each item of a list stood where it stood, as data and in words."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.serving.errors import NotFound
+from rankloop.serving.log import records
+from rankloop.serving.log.choices import free_of
+from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.records import Decision
+from rankloop.serving.served_ranker import ServedRanker
+
+_FEATURES = 3  # that weighed most
+_INT = np.dtype("<i4")
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
+
+
+class FeaturePart(msgspec.Struct, frozen=True):
+    """What one feature adds to a score: value times weight. `feature` is its column, counted from 0."""
+
+    feature: int
+    value: float
+    weight: float
+    part: float
+
+
+class ItemReason(msgspec.Struct, frozen=True):
+    """Why an item stood at its position, both counted from 0.
+
+    reason: the request pinned it, the baseline was shown, or the ranker chose it.
+    place: in the order of the candidates that the ranker holds best; None where it does not say.
+    """
+
+    item: str
+    position: int
+    reason: Literal["pinned", "baseline", "ranker"]
+    propensity: float | None
+    place: int | None
+    score: float | None
+    features: list[FeaturePart]
+    words: str
+
+
+class ExplainAnswer(msgspec.Struct, frozen=True):
+    """Why each item of a list stood where it stood.
+
+    explored: whether the ranker showed the list to find something out. model_seq: the row up to which it had learnt
+    when the list was drawn. as_of: the row up to which it has learnt now; places, scores and weights are of now.
+    """
+
+    decision_id: str
+    explored: bool
+    model_seq: int
+    as_of: int
+    items: list[ItemReason]
+
+
+async def explain_answer(served: ServedRanker, decision_id: str) -> ExplainAnswer:
+    """Explain one list from its row and the ranker's present state.
+
+    Parameters
+    ----------
+    served : ServedRanker
+        The ranker.
+    decision_id : str
+        The list.
+
+    Returns
+    -------
+    ExplainAnswer
+        A reason for each item.
+
+    Raises
+    ------
+    NotFound
+        Where there is no such list.
+    """
+    state = await served.decision_state(decision_id)
+    if state is None:
+        raise NotFound(f"there is no decision {decision_id!r}", field="decision_id")
+    fold, decision = served.fold, state.decision
+    return ExplainAnswer(
+        decision_id, decision.explored, decision.model_seq, fold.applied, _reasons(fold, decision)
+    )
+
+
+def _reasons(fold: Fold, decision: Decision) -> list[ItemReason]:
+    free, names = free_of(decision), fold.names(decision)
+    numbers = np.frombuffer(decision.shown, _INT).astype(np.int64)
+    pinned = {} if free is None else free.pinned
+    features = None if decision.features is None else records.unpack(decision.features)
+    places = _places(fold, None if free is None else free.among, features)
+    weights = fold.ranker.weights_now()
+    chances = None if decision.propensities is None else np.frombuffer(decision.propensities, "<f8").tolist()
+    would = decision.trial is not None and bool(decision.trial.would)
+    found = []
+    for position, (name, number) in enumerate(zip(names, numbers.tolist(), strict=True)):
+        reason: Literal["pinned", "baseline", "ranker"] = (
+            "pinned" if position in pinned else "baseline" if would else "ranker"
+        )
+        parts: list[FeaturePart] = []
+        score = None
+        if features is not None and weights is not None and number < len(features):
+            score, parts = _score(features[number], weights)
+        chance = None if chances is None else chances[position]
+        place = places.get(number)
+        words = _words(reason, chance, place, len(places), decision.explored, parts)
+        found.append(ItemReason(name, position, reason, chance, place, score, parts, words))
+    return found
+
+
+def _places(
+    fold: Fold, among: NDArray[np.int64] | None, features: NDArray[np.float32] | None
+) -> dict[int, int]:
+    """Of each candidate its place in the order that the ranker holds best now, as far as it has one."""
+    if not fold.has_items:
+        order = [] if features is None else fold.ranker.current(features).tolist()
+    else:
+        order = fold.active[fold.ranker.current()].tolist()
+    if among is not None:
+        there = set(among.tolist())
+        order = [number for number in order if number in there]
+    return {number: place for place, number in enumerate(order)}
+
+
+def _score(row: NDArray[np.float32], weights: NDArray[np.float64]) -> tuple[float, list[FeaturePart]]:
+    parts = [
+        FeaturePart(k, value, weight, value * weight)
+        for k, (value, weight) in enumerate(zip(row.tolist(), weights.tolist(), strict=True))
+    ]
+    total = 0.0
+    for one in parts:
+        total += one.part
+    most = sorted(parts, key=lambda one: -abs(one.part))[:_FEATURES]
+    return total, [one for one in most if one.part != 0.0]
+
+
+def _words(
+    reason: str,
+    chance: float | None,
+    place: int | None,
+    n_places: int,
+    explored: bool,
+    parts: list[FeaturePart],
+) -> str:
+    if reason == "pinned":
+        return "The request pinned it here."
+    if reason == "baseline":
+        return "The application's own list was shown."
+    told = []
+    if place is not None:
+        told.append(f"The ranker now holds it {_nth(place + 1)} best of {n_places}.")
+    if chance is not None:
+        told.append(f"It had a chance of {chance:.1%} of standing here.")
+    told.append("The list explored." if explored else "The list did not explore.")
+    if parts:
+        most = parts[0]
+        told.append(
+            f"Feature {most.feature} weighs most: {most.value:.4g} times {most.weight:.4g} is {most.part:.4g}."
+        )
+    return " ".join(told)
+
+
+def _nth(n: int) -> str:
+    """An ordinal number.
+
+    >>> [_nth(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 112)]
+    ['1st', '2nd', '3rd', '4th', '11th', '12th', '13th', '21st', '112th']
+    """
+    ending = "th" if n % 100 in (11, 12, 13) else _ENDINGS.get(n % 10, "th")
+    return f"{n}{ending}"
