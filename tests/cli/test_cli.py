@@ -10,10 +10,12 @@ import textwrap
 import time
 from pathlib import Path
 
+import fsspec
 import pytest
 from typer.testing import CliRunner
 
 from rankloop import __version__, cli, experiments, measures, rankers
+from rankloop.experiments.harness import expected_time
 from tests.experiments.toy import Toy
 
 ROOT = Path(__file__).parents[2]
@@ -317,3 +319,65 @@ def test_simulate_plays_a_ranker_of_another_package(tmp_path: Path, monkeypatch:
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["ranker"] == "lists_of_a_neighbour:Mine"
     sys.modules.pop("lists_of_a_neighbour")
+
+
+def test_where_jobs_run_is_an_option(tmp_path: Path) -> None:
+    told = runner.invoke(
+        cli.app, ["reproduce", "toy-sound", "--address", "10.0.0.7:6379", "--out", str(tmp_path)]
+    )
+    assert told.exit_code == 2
+    assert "--address is of --executor ray, got '10.0.0.7:6379' with --executor threads" in told.stderr
+    told = runner.invoke(
+        cli.app, ["reproduce", "toy-sound", "--executor", "processes", "--out", str(tmp_path)]
+    )
+    assert told.exit_code == 2  # a toy holds a lock
+    assert "cannot be sent to another process" in told.stderr
+    assert runner.invoke(cli.app, ["reproduce", "toy-sound", "--executor", "forks"]).exit_code == 2
+
+
+def test_how_long_it_takes_is_told_without_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = runner.invoke(cli.app, ["reproduce", "--list", "--out", str(tmp_path)])
+    assert result.exit_code == 0
+    assert "toy-sound" in result.stdout
+    assert "6 of 6" in result.stdout
+    assert "not recorded" in result.stdout
+    assert "skipped" in result.stdout
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(
+        expected_time,
+        "_recorded",
+        lambda: {"calibration": 0.1, "experiments": {"toy-sound": {"jobs": 6, "seconds": 7200, "error": 60}}},
+    )
+    monkeypatch.setattr(expected_time, "measure", lambda: 0.2)
+    result = runner.invoke(
+        cli.app, ["reproduce", "toy-sound", "--list", "--jobs", "4", "--out", str(tmp_path)]
+    )
+    assert "toy-sound      6 of 6  4 h 0 min ± 4 min 0 s   1 h 0 min" in result.stdout
+    assert "on 4 cores" in result.stdout
+    assert "a machine that is 2.00 times as fast as this one is now" in result.stdout
+    result = runner.invoke(cli.app, ["reproduce", "toy-sound", "--out", str(tmp_path)])
+    assert result.stdout.startswith("experiment")
+    assert "toy-sound: 2 of 2 claims hold" in result.stdout
+    result = runner.invoke(cli.app, ["reproduce", "toy-sound", "--list", "--out", str(tmp_path)])
+    assert result.stdout.split("\n")[1].split() == ["toy-sound", "0", "of", "6", "none", "0.0", "s"]
+    assert "choose one" in runner.invoke(cli.app, ["reproduce", "--list", "--quick"]).stderr
+
+
+def test_results_go_to_an_object_store() -> None:
+    store = fsspec.filesystem("memory")
+    store.store.clear()
+    try:
+        result = runner.invoke(
+            cli.app, ["reproduce", "toy-sound", "--quick", "--out", "memory://bucket/results"]
+        )
+        assert result.exit_code == 0
+        assert "Report: memory://bucket/results/report.html" in result.stdout
+        kept = store.find("/bucket/results")
+        assert {"/bucket/results/report.html", "/bucket/results/toy-sound/claims.json"} <= set(kept)
+        assert sum("/jobs/" in name for name in kept) == 3
+        again = runner.invoke(
+            cli.app, ["reproduce", "toy-sound", "--quick", "--out", "memory://bucket/results"]
+        )
+        assert "3 jobs, 3 of them resumed" in again.stdout
+    finally:
+        store.store.clear()

@@ -60,7 +60,7 @@ def tell_times(
         line = f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:>{widths[3]}}"
         console.print(line.rstrip(), soft_wrap=True, markup=False)
     console.print(
-        f"An estimate: from a sample of jobs on a machine that is {1 / slowness:.2f} times as fast as this one"
+        f"An estimate: from a sample of jobs on a machine that is {slowness:.2f} times as fast as this one"
         f" is now{', without what is not recorded' if unknown else ''}.",
         soft_wrap=True,
         markup=False,
