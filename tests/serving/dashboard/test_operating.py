@@ -191,7 +191,11 @@ def test_a_reader_sees_what_it_may_not_do(visit: Callable[..., Page]) -> None:
 
 def test_every_call_of_the_api_can_be_made_from_the_docs(visit: Callable[..., Page]) -> None:
     page = visit("docs")
-    expect(page.locator("details.call")).to_have_count(len(page.locator("details.call").all()))
+    described = page.evaluate(
+        "fetch('/openapi.json').then((a) => a.json()).then((d) => Object.values(d.paths).flatMap(Object.keys).length)"
+    )
+    assert described > 20
+    expect(page.locator("details.call")).to_have_count(described)
     rank = page.locator("#rank")
     rank.locator("summary").click()
     expect(rank).to_contain_text("decision_id?: string or null")

@@ -90,7 +90,7 @@ function inWords(schema, indent = "", seen = []) {
 function example(schema) {
   const one = resolved(schema);
   if (!one) return null;
-  if (one.anyOf) return example(one.anyOf[0]);
+  if (one.anyOf) return example(one.anyOf.find((part) => resolved(part).properties) ?? one.anyOf[0]);
   if (one.enum) return one.enum[0];
   if (one.properties)
     return Object.fromEntries((one.required ?? []).map((key) => [key, example(one.properties[key])]));
