@@ -23,6 +23,8 @@ sys.meta_path.insert(0, Absent())
 OPTIONAL = (
     "apsw",
     "asyncpg",
+    "duckdb",
+    "fsspec",
     "httpx",
     "matplotlib",
     "msgspec",
