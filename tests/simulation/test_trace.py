@@ -24,6 +24,7 @@ def trace() -> Trace:
 def test_a_line_says_what_it_is(trace: Trace) -> None:
     assert repr(trace).startswith("<Trace of FTRLPBM in PositionBased: 2,000 rounds, seed 4, mean clicks ")
     assert f"regret {trace.total_regret:,.4g}>" in repr(trace)
+    assert "regret 201,234>" in repr(replace(trace, regret=np.full(40, 201_234.5)))
     unknown = replace(trace, regret=np.full(40, np.nan), provenance={})
     assert repr(unknown) == f"<Trace: 2,000 rounds, seed 4, mean clicks {trace.mean_value:.4g}>"
 

@@ -249,7 +249,7 @@ class Trace:
         )
         if not len(self.rounds):
             return f"<Trace{f' of {who}' if who else ''}: no rounds yet, seed {self.seed}>"
-        regret = "" if np.isnan(self.regret[-1]) else f", regret {self.total_regret:,.4g}"
+        regret = "" if np.isnan(self.regret[-1]) else f", regret {_plain(self.total_regret)}"
         return (
             f"<Trace{f' of {who}' if who else ''}: {self.n_rounds:,} rounds, seed {self.seed}, "
             f"mean {self.measure} {self.mean_value:.4g}{regret}>"
@@ -265,8 +265,12 @@ class Trace:
             facts |= {
                 "rounds": f"{self.n_rounds:,}, of which {len(self.rounds):,} are recorded",
                 f"mean {self.measure}": f"{self.mean_value:.4g}",
-                "regret": "not known" if unknown else f"{self.total_regret:,.4g}",
+                "regret": "not known" if unknown else _plain(self.total_regret),
                 "explored": f"{self.exploration_share:.1%} of the rounds",
                 "time": f"{self.seconds:.2f} s",
             }
         return card("Trace", facts | self.counters)
+
+
+def _plain(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 1_000 else f"{number:.4g}"
