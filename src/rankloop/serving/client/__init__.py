@@ -8,16 +8,18 @@ from rankloop.extras import require
 from rankloop.serving.client.answers import (
     EventAnswer,
     Interval,
+    Lift,
     RankAnswer,
     RankerAnswer,
     SeriesAnswer,
     SnapshotAnswer,
+    TrialAnswer,
 )
 from rankloop.serving.client.batches import Wanted
 from rankloop.serving.client.calls import Feedback
 from rankloop.serving.client.decision_answer import DecisionAnswer, StoryRow
 from rankloop.serving.client.errors import RankloopError, Unreachable
-from rankloop.serving.client.explaining import ExplainAnswer
+from rankloop.serving.client.explaining import ExplainAnswer, FeaturePart, ItemReason
 from rankloop.serving.client.policy import Policy
 
 require("httpx", extra="client", for_="rankloop.serving.client")
@@ -31,8 +33,11 @@ __all__ = [
     "DecisionAnswer",
     "EventAnswer",
     "ExplainAnswer",
+    "FeaturePart",
     "Feedback",
     "Interval",
+    "ItemReason",
+    "Lift",
     "Policy",
     "RankAnswer",
     "RankerAnswer",
@@ -40,6 +45,7 @@ __all__ = [
     "SeriesAnswer",
     "SnapshotAnswer",
     "StoryRow",
+    "TrialAnswer",
     "Unreachable",
     "Wanted",
 ]
