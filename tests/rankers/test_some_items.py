@@ -238,6 +238,7 @@ def test_a_rare_item_that_is_better_comes_first() -> None:
     assert ranker.state.r_sum / 401 == pytest.approx(gains)
     assert ranker.missed is not None
     assert ranker.missed.tolist() == [0, 0, 0, 320]
+    assert not ranker.fusable  # the compiled loop would not count them
     twin = _copy(ranker)
     assert twin.missed is not None
     assert twin.missed.tolist() == [0, 0, 0, 320]

@@ -190,7 +190,11 @@ class SumsByItem(SomeItems):
         whole = missed == 0
         grown = np.where(whole, sums + added, again)
         sums[:] = np.where(offered, grown, sums + sums / max(t, 1))
-        self.missed = missed + ~offered
+        self._set_missed(missed + ~offered)
+
+    def _set_missed(self, missed: Whole | None) -> None:
+        self.missed = missed
+        self.fusable = missed is None  # the compiled loop does not know of missed rounds
 
     def carry_missed(self, old: Any, origin: Whole) -> None:
         """Take over which rounds each item missed; a new item none, as it begins level with the best.
@@ -203,11 +207,11 @@ class SumsByItem(SomeItems):
             NDArray[np.int64] For each item its number in `old`, -1 for a new one.
         """
         if old.missed is not None:
-            self.missed = np.where(origin >= 0, old.missed[np.maximum(origin, 0)], 0)
+            self._set_missed(np.where(origin >= 0, old.missed[np.maximum(origin, 0)], 0))
 
     def among(self, items: Whole, positions: Whole) -> Self:
         part = super().among(items, positions)
-        part.missed = None  # it counts one round only, which none of its items misses
+        part._set_missed(None)  # it counts one round only, which none of its items misses
         return part
 
     def learn(self, ranking: Ranking, feedback: ArrayLike) -> None:
@@ -226,7 +230,7 @@ class SumsByItem(SomeItems):
             saved = state_file.read(saved)
         if MISSED not in saved:
             super().load(saved)
-            self.missed = None
+            self._set_missed(None)
             return
         missed = np.asarray(saved[MISSED])
         t = np.asarray(saved.get("t", np.zeros(1))).max(initial=0)
@@ -239,4 +243,4 @@ class SumsByItem(SomeItems):
                 f"saved state {MISSED!r} must count rounds, of which there are {t}, got {missed}"
             )
         super().load({name: value for name, value in saved.items() if name != MISSED})
-        self.missed = missed.copy()
+        self._set_missed(missed.copy())

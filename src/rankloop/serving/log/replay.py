@@ -17,6 +17,7 @@ import numpy as np
 
 from rankloop.base import Ranker, Ranking
 from rankloop.serving.adapters.registry import build, has_items
+from rankloop.serving.log.choices import is_chosen
 from rankloop.serving.log.export import Answered, answered_lists
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import DEFAULTS, Config, unpack
@@ -58,8 +59,8 @@ async def replay(
     draws = Draws()
     pay, weights, logged, matches = [], [], [], 0
     async for one in answered_lists(store, ranker):
-        if one.decision.choice is not None:
-            continue  # another ranker would have had other items to choose from
+        if one.decision.choice is not None or not is_chosen(one.decision):
+            continue  # another ranker would have had other items to choose from, or the list was a baseline
         if own_items and not set(one.shown) <= set(names):
             continue  # from after a change of items
         features = None if one.decision.features is None else unpack(one.decision.features)
