@@ -10,7 +10,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from rankloop.data.clicks.remote import RemoteFile, find_remote, is_address
+from rankloop.data.clicks.remote import RemoteFile, find_remote
+from rankloop.remote_folder import is_address
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,6 @@ from typing import Any
 
 from rankloop.extras import MissingExtra, require
 
-_ADDRESS = re.compile(r"^[a-z][a-z0-9+.-]+://")
 _STAMPS = ("ETag", "etag", "md5Hash", "LastModified", "last_modified", "updated", "mtime", "created")
 
 
@@ -41,11 +39,6 @@ class RemoteFile:
     def name(self) -> str:
         """The last part of the address."""
         return self.address.rstrip("/").rpartition("/")[2]
-
-
-def is_address(path: str | Path) -> bool:
-    """Whether a path is an address with a scheme, such as ``s3://``."""
-    return isinstance(path, str) and _ADDRESS.match(path) is not None
 
 
 def find_remote(address: str) -> list[RemoteFile]:
