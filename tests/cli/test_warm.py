@@ -17,7 +17,7 @@ runner = CliRunner()
 def test_it_says_what_is_ready_and_where() -> None:
     done = runner.invoke(cli.app, ["warm", "Uniform", "--calls", "--jobs", "1"])
     assert done.exit_code == 0, done.output
-    assert "1 rankers, 2 kernels and loops in " in done.output
+    assert "2 kernels and loops for 1 ranker(s) in " in done.output
     assert "kernels-" in done.output
 
 

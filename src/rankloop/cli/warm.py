@@ -58,7 +58,7 @@ def warm(
             done += count
             tell(name)
     seconds = time.perf_counter() - begun
-    typer.echo(f"{len(kinds)} rankers, {done} kernels and loops in {seconds:.0f} s: {CACHE}")
+    typer.echo(f"{done} kernels and loops for {len(kinds)} ranker(s) in {seconds:.0f} s: {CACHE}")
 
 
 def _packaged() -> list[str]:
