@@ -11,7 +11,7 @@ from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.policy_changes import change_policy
-from rankloop.serving.schemas import PolicyRequest, PromoteRequest, ResetRequest
+from rankloop.serving.schemas import ItemsRequest, PolicyRequest, PromoteRequest, ResetRequest
 from rankloop.serving.views import decision_answer, ranker_answer
 from tests.serving.service import ITEMS, adds_up, answer, create, play, rank, running
 
@@ -174,6 +174,9 @@ def test_a_baseline_beside_candidates_and_pinned_items() -> None:
                 await rank(engine, "d", "any", baseline=ITEMS[::-1], **asked)
             told = await answer(engine, "d", name="any", relevance=None, clicks=[1, 0, 0])
             assert (told.status, told.learnt) == ("accepted", False)
+            await engine.change_items("any", ItemsRequest(add=["swim"], retire=["walk"]))
+            shown = await rank(engine, "f", "any", baseline=[*ITEMS, "swim"], **asked)
+            assert shown.items == ["music", "nap", "tea"]  # what was retired is passed over
             await engine.promote("any", PromoteRequest())
             shown = await rank(engine, "e", "any", baseline=ITEMS, **asked)
             assert (await answer(engine, "e", name="any", relevance=None, clicks=[1, 0, 0])).learnt

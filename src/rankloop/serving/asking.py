@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -162,16 +162,22 @@ def _baseline_items(fold: Fold, request: RankRequest, free: Free | None) -> NDAr
         return None
     names = fold.items if free is None or free.among is None else [fold.catalogue[i] for i in free.among]
     n_free = (fold.ranker.n_positions or len(names)) if free is None else len(free.positions)
-    return np.array([fold.number[name] for name in _baseline(request, names, n_free)], np.int64)
+    return np.array([fold.number[name] for name in _baseline(request, names, n_free, fold.number)], np.int64)
 
 
-def _baseline(request: RankRequest, names: list[str], n_free: int) -> list[str]:
-    """The first of the application's own list that may be shown, one for each free position."""
+def _baseline(
+    request: RankRequest, names: list[str], n_free: int, heard_of: Container[str] = ()
+) -> list[str]:
+    """The first of the application's own list that may be shown, one for each free position.
+
+    Items that were heard of and may not be shown, such as retired ones, are passed over; other names are errors.
+    """
     given = request.baseline or []
     _check_once(given, field="baseline")
     known = set(names)
     for name in given:
-        if name not in known and name not in request.exclude and name not in request.pinned.values():
+        left_out = name in request.exclude or name in request.pinned.values()
+        if name not in known and not left_out and name not in heard_of:
             raise RequestError(f"{name!r} is not a candidate", field="baseline")
     kept = [name for name in given if name in known]
     if len(kept) < n_free:
