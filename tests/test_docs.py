@@ -126,7 +126,7 @@ def test_commands_on_the_page_exist(page: Path, command: typer.main.TyperGroup) 
             chosen = command.get_command(context, words[0])
             path = words[:1]
             assert chosen is not None, f"{line!r}: there is no command {words[0]!r}"
-            if isinstance(chosen, typer.main.TyperGroup) and len(words) > 1:
+            if isinstance(chosen, typer.main.TyperGroup) and len(words) > 1 and words[1] != "[OPTIONS]":
                 chosen, path = chosen.get_command(context, words[1]), words[:2]
                 assert chosen is not None, f"{line!r}: {words[0]} has no command {words[1]!r}"
         known = {"--help"} | {
