@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankloop.cli.service_backup import backup, restore
+from rankloop.cli.service_feed import feed
 from rankloop.cli.service_log import upgrade, verify
 from rankloop.cli.service_run import serve, show_config
 from rankloop.cli.service_store import (
@@ -52,6 +53,7 @@ def register(app: typer.Typer, in_words: Wrap) -> None:
         ("restore", restore),
         ("export", export),
         ("replay", replay),
+        ("feed", feed),
         ("delete", delete),
         ("keys", keys),
     ):
