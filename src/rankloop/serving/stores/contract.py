@@ -15,7 +15,6 @@ What a store promises, and `rankloop.serving.stores.checks.check_store` tests:
 from __future__ import annotations
 
 import abc
-import asyncio
 
 from rankloop.serving.log.records import Entry, Kind, Row
 from rankloop.serving.stores.due import Due, search
@@ -202,7 +201,18 @@ class Store(Announcing, abc.ABC):
         """
 
     async def heads(self, names: set[str] | None = None) -> dict[str, Head]:
-        """The newest row of every ranker, or of those that are named, by its name."""
+        """The newest row of rankers, by their names.
+
+        Parameters
+        ----------
+        names : set of str, optional
+            Those that are asked for; None asks for all.
+
+        Returns
+        -------
+        dict of str to Head
+            Without those that are not there.
+        """
         return {
             name: await self.head(name) for name in await self.rankers() if names is None or name in names
         }
@@ -382,19 +392,3 @@ class Store(Announcing, abc.ABC):
         rows = await self.read(ranker, after=after, limit=limit)
         lists = [row.event_id for row in rows if row.kind == "decision" and row.at < before]
         return search(rows, await self.stories(ranker, lists), before=before, allowed=allowed)
-
-    async def wait_for_news(self, *, seconds: float) -> set[str] | None:
-        """Return when another process may have appended something, or after `seconds`. A hint, nothing more.
-
-        Parameters
-        ----------
-        seconds : float
-            How long to wait at most.
-
-        Returns
-        -------
-        set of str or None
-            The rankers that have news; None where that is not known.
-        """
-        await asyncio.sleep(seconds)
-        return None

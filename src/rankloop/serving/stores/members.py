@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ FIRST_EPOCH = 1_000_000_000_000  # of an announcement; those of the one lease of
 class Member(NamedTuple):
     """A process that shares a store, and where its service is.
 
-    Attributes
+    Parameters
     ----------
     replica : str
         Its name, another one after each start.
@@ -26,7 +27,7 @@ class Member(NamedTuple):
 class Roll(NamedTuple):
     """Who shares a store at present.
 
-    Attributes
+    Parameters
     ----------
     epoch : int
         Under which the process that asked may write: another one after its lease had run out.
@@ -39,7 +40,7 @@ class Roll(NamedTuple):
 
 
 class Announcing:
-    """The part of a store that knows which processes share it."""
+    """The part of a store that knows which processes share it, and when one of them wrote."""
 
     async def announce(self, replica: str, address: str, *, seconds: float, now: float) -> Roll:
         """Say that this process serves the rankers of a shared store, until `now` + `seconds`.
@@ -86,6 +87,22 @@ class Announcing:
             The name of the process.
         """
         return
+
+    async def wait_for_news(self, *, seconds: float) -> set[str] | None:
+        """Return when another process may have appended something, or after `seconds`. A hint, nothing more.
+
+        Parameters
+        ----------
+        seconds : float
+            How long to wait at most.
+
+        Returns
+        -------
+        set of str or None
+            The rankers that have news; None where that is not known.
+        """
+        await asyncio.sleep(seconds)
+        return None
 
 
 class MemberTable:
