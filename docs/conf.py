@@ -42,6 +42,7 @@ nitpick_ignore_regex = [
     ),  # types that are not public
     (r"py:class", r"rankloop\.kernels\.jit\.Function"),
     (r"py:class", r"rankloop\.rankers\.linear\.Weighted"),
+    (r"py:class", r"rankloop\.logs\.drawn_lists\.Orders"),
 ]
 suppress_warnings = ["myst.strikethrough"]
 
