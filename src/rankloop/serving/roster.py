@@ -137,6 +137,7 @@ class Roster:
         _log.error("ranker %r: %s; its state is dropped, and the log folded anew", name, why)
         self.rankers.pop(name, None)
         self.absent[name] = Absent("folding", f"{why}; the log is folded anew")
+        await self.store.rankers()  # another ranker may have this name by now
         await self.load(name)
 
     async def refold_drawn(self, entries: list[Entry]) -> None:
