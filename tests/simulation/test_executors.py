@@ -22,6 +22,7 @@ from rankloop import environments, rankers, simulation
 from rankloop.base import Environment, Ranker
 from rankloop.simulation import executors
 from rankloop.simulation.executors import chunk, dispatch, pickling
+from tests.simulation.dial import Dial, world
 from tests.simulation.test_play_many import Failing, _pair, _same
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +89,16 @@ def test_any_object_with_submit_will_do() -> None:
     _check_same(Slow())
     with ThreadPoolExecutor(3) as pool:
         _check_same(pool)
+
+
+def test_a_search_gives_the_same_answer(processes: executors.Processes, tmp_path: Path) -> None:
+    told: dict[str, Any] = {"rounds": 30, "settings": 4, "final_runs": 2}
+    wanted = simulation.tune(Dial(), world(), **told)
+    found = simulation.tune(Dial(), world(), executor=processes, folder=tmp_path / "search", **told)
+    assert (found.runs, found.chosen, found.tried) == (wanted.runs, wanted.chosen, wanted.tried)
+    # Another executor goes on from what this one has finished.
+    again = simulation.tune(Dial(), world(), executor=_Eager(), folder=tmp_path / "search", **told)
+    assert again.runs == wanted.runs
 
 
 def test_what_a_notebook_defines_is_sent_by_value(processes: executors.Processes) -> None:
