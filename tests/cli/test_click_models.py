@@ -74,7 +74,7 @@ def test_one_model_stands_beside_the_baselines(log: Path, tmp_path: Path) -> Non
         (["--model", "all", "--top", "3"], "--top leaves out parts of pages"),
         (["--model", "all", "--query", "coffee"], "query must be one of"),
         (["--model", "all", "--format", "xml"], "--format must be one of"),
-        (["--model", "all", "--clip"], "--clip and --resume are for counts"),
+        (["--model", "all", "--clip"], "--clip, --resume and --engine are for counts"),
         (["--model", "all", "--columns", "page"], "--columns must be OURS=THEIRS"),
     ],
 )
