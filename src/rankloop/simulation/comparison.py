@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.arguments import one_of, whole
-from rankloop.simulation.frames import pandas_frame, polars_frame
+from rankloop.simulation.frames import Framed, polars_frame
 from rankloop.simulation.paired_differences import Difference, paired_differences
 from rankloop.simulation.significance import mean_interval
 from rankloop.simulation.trace import Trace
@@ -26,7 +26,7 @@ MEASURES = ("regret", "value", "mean_value")
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Framed):
     """The result of `simulation.compare`.
 
     Parameters
@@ -117,36 +117,6 @@ class Comparison:
                 for name, array in trace.columns().items():
                     parts.setdefault(name, []).append(array)
         return {name: np.concatenate(arrays) for name, arrays in parts.items()}
-
-    def to_polars(self) -> pl.DataFrame:
-        """Every recorded round of every run as a frame of polars, a row for each.
-
-        Returns
-        -------
-        polars.DataFrame
-            The columns that `columns` gives.
-
-        Raises
-        ------
-        MissingExtra
-            Where polars is not installed.
-        """
-        return polars_frame(self.columns())
-
-    def to_pandas(self) -> Any:
-        """Every recorded round of every run as a frame of pandas, a row for each.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns that `columns` gives.
-
-        Raises
-        ------
-        MissingExtra
-            Where pandas is not installed.
-        """
-        return pandas_frame(self.columns())
 
     def summary(self, measure: str | None = None) -> pl.DataFrame:
         """Mean and interval for each world, ranker and recorded round.

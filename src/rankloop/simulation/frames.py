@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -26,3 +27,41 @@ def pandas_frame(columns: Mapping[str, Any]) -> Any:
     import pandas
 
     return pandas.DataFrame(dict(columns))
+
+
+class Framed(abc.ABC):
+    """What has columns of recorded rounds, and gives them as a frame."""
+
+    @abc.abstractmethod
+    def columns(self) -> dict[str, Any]:
+        """The columns, by name."""
+
+    def to_polars(self) -> pl.DataFrame:
+        """Every recorded round as a frame of polars, a row for each.
+
+        Returns
+        -------
+        polars.DataFrame
+            The columns that `columns` gives.
+
+        Raises
+        ------
+        MissingExtra
+            Where polars is not installed.
+        """
+        return polars_frame(self.columns())
+
+    def to_pandas(self) -> Any:
+        """Every recorded round as a frame of pandas, a row for each.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns that `columns` gives.
+
+        Raises
+        ------
+        MissingExtra
+            Where pandas is not installed.
+        """
+        return pandas_frame(self.columns())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankloop.notebook import card
 from rankloop.simulation import trace_file
-from rankloop.simulation.frames import pandas_frame, polars_frame
+from rankloop.simulation.frames import Framed, polars_frame
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,7 +21,7 @@ _COLUMNS = ("value", "total", "regret", "explored")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trace:
+class Trace(Framed):
     """The result of a run at each recorded round. All sums are exact, however few rounds are recorded.
 
     Parameters
@@ -112,36 +112,6 @@ class Trace:
             "regret": self.regret,
             "explored": self.explored,
         }
-
-    def to_polars(self) -> pl.DataFrame:
-        """The recorded rounds as a frame of polars, a row for each.
-
-        Returns
-        -------
-        polars.DataFrame
-            The columns that `columns` gives.
-
-        Raises
-        ------
-        MissingExtra
-            Where polars is not installed.
-        """
-        return polars_frame(self.columns())
-
-    def to_pandas(self) -> Any:
-        """The recorded rounds as a frame of pandas, a row for each.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns that `columns` gives.
-
-        Raises
-        ------
-        MissingExtra
-            Where pandas is not installed.
-        """
-        return pandas_frame(self.columns())
 
     def plot(self, measure: str | None = None, *, log: bool | None = None, titles: bool = True) -> Figure:
         """Draw the run: regret or value against rounds.
