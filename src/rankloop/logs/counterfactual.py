@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.arguments import number, numbers
+from rankloop.arguments import number
 from rankloop.feedback import LoggedLists, Sessions
 from rankloop.logs.corrected_clicks import corrected_clicks
+from rankloop.logs.item_features import item_features
 
 Numbers = NDArray[np.float64]
 
@@ -62,11 +63,7 @@ class FittedRanker:
         ndarray of int
             Item numbers, best first.
         """
-        given = numbers("features", features)
-        if given.ndim != 2 or given.shape[1] != len(self.weights):
-            raise ValueError(
-                f"features must be items by {len(self.weights)} features, got shape {given.shape}"
-            )
+        given = item_features(features, len(self.weights))
         return np.argsort(-(given * self.weights).sum(axis=1), kind="stable")
 
     def as_argument(self) -> list[float]:

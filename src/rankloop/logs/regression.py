@@ -13,6 +13,7 @@ from rankloop.arguments import number, numbers, whole
 from rankloop.feedback import LoggedLists, PositionBasedModel, Sessions
 from rankloop.logs import intervals
 from rankloop.logs.identifiability import listed
+from rankloop.logs.item_features import item_features
 from rankloop.logs.pbm import ClickModelWarning
 from rankloop.logs.regression_em import Climb, Impressions, climb
 
@@ -85,11 +86,7 @@ class FittedRegression:
         ndarray of float
             One for each item.
         """
-        given = numbers("features", features)
-        if given.ndim != 2 or given.shape[1] != len(self.weights):
-            raise ValueError(
-                f"features must be items by {len(self.weights)} features, got shape {given.shape}"
-            )
+        given = item_features(features, len(self.weights))
         chances: Numbers = expit(given @ self.weights + self.intercept)
         return chances
 
