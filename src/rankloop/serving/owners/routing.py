@@ -80,12 +80,11 @@ class Router:
             What gives the body to the application of this replica, which is to answer; None where that is done.
         """
         name = ranker_of(scope)
-        if name is None:
+        if name is None or self.ownership.owns(name):
             return receive
         headers = headers_of(scope)
-        if _SENT_ON in headers or self.ownership.owns(name):
-            if not self.ownership.owns(name):
-                self.ownership.adopt(name)
+        if _SENT_ON in headers:
+            self.ownership.adopt(name)
             return receive
         if not self._forward:
             await self._redirect(scope, receive, send, self.ownership.owner(name))
