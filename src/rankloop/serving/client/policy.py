@@ -26,6 +26,8 @@ class Policy:
         Whether requests with a baseline get the baseline until the ranker is promoted.
     holdout : float, optional
         The share of requests with a baseline that always get it.
+    silence : {"ignore", "zero"}, optional
+        Whether no answer to a list that was seen means a relevance of 0. It means no click in any case.
     """
 
     deadline_seconds: float
@@ -35,3 +37,4 @@ class Policy:
     answers: Literal["first", "last", "sum", "union"] = "first"
     apprentice: bool = False
     holdout: float = 0.0
+    silence: Literal["ignore", "zero"] = "ignore"

@@ -34,6 +34,7 @@ from rankloop.serving.http.openapi import describe
 from rankloop.serving.http.readiness import remarks
 from rankloop.serving.http.stream import Broadcast
 from rankloop.serving.permissions import Permission
+from rankloop.serving.personalizer.door import Door
 from rankloop.serving.schemas import ErrorAnswer, ErrorBody
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
@@ -59,7 +60,10 @@ class App:
             routes.append(Route(path, endpoint_app, methods=[endpoint.method]))
             if endpoint.method == "POST" and endpoint.path.startswith(_PREFIX):
                 self._short[endpoint.path.rpartition("/")[2]] = endpoint_app
+        door = Door(engine, self._guard)
         routes += [
+            Route("/personalizer/{rest:path}", door, methods=["POST"]),
+            Route("/v1/rankers/{name}/personalizer/{rest:path}", door, methods=["POST"]),
             Route("/v1/stream", self._stream),
             Route("/v1/rankers/{name}/export", self._export),
             Route("/livez", self._livez),

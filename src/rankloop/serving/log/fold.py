@@ -92,8 +92,8 @@ class Fold:
 
     @property
     def silence_counts(self) -> bool:
-        """Whether no answer to a list that was seen means "no click"."""
-        return self.ranker.feedback.kind == "clicks"
+        """Whether no answer to a list that was seen means "no click", or a relevance of 0."""
+        return self.ranker.feedback.kind == "clicks" or self.config.policy.silence == "zero"
 
     def names(self, decision: Decision) -> list[str]:
         """What was shown, by name, best first."""

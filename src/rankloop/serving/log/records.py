@@ -91,6 +91,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     that older configurations keep their hash, as are the following.
     apprentice: whether requests with a baseline get the baseline until the ranker is promoted.
     holdout: the share of such requests that always get the baseline.
+    silence: whether no answer to a list that was seen means a relevance of 0. It means no click in any case.
     """
 
     deadline_seconds: float = 86_400.0
@@ -100,6 +101,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answers: Literal["first", "last", "sum", "union"] | msgspec.UnsetType = msgspec.UNSET
     apprentice: bool | msgspec.UnsetType = msgspec.UNSET
     holdout: float | msgspec.UnsetType = msgspec.UNSET
+    silence: Literal["ignore", "zero"] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def collects(self) -> bool:
