@@ -192,6 +192,15 @@ class CompiledRanker(Ranker):
             raise ValueError(f"ranking.memo must end with one request, got {len(kept)} parts more")
         return self.read_context(kept[0])
 
+    def short_memo(self, memo: Memo) -> Memo:
+        return memo[: self._calls().n_memo] if self.keeps_context else memo
+
+    def is_short(self, memo: Memo) -> bool:
+        return self.keeps_context and len(memo) == self._calls().n_memo
+
+    def whole_memo(self, memo: Memo, items: NDArray[np.int64], context: Any) -> Memo:
+        return (*memo, *self.keep_request(context))
+
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
         n, request = self.read_context(context)
         items, propensities, memo = self.blank_ticket(n)

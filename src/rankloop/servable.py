@@ -198,6 +198,55 @@ class Servable:
         """
         return False
 
+    def short_memo(self, memo: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A ticket's memo without what follows from the features of the request, for a log that has these anyway.
+
+        Parameters
+        ----------
+        memo : tuple of ndarray
+            The memo of a ranking.
+
+        Returns
+        -------
+        tuple of ndarray
+            All of it by default; otherwise its first parts.
+        """
+        return memo
+
+    def is_short(self, memo: tuple[Any, ...]) -> bool:
+        """Whether `short_memo` left something out of a memo.
+
+        Parameters
+        ----------
+        memo : tuple of ndarray
+            A memo, whole or short.
+
+        Returns
+        -------
+        bool
+            Never by default.
+        """
+        return False
+
+    def whole_memo(self, memo: tuple[Any, ...], items: NDArray[np.int64], context: Any) -> tuple[Any, ...]:
+        """The memo that `short_memo` made short.
+
+        Parameters
+        ----------
+        memo : tuple of ndarray
+            The short memo.
+        items : ndarray of int
+            NDArray[np.int64] The items of the ranking.
+        context : Any
+            The request that the ranking answered.
+
+        Returns
+        -------
+        tuple of ndarray
+            The memo, with the same bytes as `rank` gave it.
+        """
+        return memo
+
     def weights_now(self) -> NDArray[np.float64] | None:
         """The weight of each feature in the score of an item, where that is a weighed sum.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankloop.arguments import number, whole
 from rankloop.base import Array, Memo, Ranking
@@ -83,6 +84,15 @@ class PDGD(LinearRanker):
         rest = np.sort(shown.items[self.params.n_positions :])
         shown.items[self.params.n_positions :] = rest[np.argsort(-self.scores(context)[rest], kind="stable")]
         return shown
+
+    def short_memo(self, memo: Memo) -> Memo:
+        return memo[:2]
+
+    def is_short(self, memo: Memo) -> bool:
+        return len(memo) == 2
+
+    def whole_memo(self, memo: Memo, items: NDArray[np.int64], context: Any) -> Memo:
+        return (*memo, self.dense_context(context)[items[: len(memo[1])]].astype(np.float64))
 
     def check_ticket(self, ranking: Ranking) -> None:
         header = ranking.memo[0]

@@ -20,6 +20,7 @@ from rankloop.serving.log.fingerprint import stamped
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Entry
 from rankloop.serving.outcomes import event_answer
+from rankloop.serving.request_features import packed_matrix
 from rankloop.serving.roster import Roster
 from rankloop.serving.schemas import (
     ArchivedAnswer,
@@ -60,20 +61,21 @@ class Administration(abc.ABC):
     async def change_items(self, name: str, request: ItemsRequest) -> EventAnswer:
         """Items come and go."""
         served = await self.find_to_write(name)
-        if not served.fold.has_items:
-            raise RequestError(
-                f"{served.fold.config.algorithm} takes its items with each request", field="add"
-            )
-        check_names([*request.add, *request.retire], self.limits, field="add")
-        body = records.encode(records.Items(request.add, request.retire))
+        fold = served.fold
+        if fold.has_items and (request.update or request.features or request.feature_names):
+            raise RequestError(f"{fold.config.algorithm} takes no features", field="features")
+        check_names([*request.add, *request.retire, *request.update], self.limits, field="add")
+        features = packed_matrix(request.features, self.limits)
+        change = records.Items(request.add, request.retire, request.update, features, request.feature_names)
+        body = records.encode(change)
         event_id = request.event_id or new_id()
         there = await self.store.find(name, "items", event_id)
         if there is None:
-            n_items = len(served.fold.items) + len(request.add)
+            n_items = len(fold.items if fold.has_items else fold.stored.present) + len(request.add)
             if n_items > self.limits.items:
                 raise RequestError(f"limit reached: {self.limits.items:,} items", field="add")
-            check_size(served.fold.config, self.limits, n_items=n_items)
-            refuse(lambda: served.fold.check_items(request.add, request.retire), field="add")
+            check_size(fold.config, self.limits, n_items=n_items)
+            refuse(lambda: fold.check_items(change), field="add" if fold.has_items else "features")
         return event_answer(await self.write(Entry(name, "items", event_id, body, digest_of(body))))
 
     async def freeze(self, name: str, request: FreezeRequest) -> EventAnswer:
@@ -103,6 +105,13 @@ class Administration(abc.ABC):
         config = msgspec.structs.replace(old, items=items, parameters=parameters)
         check_size(config, self.limits, n_items=len(items or ()))
         refuse(lambda: Fold(config), field="parameters")
+        n_stored = served.fold.stored.n_columns
+        if n_stored > config.parameters.get("n_features", n_stored):
+            raise RequestError(
+                f"n_features must be at least {n_stored}, as many as are stored for each item, "
+                f"got {config.parameters['n_features']}",
+                field="parameters",
+            )
         body = records.encode(await asyncio.to_thread(stamped, config))
         event_id = request.event_id or new_id()
         return event_answer(await self.write(Entry(name, "reset", event_id, body, digest_of(body))))

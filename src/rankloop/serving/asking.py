@@ -16,7 +16,8 @@ from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
 from rankloop.serving.log.choices import Free, revealed
 from rankloop.serving.log.fold import Fold
-from rankloop.serving.schemas import Matrix, RankRequest
+from rankloop.serving.request_features import chosen_rows, request_rows
+from rankloop.serving.schemas import RankRequest
 
 
 class Asked(NamedTuple):
@@ -25,6 +26,7 @@ class Asked(NamedTuple):
     names: of the request's own list, pinned items at its end; None where the ranker has items of its own.
     features: a row for each of them that the ranker may choose. free: None where it may choose everything.
     digest: equal for requests that ask the same. baseline: the application's own items for the free positions.
+    stored: how the log refers to features that are stored; it then has the names as well.
     """
 
     names: list[str] | None
@@ -32,6 +34,7 @@ class Asked(NamedTuple):
     free: Free | None
     digest: bytes
     baseline: NDArray[np.int64] | None = None
+    stored: records.ByReference | None = None
 
 
 def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
@@ -65,8 +68,9 @@ def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
             )
     _check_pinned(request)
     if fold.has_items:
-        if request.features is not None:
-            raise RequestError(f"{fold.config.algorithm} takes no features", field="features")
+        for field in ("features", "shared"):
+            if getattr(request, field) is not None:
+                raise RequestError(f"{fold.config.algorithm} takes no features", field=field)
         free = _free_items(fold, request)
         return Asked(None, None, free, _digest(request, None), _baseline_items(fold, request, free))
     return _own_list(fold, request, limits)
@@ -189,61 +193,31 @@ def _baseline(
 
 
 def _own_list(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
-    if request.features is None:
-        raise RequestError(f"{fold.config.algorithm} needs features", field="features")
-    features = _features(request.features, limits)
-    names = request.items
-    if names is None:
-        names = [str(i) for i in range(len(features))]
-    if len(names) != len(features):
-        raise RequestError(
-            f"there are {len(features)} rows of features for {len(names)} items", field="features"
-        )
-    if features.shape[1] != fold.ranker.n_features:
-        raise RequestError(
-            f"features must have {fold.ranker.n_features} columns, got {features.shape[1]}", field="features"
-        )
-    digest = _digest(request, records.pack(features))
+    rows = request_rows(fold, request, limits)
+    names = rows.names
+    digest = _digest(request, None if rows.given is None else records.pack(rows.given))
     if not _is_partial(request):
-        return Asked(names, features, None, digest, _rows(request, names, len(names)))
+        features, stored = chosen_rows(fold, rows, None, [])
+        baseline = _rows(fold, request, names, len(names))
+        return Asked(names if stored is None else None, features, None, digest, baseline, stored)
     gone = {*request.exclude, *request.pinned.values()}
     kept = [i for i, name in enumerate(names) if name not in gone]
     positions = _positions(request, len(kept), len(kept) + len(request.pinned))
     pinned = {position: len(kept) + i for i, position in enumerate(request.pinned)}
     free = _checked(fold, request, Free(None, positions, pinned), len(kept))
     own = [names[i] for i in kept] + list(request.pinned.values())
-    baseline = _rows(request, own[: len(kept)], len(positions))
-    return Asked(own, features[kept] if len(positions) else None, free, digest, baseline)
+    baseline = _rows(fold, request, own[: len(kept)], len(positions))
+    features, stored = chosen_rows(fold, rows, kept, list(request.pinned.values()))
+    chosen = features if len(positions) else None
+    return Asked(own if stored is None else None, chosen, free, digest, baseline, stored)
 
 
-def _rows(request: RankRequest, names: list[str], n_free: int) -> NDArray[np.int64] | None:
+def _rows(fold: Fold, request: RankRequest, names: list[str], n_free: int) -> NDArray[np.int64] | None:
     if request.baseline is None:
         return None
     row = {name: i for i, name in enumerate(names)}
-    return np.array([row[name] for name in _baseline(request, names, n_free)], np.int64)
-
-
-def _features(given: list[list[float]] | Matrix, limits: Limits) -> NDArray[np.float32]:
-    if isinstance(given, Matrix):
-        n, d = given.shape
-        if n < 1 or d < 1 or len(given.data) != 4 * n * d:
-            raise RequestError(
-                f"features.data must be {n} x {d} float32, got {len(given.data)} bytes", field="features"
-            )
-        features = np.frombuffer(given.data, "<f4").reshape(n, d).astype(np.float32)
-    else:
-        if not given or len({len(row) for row in given}) != 1 or not given[0]:
-            raise RequestError("features must be rows of one length, at least one of each", field="features")
-        with np.errstate(over="ignore"):
-            features = np.array(given, np.float32)
-    if features.shape[0] > limits.items or features.shape[1] > limits.features:
-        raise TooLarge(
-            f"features must be at most {limits.items} x {limits.features}, got {features.shape}",
-            field="features",
-        )
-    if not (np.abs(features) <= 1e30).all():
-        raise RequestError("features must be finite, and at most 1e30", field="features")
-    return features
+    found = _baseline(request, names, n_free, fold.stored.known)
+    return np.array([row[name] for name in found], np.int64)
 
 
 def _digest(request: RankRequest, features: records.Packed | None) -> bytes:
@@ -252,6 +226,8 @@ def _digest(request: RankRequest, features: records.Packed | None) -> bytes:
         told += [request.exclude, request.n_positions, sorted(request.pinned.items())]
     if request.baseline is not None:
         told += ["baseline", request.baseline]
+    if request.shared is not None:
+        told += ["shared", request.shared]
     if told == [None, None, None]:
         return b"\0"
     return hashlib.blake2b(msgspec.msgpack.encode(told, order="deterministic"), digest_size=16).digest()

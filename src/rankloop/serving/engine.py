@@ -38,6 +38,7 @@ from rankloop.serving.log.records import Config, Entry, Row
 from rankloop.serving.log_clock import LogClock, since_boot
 from rankloop.serving.outcomes import conflict, event_answer, rank_answer, unlogged_answer
 from rankloop.serving.owners.ownership import Ownership
+from rankloop.serving.request_features import packed_matrix
 from rankloop.serving.roster import Roster
 from rankloop.serving.schemas import (
     ActivateRequest,
@@ -303,6 +304,8 @@ class Engine(Administration):
             request.parameters,
             request.policy,
             defaults=records.DEFAULTS,
+            features=packed_matrix(request.features, self.limits),
+            feature_names=request.feature_names or [],
         )
         check_value(request.parameters, field="parameters")
         check_policy(config)

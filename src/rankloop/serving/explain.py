@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.serving.errors import NotFound
-from rankloop.serving.log import records
 from rankloop.serving.log.choices import free_of
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Decision
+from rankloop.serving.log.stored_features import features_of
 from rankloop.serving.served_ranker import ServedRanker
 
 _FEATURES = 3  # that weighed most
@@ -93,7 +93,10 @@ def _reasons(fold: Fold, decision: Decision) -> list[ItemReason]:
     free, names = free_of(decision), fold.names(decision)
     numbers = np.frombuffer(decision.shown, _INT).astype(np.int64)
     pinned = {} if free is None else free.pinned
-    features = None if decision.features is None else records.unpack(decision.features)
+    try:
+        features = features_of(fold.stored, decision)
+    except ValueError:  # they were replaced long ago
+        features = None
     places = _places(fold, None if free is None else free.among, features)
     weights = fold.ranker.weights_now()
     chances = None if decision.propensities is None else np.frombuffer(decision.propensities, "<f8").tolist()

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.serving.log.records import Decision, Packed, pack, unpack
+from rankloop.serving.log.stored_features import items_shown
 
 _Z = 1.959963984540054  # of the two-sided 95% interval
-_SHOWN = np.dtype("<i4")
 SHOWN, OBSERVED, POSITIVE, SUM, SQUARES = range(5)
 
 
@@ -42,14 +42,14 @@ class ItemCounts:
         """A list was drawn; nothing is counted where there is no catalogue, because each request brings its items."""
         if n_items:
             self._reach(n_items)
-            self._sums[SHOWN, np.frombuffer(decision.shown, _SHOWN)] += 1.0
+            self._sums[SHOWN, items_shown(decision)] += 1.0
 
     def observed(self, decision: Decision, values: NDArray[np.float64], *, n_items: int) -> None:
         """Feedback on the first items of a list was learnt."""
-        if not n_items:
+        if not n_items or decision.candidates is not None:
             return
         self._reach(n_items)
-        first = np.frombuffer(decision.shown, _SHOWN)[: len(values)]
+        first = items_shown(decision)[: len(values)]
         self._sums[OBSERVED, first] += 1.0
         self._sums[POSITIVE, first] += values > 0
         self._sums[SUM, first] += values

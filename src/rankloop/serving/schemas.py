@@ -31,7 +31,11 @@ class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CreateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A ranker to create. The same again is a duplicate; the same name with anything else is a conflict."""
+    """A ranker to create. The same again is a duplicate; the same name with anything else is a conflict.
+
+    features: for rankers with features, a row for each of `items`, which are stored. feature_names: of all features
+    that the ranker takes.
+    """
 
     name: RankerName
     algorithm: str
@@ -39,13 +43,17 @@ class CreateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parameters: dict[str, Any] = {}
     policy: Policy = Policy()
     seed: Seed | None = None
+    features: list[list[float]] | Matrix | None = None
+    feature_names: list[ItemName] | None = None
 
 
 class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A request for a list.
 
-    items: the candidates; left out, all items of the ranker. features: a row for each of them, for rankers that take a
-    list with each request. exclude: items that must not be shown; names that are not there are ignored.
+    items: the candidates; left out, all items of the ranker. features: a row for each of them, for rankers with
+    features: all columns, or those that follow the stored ones. shared: numbers of the request as a whole, such as of
+    its user; each times each stored feature is a feature.
+    exclude: items that must not be shown; names that are not there are ignored.
     n_positions: how many items to show at most. pinned: items that must stand at a position, counted from 0.
     baseline: the application's own order, which is shown instead to a share of requests: see `promote`.
     """
@@ -58,6 +66,7 @@ class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     n_positions: Annotated[int, Meta(ge=1)] | None = None
     pinned: dict[int, ItemName] = {}
     baseline: list[ItemName] | None = None
+    shared: Annotated[list[float], Meta(min_length=1)] | None = None
 
 
 class RankAnswer(msgspec.Struct, frozen=True, gc=False):
@@ -97,11 +106,18 @@ class ActivateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ItemsRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Items to add, and items to retire."""
+    """Items to add, and items to retire.
+
+    For rankers with features: `update` names items that get other features. features: a row for each of `add`, then
+    for each of `update`. feature_names: of all features that the ranker takes, from now on.
+    """
 
     add: list[ItemName] = []
     retire: list[ItemName] = []
     event_id: EventId | None = None
+    update: list[ItemName] = []
+    features: list[list[float]] | Matrix | None = None
+    feature_names: list[ItemName] | None = None
 
 
 class PromoteRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -15,7 +15,7 @@ from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.failpoints import reach
 from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
-from rankloop.serving.log.choices import feedback_length
+from rankloop.serving.log.choices import feedback_length, written_memo
 from rankloop.serving.log.decision_state import DecisionState, Outcome, replay_decision
 from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fingerprint import OtherVersion
@@ -259,14 +259,15 @@ class ServedRanker:
             0,
             drawn.explored,
             None if drawn.propensities is None else drawn.propensities.astype("<f8").tobytes(),
-            tuple(records.pack(part) for part in drawn.memo),
+            tuple(records.pack(part) for part in written_memo(fold, drawn.memo)),
             asked.names,
-            None if asked.features is None else records.pack(asked.features),
+            None if asked.features is None or asked.stored is not None else records.pack(asked.features),
             request.context,
             None if weights is None else weights.astype("<f8").tobytes(),
             round(fold.config.policy.deadline_seconds * 1000),
             drawn.choice,
             drawn.trial,
+            asked.stored,
         )
         drawn_from = (fold.applied, fold.link)
         body = records.encode(decision)

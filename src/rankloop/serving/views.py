@@ -12,6 +12,7 @@ from rankloop.serving.log.choices import free_of
 from rankloop.serving.log.decision_state import Outcome, replay_decision
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Row
+from rankloop.serving.log.stored_features import candidate_names
 from rankloop.serving.schemas import (
     DeadLettersAnswer,
     DecisionAnswer,
@@ -109,7 +110,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
     return DecisionAnswer(
         decision_id=decision_id,
         items=names,
-        candidates=decision.candidates if among is None else among,
+        candidates=candidate_names(fold.stored, decision) if among is None else among,
         propensities=None if chances is None else np.frombuffer(chances, "<f8").tolist(),
         explored=decision.explored,
         model_seq=decision.model_seq,

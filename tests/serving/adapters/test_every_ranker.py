@@ -37,7 +37,7 @@ def test_it_can_be_served(algorithm: str) -> None:
             await adds_up(engine, "any")
             if not own:
                 before = fold.state_hash()
-                with pytest.raises(RequestError, match="takes its items with each request"):
+                with pytest.raises(RequestError, match="retire must name items that are there"):
                     await engine.change_items("any", ItemsRequest(add=["swim"], retire=["tea"]))
                 assert fold.state_hash() == before  # refused, and nothing changed
 

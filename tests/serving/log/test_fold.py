@@ -239,7 +239,7 @@ def test_a_change_that_cannot_be_made_any_more_is_a_conflict_and_changes_nothing
     ("config", "words"),
     [
         (Config("FTPL", 1), "FTPL needs items"),
-        (Config("ListNet", 1, ["a"], {"n_features": 1}), "takes its items with each request"),
+        (Config("ListNet", 1, ["a"], {"n_features": 1}), "ListNet takes items with their features"),
     ],
 )
 def test_items_are_given_to_those_who_have_items(config: Config, words: str) -> None:

@@ -83,6 +83,18 @@ def test_a_row_without_a_body_has_none() -> None:
             Decision(3, 1, b"s", b"k", 99, False),
             "9d0301c40173c4016b63c2c090c0c0c0c0c0",
         ),
+        (
+            Decision(3, 1, b"s", b"k", 99, False, trial=records.Trial(b"b")),
+            "9f0301c40173c4016b63c2c090c0c0c0c0c0c092c40162c400",
+        ),
+        (
+            Decision(3, 1, b"s", b"k", 99, False, stored=records.ByReference(b"i", b"c", b"u")),
+            "dc00100301c40173c4016b63c2c090c0c0c0c0c0c0c093c40169c40163c40175",
+        ),
+        (
+            Items(["c"], [], ["a"], Packed("<f4", (2, 1), b"x"), ["n"]),
+            "9591a1639091a16193a33c6634920201c4017891a16e",
+        ),
     ],
 )
 def test_the_bytes_do_not_change(body: msgspec.Struct, written: str) -> None:

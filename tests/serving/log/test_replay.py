@@ -11,6 +11,7 @@ from rankloop.serving.engine import Engine
 from rankloop.serving.log.export import Answered
 from rankloop.serving.log.records import Decision, Row, pack
 from rankloop.serving.log.replay import _chances, _summary, replay
+from rankloop.serving.log.stored_features import StoredFeatures
 from tests.serving.service import ITEMS, answer, create, play, rank, running
 
 CLICKED = {"a": 0.1, "b": 0.3, "c": 0.8}
@@ -63,7 +64,9 @@ def test_a_ranker_that_cannot_take_the_log_is_refused(other: str, words: str) ->
 
 
 def _answered(decision: Decision) -> Answered:
-    return Answered(Row(2, 1, "decision", "d", b""), decision, ITEMS[:2], np.array([1.0]), 0.0)
+    return Answered(
+        Row(2, 1, "decision", "d", b""), decision, ITEMS[:2], np.array([1.0]), 0.0, StoredFeatures()
+    )
 
 
 def test_propensities_count_and_else_the_chance_of_exploration() -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rankloop.base import Memo, Ranker, Ranking
 from rankloop.serving.log import records
 from rankloop.serving.log.records import Choice, Decision, Trial
+from rankloop.serving.log.stored_features import features_of
 
 if TYPE_CHECKING:
     from rankloop.serving.log.fold import Fold
@@ -111,7 +112,8 @@ def free_of(decision: Decision) -> Free | None:
     positions = np.frombuffer(choice.positions, _INT).astype(np.int64)
     filled = set(positions.tolist())
     pinned = {j: number for j, number in enumerate(shown) if j not in filled}
-    among = np.frombuffer(choice.among, _INT).astype(np.int64) if decision.candidates is None else None
+    own_list = decision.candidates is not None or decision.stored is not None
+    among = None if own_list else np.frombuffer(choice.among, _INT).astype(np.int64)
     return Free(among, positions, pinned)
 
 
@@ -152,13 +154,30 @@ def ticket(fold: Fold, decision: Decision) -> Ranking | None:
     ranking = Ranking(
         items,
         None if chances is None else np.frombuffer(chances, _FLOAT).astype(np.float64),
-        tuple(records.unpack(part) for part in decision.memo),
+        _memo(fold, decision, items),
         decision.explored,
     )
     if decision.generation == fold.generation:
         return ranking
     translated: Ranking | None = fold.ranker.translate(ranking, items)
     return translated
+
+
+def written_memo(fold: Fold, memo: Memo) -> Memo:
+    """What of a ticket's memo is written: not what follows from the features, which the row has anyway."""
+    if fold.has_items:
+        return memo
+    short: Memo = fold.ranker.short_memo(memo)
+    return short
+
+
+def _memo(fold: Fold, decision: Decision, items: Whole) -> Memo:
+    """The whole memo of a ticket; of older rows it is all there."""
+    memo = tuple(records.unpack(part) for part in decision.memo)
+    if fold.has_items or not fold.ranker.is_short(memo):
+        return memo
+    whole: Memo = fold.ranker.whole_memo(memo, items, features_of(fold.stored, decision))
+    return whole
 
 
 def learn(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> tuple[bool, Ranking | None]:
@@ -206,7 +225,7 @@ def learn(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> tuple[
     if decision.propensities is not None:
         own = np.frombuffer(decision.propensities, _FLOAT)[free.positions]
         chances = np.concatenate([own, np.frombuffer(choice.rest_chances, _FLOAT)]).astype(np.float64)
-    memo = tuple(records.unpack(part) for part in decision.memo)
+    memo = _memo(fold, decision, order)
     if free.among is None:
         fold.ranker.learn(Ranking(order, chances, memo, decision.explored), told)
         return True, None

@@ -20,6 +20,7 @@ from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.policies import at_deadline, read_history
 from rankloop.serving.log.records import Decision, Row
 from rankloop.serving.log.starting_point import config_fold
+from rankloop.serving.log.stored_features import StoredFeatures
 from rankloop.serving.stores.contract import Store
 
 _PAGE = 1_000
@@ -27,13 +28,17 @@ _GROUP = 50_000  # rows in memory at once
 
 
 class Answered(NamedTuple):
-    """A list that was answered: its row, the ticket, the names that were shown, and what came back, by position."""
+    """A list that was answered: its row, the ticket, the names that were shown, and what came back, by position.
+
+    stored: the catalogue of stored features, for `stored_features.features_of`.
+    """
 
     row: Row
     decision: Decision
     shown: list[str]
     values: NDArray[np.float64]
     seconds: float
+    stored: StoredFeatures
 
 
 async def answered_lists(
@@ -78,10 +83,14 @@ def _answered(fold: Fold, row: Row, story: list[Row]) -> Answered | None:
     if found is None:
         return None
     decision = records.read_decision(row.body)
-    return Answered(row, decision, fold.names(decision), found[0], (found[1] - row.at) / 1000)
+    return Answered(row, decision, fold.names(decision), found[0], (found[1] - row.at) / 1000, fold.stored)
 
 
 def _follow_names(fold: Fold, row: Row) -> None:
+    if not fold.has_items:
+        if row.kind == "items":
+            fold.stored.follow(records.read_body(row), row.seq)
+        return
     change = records.read_body(row) if row.kind in ("items", "reset") else None
     for name in (change.add if row.kind == "items" else change.items or ()) if change is not None else ():
         if name not in fold.number:

@@ -16,7 +16,7 @@ import numpy as np
 
 from rankloop.kernels import elementary
 from rankloop.serving.adapters.registry import build, find, has_items
-from rankloop.serving.log.records import Config
+from rankloop.serving.log.records import Config, without_items
 
 STATE_FORMAT = 2  # of `saved_state.Saved`: a snapshot in another format is not read
 _ROUNDS = 8
@@ -38,6 +38,8 @@ def probe_of(config: Config) -> str:
     if not find(config.algorithm).portable:
         return "machine"
     plain = msgspec.structs.replace(config, seed=0, version=1, probe="")
+    if not has_items(config.algorithm):
+        plain = without_items(plain)
     return _probe(find(config.algorithm), msgspec.msgpack.encode(plain, order="deterministic"))
 
 

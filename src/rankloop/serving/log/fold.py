@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import heapq
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -19,17 +18,14 @@ from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.failpoints import reach
 from rankloop.serving.item_counts import ItemCounts
 from rankloop.serving.log import choices, records
-from rankloop.serving.log.decision_state import (
-    PARKED_PER_DECISION,
-    DecisionState,
-    Outcome,
-    RecentDecisions,
-)
+from rankloop.serving.log.decision_state import DecisionState, Outcome, RecentDecisions
 from rankloop.serving.log.fingerprint import check_same
-from rankloop.serving.log.policies import PolicyHistory, at_deadline, check_answers
-from rankloop.serving.log.records import Config, Decision, Row
+from rankloop.serving.log.parked import Parked
+from rankloop.serving.log.policies import PolicyHistory, at_deadline, check_answers, waiting_time
+from rankloop.serving.log.records import Config, Decision, Row, without_items
 from rankloop.serving.log.related import OtherHistory, RelatedRows
 from rankloop.serving.log.saved_state import Counts, DeadLetter, Learnt, Saved
+from rankloop.serving.log.stored_features import StoredFeatures, items_shown
 from rankloop.serving.log.trials import TrialSums
 from rankloop.serving.series import Series
 
@@ -43,9 +39,10 @@ class Fold:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.has_items = has_items(config.algorithm)
-        if self.has_items == (config.items is None):
-            needs = "needs items" if self.has_items else "takes its items with each request, not beforehand"
-            raise ValueError(f"{config.algorithm} {needs}, got items={config.items!r}")
+        if self.has_items and config.items is None:
+            raise ValueError(f"{config.algorithm} needs items, got items={config.items!r}")
+        if self.has_items and config.features is not None:
+            raise ValueError(f"{config.algorithm} takes no features")
         self.policies = PolicyHistory(config.policy)
         self.recent = RecentDecisions()
         self.applied = self.at = self.generation = self.expire_cursor = 0
@@ -53,11 +50,8 @@ class Fold:
         self.catalogue: list[str] = []
         self.number: dict[str, int] = {}
         self.frozen = False
-        self.parked: dict[
-            str, list[tuple[int, int]]
-        ] = {}  # by decision: seq and time of feedback that waits for it
-        # The same as a heap: for each decision the time of the oldest, or of an older one that is gone.
-        self._waiting: list[tuple[int, str]] = []
+        self.parked = Parked()
+        self.stored = StoredFeatures()  # of a ranker with features
         self.dead: deque[DeadLetter] = deque(maxlen=_DEAD_KEPT)
         self.counts = Counts()
         self.series = Series()
@@ -68,13 +62,15 @@ class Fold:
         self._begin(config)
 
     def _begin(self, config: Config) -> None:
-        self.config = config
-        self._set_active(config.items or [])
+        self.config = config if self.has_items else without_items(config)
+        self._set_active(self.config.items or [])
         self.ranker: Ranker = build(config, n_items=len(self.active))
         check_answers(config.policy, self.ranker)
         self.rounds = 0
         self.trial = TrialSums()
         self.estimates = Estimates.of(self.ranker, n_items=len(self.active), fresh=True)
+        if not self.has_items:
+            self.stored.begin(config, self.ranker.n_features or 0)
 
     def _set_active(self, names: list[str]) -> None:
         for name in names:
@@ -97,6 +93,8 @@ class Fold:
 
     def names(self, decision: Decision) -> list[str]:
         """What was shown, by name, best first."""
+        if decision.stored is not None:
+            return list(map(self.stored.names.__getitem__, items_shown(decision).tolist()))
         known = self.catalogue if decision.candidates is None else decision.candidates
         return list(map(known.__getitem__, np.frombuffer(decision.shown, _SHOWN).tolist()))
 
@@ -117,39 +115,23 @@ class Fold:
         if self.applied and row.before != self.link:
             raise OtherHistory(row.seq)
         self.at = row.at
-        if self._waiting:
-            self._give_up_parked(row.at)
+        if self.parked:
+            for letter in self.parked.give_up(row.at - self.config.policy.parking_seconds * 1000):
+                self._bury(letter)
         outcome = self._handlers[row.kind](row, related)
         reach("after-learn")
         self.applied, self.link = row.seq, row.link
         return outcome
-
-    def _give_up_parked(self, at: int) -> None:
-        oldest = at - self.config.policy.parking_seconds * 1000
-        while self._waiting and self._waiting[0][0] < oldest:
-            decision = self._waiting[0][1]
-            there = self.parked.get(decision, [])
-            while there and there[0][1] < oldest:
-                self._bury(DeadLetter(*there.pop(0), decision, "no such decision came"))
-            if there:
-                heapq.heapreplace(self._waiting, (there[0][1], decision))
-            else:
-                heapq.heappop(self._waiting)
-                self.parked.pop(decision, None)
 
     def oldest_parked(self) -> int | None:
         """Since when the oldest feedback waits for its decision; None where none waits."""
         return min((there[0][1] for there in self.parked.values()), default=None)
 
     def _park(self, row: Row, related: RelatedRows) -> Outcome:
-        decision = row.decision or ""
-        there = self.parked.setdefault(decision, [])
-        if not there:
-            heapq.heappush(self._waiting, (row.at, decision))
-        there.append((row.seq, row.at))
-        if len(there) > PARKED_PER_DECISION:
-            self._bury(DeadLetter(*there.pop(0), decision, "newer feedback waits for the same decision"))
-        related.early.setdefault(decision, []).append(row)
+        gone = self.parked.add(row)
+        if gone is not None:
+            self._bury(gone)
+        related.early.setdefault(row.decision or "", []).append(row)
         return Outcome("parked")
 
     def _bury(self, letter: DeadLetter) -> None:
@@ -168,7 +150,7 @@ class Fold:
         self.counts.explored += decision.explored
         self.trial.shown(decision)
         self.series.decided(row.seq, row.at, explored=decision.explored)
-        self.item_counts.shown(decision, n_items=len(self.catalogue))
+        self.item_counts.shown(decision, n_items=len(self.catalogue) or len(self.stored.names))
         if row.event_id in self.parked:
             waiting = {seq for seq, _ in self.parked.pop(row.event_id)}
             for early in related.early[row.event_id]:
@@ -243,7 +225,8 @@ class Fold:
             self.estimates.add_part(values, self.ranker.exploration_block() != before)
         elif ranking is not None:
             self.estimates.add(self.ranker, ranking, values, state.decision, before)
-        self.item_counts.observed(state.decision, values, n_items=len(self.catalogue))
+        n_items = len(self.catalogue) or len(self.stored.names)
+        self.item_counts.observed(state.decision, values, n_items=n_items)
         self.series.answered(
             row.seq,
             at,
@@ -255,8 +238,14 @@ class Fold:
 
     def _items(self, row: Row, related: RelatedRows) -> Outcome:
         change = records.read_body(row)
+        if not self.has_items:
+            return self._attempt(lambda: self._store_features(change, row))
         names = changed(self.items, add=change.add, retire=change.retire)
         return self._attempt(lambda: self._carry_to(names, self.ranker, self.items, self.rounds))
+
+    def _store_features(self, change: records.Items, row: Row) -> None:
+        waits, _ = waiting_time([self.policies.first, *(one for _, _, one in self.policies.changes)])
+        self.stored.change(change, self.ranker.n_features or 0, seq=row.seq, at=row.at, waits=waits)
 
     def _attempt(self, change: Callable[[], None]) -> Outcome:
         # Checked before it was written; another change may have come between, and then every replica refuses this one.
@@ -273,10 +262,13 @@ class Fold:
         self.generation += 1
         self.estimates = Estimates.of(fresh, n_items=len(names), fresh=rounds == 0)
 
-    def check_items(self, add: list[str], retire: list[str]) -> None:
+    def check_items(self, change: records.Items) -> None:
         """ValueError where this change of items cannot be made."""
-        check_change(self.items, add=add, retire=retire)
-        names = changed(self.items, add=add, retire=retire)
+        if not self.has_items:
+            self.stored.check(change, self.ranker.n_features or 0)
+            return
+        check_change(self.items, add=change.add, retire=change.retire)
+        names = changed(self.items, add=change.add, retire=change.retire)
         carried(self.ranker, self.config, before=self.items, names=names)
 
     def _promote(self, row: Row, related: RelatedRows) -> Outcome:
@@ -302,6 +294,10 @@ class Fold:
 
     def _reset(self, row: Row, related: RelatedRows) -> Outcome:
         config = msgspec.structs.replace(records.read_body(row), policy=self.config.policy)
+        if self.stored.n_columns > config.parameters.get("n_features", self.stored.n_columns):
+            return Outcome(
+                "conflict"
+            )  # features were stored between the check of this change and its writing
         check_same(config)
         self._begin(config)
         self.generation += 1
@@ -350,6 +346,8 @@ class Fold:
         ]
         if self.trial.live is not None:
             told.append(self.trial.live)
+        if self.stored.digest:
+            told.append(self.stored.digest)
         return hashlib.sha256(msgspec.msgpack.encode(told, order="deterministic")).hexdigest()
 
     def save(self) -> Saved:
@@ -363,7 +361,7 @@ class Fold:
             self.active.tolist(),
             self.learnt(),
             self.frozen,
-            self.parked,
+            dict(self.parked),
             list(self.dead),
             self.counts,
             self.expire_cursor,
@@ -372,6 +370,7 @@ class Fold:
             self.item_counts.save(),
             (self.policies.first, self.policies.changes),
             self.trial,
+            self.stored.save(),
         )
 
     @classmethod
@@ -389,8 +388,8 @@ class Fold:
         self.take_over(saved.learnt)
         self.applied, self.at, self.generation = saved.applied, saved.at, saved.generation
         self.frozen, self.expire_cursor = saved.frozen, saved.expire_cursor
-        self.parked = {name: list(there) for name, there in saved.parked.items()}
-        self._waiting = sorted((there[0][1], name) for name, there in self.parked.items())
+        self.parked = Parked(saved.parked)
+        self.stored = StoredFeatures.restore(saved.stored)
         self.dead = deque(saved.dead, maxlen=_DEAD_KEPT)
         self.counts, self.series = saved.counts, saved.series
         self.estimates = Estimates.restore(saved.estimates)

@@ -112,6 +112,14 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 DEFAULTS = 3  # of the rankers, counted up where the meaning of a parameter that is not given changes
 
 
+class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An array as bytes."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
 class Config(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything that a ranker is built from; the body of a `config` row, and of a `reset` row.
 
@@ -119,6 +127,7 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True):
     before there were any; see `rankloop.serving.log.fingerprint`.
     defaults: which version of the rankers' defaults stands for parameters that are not given. Rows from before there
     were several versions do not have it, and mean the first.
+    features: of a ranker with features, a row of stored ones for each item. feature_names: of its columns.
     """
 
     algorithm: str
@@ -129,14 +138,15 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int = 1
     probe: str = ""
     defaults: int = 1
+    features: Packed | None = None
+    feature_names: list[str] = []
 
 
-class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An array as bytes."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    data: bytes
+def without_items(config: Config) -> Config:
+    """The configuration of a ranker with features but for the items that it is created with, which may change."""
+    if config.items is None and config.features is None and not config.feature_names:
+        return config
+    return msgspec.structs.replace(config, items=None, features=None, feature_names=[])
 
 
 class Choice(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -164,11 +174,25 @@ class Trial(msgspec.Struct, frozen=True, array_like=True, gc=False):
     would: bytes = b""
 
 
+class ByReference(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Features of a list that are stored in the catalogue, as of the row that the list was drawn from.
+
+    items: numbers in the catalogue of stored features (int32), pinned items at the end; see
+    `rankloop.serving.log.stored_features`.
+    columns: what the request added, a row for each item that was not pinned (float32).
+    shared: numbers of the request as a whole (float32).
+    """
+
+    items: bytes
+    columns: bytes = b""
+    shared: bytes = b""
+
+
 class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A list that was drawn: the whole ticket, and what the draw was made from.
 
     shown: numbers of the shown items, best first (int32): of the catalogue, or of the request's own list.
-    candidates: the names in the request's own list; None where the ranker has items of its own.
+    candidates: the names in the request's own list; None where the ranker has items of its own, or `stored` has them.
     generation: how often the ranker's items had changed; a ticket of another generation has other item numbers.
     key: 128 bits that the whole draw follows from.
     allowed: milliseconds from this row to the last row that may answer it. Times of two rows are compared, so no
@@ -192,6 +216,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     allowed: int | None = None
     choice: Choice | None = None
     trial: Trial | None = None
+    stored: ByReference | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -202,10 +227,17 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Items(msgspec.Struct, frozen=True, array_like=True):
-    """Names that come and names that go; the body of an `items` row."""
+    """Names that come and names that go; the body of an `items` row.
+
+    update: names that stay, and get other features. features: a row for each of `add`, then for each of `update`.
+    feature_names: of the columns, from here on; None leaves them as they are.
+    """
 
     add: list[str]
     retire: list[str]
+    update: list[str] = []
+    features: Packed | None = None
+    feature_names: list[str] | None = None
 
 
 class Freeze(msgspec.Struct, frozen=True, array_like=True):
@@ -295,9 +327,12 @@ _LITTLE = sys.byteorder == "little"
 
 def encode(body: msgspec.Struct) -> bytes:
     """The body of a row as bytes."""
-    if type(body) is Decision and body.trial is None:
-        # As it was before there was a baseline, and before there was a choice.
-        return _encode(msgspec.structs.astuple(body)[: -2 if body.choice is None else -1])
+    if type(body) is Decision and body.stored is None:
+        # As it was before there were stored features, before there was a baseline, and before there was a choice.
+        n_left_out = 1 if body.trial is not None else 2 if body.choice is not None else 3
+        return _encode(msgspec.structs.astuple(body)[:-n_left_out])
+    if type(body) is Items and not body.update and body.features is None and body.feature_names is None:
+        return _encode((body.add, body.retire))
     return _encode(body)
 
 

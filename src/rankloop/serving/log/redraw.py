@@ -7,10 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from rankloop.serving.log import records
-from rankloop.serving.log.choices import free_of
+from rankloop.serving.log.choices import free_of, written_memo
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Row
+from rankloop.serving.log.stored_features import features_of
 from rankloop.serving.log.trials import baseline_of, draw_for
 from rankloop.serving.stores.contract import Store
 
@@ -49,13 +50,16 @@ class Redraw:
         decision = records.read_decision(row.body)
         if decision.key != key_of(fold.config.seed, row.event_id) or decision.generation != fold.generation:
             return False
-        features = None if decision.features is None else records.unpack(decision.features)
+        features = features_of(fold.stored, decision)
         rng = self._draws.generator(decision.key)
         drawn = draw_for(fold, features, free_of(decision), baseline_of(decision), decision.key, rng)
         chances = None if drawn.propensities is None else drawn.propensities.astype("<f8").tobytes()
+        memo = drawn.memo
+        if len(decision.memo) < len(memo):
+            memo = written_memo(fold, memo)
         return (
             np.array_equal(np.frombuffer(decision.shown, "<i4"), drawn.shown)
             and decision.propensities == chances
-            and decision.memo == tuple(records.pack(part) for part in drawn.memo)
+            and decision.memo == tuple(records.pack(part) for part in memo)
             and (decision.choice, decision.trial) == (drawn.choice, drawn.trial)
         )

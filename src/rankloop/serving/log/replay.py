@@ -22,6 +22,7 @@ from rankloop.serving.log.export import Answered, answered_lists
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import DEFAULTS, Config, unpack
 from rankloop.serving.log.starting_point import config_fold
+from rankloop.serving.log.stored_features import candidate_names, features_of
 from rankloop.serving.stores.contract import Store
 
 
@@ -63,9 +64,9 @@ async def replay(
             continue  # another ranker would have had other items to choose from, or the list was a baseline
         if own_items and not set(one.shown) <= set(names):
             continue  # from after a change of items
-        features = None if one.decision.features is None else unpack(one.decision.features)
+        features = features_of(one.stored, one.decision)
         mine = player.rank(features, rng=draws.generator(key_of(config.seed, f"replay {one.row.event_id}")))
-        known = names if own_items else (one.decision.candidates or [])
+        known = names if own_items else (candidate_names(one.stored, one.decision) or [])
         place = {name: i for i, name in enumerate(known)}
         theirs = np.array([place[name] for name in one.shown[: len(one.values)]], np.int64)
         shared = min(len(theirs), len(mine.items))

@@ -7,6 +7,7 @@ import msgspec
 from rankloop.serving.adapters.estimates import SavedEstimates
 from rankloop.serving.item_counts import SavedItemCounts
 from rankloop.serving.log.records import Config, Packed, Policy
+from rankloop.serving.log.stored_features import SavedFeatures
 from rankloop.serving.log.trials import TrialSums
 from rankloop.serving.series import Series
 
@@ -63,3 +64,4 @@ class Saved(msgspec.Struct):
     items: SavedItemCounts | None = None  # snapshots from before there were counts have none
     policies: tuple[Policy, list[tuple[int, str, Policy]]] | None = None  # likewise, before they could change
     trial: TrialSums | None = None
+    stored: SavedFeatures | None = None
