@@ -101,7 +101,7 @@ async def _run(
         )
     config = uvicorn.Config(
         front,
-        http=limited(limits),
+        http=limited(limits, app),
         ws="none",
         proxy_headers=False,
         log_level="warning",

@@ -80,14 +80,20 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
-        if scope["type"] == "http" and scope["method"] == "POST":
-            path: str = scope["path"]
-            name, _, action = path[len(_PREFIX) :].partition("/")
-            endpoint_app = self._short.get(action)
-            if endpoint_app is not None and path.startswith(_PREFIX):
-                await endpoint_app.serve(scope, receive, send, {"name": name})
-                return
-        await self._starlette(scope, receive, send)
+        if scope["type"] == "http" and scope["method"] == "POST" and (found := self.short(scope)):
+            endpoint_app, _, name = found
+            await endpoint_app.serve(scope, receive, send, {"name": name})
+        else:
+            await self._starlette(scope, receive, send)
+
+    def short(self, scope: Scope) -> tuple[EndpointApp, str, str] | None:
+        """What answers a POST about one ranker, what that does, and the ranker; None for all other requests."""
+        path: str = scope["path"]
+        name, _, action = path[len(_PREFIX) :].partition("/")
+        endpoint_app = self._short.get(action)
+        if endpoint_app is None or not path.startswith(_PREFIX):
+            return None
+        return endpoint_app, action, name
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:

@@ -9,11 +9,15 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from rankloop.serving.http.app import App
+from rankloop.serving.http.endpoint import Answer
+from rankloop.serving.http.short_way import Head, ShortWay
 from rankloop.serving.limits import Limits
 
 _HEADER, _BODY, _ANSWER, _IDLE = range(4)
 _LOOK_SECONDS = 1.0
 _STALLED_SECONDS = 30.0  # a caller that does not read its answer
+_HEADS = 8  # that a connection remembers
 _SPARE_FILES = 100  # for the store, the page, the logs
 _REASONS = {
     408: ("Request Timeout", "timeout", "the request did not arrive in time"),
@@ -27,8 +31,9 @@ _REASONS = {
 class Connections:
     """All connections of a server. Once a second those that took too long are closed."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, short_way: ShortWay | None = None) -> None:
         self.limits = limits
+        self.short_way = short_way
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.most = min(limits.connections, max(1, files - _SPARE_FILES))
         self.open: set[LimitedConnection] = set()
@@ -79,6 +84,10 @@ class LimitedConnection(HttpToolsProtocol):
         self._header_bytes = self._body_bytes = 0
         self._stalled: float | None = None
         self._refused = False
+        self._heads: dict[bytes, Head] = {}  # of requests that came before
+        self._begun = self._ended = 0  # requests within the bytes that came last
+        self._short = self._closing = False  # a request is on the short way; the server is to stop
+        self._held = b""  # what came meanwhile
         status = self.table.admit(self)
         if status is not None:
             self.table.refused += 1
@@ -93,15 +102,71 @@ class LimitedConnection(HttpToolsProtocol):
         """Bytes came."""
         if self._refused:
             return
+        if self._short:
+            self._held += data
+            self.transport.pause_reading()
+            return
+        at_start = self._phase == _IDLE or (self._phase == _HEADER and not self._header_bytes)
+        if self._phase == _IDLE and self._heads and self._begin_short(data):
+            return
         if self._phase == _HEADER:
             self._header_bytes += len(data)
+        self._begun = self._ended = 0
         super().data_received(data)
         # What came with the end of the header may be body: only a header that goes on is too long.
         if self._phase == _HEADER and self._header_bytes > self.table.limits.header_bytes:
             self._refuse(431)
+        elif at_start and self._begun == self._ended == 1 and len(self._heads) < _HEADS:
+            found = self.table.short_way and self.table.short_way.head(self.scope, data)
+            if found:
+                self._heads[found[0]] = found[1]
+
+    def _begin_short(self, data: bytes) -> bool:
+        """Answer a whole request whose head came before, byte for byte; whether it is one."""
+        end = data.find(b"\r\n\r\n") + 4
+        head = self._heads.get(data[:end])
+        way = self.table.short_way
+        if (
+            head is None
+            or way is None
+            or len(data) != end + head.length
+            or not self.cycle.response_complete
+            or self.flow.write_paused
+            or not way.serves(head.name)
+        ):
+            return False
+        self._unset_keepalive_if_required()
+        self._phase, self._short = _ANSWER, True
+        head.app.begin(
+            head.headers, head.form, {"name": head.name}, data[end:], self.address, self._end_short
+        )
+        return True
+
+    def _end_short(self, answer: Answer | None) -> None:
+        self._phase, self._since, self._short = _IDLE, self.loop.time(), False
+        if self.transport.is_closing():
+            return
+        self.server_state.total_requests += 1
+        if answer is not None and self.table.short_way is not None:
+            default = self.server_state.default_headers
+            self.transport.write(self.table.short_way.as_bytes(answer, default, close=self._closing))
+        if answer is None or self._closing:
+            self.transport.close()
+        elif self._held:
+            data, self._held = self._held, b""
+            self.transport.resume_reading()
+            self.data_received(data)
+
+    def shutdown(self) -> None:
+        """The server is to stop."""
+        if self._short:
+            self._closing = True
+        else:
+            super().shutdown()
 
     def on_message_begin(self) -> None:
         """A request begins."""
+        self._begun += 1
         super().on_message_begin()
         if self._phase != _HEADER:
             self._phase, self._since, self._header_bytes = _HEADER, self.loop.time(), 0
@@ -128,6 +193,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The whole request is there."""
+        self._ended += 1
         if self._refused:
             return
         super().on_message_complete()
@@ -156,6 +222,10 @@ class LimitedConnection(HttpToolsProtocol):
             self.table.cut += 1
             self.transport.abort()
             return
+        if self._phase == _IDLE and self.timeout_keep_alive_task is None and self.cycle.response_complete:
+            if now - self._since > limits.idle_seconds:  # after the short way, which sets no timer
+                self.transport.close()
+            return
         allowed = {_HEADER: limits.header_seconds, _BODY: limits.body_seconds}.get(self._phase)
         if allowed is not None and now - self._since > allowed:
             self.table.cut += 1
@@ -177,6 +247,7 @@ class LimitedConnection(HttpToolsProtocol):
         self.transport.close()
 
 
-def limited(limits: Limits) -> type[LimitedConnection]:
-    """The class of the connections of one server."""
-    return type("Connection", (LimitedConnection,), {"table": Connections(limits)})
+def limited(limits: Limits, app: App | None = None) -> type[LimitedConnection]:
+    """The class of the connections of one server; with its application, some requests go a short way to it."""
+    way = None if app is None else ShortWay(app)
+    return type("Connection", (LimitedConnection,), {"table": Connections(limits, way)})

@@ -7,7 +7,7 @@ import functools
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -25,6 +25,7 @@ from rankloop.serving.errors import (
 from rankloop.serving.failpoints import reach
 from rankloop.serving.http.asked import Asked
 from rankloop.serving.http.endpoints import Created, Endpoint
+from rankloop.serving.http.stepping import begin_task, go_on
 from rankloop.serving.schemas import ErrorAnswer, ErrorBody
 from rankloop.serving.stores.contract import StoreError
 from rankloop.serving.tracing import tracing
@@ -54,6 +55,28 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
     return dict(scope["headers"])
 
 
+class Answer(NamedTuple):
+    """A whole answer: status, body, type, and headers beside the usual ones."""
+
+    status: int
+    body: bytes
+    kind: bytes
+    more: tuple[tuple[bytes, bytes], ...] = ()
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """All its headers."""
+        length = (b"content-length", str(len(self.body)).encode())
+        return [(b"content-type", self.kind), length, _NOSNIFF, *self.more]
+
+
+class Form(NamedTuple):
+    """How a request is written, and whether its answer is msgpack."""
+
+    sent: bytes
+    packed: bool
+
+
 class EndpointApp:
     """Serves one endpoint."""
 
@@ -73,8 +96,7 @@ class EndpointApp:
     async def serve(self, scope: Scope, receive: Receive, send: Send, params: dict[str, str]) -> None:
         """Answer one request."""
         headers = headers_of(scope)
-        sent = _sent(headers.get(b"content-type", b""))
-        packed = _wants_msgpack(headers.get(b"accept", b"*/*"), sent)
+        form = form_of(headers)
         try:
             caller = self._guard.check(
                 headers, self._endpoint.role, peer=peer_of(scope), ranker=params.get("name")
@@ -83,37 +105,63 @@ class EndpointApp:
             body = None
             if self._endpoint.request is not None:
                 raw = await receive_body(headers, receive, self._engine.limits.body_bytes)
-                body = self._decode(sent, raw)
-            reach("after-decode")
-            with tracing.request(self._name, headers, params.get("name")):
-                answer = await self._handle(asked, body)
-            status = 200
+                body = self._decode(form.sent, raw)
+        except RequestError as error:
+            answer = error_answer(error, packed=form.packed)
+        else:
+            answer = await self._answer(asked, body, headers, packed=form.packed)
+        await send_answer(send, answer)
+
+    def begin(
+        self,
+        headers: dict[bytes, bytes],
+        form: Form,
+        params: dict[str, str],
+        raw: bytes,
+        peer: str | None,
+        done: Callable[[Answer | None], None],
+    ) -> None:
+        """Answer a request that is there as a whole; `done` gets the answer, None where there is none.
+
+        Where everything is at hand but the disk, no task is made for it: that is most of what a request costs.
+        """
+        try:
+            caller = self._guard.check(headers, self._endpoint.role, peer=peer, ranker=params["name"])
+            body = self._decode(form.sent, raw)
+        except RequestError as error:
+            done(error_answer(error, packed=form.packed))
+            return
+        at_hand = self._endpoint.at_hand(self._engine, params["name"], body) and tracing.tracer is None
+        answer = self._answer(Asked(params, caller), body, headers, packed=form.packed, at_hand=at_hand)
+        if at_hand:
+            go_on(answer, done)
+        else:
+            begin_task(answer, done)
+
+    async def _answer(
+        self, asked: Asked, body: Any, headers: dict[bytes, bytes], *, packed: bool, at_hand: bool = False
+    ) -> Answer:
+        reach("after-decode")
+        status = 200
+        try:
+            with tracing.request(self._name, headers, asked.get("name")):
+                if at_hand or not self._endpoint.reads_much:
+                    answer = await self._endpoint.handle(self._engine, asked, body)
+                else:
+                    async with asyncio.timeout(self._engine.limits.store_seconds):
+                        answer = await self._endpoint.handle(self._engine, asked, body)
             if isinstance(answer, Created):
                 status, answer = 201, answer.answer
         except RequestError as error:
-            await send_error(send, error, packed=packed)
-            return
+            return error_answer(error, packed=packed)
         except (StoreError, TimeoutError) as error:
-            await send_error(
-                send, Unavailable(str(error) or "the store did not answer in time"), packed=packed
-            )
-            return
+            return error_answer(Unavailable(str(error) or "the store did not answer in time"), packed=packed)
         except Exception:
-            _log.exception("%s %s failed", scope["method"], self._endpoint.path)
-            await send_error(
-                send, _Internal("internal error; the service's log has the details"), packed=packed
-            )
-            return
+            _log.exception("%s failed", self._name)
+            return error_answer(_Internal("internal error; the service's log has the details"), packed=packed)
         if packed:
-            await send_bytes(send, status, _msgpack(answer), b"application/msgpack")
-        else:
-            await send_bytes(send, status, _json(answer), b"application/json")
-
-    async def _handle(self, asked: Asked, body: Any) -> Any:
-        if not self._endpoint.reads_much:
-            return await self._endpoint.handle(self._engine, asked, body)
-        async with asyncio.timeout(self._engine.limits.store_seconds):
-            return await self._endpoint.handle(self._engine, asked, body)
+            return Answer(status, _msgpack(answer), b"application/msgpack")
+        return Answer(status, _json(answer), b"application/json")
 
     def _query(self, scope: Scope) -> dict[str, str]:
         """What the query says; names that mean nothing here are refused where there are any that do."""
@@ -146,6 +194,12 @@ class _Internal(RequestError):
     status, code = 500, "internal"
 
 
+def form_of(headers: dict[bytes, bytes]) -> Form:
+    """How a request with these headers is written, and how it is answered."""
+    sent = _sent(headers.get(b"content-type", b""))
+    return Form(sent, _wants_msgpack(headers.get(b"accept", b"*/*"), sent))
+
+
 @functools.lru_cache(maxsize=256)
 def _sent(content_type: bytes) -> bytes:
     return content_type.split(b";")[0].strip().lower()
@@ -176,18 +230,15 @@ async def receive_body(headers: dict[bytes, bytes], receive: Receive, most: int)
             return body
 
 
-async def send_bytes(
-    send: Send, status: int, body: bytes, kind: bytes, more: list[tuple[bytes, bytes]] | None = None
-) -> None:
+async def send_bytes(send: Send, status: int, body: bytes, kind: bytes) -> None:
     """Send a whole answer."""
-    headers = [
-        (b"content-type", kind),
-        (b"content-length", str(len(body)).encode()),
-        _NOSNIFF,
-        *(more or ()),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send_answer(send, Answer(status, body, kind))
+
+
+async def send_answer(send: Send, answer: Answer) -> None:
+    """Send a whole answer."""
+    await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+    await send({"type": "http.response.body", "body": answer.body})
 
 
 def error_headers(error: RequestError) -> dict[str, str]:
@@ -200,11 +251,15 @@ def error_headers(error: RequestError) -> dict[str, str]:
     return more
 
 
-async def send_error(send: Send, error: RequestError, *, packed: bool = False) -> None:
-    """Send an error in the common form."""
-    answer = ErrorAnswer(ErrorBody(error.code, error.message, error.field))
-    more = [(name.encode(), value.encode()) for name, value in error_headers(error).items()]
+def error_answer(error: RequestError, *, packed: bool = False) -> Answer:
+    """An error in the common form."""
+    told = ErrorAnswer(ErrorBody(error.code, error.message, error.field))
+    more = tuple((name.encode(), value.encode()) for name, value in error_headers(error).items())
     if packed:
-        await send_bytes(send, error.status, _msgpack(answer), b"application/msgpack", more)
-    else:
-        await send_bytes(send, error.status, _json(answer), b"application/json", more)
+        return Answer(error.status, _msgpack(told), b"application/msgpack", more)
+    return Answer(error.status, _json(told), b"application/json", more)
+
+
+async def send_error(send: Send, error: RequestError) -> None:
+    """Send an error in the common form."""
+    await send_answer(send, error_answer(error))

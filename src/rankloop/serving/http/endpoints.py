@@ -19,7 +19,10 @@ Handler = Callable[[Engine, Asked, Any], Awaitable[Any]]
 
 
 class Endpoint(NamedTuple):
-    """One line of the table. `request` None: there is no body; `query`: names it may have, and what they mean."""
+    """One line of the table. `request` None: there is no body; `query`: names it may have, and what they mean.
+
+    at_hand: whether it can be answered without reading from the store, for the ranker of this name and this body.
+    """
 
     method: str
     path: str
@@ -29,6 +32,7 @@ class Endpoint(NamedTuple):
     answer: Any
     request: Any = None
     query: tuple[tuple[str, str], ...] = ()
+    at_hand: Callable[[Engine, str, Any], bool] = lambda engine, name, body: False
 
     @property
     def reads_much(self) -> bool:
@@ -164,6 +168,17 @@ async def _sparks(engine: Engine, params: Asked, body: None) -> m.SparksAnswer:
     )
 
 
+def _rank_at_hand(engine: Engine, name: str, body: Any) -> bool:
+    return name in engine.rankers and not isinstance(body, list)
+
+
+def _feedback_at_hand(engine: Engine, name: str, body: Any) -> bool:
+    if name not in engine.rankers or isinstance(body, list):
+        return False
+    fold = engine.rankers[name].fold
+    return body.decision_id in fold.recent and len(fold.parked) < engine.limits.parked
+
+
 _RANKER = "/v1/rankers/{name}"
 
 ENDPOINTS = (
@@ -179,6 +194,7 @@ ENDPOINTS = (
         _rank,
         m.RankAnswer | list[m.RankOutcome],
         m.RankRequest | list[m.RankRequest],
+        at_hand=_rank_at_hand,
     ),
     Endpoint(
         "POST",
@@ -197,6 +213,7 @@ ENDPOINTS = (
         _feedback,
         m.EventAnswer | list[m.EventAnswer],
         m.FeedbackRequest | list[m.FeedbackRequest],
+        at_hand=_feedback_at_hand,
     ),
     Endpoint(
         "POST", f"{_RANKER}/items", "admin", "Add or retire items", _items, m.EventAnswer, m.ItemsRequest

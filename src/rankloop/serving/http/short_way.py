@@ -1,0 +1,116 @@
+"""Requests that come by the thousand over one connection, with the same head: parsed once, answered without ASGI."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from rankloop.serving.http.app import App
+from rankloop.serving.http.endpoint import Answer, EndpointApp, Form, form_of
+
+_ACTIONS = ("rank", "feedback")
+_LONGEST_HEAD = 2_000  # bytes
+_NEVER = frozenset({b"transfer-encoding", b"upgrade", b"expect", b"connection"})
+
+
+class Head(NamedTuple):
+    """The head of a request that was parsed before; the same bytes mean the same."""
+
+    app: EndpointApp
+    name: str
+    headers: dict[bytes, bytes]
+    form: Form
+    length: int  # of the body
+
+
+class ShortWay:
+    """Knows which requests can go the short way.
+
+    Parameters
+    ----------
+    app : App
+        The application.
+    """
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._default: list[tuple[bytes, bytes]] = []
+        self._first = b""  # the default headers as bytes
+
+    def head(self, scope: Any, data: bytes) -> tuple[bytes, Head] | None:
+        """The bytes of the head of a whole request, and what they mean; None where it goes the usual way.
+
+        Parameters
+        ----------
+        scope : mapping
+            The request, as ASGI has it.
+        data : bytes
+            All of it, and nothing else.
+
+        Returns
+        -------
+        tuple of (bytes, Head) or None
+            To be kept for the next request of the connection.
+        """
+        end = data.find(b"\r\n\r\n") + 4
+        length = len(data) - end
+        headers = dict(scope["headers"])
+        if (
+            end > _LONGEST_HEAD
+            or length > self._app.engine.limits.body_bytes
+            or scope["method"] != "POST"
+            or scope["http_version"] != "1.1"
+            or scope["query_string"]
+            or len(headers) != len(scope["headers"])
+            or headers.get(b"content-length") != str(length).encode()
+            or not _NEVER.isdisjoint(headers)
+        ):
+            return None
+        found = self._app.short(scope)
+        if found is None or found[1] not in _ACTIONS:
+            return None
+        endpoint_app, _, name = found
+        return data[:end], Head(endpoint_app, name, headers, form_of(headers), length)
+
+    def serves(self, name: str) -> bool:
+        """Whether this process answers for a ranker, and need not send the request to another replica."""
+        ownership = self._app.engine.ownership
+        return ownership is None or ownership.owns(name)
+
+    def as_bytes(self, answer: Answer, default: list[tuple[bytes, bytes]], *, close: bool) -> bytes:
+        """An answer as it goes over the wire.
+
+        Parameters
+        ----------
+        answer : Answer
+            What to say.
+        default : list of tuple of (bytes, bytes)
+            Headers of every answer of the server, such as the date.
+        close : bool
+            Whether the connection is closed after it.
+
+        Returns
+        -------
+        bytes
+            All of it.
+        """
+        if default is not self._default:
+            self._default, self._first = default, _lines(default)
+        more = _lines(answer.more) if answer.more else b""
+        return (
+            b"%b%bcontent-type: %b\r\ncontent-length: %d\r\nx-content-type-options: nosniff\r\n%b%b\r\n%b"
+            % (
+                STATUS_LINE[answer.status],
+                self._first,
+                answer.kind,
+                len(answer.body),
+                more,
+                b"connection: close\r\n" if close else b"",
+                answer.body,
+            )
+        )
+
+
+def _lines(headers: list[tuple[bytes, bytes]] | tuple[tuple[bytes, bytes], ...]) -> bytes:
+    return b"".join(b"%b: %b\r\n" % one for one in headers)

@@ -1,0 +1,52 @@
+"""Coroutines that run at once, up to the future that they wait for, and go on when it is done: no task is made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+_running: set[asyncio.Task[Any]] = set()  # a loop keeps no tasks alive
+
+
+def go_on(coroutine: Coroutine[Any, Any, Result], done: Callable[[Result | None], None]) -> None:
+    """Run a coroutine that waits for nothing but futures, and that asks for no current task.
+
+    Parameters
+    ----------
+    coroutine : coroutine
+        What to run. `asyncio.timeout` and whatever else asks which task is running cannot be used in it.
+    done : callable
+        Gets what it returns; None where it raises, which is raised here as well.
+    """
+    try:
+        future = coroutine.send(None)
+    except StopIteration as stop:
+        done(stop.value)
+    except BaseException:
+        done(None)
+        raise
+    else:
+        future.add_done_callback(lambda _: go_on(coroutine, done))
+
+
+def begin_task(coroutine: Coroutine[Any, Any, Result], done: Callable[[Result | None], None]) -> None:
+    """Run any coroutine, as a task.
+
+    Parameters
+    ----------
+    coroutine : coroutine
+        What to run.
+    done : callable
+        Gets what it returns; None where it raises or is cancelled.
+    """
+    task = asyncio.get_running_loop().create_task(coroutine)
+    _running.add(task)
+
+    def finish(task: asyncio.Task[Result]) -> None:
+        _running.discard(task)
+        failed = task.cancelled() or task.exception() is not None
+        done(None if failed else task.result())
+
+    task.add_done_callback(finish)
