@@ -230,9 +230,11 @@ async def receive_body(headers: dict[bytes, bytes], receive: Receive, most: int)
             return body
 
 
-async def send_bytes(send: Send, status: int, body: bytes, kind: bytes) -> None:
+async def send_bytes(
+    send: Send, status: int, body: bytes, kind: bytes, more: list[tuple[bytes, bytes]] | None = None
+) -> None:
     """Send a whole answer."""
-    await send_answer(send, Answer(status, body, kind))
+    await send_answer(send, Answer(status, body, kind, tuple(more or ())))
 
 
 async def send_answer(send: Send, answer: Answer) -> None:
