@@ -71,7 +71,7 @@ def restore(
     typer.echo(f"{'the database' if database else data}: {told}")
 
 
-def _check(data: Path, database: str | None = None, schema: str = "rankloop") -> str:
+def _check(data: Path, database: list[str] | None = None, schema: str = "rankloop") -> str:
     """What is in a store, in words; ValueError where a digest of it differs."""
     from rankloop.serving.log.verify import verify
 

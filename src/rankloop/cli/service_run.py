@@ -16,7 +16,7 @@ from rankloop.cli.service_store import (
     DataOption,
     SchemaOption,
     allow_rankers,
-    make_store,
+    make_stores,
 )
 from rankloop.cli.settings import ConfigOption, as_toml, limit_settings, settings_of, variable
 
@@ -120,6 +120,8 @@ def serve(
 
       rankloop serve --database postgresql://localhost/rankers --port 8001
 
+      rankloop serve --database postgresql://one/rankers --database postgresql://two/rankers
+
       rankloop serve --ranker mypackage.rankers:Mine
     """
     allow_rankers(allow)
@@ -135,7 +137,7 @@ def serve(
         start_tracing()
     with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop it
         run(
-            make_store(data, database, schema, memory=memory, unsafe=unsafe),
+            make_stores(data, database, schema, memory=memory, unsafe=unsafe),
             host=host,
             port=port,
             snapshot_every=snapshot_every,

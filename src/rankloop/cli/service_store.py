@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 DataOption = Annotated[Path, typer.Option(help="Folder of the SQLite store.", envvar=variable("data"))]
 DatabaseOption = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         metavar="URL",
-        help="A PostgreSQL database, postgresql://..., instead of a folder.",
+        help="A PostgreSQL database, postgresql://..., instead of a folder; repeatable: rankers are spread over them.",
         envvar=variable("database"),
     ),
 ]
@@ -51,35 +51,58 @@ def allow_rankers(names: list[str] | None) -> None:
         allow(names)
 
 
-def make_store(
+def make_stores(
     data: Path,
-    database: str | None,
+    database: list[str] | None,
     schema: str,
     *,
     read_only: bool = False,
     own: bool = True,
     memory: bool = False,
     unsafe: bool = False,
-) -> Store:
-    """The store that the options name, unopened."""
+) -> list[Store]:
+    """The store that the options name, or one for each database, unopened."""
     try:
         if memory:
             from rankloop.serving.stores.memory import MemoryStore
 
-            return MemoryStore()
-        if database is not None:
-            from rankloop.serving.stores.postgres import PostgresStore
-
-            return PostgresStore(database, schema=schema, migrate=not read_only, allow_unsafe=unsafe)
+            return [MemoryStore()]
+        if database:
+            return _databases(database, schema, migrate=not read_only, unsafe=unsafe)
         from rankloop.serving.stores.sqlite import SQLiteStore
 
-        return SQLiteStore(data, read_only=read_only, own=own)
+        return [SQLiteStore(data, read_only=read_only, own=own)]
     except ImportError as error:
         raise ValueError(f"{error.name} is missing: pip install 'rankloop[serve]'") from None
 
 
+def _databases(urls: list[str], schema: str, *, migrate: bool, unsafe: bool) -> list[Store]:
+    from rankloop.serving.stores.postgres import PostgresStore
+    from rankloop.serving.stores.postgres_errors import short_name
+
+    if len(set(urls)) < len(urls):
+        raise ValueError("database must not name the same URL twice")
+    stores: list[Store] = []
+    for number, url in enumerate(urls, 1):
+        stores.append(PostgresStore(url, schema=schema, migrate=migrate, allow_unsafe=unsafe))
+        stores[-1].label = f"database {number} ({short_name(url)})"
+    return stores
+
+
+def make_store(
+    data: Path, database: list[str] | None, schema: str, *, read_only: bool = False, own: bool = True
+) -> Store:
+    """The store that the options name, unopened; several databases as one."""
+    stores = make_stores(data, database, schema, read_only=read_only, own=own)
+    if len(stores) == 1:
+        return stores[0]
+    from rankloop.serving.stores.spread import SpreadStore
+
+    return SpreadStore(stores)
+
+
 def looking(
-    data: Path, database: str | None, schema: str, work: Callable[[Store], Coroutine[Any, Any, Result]]
+    data: Path, database: list[str] | None, schema: str, work: Callable[[Store], Coroutine[Any, Any, Result]]
 ) -> Result:
     """Run `work` on a store that is only read."""
     return with_store(make_store(data, database, schema, read_only=True), work)

@@ -55,7 +55,12 @@ def _read_file(ctx: typer.Context, path: Path | None) -> Path | None:
             raise typer.BadParameter(f"{given}: there is no setting {name!r}; there are {there}")
     mine = _names(ctx.command)
     # A flag of the same name may mean something else in another command.
-    ctx.default_map = {names[name]: value for name, value in told.items() if mine.get(name) == names[name]}
+    many = {param.name for param in ctx.command.params if getattr(param, "multiple", False)}
+    ctx.default_map = {
+        names[name]: [value] if names[name] in many and isinstance(value, str) else value
+        for name, value in told.items()
+        if mine.get(name) == names[name]
+    }
     ctx.meta[_LIMITS] = [f"{name}={value}" for name, value in limits.items()]
     return given
 
@@ -124,13 +129,16 @@ def _source(ctx: typer.Context, param: Any, name: str) -> str:
 
 
 def hidden(name: str, value: Any) -> Any:
-    """The value as it may be shown: a database without its password.
+    """The value as it may be shown: a database without its password; one of several that may be given, as itself.
 
     >>> hidden("database", "postgresql://me:secret@host/name?password=other&sslmode=require")
     'postgresql://me:***@host/name?password=***&sslmode=require'
     """
     if name != "database" or value is None:
         return value
+    if not isinstance(value, str):
+        found = [hidden(name, one) for one in value]
+        return found[0] if len(found) == 1 else found or None
     value = re.sub(r"://([^:/@]*):.*@", r"://\1:***@", value)
     return re.sub(r"(password=)[^&]*", r"\1***", value)
 

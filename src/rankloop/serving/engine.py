@@ -24,7 +24,7 @@ from rankloop.serving.admission import (
     refuse,
 )
 from rankloop.serving.degraded import DegradedLists
-from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unavailable
+from rankloop.serving.errors import Busy, Conflict, NotFound, Relocating, RequestError, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
 from rankloop.serving.ids import new_id
@@ -56,6 +56,7 @@ from rankloop.serving.stores.contract import (
     Fenced,
     Full,
     Missing,
+    Moving,
     Store,
     StoreError,
 )
@@ -98,9 +99,10 @@ class Engine(Administration):
             self.append, most_waiting=self.limits.waiting, seconds=self.limits.store_seconds
         )
         self.changed = asyncio.Event()  # something was folded: for those who watch
+        self.everywhere = [self]  # it, and the engines of further databases where it is that of the first
         self._draws = Draws()
         self._writing = asyncio.Lock()
-        self._opened = False
+        self.opened = False
         self._folding: asyncio.Task[None] | None = None
         self.housekeeping = Housekeeping(self, snapshot_every=snapshot_every, in_background=housekeeping)
 
@@ -112,10 +114,10 @@ class Engine(Administration):
         wait : bool, optional
             Whether to return only when every log has been folded; otherwise that goes on in the background.
         """
-        if self._opened:
+        if self.opened:
             return
         await self.store.open()
-        self._opened = True
+        self.opened = True
         self.commit.start()
         if not wait:
             self._folding = asyncio.create_task(self._fold_all_in_background())
@@ -125,7 +127,7 @@ class Engine(Administration):
         except BaseException:
             await self.commit.stop()
             await self.store.close()
-            self._opened = False
+            self.opened = False
             raise
 
     async def _fold_all(self) -> None:
@@ -152,7 +154,8 @@ class Engine(Administration):
             return
         made = await asyncio.to_thread(stamped, config)
         body = records.encode(records.Upgrade(made.version, made.probe))
-        await self.append([Entry(served.name, "upgrade", f"sign-{made.probe}", body, digest_of(body))])
+        with contextlib.suppress(Relocating):
+            await self.append([Entry(served.name, "upgrade", f"sign-{made.probe}", body, digest_of(body))])
 
     async def folded(self) -> None:
         """Return when every log has been folded."""
@@ -161,9 +164,9 @@ class Engine(Administration):
 
     async def close(self) -> None:
         """Write what is waiting, leave a snapshot, and let go; nothing to do where it is closed."""
-        if not self._opened:
+        if not self.opened:
             return
-        self.ready = self._opened = False
+        self.ready = self.opened = False
         if self._folding is not None:
             self._folding.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -179,7 +182,7 @@ class Engine(Administration):
         if self.broken:
             return self.broken
         if not self.ready:
-            return self.roster.progress() if self._opened else "starting or stopping"
+            return self.roster.progress() if self.opened else "starting or stopping"
         if self.commit.overdue:
             return "the store does not answer"
         return self.store_trouble or self.store.complaint()
@@ -224,8 +227,9 @@ class Engine(Administration):
             except Diverged as error:
                 await self.roster.refold_drawn(entries)
                 raise Unavailable(f"{error}; its state is folded anew, try again") from error
-            except Missing as error:
-                raise NotFound(str(error)) from error
+            except (Missing, Moving) as error:
+                moved = isinstance(error, Moving) or len(self.everywhere) > 1
+                raise (Relocating if moved else NotFound)(str(error)) from error
             except StoreError as error:
                 self.store_trouble = str(error)
                 raise Unavailable(str(error)) from error

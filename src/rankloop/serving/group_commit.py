@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from rankloop.serving.errors import Busy, NotFound, Unavailable
+from rankloop.serving.errors import Busy, NotFound, Relocating, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.records import Entry, Row
@@ -106,7 +106,7 @@ class GroupCommit:
             try:
                 with tracing.commit(len(entries)):
                     written = await self._write(entries)
-            except NotFound as error:
+            except (NotFound, Relocating) as error:
                 await self._write_apart(batch, error)
             except Exception as error:
                 for _, future in batch:
@@ -129,9 +129,9 @@ class GroupCommit:
             self._takes += 0.2 * (took - self._takes)
 
     async def _write_apart(
-        self, batch: list[tuple[list[Entry], asyncio.Future[list[Written]]]], error: NotFound
+        self, batch: list[tuple[list[Entry], asyncio.Future[list[Written]]]], error: NotFound | Relocating
     ) -> None:
-        """A ranker of the batch is gone, and nothing was written: only those who asked for it are refused."""
+        """A ranker of the batch is gone, or on its way, and nothing was written: only who asked for it is refused."""
         for entries, future in batch:
             try:
                 if len(batch) == 1:

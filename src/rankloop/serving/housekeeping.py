@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from rankloop.serving.alerts import AlertWatch
 from rankloop.serving.deadlines import Deadlines
-from rankloop.serving.errors import Unavailable
+from rankloop.serving.errors import Relocating, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.policies import waiting_time
 from rankloop.serving.log.records import Entry
 from rankloop.serving.owners.ownership import LEASE_SECONDS, Ownership
 from rankloop.serving.served_ranker import ServedRanker
-from rankloop.serving.stores.contract import Fenced, StoreError
+from rankloop.serving.stores.contract import Fenced, Moving, StoreError
 from rankloop.serving.stores.due import OpenList
 
 if TYPE_CHECKING:
@@ -148,7 +148,8 @@ class Housekeeping:
             if name not in self._deadlines:
                 self._deadlines.put(name, self.engine.now())
             if served.fold.applied - served.snapshot_seq >= self.snapshot_every:
-                await self.snapshot(served)
+                with contextlib.suppress(Moving):  # it goes with the snapshots that it has
+                    await self.snapshot(served)
 
     async def _expire_due(self) -> None:
         for name in self._deadlines.due(self.engine.now()):
@@ -157,6 +158,8 @@ class Housekeeping:
                 continue
             try:
                 await self.expire(served)
+            except Relocating:
+                self.changed.add(name)
             except BaseException:
                 self.changed.add(name)  # it is tried again with the next tick
                 raise
@@ -220,8 +223,11 @@ class Housekeeping:
                 return
         heads = await self.engine.store.heads(told)
         if told is None:
-            for name in {*roster.rankers, *roster.absent}.difference(heads):  # another process archived it
+            for name in {*roster.rankers, *roster.absent}.difference(
+                heads
+            ):  # another process archived or moved it
                 roster.forget(name)
+                self.engine.degraded.forget(name)
         for name, head in heads.items():
             await roster.follow(name, head)
         self.engine.changed.set()

@@ -9,13 +9,14 @@ import gc
 import logging
 import socket
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
+import msgspec
 import uvicorn
 
 from rankloop.base import whole
 from rankloop.serving.auth import is_local, stored_keys
+from rankloop.serving.databases.assembly import Assembly
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.http.connection import limited
@@ -24,16 +25,12 @@ from rankloop.serving.owners.address import check_address, own_address
 from rankloop.serving.simulated_users import come_and_go
 from rankloop.serving.stores.contract import Store, StoreError
 
-if TYPE_CHECKING:
-    from rankloop.serving.owners.front import Front
-    from rankloop.serving.owners.routing import Router
-
 _log = logging.getLogger("rankloop.serving")
 _PATIENCE = 5.0  # seconds of folding before the service says that it is at it
 
 
 def run(
-    store: Store,
+    stores: Sequence[Store],
     *,
     host: str,
     port: int,
@@ -47,6 +44,7 @@ def run(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, or for `seconds`; ValueError where that is refused.
 
+    stores: one, or one for each database that rankers are spread over.
     people: simulate users, and take any free port where this one is taken.
     advertise: where other replicas reach this one; by default where it listens.
     forward: whether a request that another replica should get is forwarded, or answered with where that is.
@@ -56,12 +54,16 @@ def run(
         raise ValueError(f"port must be between 0 and 65535, got {port}")
     if advertise is not None:
         check_address(advertise)
+    if people and len(stores) > 1:
+        raise ValueError("simulated users need one database, got several")
     listening = _listen(host, port, or_any=people)
     address = advertise or own_address(host, listening.getsockname()[1])
-    engine = Engine(store, limits=limits or Limits(), snapshot_every=snapshot_every, address=address)
+    limits = limits or Limits()
+    limits = msgspec.structs.replace(limits, cache_bytes=max(1, limits.cache_bytes // len(stores)))
+    engines = [Engine(one, limits=limits, snapshot_every=snapshot_every, address=address) for one in stores]
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(engine, host, listening, tell, people, seconds, forward))
+            runner.run(_run(engines, host, listening, tell, people, seconds, forward))
     except StoreError as error:
         raise ValueError(str(error)) from None
 
@@ -75,7 +77,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _run(
-    engine: Engine,
+    engines: list[Engine],
     host: str,
     listening: socket.socket,
     tell: Callable[[str], object],
@@ -83,25 +85,24 @@ async def _run(
     seconds: float | None,
     forward: bool,
 ) -> None:
-    limits = engine.limits
-    app = App(engine, host=host)
-    front, router = _before(app, forward=forward)
+    engine, limits = engines[0], engines[0].limits
+    assembly = Assembly(engines, host=host, forward=forward)
     # Before uvicorn: what is wrong with the store is told in one sentence, not as a failed start of an application.
     try:
-        await engine.open(wait=False)
+        await assembly.open()
     except BaseException:
         listening.close()
         raise
     if not is_local(host) and not await stored_keys(engine.store):
-        await engine.close()
+        await assembly.close()
         listening.close()
         raise ValueError(
             f"{host} can be reached from other machines, and there are no API keys: create one first with "
             "`rankloop keys add --role admin`"
         )
     config = uvicorn.Config(
-        front,
-        http=limited(limits, app),
+        assembly.asgi,
+        http=limited(limits, assembly.first),
         ws="none",
         proxy_headers=False,
         log_level="warning",
@@ -111,7 +112,7 @@ async def _run(
         timeout_graceful_shutdown=5,
         timeout_keep_alive=limits.idle_seconds,
     )
-    server = _Server(config, app)
+    server = _Server(config, assembly.first)
     shown = f"[{host}]" if ":" in host else host
     # The thread that waits for the disk wants the interpreter back at once, not after the usual 5 ms.
     sys.setswitchinterval(0.0005)
@@ -120,31 +121,18 @@ async def _run(
         await asyncio.sleep(0.01)
     if server.started:
         address = f"http://{shown}:{listening.getsockname()[1]}"
-        await _fold_log(engine, serving, address)
-        if engine.ready:
+        await _fold_log(assembly, serving, address)
+        if assembly.ready:
             tell(f"rankloop serves at {address}")
     await _accompany(server, serving, engine, people=people, seconds=seconds)
-    await engine.close()
-    if router is not None:
-        await router.close()
+    await assembly.close()
     if not server.started:
         raise ValueError("the service could not start; the reason is above")
 
 
-def _before(app: App, *, forward: bool) -> tuple[App | Front, Router | None]:
-    """What stands before the application: nothing, where this process serves all rankers of its store."""
-    if app.engine.ownership is None:
-        return app, None
-    from rankloop.serving.owners.front import Front
-    from rankloop.serving.owners.routing import Router
-
-    router = Router(app.engine.ownership, limits=app.engine.limits, forward=forward)
-    return Front(app, router), router
-
-
-async def _fold_log(engine: Engine, serving: asyncio.Task[None], address: str) -> None:
+async def _fold_log(assembly: Assembly, serving: asyncio.Task[None], address: str) -> None:
     """Wait until the log is folded, or the service is to stop. The port is open meanwhile, and says how far it is."""
-    folding = asyncio.create_task(engine.folded())
+    folding = asyncio.create_task(assembly.folded())
     await asyncio.wait({folding, serving}, timeout=_PATIENCE, return_when="FIRST_COMPLETED")
     if not folding.done() and not serving.done():
         _log.warning("listening at %s; the log is still being folded, /readyz tells how far", address)

@@ -132,7 +132,7 @@ class LimitedConnection(HttpToolsProtocol):
             or len(data) != end + head.length
             or not self.cycle.response_complete
             or self.flow.write_paused
-            or not way.serves(head.name)
+            or not way.serves(head)
         ):
             return False
         self._unset_keepalive_if_required()

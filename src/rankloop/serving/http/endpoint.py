@@ -16,6 +16,7 @@ from rankloop.serving.auth import Guard
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import (
     Malformed,
+    Relocating,
     RequestError,
     TooLarge,
     Unauthorized,
@@ -40,6 +41,7 @@ _msgpack = msgspec.msgpack.Encoder().encode
 _MSGPACK = (b"application/msgpack", b"application/x-msgpack", b"application/vnd.msgpack")
 _JSON = b"application/json"
 _SPOKEN = (_JSON, *_MSGPACK)
+MOVING = (b"x-rankloop-moving", b"1")  # of an answer: the ranker is on its way to another database
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 _FIELD = re.compile(r" - at `\$\.?([^`]*)`$")
 
@@ -250,6 +252,8 @@ def error_headers(error: RequestError) -> dict[str, str]:
         more["retry-after"] = str(error.retry_after)
     if isinstance(error, Unauthorized):
         more["www-authenticate"] = "Bearer"
+    if isinstance(error, Relocating):
+        more[MOVING[0].decode()] = MOVING[1].decode()
     return more
 
 

@@ -47,7 +47,7 @@ class Created(NamedTuple):
 
 
 async def _create(engine: Engine, params: Asked, body: m.CreateRequest) -> Any:
-    params.caller.check_new(body.name, list(engine.rankers))
+    params.caller.check_new(body.name, [name for one in engine.everywhere for name in one.rankers])
     served, duplicate = await engine.create(body)
     engine.changed.set()  # those who watch may have looked before it was there
     answer = await views.ranker_answer(served, duplicate=duplicate)
@@ -55,8 +55,11 @@ async def _create(engine: Engine, params: Asked, body: m.CreateRequest) -> Any:
 
 
 async def _rankers(engine: Engine, params: Asked, body: None) -> m.RankersAnswer:
-    mine = [served for name, served in list(engine.rankers.items()) if params.caller.covers(name)]
-    found = [await views.ranker_answer(served) for served in mine]
+    found = []
+    for one in engine.everywhere:
+        mine = [served for name, served in list(one.rankers.items()) if params.caller.covers(name)]
+        if len(engine.everywhere) == 1 or one.trouble is None:  # of several databases, those that answer
+            found += [await views.ranker_answer(served) for served in mine]
     return m.RankersAnswer(found, [] if params.caller.rankers else notices(engine))
 
 
@@ -162,7 +165,8 @@ async def _sparks(engine: Engine, params: Asked, body: None) -> m.SparksAnswer:
     return m.SparksAnswer(
         {
             name: views.sparkline(served.fold.series)
-            for name, served in engine.rankers.items()
+            for one in engine.everywhere
+            for name, served in one.rankers.items()
             if params.caller.covers(name)
         }
     )

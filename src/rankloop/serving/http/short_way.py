@@ -22,6 +22,7 @@ class Head(NamedTuple):
     headers: dict[bytes, bytes]
     form: Form
     length: int  # of the body
+    home: App  # of the database that has the ranker
 
 
 class ShortWay:
@@ -70,13 +71,29 @@ class ShortWay:
         found = self._app.short(scope)
         if found is None or found[1] not in _ACTIONS:
             return None
+        home = self._app.home(found[2])
+        found = None if home is None else home.short(scope)
+        if found is None or home is None:
+            return None
         endpoint_app, _, name = found
-        return data[:end], Head(endpoint_app, name, headers, form_of(headers), length)
+        return data[:end], Head(endpoint_app, name, headers, form_of(headers), length, home)
 
-    def serves(self, name: str) -> bool:
-        """Whether this process answers for a ranker, and need not send the request to another replica."""
-        ownership = self._app.engine.ownership
-        return ownership is None or ownership.owns(name)
+    def serves(self, head: Head) -> bool:
+        """Whether this process answers for a ranker, and need not send the request to another replica.
+
+        Parameters
+        ----------
+        head : Head
+            Of the request.
+
+        Returns
+        -------
+        bool
+            Not so where the ranker may have gone to another database.
+        """
+        ownership = head.home.engine.ownership
+        is_there = head.home is self._app.home(head.name)
+        return is_there and (ownership is None or ownership.owns(head.name))
 
     def as_bytes(self, answer: Answer, default: list[tuple[bytes, bytes]], *, close: bool) -> bytes:
         """An answer as it goes over the wire.

@@ -14,9 +14,10 @@ import msgspec
 from rankloop.serving import views
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Busy
-from rankloop.serving.http.readiness import notices
+from rankloop.serving.http.readiness import notices, trouble_of
 from rankloop.serving.permissions import EVERYTHING, Permission
 from rankloop.serving.served_ranker import ServedRanker
+from rankloop.serving.stores.contract import StoreError
 
 _PAUSE = 0.25
 _HEARTBEAT = 5.0
@@ -67,11 +68,22 @@ class Broadcast:
             await self._engine.changed.wait()
             self._engine.changed.clear()
             if self._listeners:
-                for served in list(self._engine.rankers.values()):
+                for served in self._served():
                     if self._told.get(served.name) != served.fold.applied:
-                        self._told[served.name] = served.fold.applied
-                        await self._tell(served)
+                        with contextlib.suppress(StoreError):  # it is told when it can be read again
+                            await self._tell(served)
+                            self._told[served.name] = served.fold.applied
             await asyncio.sleep(_PAUSE)
+
+    def _served(self) -> list[ServedRanker]:
+        """All rankers that are folded here; of several databases, those of the ones that answer."""
+        everywhere = self._engine.everywhere
+        return [
+            served
+            for one in everywhere
+            if len(everywhere) == 1 or one.trouble is None
+            for served in list(one.rankers.values())
+        ]
 
     async def _tell(self, served: ServedRanker) -> None:
         message = await _message(served)
@@ -82,14 +94,14 @@ class Broadcast:
 
     def _health(self, caller: Permission) -> bytes:
         engine = self._engine
-        why = engine.trouble
+        why = trouble_of(engine)
         told = {
             "ready": why is None,
             "why": why,
-            "broken": engine.broken,
+            "broken": next((one.broken for one in engine.everywhere if one.broken), None),
             "notices": [] if caller.rankers else notices(engine),
-            "waiting": engine.commit.waiting,
-            "rankers": sum(map(caller.covers, engine.rankers)),
+            "waiting": sum(one.commit.waiting for one in engine.everywhere),
+            "rankers": sum(caller.covers(name) for one in engine.everywhere for name in one.rankers),
             "now": engine.now(),
         }
         return b"event: health\ndata: " + msgspec.json.encode(told) + b"\n\n"
@@ -99,9 +111,9 @@ class Broadcast:
         if len(self._listeners) >= self._engine.limits.streams:
             raise Busy(f"limit reached: {self._engine.limits.streams:,} streams")
         listener = _Listener(ranker, caller)
-        for name, served in list(self._engine.rankers.items()):
-            if listener.wants(name):
-                listener.news[name] = await _message(served)
+        for served in self._served():
+            if listener.wants(served.name):
+                listener.news[served.name] = await _message(served)
         listener.woken.set()
         self._listeners.add(listener)
         try:

@@ -130,7 +130,7 @@ async def _look_through(store: Store, ranker: str, last: int, verdict: Verdict, 
     """Check the digests, numbers and times of all rows, and gather what the replay needs to know beforehand."""
     identities: set[int] = set()
     expected, at = 1, 0
-    before = {beginning(store.timeline, ranker)}
+    before = {beginning(await store.origin(ranker), ranker)}
     async for page in _pages(store, ranker, after=0, through=last):
         for row in page:
             if row.seq != expected:

@@ -104,7 +104,7 @@ class Router:
                 return None
         if not self.ownership.owns(name):
             self.ownership.adopt(name)
-        return _again(body, receive)
+        return again(body, receive)
 
     async def _redirect(self, scope: Scope, receive: Receive, send: Send, owner: Member) -> None:
         headers = {
@@ -228,8 +228,21 @@ def _path(scope: Scope) -> str:
     return (path + b"?" + query if query else path).decode("latin-1")
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """A body that was received already, and then whatever comes after it."""
+def again(body: bytes, receive: Receive) -> Receive:
+    """A body that was received already, and then whatever comes after it.
+
+    Parameters
+    ----------
+    body : bytes
+        The whole body.
+    receive : callable
+        What it came from.
+
+    Returns
+    -------
+    callable
+        Gives the body first.
+    """
     given = False
 
     async def replayed() -> Any:

@@ -18,6 +18,7 @@ from rankloop.serving.log.digests import beginning
 from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.contract import Head, Missing, Store, StoreError
 from rankloop.serving.stores.marks import Marks
+from rankloop.serving.stores.spread import SpreadStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from rankloop.serving.stores.sqlite_append import newest
 from rankloop.serving.stores.sqlite_schema import check_format, timeline_of
@@ -40,6 +41,8 @@ async def backup(store: Store, folder: Path) -> None:
     ValueError
         Where the folder has something in it, or the store is in memory.
     """
+    if isinstance(store, SpreadStore):
+        raise ValueError("copy one database at a time: give --database once")
     with _new_folder(folder) as partial:
         if isinstance(store, SQLiteStore):
             copy_file(store.path, partial / FILE)

@@ -25,10 +25,12 @@ from rankloop.serving.stores.errors import (
     Fenced,
     Full,
     Missing,
+    Moving,
     Owned,
     StoreError,
 )
 from rankloop.serving.stores.members import Announcing, Member, Roll
+from rankloop.serving.stores.places import Placing
 from rankloop.serving.stores.values import Appended, Head, Snapshot, StoredKey
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "Head",
     "Member",
     "Missing",
+    "Moving",
     "Owned",
     "Roll",
     "Snapshot",
@@ -51,7 +54,7 @@ __all__ = [
 ]
 
 
-class Store(Announcing, abc.ABC):
+class Store(Announcing, Placing, abc.ABC):
     """The storage of a service. All calls come from one event loop."""
 
     shared = False  # whether other processes append to the same logs

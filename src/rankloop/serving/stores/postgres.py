@@ -32,6 +32,7 @@ from rankloop.serving.stores.postgres_access import PostgresAccess
 from rankloop.serving.stores.postgres_clock import DatabaseClock
 from rankloop.serving.stores.postgres_durability import check_durable_connection, check_durable_server
 from rankloop.serving.stores.postgres_errors import LOST, meaning, without_password
+from rankloop.serving.stores.postgres_places import THERE, PostgresPlaces
 from rankloop.serving.stores.postgres_schema import CHANNEL, ODDITIES
 from rankloop.serving.stores.postgres_setup import prepare
 
@@ -45,7 +46,7 @@ _NO_STATE = "''::bytea"
 _ABOUT_LISTS: tuple[Kind, ...] = ("decision", "feedback", "expire")
 
 
-class PostgresStore(PostgresAccess, Store):
+class PostgresStore(PostgresAccess, PostgresPlaces, Store):
     """A database that several services share.
 
     url: postgresql://user@host/name. schema: where the tables are, so that several stores fit in one database.
@@ -81,6 +82,7 @@ class PostgresStore(PostgresAccess, Store):
         self._news_of: set[str] = set()
         self._pids: set[int] = set()  # of the connections that this process writes through
         self._ids: dict[str, int] = {}
+        self._origins: dict[str, str] = {}
         self._clock = DatabaseClock(seconds=seconds)
 
     async def open(self) -> None:
@@ -186,8 +188,10 @@ class PostgresStore(PostgresAccess, Store):
                 await pool.release(connection)
 
     async def rankers(self) -> list[str]:
-        found = await self._do(lambda one: one.fetch("SELECT id, name FROM ranker ORDER BY id"))
+        sql = f"SELECT id, name, origin FROM ranker WHERE {THERE} ORDER BY id"
+        found = await self._do(lambda one: one.fetch(sql))
         self._ids = {row["name"]: row["id"] for row in found}
+        self._origins = {row["name"]: row["origin"] for row in found if row["origin"] is not None}
         return [name for name in self._ids if "~" not in name]
 
     async def archived(self) -> list[str]:
@@ -195,9 +199,12 @@ class PostgresStore(PostgresAccess, Store):
         return [name for name in self._ids if "~" in name]
 
     async def archive(self, ranker: str, *, at: int) -> str:
-        sql, name = "UPDATE ranker SET name = $2 WHERE name = $1 RETURNING id", archived_name(ranker, at)
+        sql, name = (
+            "UPDATE ranker SET name = $2 WHERE name = $1 AND place = 'here' RETURNING id",
+            archived_name(ranker, at),
+        )
         if await self._do(lambda one: one.fetchval(sql, ranker, name)) is None:
-            raise Missing(f"there is no ranker {ranker!r}")
+            raise Missing(f"there is no ranker {ranker!r}, or it is on its way to another database")
         await self.rankers()
         return name
 
@@ -269,7 +276,7 @@ class PostgresStore(PostgresAccess, Store):
         return told
 
     async def time(self, ranker: str, *, at: int) -> int:
-        sql = "SELECT log_time($1, last_at, ahead) FROM ranker WHERE name = $2"
+        sql = f"SELECT log_time($1, last_at, ahead) FROM ranker WHERE name = $2 AND {THERE}"
         given = None if self._database_clock else at
         found: int | None = await self._do(lambda one: one.fetchval(sql, given, ranker))
         return at if found is None else found
@@ -305,14 +312,14 @@ class PostgresStore(PostgresAccess, Store):
         return Due(found, through)
 
     async def head(self, ranker: str) -> Head:
-        sql = "SELECT last_seq, link FROM ranker WHERE name = $1"
+        sql = f"SELECT last_seq, link FROM ranker WHERE name = $1 AND {THERE}"
         found = await self._do(lambda one: one.fetchrow(sql, ranker))
         return Head(0, b"") if found is None else Head(*found)
 
     async def heads(self, names: set[str] | None = None) -> dict[str, Head]:
-        sql, wanted = "SELECT name, last_seq, link FROM ranker", []
+        sql, wanted = f"SELECT name, last_seq, link FROM ranker WHERE {THERE}", []
         if names is not None:
-            sql, wanted = f"{sql} WHERE name = ANY($1)", [sorted(names)]
+            sql, wanted = f"{sql} AND name = ANY($1)", [sorted(names)]
         found = await self._do(lambda one: one.fetch(f"{sql} ORDER BY id", *wanted))
         return {name: Head(seq, link) for name, seq, link in found if "~" not in name}
 
@@ -358,7 +365,7 @@ class PostgresStore(PostgresAccess, Store):
     def _row(self, row: Any, ranker: str) -> Row:
         before = row["before"]
         if before is None:
-            before = beginning(self.timeline, ranker) if row["seq"] == 1 else b""
+            before = beginning(self._origins.get(ranker, self.timeline), ranker) if row["seq"] == 1 else b""
         kind: Kind = KINDS[row["kind"]] if row["kind"] < len(KINDS) else "conflict"
         return Row(
             row["seq"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 FORMAT = 2  # 2: rows are linked, snapshots are sealed
+WITH_MOVES = 3  # 3: rankers have come or gone; code that does not know of that must not write here
 CHANNEL = "rankloop"
 
 TABLES = """
@@ -13,6 +14,14 @@ CREATE TABLE IF NOT EXISTS ranker (
     last_at bigint NOT NULL DEFAULT 0, link bytea NOT NULL DEFAULT '');
 -- How far this log's clock is ahead of the database's, which was set back: the time of a log never falls.
 ALTER TABLE ranker ADD COLUMN IF NOT EXISTS ahead bigint NOT NULL DEFAULT 0;
+-- Where a ranker is: here; leaving for another database; arriving from one, not used yet; gone to one. How often it was
+-- moved; which run of the move has it in hand; the store in which its log began, where that is another one.
+ALTER TABLE ranker ADD COLUMN IF NOT EXISTS place text NOT NULL DEFAULT 'here';
+ALTER TABLE ranker ADD COLUMN IF NOT EXISTS moves bigint NOT NULL DEFAULT 0;
+ALTER TABLE ranker ADD COLUMN IF NOT EXISTS mover text NOT NULL DEFAULT '';
+ALTER TABLE ranker ADD COLUMN IF NOT EXISTS origin text;
+-- In the first of several databases: the one in which a name may be used.
+CREATE TABLE IF NOT EXISTS home (ranker text PRIMARY KEY, database text NOT NULL);
 -- How far the clock of all logs is behind the database's, which was set forward, and how often it was set.
 CREATE TABLE IF NOT EXISTS log_clock (
     one int PRIMARY KEY CHECK (one = 1), behind bigint NOT NULL, jumps bigint NOT NULL);
@@ -128,6 +137,16 @@ BEGIN
     END IF;
 END $$;
 
+-- A ranker that is leaving or has gone is written to nowhere but in its new place.
+CREATE OR REPLACE FUNCTION check_place(named text, place text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF place = 'leaving' THEN
+        RAISE EXCEPTION 'moving: ranker % is on its way to another database, try again in a moment', named;
+    ELSIF place <> 'here' THEN
+        RAISE EXCEPTION 'moved: there is no ranker % in this database', named;
+    END IF;
+END $$;
+
 -- The same digests as in rankloop.serving.log.digests.
 CREATE OR REPLACE FUNCTION beginning(told text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
     SELECT substring(sha256(convert_to(told, 'UTF8')) FOR 16)
@@ -179,6 +198,9 @@ BEGIN
             END IF;
             -- From here to the commit nobody else numbers rows of this ranker.
             SELECT * INTO STRICT mine FROM ranker WHERE name = named FOR UPDATE;
+            IF mine.place <> 'here' THEN
+                PERFORM check_place(named, mine.place);
+            END IF;
             next_seq := mine.last_seq;
             last_link := mine.link;
             drawn_seq := NULL;
@@ -220,6 +242,7 @@ CREATE OR REPLACE FUNCTION write_snapshot(
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM check_epoch(s_epoch);
+    PERFORM check_place(name, place) FROM ranker WHERE id = of_ranker FOR SHARE;
     PERFORM check_history(of_ranker, s_seq, s_link);
     INSERT INTO snapshot VALUES (of_ranker, s_seq, s_at, s_epoch, s_code, s_config, s_hash, s_state, s_link, s_seal)
         ON CONFLICT (ranker, seq) DO UPDATE SET at = s_at, epoch = s_epoch, code = s_code, config = s_config,
