@@ -37,6 +37,7 @@ class Servable:
     """
 
     feedback: Any
+    current: Any
     summary: ClassVar[str] = "Learns from the feedback on the lists that it shows."
     no_candidates: str = "it does not say how to draw a list from some of its items"
     stops_at_click: ClassVar[bool] = False
@@ -141,6 +142,27 @@ class Servable:
         """ValueError where it cannot draw a list from some of its items, with the reason."""
         if self.no_candidates:
             raise ValueError(f"{type(self).__name__} takes no candidates: {self.no_candidates}")
+
+    def current_among(self, items: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The order of some of the items that it estimates to be best now.
+
+        Parameters
+        ----------
+        items : ndarray of int
+            NDArray[np.int64] The candidates, none twice.
+        positions : ndarray of int
+            NDArray[np.int64] The positions to fill, from the top, at most as many as candidates.
+
+        Returns
+        -------
+        ndarray of int
+            At least as many candidates as positions, best first. By default in the order of `current`, those that it
+            does not have at the end.
+        """
+        wanted = set(items.tolist())
+        first = [item for item in self.current().tolist() if item in wanted]
+        known = set(first)
+        return np.array([*first, *(item for item in items.tolist() if item not in known)], np.int64)
 
     def feedback_among(self, n_items: int) -> Any:
         """What is revealed of a list that `rank_among` draws.

@@ -102,6 +102,10 @@ class SomeItems(CompiledRanker):
         found = self.among(items, positions).rank(rng=rng)
         return Ranking(items[found.items], found.propensities, found.memo, found.explored)
 
+    def current_among(self, items: Whole, positions: Whole) -> Whole:
+        self.check_takes_candidates()
+        return items[self.among(items, positions).current()]
+
     def learn_among(self, ranking: Ranking, feedback: ArrayLike, items: Whole, positions: Whole) -> None:
         self.check_takes_candidates()
         part = self.among(items, positions)

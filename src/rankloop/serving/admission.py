@@ -161,7 +161,7 @@ def check_portable(config: Config, *, shared: bool) -> None:
 
 
 def check_policy(config: Config) -> None:
-    """Waiting times that make sense."""
+    """Waiting times, shares and bounds that make sense."""
     for name, most in (("deadline_seconds", 1e9), ("parking_seconds", 3_600.0)):
         value = getattr(config.policy, name)
         if not 0 <= value <= most:
@@ -172,6 +172,17 @@ def check_policy(config: Config) -> None:
     if isinstance(holdout, float) and not 0 <= holdout < 1:
         raise RequestError(
             f"policy.holdout must be a share of at least 0 and below 1, got {holdout}", field="policy.holdout"
+        )
+    cap, bound = config.policy.exploration_cap, config.policy.displacement
+    if isinstance(cap, float) and not 0 <= cap <= 1:
+        raise RequestError(
+            f"policy.exploration_cap must be a share between 0 and 1, got {cap}",
+            field="policy.exploration_cap",
+        )
+    if isinstance(bound, int) and not 0 <= bound <= 1_000_000:
+        raise RequestError(
+            f"policy.displacement must be a number of positions up to 1,000,000, got {bound}",
+            field="policy.displacement",
         )
 
 

@@ -16,6 +16,7 @@ from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
 from rankloop.serving.log.choices import Free, revealed
 from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.guard_rails import bound_of, way_of
 from rankloop.serving.request_features import chosen_rows, request_rows
 from rankloop.serving.schemas import RankRequest
 
@@ -27,6 +28,7 @@ class Asked(NamedTuple):
     features: a row for each of them that the ranker may choose. free: None where it may choose everything.
     digest: equal for requests that ask the same. baseline: the application's own items for the free positions.
     stored: how the log refers to features that are stored; it then has the names as well.
+    reach: the next ones of its list, as many as may come up where displacements are bounded.
     """
 
     names: list[str] | None
@@ -35,6 +37,7 @@ class Asked(NamedTuple):
     digest: bytes
     baseline: NDArray[np.int64] | None = None
     stored: records.ByReference | None = None
+    reach: NDArray[np.int64] | None = None
 
 
 def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
@@ -66,14 +69,55 @@ def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
             raise TooLarge(
                 f"context must be at most {limits.context_bytes} bytes, got {size}", field="context"
             )
+    bound = bound_of(fold.config.policy)
+    if bound and request.baseline is None:
+        raise RequestError(
+            f"policy.displacement is {bound}: every request needs a baseline", field="baseline"
+        )
+    asked = _read(fold, request, limits)
+    way = way_of(fold.ranker, has_items=fold.has_items, whole=asked.free is None)
+    if bound and way == "top" and asked.baseline is not None and len(asked.baseline) > bound + 1:
+        top = _read(fold, _top_only(fold, request, asked, bound), limits)
+        return top._replace(digest=asked.digest)
+    return asked
+
+
+def _read(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
     _check_pinned(request)
     if fold.has_items:
         for field in ("features", "shared"):
             if getattr(request, field) is not None:
                 raise RequestError(f"{fold.config.algorithm} takes no features", field=field)
         free = _free_items(fold, request)
-        return Asked(None, None, free, _digest(request, None), _baseline_items(fold, request, free))
+        baseline, reach = _baseline_items(fold, request, free)
+        return Asked(None, None, free, _digest(request, None), baseline, reach=reach)
     return _own_list(fold, request, limits)
+
+
+def _top_only(fold: Fold, request: RankRequest, asked: Asked, bound: int) -> RankRequest:
+    """The same request, where all items of the baseline are pinned but the first `bound` + 1."""
+    rows = _names(fold, asked)
+    known = fold.catalogue if fold.has_items else rows
+    names = [known[i] for i in ([] if asked.baseline is None else asked.baseline.tolist())]
+    positions = range(len(names)) if asked.free is None else asked.free.positions.tolist()
+    first = names[: bound + 1]
+    pinned = request.pinned | dict(zip(positions[bound + 1 :], names[bound + 1 :], strict=True))
+    there = {*first, *pinned.values()}
+    return msgspec.structs.replace(
+        request,
+        items=first if fold.has_items else request.items,
+        exclude=[*request.exclude, *(name for name in rows if name not in there)],
+        n_positions=len(first) + len(pinned),
+        pinned=pinned,
+        baseline=first,
+    )
+
+
+def _names(fold: Fold, asked: Asked) -> list[str]:
+    """The names of the rows of features; none where the ranker takes none."""
+    if asked.stored is None:
+        return asked.names or []
+    return [fold.stored.names[i] for i in np.frombuffer(asked.stored.items, "<i4")]
 
 
 def _is_partial(request: RankRequest) -> bool:
@@ -161,18 +205,23 @@ def _checked(fold: Fold, request: RankRequest, free: Free, n_rows: int) -> Free:
     return free
 
 
-def _baseline_items(fold: Fold, request: RankRequest, free: Free | None) -> NDArray[np.int64] | None:
+def _baseline_items(
+    fold: Fold, request: RankRequest, free: Free | None
+) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+    """Numbers of the baseline's items for the free positions, and of those that may come up from below them."""
     if request.baseline is None:
-        return None
+        return None, None
     names = fold.items if free is None or free.among is None else [fold.catalogue[i] for i in free.among]
     n_free = (fold.ranker.n_positions or len(names)) if free is None else len(free.positions)
-    return np.array([fold.number[name] for name in _baseline(request, names, n_free, fold.number)], np.int64)
+    kept = [fold.number[name] for name in _baseline(request, names, n_free, fold.number)]
+    reach = kept[n_free : n_free + bound_of(fold.config.policy)]
+    return np.array(kept[:n_free], np.int64), np.array(reach, np.int64)
 
 
 def _baseline(
     request: RankRequest, names: list[str], n_free: int, heard_of: Container[str] = ()
 ) -> list[str]:
-    """The first of the application's own list that may be shown, one for each free position.
+    """The items of the application's own list that may be shown, at least one for each free position.
 
     Items that were heard of and may not be shown, such as retired ones, are passed over; other names are errors.
     """
@@ -189,7 +238,7 @@ def _baseline(
             f"baseline must have {n_free} items that may be shown, one for each free position, got {len(kept)}",
             field="baseline",
         )
-    return kept[:n_free]
+    return kept
 
 
 def _own_list(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
@@ -217,7 +266,7 @@ def _rows(fold: Fold, request: RankRequest, names: list[str], n_free: int) -> ND
         return None
     row = {name: i for i, name in enumerate(names)}
     found = _baseline(request, names, n_free, fold.stored.known)
-    return np.array([row[name] for name in found], np.int64)
+    return np.array([row[name] for name in found[:n_free]], np.int64)
 
 
 def _digest(request: RankRequest, features: records.Packed | None) -> bytes:

@@ -11,6 +11,7 @@ from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.ids import new_id
 from rankloop.serving.log import records
+from rankloop.serving.log.guard_rails import check_rails
 from rankloop.serving.log.policies import check_answers
 from rankloop.serving.log.records import Entry
 from rankloop.serving.outcomes import event_answer
@@ -36,6 +37,7 @@ async def change_policy(engine: Engine, name: str, request: PolicyRequest) -> Ev
     config = msgspec.structs.replace(fold.config, policy=msgspec.structs.replace(fold.config.policy, **given))
     check_policy(config)
     refuse(lambda: check_answers(config.policy, fold.ranker), field="answers")
+    refuse(lambda: check_rails(config.policy, fold.ranker, has_items=fold.has_items), field="displacement")
     body = records.encode(records.PolicyChange(request.event_id or new_id(), config.policy))
     number = str(len(fold.policies.changes) + 1)
     return event_answer(await engine.write(Entry(name, "policy", number, body, digest_of(body))))

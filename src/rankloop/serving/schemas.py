@@ -168,6 +168,8 @@ class PolicyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answers: Literal["first", "last", "sum", "union"] | None = None
     degraded: bool | None = None
     holdout: float | None = None
+    exploration_cap: float | None = None
+    displacement: int | None = None
     event_id: EventId | None = None
 
 
@@ -251,7 +253,11 @@ class StoryRow(msgspec.Struct, frozen=True):
 
 
 class DecisionAnswer(msgspec.Struct, frozen=True):
-    """The history of one decision: what it was drawn from, and what became of it."""
+    """The history of one decision: what it was drawn from, and what became of it.
+
+    guard_rail: "greedy" where the exploration cap let the best list of the moment be shown; "moved" or "groups" where a
+    bound on displacements moved items into reach, or let the ranker order groups of neighbours.
+    """
 
     decision_id: str
     items: list[str]
@@ -271,6 +277,7 @@ class DecisionAnswer(msgspec.Struct, frozen=True):
     rows: list[StoryRow]
     pinned: dict[int, str] = {}
     shown_by: Literal["ranker", "baseline"] = "ranker"
+    guard_rail: Literal["", "greedy", "moved", "groups"] = ""
 
 
 class DecisionSummary(msgspec.Struct, frozen=True):

@@ -105,6 +105,13 @@ class Series(msgspec.Struct):
         if delay is not None:
             self.delays[bisect.bisect_left(_DELAYS, delay)] += 1
 
+    def heard(self, seq: int, at: int, *, delay: float) -> None:
+        """Feedback came, `delay` seconds after its list, from which nothing is learnt."""
+        for bucket in self.at(seq, at):
+            bucket.answers += 1
+            bucket.delay += delay
+        self.delays[bisect.bisect_left(_DELAYS, delay)] += 1
+
     def window(self, name: str, *, now: int) -> tuple[int, list[Bucket]]:
         """The buckets of "all" time, or of the last "hour" or "day" before `now`; and their width."""
         if name == "all":
@@ -114,7 +121,7 @@ class Series(msgspec.Struct):
         return width, [one for one in kept if one.first_at >= now - width * most]
 
     def n_answers(self) -> int:
-        """How much feedback was learnt, without silence that was taken for an answer."""
+        """How many lists have feedback that counts, without silence that was taken for an answer."""
         return sum(one.answers for one in self.buckets)
 
     def delay_histogram(self) -> dict[str, list[float]]:

@@ -247,7 +247,8 @@ class ServedRanker:
         fold = self.fold
         asked = read_request(fold, request, limits)
         key = key_of(fold.config.seed, decision_id)
-        drawn = draw_for(fold, asked.features, asked.free, asked.baseline, key, draws.generator(key))
+        rng = draws.generator(key)
+        drawn = draw_for(fold, asked.features, asked.free, asked.baseline, key, rng, asked.reach)
         weights = None
         if drawn.choice is None and drawn.ranking is not None:
             weights = weigh(fold.ranker, asked.features, drawn.ranking, k=fold.estimates.k)
@@ -268,6 +269,7 @@ class ServedRanker:
             drawn.choice,
             drawn.trial,
             asked.stored,
+            drawn.rails,
         )
         drawn_from = (fold.applied, fold.link)
         body = records.encode(decision)

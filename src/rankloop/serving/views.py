@@ -11,6 +11,7 @@ from rankloop.serving.log import records
 from rankloop.serving.log.choices import free_of
 from rankloop.serving.log.decision_state import Outcome, replay_decision
 from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.guard_rails import rail_of
 from rankloop.serving.log.records import Row
 from rankloop.serving.log.stored_features import candidate_names
 from rankloop.serving.schemas import (
@@ -126,6 +127,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
         rows=[_story_row(row, told.get(row.seq)) for row in story],
         pinned={} if free is None else {position: names[position] for position in sorted(free.pinned)},
         shown_by="baseline" if decision.trial is not None and decision.trial.would else "ranker",
+        guard_rail=rail_of(decision),
     )
 
 

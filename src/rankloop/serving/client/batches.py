@@ -57,6 +57,8 @@ def change_policy(
     answers: str | None = None,
     degraded: bool | None = None,
     holdout: float | None = None,
+    exploration_cap: float | None = None,
+    displacement: int | None = None,
     event_id: str | None = None,
 ) -> Call[EventAnswer]:
     """Change the policy of a ranker, for lists from then on; what is left out stays.
@@ -75,6 +77,10 @@ def change_policy(
         Whether lists are shown while the store cannot be written to.
     holdout : float, optional
         The share of requests with a baseline that always get it.
+    exploration_cap : float, optional
+        The largest share of lists that may explore; 1 for all of them.
+    displacement : int, optional
+        How many positions an item may stand from its place in the baseline, at most; 0 for any number.
     event_id : str, optional
         The ID of the change; made here where it is left out.
 
@@ -89,6 +95,8 @@ def change_policy(
         "answers": answers,
         "degraded": degraded,
         "holdout": holdout,
+        "exploration_cap": exploration_cap,
+        "displacement": displacement,
         "event_id": event_id or new_id(),
     }
     return Call("POST", f"{of(name)}/policy", lambda told: read(EventAnswer, told), json_bytes(body))

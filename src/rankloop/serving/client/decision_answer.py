@@ -76,6 +76,9 @@ class DecisionAnswer:
         The items that the request had pinned, by position.
     shown_by : str, optional
         "ranker", or "baseline" where the application's own list was shown.
+    guard_rail : str, optional
+        "greedy" where the exploration cap let the best list of the moment be shown; "moved" or "groups" where a bound
+        on displacements moved items into reach, or let the ranker order groups of neighbours; empty otherwise.
     """
 
     decision_id: str
@@ -96,3 +99,4 @@ class DecisionAnswer:
     rows: list[StoryRow]
     pinned: dict[str, str] = field(default_factory=dict)
     shown_by: str = "ranker"
+    guard_rail: str = ""

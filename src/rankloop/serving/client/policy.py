@@ -28,6 +28,10 @@ class Policy:
         The share of requests with a baseline that always get it.
     silence : {"ignore", "zero"}, optional
         Whether no answer to a list that was seen means a relevance of 0. It means no click in any case.
+    exploration_cap : float, optional
+        The largest share of lists that may explore.
+    displacement : int, optional
+        How many positions an item may stand from its place in the baseline, at most; 0 for any number.
     """
 
     deadline_seconds: float
@@ -38,3 +42,5 @@ class Policy:
     apprentice: bool = False
     holdout: float = 0.0
     silence: Literal["ignore", "zero"] = "ignore"
+    exploration_cap: float = 1.0
+    displacement: int = 0

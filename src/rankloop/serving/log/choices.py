@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankloop.base import Memo, Ranker, Ranking
 from rankloop.serving.log import records
-from rankloop.serving.log.records import Choice, Decision, Trial
+from rankloop.serving.log.records import Choice, Decision, Rails, Trial
 from rankloop.serving.log.stored_features import features_of
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Drawn(NamedTuple):
     ranking: Ranking | None = None  # of the ranker itself; None where nothing was left to it
     choice: Choice | None = None
     trial: Trial | None = None
+    rails: Rails | None = None
 
 
 def draw(
@@ -139,11 +140,17 @@ def _n_ordered(choice: Choice) -> int:
     return (len(choice.positions) + len(choice.rest)) // _INT.itemsize
 
 
-def is_chosen(decision: Decision) -> bool:
-    """Whether the ranker chose any of the list."""
+def by_ranker(decision: Decision) -> bool:
+    """Whether any of the list is the ranker's, and not the baseline's."""
     if decision.trial is not None and decision.trial.would:
         return False
     return decision.choice is None or bool(decision.choice.positions)
+
+
+def is_chosen(decision: Decision) -> bool:
+    """Whether any of the list is as the ranker drew it: neither moved by a guard rail nor the best of the moment."""
+    rails = decision.rails
+    return by_ranker(decision) and (rails is None or not (rails.greedy or rails.own))
 
 
 def ticket(fold: Fold, decision: Decision) -> Ranking | None:
@@ -195,7 +202,7 @@ def learn(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> tuple[
     Returns
     -------
     tuple of (bool, Ranking or None)
-        Whether it did: not where items were retired meanwhile, or nothing had been left to it. And the ranking, where
+        Whether it did: not where items were retired meanwhile, or the ranker did not draw it. And the ranking, where
         the whole list was the ranker's.
 
     Raises
@@ -203,16 +210,14 @@ def learn(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> tuple[
     ValueError
         Where the ranker cannot learn from that. Nothing has changed then.
     """
-    if decision.trial is not None and decision.trial.would:
-        return _learn_baseline(fold, decision, values), None
+    if not is_chosen(decision):
+        return _learn_other(fold, decision, values), None
     free, choice = free_of(decision), decision.choice
     if free is None or choice is None:
         whole = ticket(fold, decision)
         if whole is not None:
             fold.ranker.learn(whole, values)
         return whole is not None, whole
-    if not is_chosen(decision):
-        return False, None
     if len(values) != feedback_length(fold.ranker, decision):
         raise ValueError(
             f"feedback must have {feedback_length(fold.ranker, decision)} values, got {len(values)}"
@@ -237,8 +242,8 @@ def learn(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> tuple[
     return True, None
 
 
-def _learn_baseline(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> bool:
-    """Learn from a list that the ranker did not choose, where that is sound."""
+def _learn_other(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> bool:
+    """Learn from a list that the ranker did not draw, where that is sound."""
     shown = np.frombuffer(decision.shown, _INT).astype(np.int64)
     if decision.choice is not None or not fold.has_items or (fold.places(shown) < 0).any():
         return False

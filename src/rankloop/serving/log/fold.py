@@ -17,9 +17,11 @@ from rankloop.serving.adapters.item_changes import carried, changed, check_chang
 from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.failpoints import reach
 from rankloop.serving.item_counts import ItemCounts
-from rankloop.serving.log import choices, records
+from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import DecisionState, Outcome, RecentDecisions
 from rankloop.serving.log.fingerprint import check_same
+from rankloop.serving.log.guard_rails import check_rails
+from rankloop.serving.log.learning import learn_from
 from rankloop.serving.log.parked import Parked
 from rankloop.serving.log.policies import PolicyHistory, at_deadline, check_answers, waiting_time
 from rankloop.serving.log.records import Config, Decision, Row, without_items
@@ -66,6 +68,7 @@ class Fold:
         self._set_active(self.config.items or [])
         self.ranker: Ranker = build(config, n_items=len(self.active))
         check_answers(config.policy, self.ranker)
+        check_rails(config.policy, self.ranker, has_items=self.has_items)
         self.rounds = 0
         self.trial = TrialSums()
         self.estimates = Estimates.of(self.ranker, n_items=len(self.active), fresh=True)
@@ -117,7 +120,7 @@ class Fold:
         self.at = row.at
         if self.parked:
             for letter in self.parked.give_up(row.at - self.config.policy.parking_seconds * 1000):
-                self._bury(letter)
+                self.bury(letter)
         outcome = self._handlers[row.kind](row, related)
         reach("after-learn")
         self.applied, self.link = row.seq, row.link
@@ -130,11 +133,12 @@ class Fold:
     def _park(self, row: Row, related: RelatedRows) -> Outcome:
         gone = self.parked.add(row)
         if gone is not None:
-            self._bury(gone)
+            self.bury(gone)
         related.early.setdefault(row.decision or "", []).append(row)
         return Outcome("parked")
 
-    def _bury(self, letter: DeadLetter) -> None:
+    def bury(self, letter: DeadLetter) -> None:
+        """Keep feedback that came to nothing."""
         self.counts.dead += 1
         self.dead.append(letter)
 
@@ -173,7 +177,7 @@ class Fold:
             return self._answer(row, state, at=row.at)
         if self.config.policy.parking_seconds > 0:
             return self._park(row, related)
-        self._bury(DeadLetter(row.seq, row.at, row.decision or "", "no such decision"))
+        self.bury(DeadLetter(row.seq, row.at, row.decision or "", "no such decision"))
         return Outcome("unknown")
 
     def _answer(self, row: Row, state: DecisionState, *, at: int) -> Outcome:
@@ -185,7 +189,7 @@ class Fold:
         if not outcome.learns:
             return outcome
         values = np.frombuffer(records.read_body(row).values, "<f8").astype(np.float64)
-        return self._learn(outcome, row, state, values, at=at)
+        return learn_from(self, outcome, row, state, values, at=at)
 
     def _expire(self, row: Row, related: RelatedRows) -> Outcome:
         self.expire_cursor = max(self.expire_cursor, records.read_body(row).decision_seq)
@@ -200,41 +204,9 @@ class Fold:
             return outcome
         values = at_deadline(state, self.policies.at(state.seq), self.ranker)
         if values is None:
-            self._bury(DeadLetter(row.seq, row.at, row.decision or "", "its feedback is of another length"))
+            self.bury(DeadLetter(row.seq, row.at, row.decision or "", "its feedback is of another length"))
             return Outcome("unknown")
-        return self._learn(outcome, row, state, values, at=row.at)
-
-    def _learn(
-        self, outcome: Outcome, row: Row, state: DecisionState, values: NDArray[np.float64], *, at: int
-    ) -> Outcome:
-        self.trial.answered(self.ranker, state.decision, values)
-        if self.frozen:
-            return Outcome(outcome.status)
-        try:
-            before = self.ranker.exploration_block()
-            learnt, ranking = choices.learn(self, state.decision, values)
-            if not learnt:
-                return Outcome("late" if choices.is_chosen(state.decision) else outcome.status)
-        except ValueError as error:
-            # Checked before it was written, but for parked feedback, whose list was not there yet.
-            self._bury(DeadLetter(row.seq, row.at, row.decision or "", str(error)))
-            return Outcome("unknown")
-        self.rounds += 1
-        self.counts.learnt += 1
-        if ranking is None and choices.is_chosen(state.decision):
-            self.estimates.add_part(values, self.ranker.exploration_block() != before)
-        elif ranking is not None:
-            self.estimates.add(self.ranker, ranking, values, state.decision, before)
-        n_items = len(self.catalogue) or len(self.stored.names)
-        self.item_counts.observed(state.decision, values, n_items=n_items)
-        self.series.answered(
-            row.seq,
-            at,
-            reward=float(np.add.reduce(values)) / len(values) if len(values) else 0.0,
-            delay=state.delay(row, at=at),
-            estimate=self.estimates.points(),
-        )
-        return outcome
+        return learn_from(self, outcome, row, state, values, at=row.at)
 
     def _items(self, row: Row, related: RelatedRows) -> Outcome:
         change = records.read_body(row)

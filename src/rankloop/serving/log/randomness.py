@@ -20,6 +20,16 @@ def key_of(seed: int, decision_id: str) -> bytes:
     return hashlib.blake2b(decision_id.encode(), digest_size=16, key=salt).digest()
 
 
+def coin(key: bytes, purpose: bytes) -> float:
+    """A number in [0, 1) that follows from a decision's key: one for each purpose, apart from what draws its list.
+
+    >>> 0.0 <= coin(b"0123456789abcdef", b"baseline") < 1.0
+    True
+    """
+    digest = hashlib.blake2b(key, digest_size=8, person=purpose).digest()
+    return int.from_bytes(digest, "little") / (1 << 64)
+
+
 _WORDS = np.dtype("<u8")
 
 

@@ -92,6 +92,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     apprentice: whether requests with a baseline get the baseline until the ranker is promoted.
     holdout: the share of such requests that always get the baseline.
     silence: whether no answer to a list that was seen means a relevance of 0. It means no click in any case.
+    exploration_cap: the largest share of lists that may explore. displacement: how many positions an item may stand
+    from its place in the baseline, at most; 0 for any number. See `rankloop.serving.log.guard_rails`.
     """
 
     deadline_seconds: float = 86_400.0
@@ -102,6 +104,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     apprentice: bool | msgspec.UnsetType = msgspec.UNSET
     holdout: float | msgspec.UnsetType = msgspec.UNSET
     silence: Literal["ignore", "zero"] | msgspec.UnsetType = msgspec.UNSET
+    exploration_cap: float | msgspec.UnsetType = msgspec.UNSET
+    displacement: int | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def collects(self) -> bool:
@@ -188,6 +192,21 @@ class ByReference(msgspec.Struct, frozen=True, array_like=True, gc=False):
     shared: bytes = b""
 
 
+class Rails(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What guard rails made of a list; see `rankloop.serving.log.guard_rails`.
+
+    greedy: whether it shows the best list of the moment instead of a draw.
+    reach: items of the baseline below the list's end that could have been shown (int32).
+    tiles: lengths of the groups of positions in each of which the ranker had its choice (int32).
+    own: what the ranker drew, where items of it were moved (int32).
+    """
+
+    greedy: bool
+    reach: bytes = b""
+    tiles: bytes = b""
+    own: bytes = b""
+
+
 class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A list that was drawn: the whole ticket, and what the draw was made from.
 
@@ -217,6 +236,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     choice: Choice | None = None
     trial: Trial | None = None
     stored: ByReference | None = None
+    rails: Rails | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -327,9 +347,10 @@ _LITTLE = sys.byteorder == "little"
 
 def encode(body: msgspec.Struct) -> bytes:
     """The body of a row as bytes."""
-    if type(body) is Decision and body.stored is None:
-        # As it was before there were stored features, before there was a baseline, and before there was a choice.
-        n_left_out = 1 if body.trial is not None else 2 if body.choice is not None else 3
+    if type(body) is Decision and body.rails is None:
+        # As it was before there were guard rails, stored features, a baseline, and a choice.
+        there = (body.stored, body.trial, body.choice)
+        n_left_out = 1 + next((i for i, part in enumerate(there) if part is not None), len(there))
         return _encode(msgspec.structs.astuple(body)[:-n_left_out])
     if type(body) is Items and not body.update and body.features is None and body.feature_names is None:
         return _encode((body.add, body.retire))

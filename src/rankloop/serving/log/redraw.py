@@ -9,6 +9,7 @@ import numpy as np
 from rankloop.serving.log import records
 from rankloop.serving.log.choices import free_of, written_memo
 from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.guard_rails import reach_of
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Row
 from rankloop.serving.log.stored_features import features_of
@@ -52,7 +53,8 @@ class Redraw:
             return False
         features = features_of(fold.stored, decision)
         rng = self._draws.generator(decision.key)
-        drawn = draw_for(fold, features, free_of(decision), baseline_of(decision), decision.key, rng)
+        asked = features, free_of(decision), baseline_of(decision)
+        drawn = draw_for(fold, *asked, decision.key, rng, reach_of(decision))
         chances = None if drawn.propensities is None else drawn.propensities.astype("<f8").tobytes()
         memo = drawn.memo
         if len(decision.memo) < len(memo):
@@ -61,5 +63,5 @@ class Redraw:
             np.array_equal(np.frombuffer(decision.shown, "<i4"), drawn.shown)
             and decision.propensities == chances
             and decision.memo == tuple(records.pack(part) for part in memo)
-            and (decision.choice, decision.trial) == (drawn.choice, drawn.trial)
+            and (decision.choice, decision.trial, decision.rails) == (drawn.choice, drawn.trial, drawn.rails)
         )

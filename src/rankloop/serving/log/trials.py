@@ -6,7 +6,6 @@ promoted to. Which list is whose follows from the decision's key, as everything 
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,8 +14,10 @@ from numpy.typing import NDArray
 
 from rankloop.base import Ranker
 from rankloop.serving.lift import RewardSums
-from rankloop.serving.log.choices import Drawn, Free, draw, feedback_length
-from rankloop.serving.log.records import Decision, Trial
+from rankloop.serving.log.choices import Drawn, Free, feedback_length
+from rankloop.serving.log.guard_rails import draw_within
+from rankloop.serving.log.randomness import coin
+from rankloop.serving.log.records import Decision, Rails, Trial
 
 if TYPE_CHECKING:
     from rankloop.serving.log.fold import Fold
@@ -97,8 +98,7 @@ def shows_baseline(fold: Fold, key: bytes) -> bool:
     live = fold.trial.live
     if live is None:
         live = 0.0 if policy.apprentice is True else 1.0
-    digest = hashlib.blake2b(key, digest_size=8, person=b"baseline").digest()
-    drawn = int.from_bytes(digest, "little") / (1 << 64)
+    drawn = coin(key, b"baseline")
     return drawn < holdout or drawn >= holdout + (1.0 - holdout) * live
 
 
@@ -109,6 +109,7 @@ def draw_for(
     baseline: Whole | None,
     key: bytes,
     rng: np.random.Generator,
+    reach: Whole | None = None,
 ) -> Drawn:
     """A list from the present state: the ranker's, or the baseline.
 
@@ -126,13 +127,15 @@ def draw_for(
         The decision's key.
     rng : numpy.random.Generator
         The generator of that key.
+    reach : ndarray of int, optional
+        Further items of the application's own list, which a bounded displacement may bring up.
 
     Returns
     -------
     Drawn
         The list, with its `trial` where there is a baseline.
     """
-    drawn = draw(fold, features, free, rng)
+    drawn = draw_within(fold, features, free, baseline, reach, key, rng)
     if baseline is None:
         return drawn
     positions = np.arange(len(drawn.shown)) if free is None else free.positions
@@ -145,7 +148,10 @@ def draw_for(
     choice = drawn.choice
     if choice is not None:
         choice = msgspec.structs.replace(choice, rest=b"", rest_chances=b"")
-    return Drawn(shown, np.ones(len(shown)), (), False, None, choice, Trial(packed, would))
+    rails = drawn.rails
+    if rails is not None:
+        rails = Rails(rails.greedy, rails.reach, rails.tiles)
+    return Drawn(shown, np.ones(len(shown)), (), False, None, choice, Trial(packed, would), rails)
 
 
 def baseline_of(decision: Decision) -> Whole | None:
