@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 
+import numpy as np
 import pytest
 
 from rankloop.serving.alerts import alerts_of
 from rankloop.serving.http.app import App
 from rankloop.serving.log.fold import Fold
-from rankloop.serving.log.records import Config
+from rankloop.serving.log.records import Config, Policy, PolicyChange
 from tests.serving.in_process import ask
 from tests.serving.service import Clock, create, play, running
 
@@ -92,6 +93,40 @@ def test_a_new_ranker_explores_less_and_less_without_an_alert() -> None:
     assert _kinds(fold, 3 * HOUR) == []
 
 
+def test_exploration_that_a_change_of_policy_ended_is_no_alert() -> None:
+    fold = _fold()
+    _lists(fold, 0, 10 * HOUR)
+    _lists(fold, 10 * HOUR, 11 * HOUR, explored=0)
+    fold.policies.change(10 * 600 + 1, PolicyChange("less", Policy(exploration_cap=0.0)))
+    assert _kinds(fold, 11 * HOUR) == []
+
+
+@pytest.mark.parametrize(("own", "other", "found"), [(0.2, 0.8, ["holdout"]), (0.8, 0.2, []), (0.5, 0.5, [])])
+def test_the_baseline_beats_the_ranker(own: float, other: float, found: list[str]) -> None:
+    fold, rng = _fold(), np.random.default_rng(5)
+    _lists(fold, 0, HOUR)
+    for _ in range(400):
+        fold.trial.ranker.add(float(rng.random() < own))
+        fold.trial.baseline.add(float(rng.random() < other))
+    alerts = alerts_of(fold, now=HOUR)
+    assert [one.kind for one in alerts] == found
+    for one in alerts:
+        assert one.sentence.startswith("the baseline is better: a mean reward of 0.8")
+        assert "the ranker has 0.2" in one.sentence
+
+
+def test_few_lists_do_not_tell_which_is_better() -> None:
+    fold = _fold()
+    _lists(fold, 0, HOUR)
+    assert _kinds(fold, HOUR) == []
+    for _ in range(12):
+        fold.trial.ranker.add(0.0)
+    assert _kinds(fold, HOUR) == []
+    for _ in range(12):
+        fold.trial.baseline.add(1.0)
+    assert _kinds(fold, HOUR) == []
+
+
 def test_an_alert_is_told_everywhere_and_ends(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         clock = Clock(start=3_600.0)
@@ -108,6 +143,19 @@ def test_an_alert_is_told_everywhere_and_ends(caplog: pytest.LogCaptureFixture) 
             metrics = (await ask(app, "GET", "/metrics"))[1]
             assert 'rankloop_alert{alert="late",ranker="unwind"} 1.0' in metrics
             assert 'rankloop_alert{alert="feedback",ranker="unwind"} 0.0' in metrics
+            trial = engine.rankers["unwind"].fold.trial
+            for _ in range(300):
+                trial.ranker.add(0.0)
+                trial.baseline.add(1.0)
+            with caplog.at_level(logging.WARNING, logger="rankloop.serving"):
+                engine.housekeeping.alerts.look(engine)
+            assert (
+                "alert holdout of ranker 'unwind': the baseline is better: a mean reward of 1 in"
+                in caplog.text
+            )
+            metrics = (await ask(app, "GET", "/metrics"))[1]
+            assert 'rankloop_alert{alert="holdout",ranker="unwind"} 1.0' in metrics
+            assert 'rankloop_lift{bound="high",ranker="unwind"} -0.' in metrics
             clock.seconds += 7_200
             with caplog.at_level(logging.WARNING, logger="rankloop.serving"):
                 await engine.housekeeping.tick()

@@ -1,7 +1,8 @@
-"""Alerts about a ranker: exploration that collapses, feedback that stops, feedback that comes late.
+"""Alerts about a ranker: exploration that collapses, feedback that stops or comes late, a baseline that is better.
 
-Each compares the last hour with the rest of the last day, by the log's own series, and only where there was enough of
-both to tell.
+All but the last compare the last hour with the rest of the last day, by the log's own series, and only where there was
+enough of both to tell. The last one looks at the interval of the lift, which may be watched at any time: however often
+it is looked, an alert that is wrong ever comes about a ranker with a probability of 5% at most.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
+from rankloop.serving.lift import lift
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.series import Bucket
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from rankloop.serving.engine import Engine
 
 _log = logging.getLogger("rankloop.serving")
-KINDS = ("exploration", "feedback", "late")
+KINDS = ("exploration", "feedback", "late", "holdout")
 _EXPECTED = 20.0  # lists that would have explored, or been answered, at the usual rate
 _SHARE = 0.1  # of what was expected, or less
 _USUAL_HOURS = 6.0  # of the day before, at least, to know what is usual
@@ -61,7 +63,9 @@ def alerts_of(fold: Fold, *, now: int) -> list[Alert]:
     usual = _Sums.of(before)
     found = []
     known = bool(before) and now - before[0].first_at >= (_USUAL_HOURS + 1) * _HOUR and usual.decisions > 0
-    if known and _fell(hour.explored, usual.explored, hour.decisions, usual.decisions):
+    # Who changed the policy, perhaps the exploration cap, need not be told what came of it.
+    as_before = not any(seq >= before[0].first_seq for seq, *_ in fold.policies.changes) if before else False
+    if known and as_before and _fell(hour.explored, usual.explored, hour.decisions, usual.decisions):
         found.append(
             Alert(
                 "exploration",
@@ -87,7 +91,20 @@ def alerts_of(fold: Fold, *, now: int) -> list[Alert]:
         found.append(
             Alert("late", f"{hour.late:,} answers of the last hour came late, and {hour.answers:,} in time")
         )
-    return found
+    worse = _worse_than_baseline(fold)
+    return found if worse is None else [*found, worse]
+
+
+def _worse_than_baseline(fold: Fold) -> Alert | None:
+    own, other = fold.trial.ranker, fold.trial.baseline
+    difference = lift(own, other)
+    if difference is None or difference.high >= 0.0:
+        return None
+    return Alert(
+        "holdout",
+        f"the baseline is better: a mean reward of {other.total / other.n:.4g} in {other.n:,} lists, the ranker has "
+        f"{own.total / own.n:.4g} in {own.n:,}; the lift is between {difference.low:.4g} and {difference.high:.4g}",
+    )
 
 
 def _fell(found: int, before: int, lists: int, lists_before: int) -> bool:

@@ -11,6 +11,7 @@ from prometheus_client.metrics_core import Metric
 from rankloop.serving.alerts import KINDS as ALERTS
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.readiness import is_ready
+from rankloop.serving.lift import lift
 
 
 class _Collector:
@@ -79,12 +80,20 @@ class _Collector:
         alerts = GaugeMetricFamily(
             "rankloop_alert", "Whether something is not as it should be", labels=["ranker", "alert"]
         )
+        lifts = GaugeMetricFamily(
+            "rankloop_lift",
+            "Mean reward of the ranker's lists less that of the baseline's",
+            labels=["ranker", "bound"],
+        )
         for owner, served in [(one, served) for one in everywhere for served in one.rankers.values()]:
             fold = served.fold
             for kind in ALERTS:
                 alerts.add_metric(
                     [served.name, kind], (served.name, kind) in owner.housekeeping.alerts.active
                 )
+            difference = lift(fold.trial.ranker, fold.trial.baseline)
+            for bound in () if difference is None else difference.__struct_fields__:
+                lifts.add_metric([served.name, bound], getattr(difference, bound))
             for kind in fold.counts.__struct_fields__:
                 counts.add_metric([served.name, kind], getattr(fold.counts, kind))
             values = (fold.applied, fold.rounds, sum(map(len, fold.parked.values())), served.snapshot_seq)
@@ -94,7 +103,7 @@ class _Collector:
                 found = fold.estimates.value(which)
                 for bound in ("mean", "low", "high") if found is not None else ():
                     estimate.add_metric([served.name, measure, bound], getattr(found, bound))
-        yield from (counts, *families.values(), estimate, alerts)
+        yield from (counts, *families.values(), estimate, alerts, lifts)
 
 
 def exposition(engine: Engine) -> bytes:
