@@ -8,7 +8,9 @@ import msgspec
 import numpy as np
 
 from rankloop.serving.http.app import App
+from rankloop.serving.item_counts import ItemCounts
 from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.records import Decision, unpack
 from rankloop.serving.log.saved_state import Saved
 from rankloop.serving.stores.memory import MemoryStore
 from tests.serving.in_process import ask
@@ -118,3 +120,21 @@ def test_the_last_hour_and_day() -> None:
                 assert sum(told["series"]["decisions"]) == lists, window
 
     play(story)
+
+
+def test_counts_are_the_plain_sums_whenever_they_are_read() -> None:
+    rng = np.random.default_rng(3)
+    counts, sums = ItemCounts(), np.zeros((5, 7))
+    for i in range(150):
+        shown, values = rng.permutation(7), rng.random(rng.integers(1, 7))
+        decision = Decision(0, 0, shown.astype("<i4").tobytes(), b"", 0, False)
+        counts.shown(decision, n_items=7)
+        sums[0, shown] += 1.0
+        if i % 3:
+            counts.observed(decision, values, n_items=7)
+            first = shown[: len(values)]
+            for row, term in enumerate((np.ones_like(values), values > 0, values, values * values), 1):
+                sums[row, first] += term
+        if i % 40 == 7:  # with some waiting
+            assert [counts.of(item) for item in range(7)] == sums.T.tolist()
+    assert np.array_equal(unpack(counts.save().sums), sums)

@@ -40,6 +40,9 @@ class Asked(NamedTuple):
     reach: NDArray[np.int64] | None = None
 
 
+_EVERYTHING = Asked(None, None, None, b"\0")  # of a plain request; the digest as `_digest` has it
+
+
 def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
     """Check a request for a list against the ranker that is to answer it.
 
@@ -62,6 +65,8 @@ def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
     RequestError
         Where it makes no sense for this ranker; the field is named.
     """
+    if fold.has_items and _is_plain(request):
+        return _EVERYTHING
     if request.context is not None:
         check_value(request.context, field="context")
         size = len(msgspec.json.encode(request.context))
@@ -118,6 +123,20 @@ def _names(fold: Fold, asked: Asked) -> list[str]:
     if asked.stored is None:
         return asked.names or []
     return [fold.stored.names[i] for i in np.frombuffer(asked.stored.items, "<i4")]
+
+
+def _is_plain(request: RankRequest) -> bool:
+    """Whether it asks for a list, and for nothing else."""
+    return (
+        request.items is None
+        and request.features is None
+        and request.context is None
+        and request.n_positions is None
+        and request.baseline is None
+        and request.shared is None
+        and not request.exclude
+        and not request.pinned
+    )
 
 
 def _is_partial(request: RankRequest) -> bool:

@@ -33,6 +33,7 @@ _AT_ONCE = 250  # rows folded before others get a turn
 _REMEMBERED = 20_000  # outcomes of the newest rows but decisions, for those who wait for them
 _ACCEPTED = Outcome("accepted")
 _SHOWN = np.dtype("<i4")
+_FLOAT = np.dtype("<f8")
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -203,15 +204,15 @@ class ServedRanker:
         """
         ranker = self.fold.ranker
         kind = ranker.feedback.kind
-        given = {
-            form: values for form in ("relevance", "clicks") if (values := getattr(request, form)) is not None
-        }
-        if set(given) != {kind}:
-            wrong = next((form for form in given if form != kind), kind)
+        given, other = request.relevance, request.clicks
+        if kind == "clicks":
+            given, other = other, given
+        if given is None or other is not None:
+            wrong = kind if other is None else "clicks" if kind == "relevance" else "relevance"
             raise RequestError(
                 f"{self.fold.config.algorithm} learns from {kind}: send that alone", field=wrong
             )
-        values = np.array(given[kind], np.float64)
+        values = np.array(given, np.float64)
         # How long it must be is known with its list only; the fold finds out for feedback that comes before it.
         length = len(values) if state is None else feedback_length(ranker, state.decision)
         if len(values) != length:
@@ -219,11 +220,11 @@ class ServedRanker:
                 f"{kind} must have {length} values for this list, got {len(values)}", field=kind
             )
         if not within(values, 0.0, _LARGEST):
-            raise RequestError(f"{kind} must be finite and not negative, got {given[kind]}", field=kind)
+            raise RequestError(f"{kind} must be finite and not negative, got {given}", field=kind)
         if ranker.max_grade is not None and not within(values, 0.0, float(ranker.max_grade)):
-            raise RequestError(f"{kind} must be at most {ranker.max_grade}, got {given[kind]}", field=kind)
-        packed = values.astype("<f8").tobytes()
-        digest = digest_of(request.decision_id, kind, values.tobytes())
+            raise RequestError(f"{kind} must be at most {ranker.max_grade}, got {given}", field=kind)
+        packed = values.astype(_FLOAT, copy=False).tobytes()
+        digest = digest_of(request.decision_id, kind, packed)
         event_id = request.event_id
         if event_id is None:
             try:
@@ -259,8 +260,8 @@ class ServedRanker:
             key,
             0,
             drawn.explored,
-            None if drawn.propensities is None else drawn.propensities.astype("<f8").tobytes(),
-            tuple(records.pack(part) for part in written_memo(fold, drawn.memo)),
+            None if drawn.propensities is None else drawn.propensities.astype(_FLOAT).tobytes(),
+            tuple([records.pack(part) for part in written_memo(fold, drawn.memo)]),
             asked.names,
             None if asked.features is None or asked.stored is not None else records.pack(asked.features),
             request.context,

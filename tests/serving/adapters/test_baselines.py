@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rankloop.serving.adapters.baselines import FROZEN, LISTS, RANDOM, NeverLearning
-from rankloop.serving.adapters.estimates import discounts, gains
+from rankloop.serving.adapters.list_values import discounts, gains
 from tests.serving.service import ITEMS, answer, create, play, rank, running
 
 TASTE = dict(zip(ITEMS, (0.0, 1.0, 0.0, 1.0, 1.0), strict=True))

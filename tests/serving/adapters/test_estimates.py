@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from rankloop import environments, rankers
 from rankloop.base import Ranking
 from rankloop.servable import Servable
-from rankloop.serving.adapters.estimates import GAIN, LENGTH, OWN, VALUE, Estimates, discounts, gains, weigh
+from rankloop.serving.adapters.estimates import GAIN, LENGTH, OWN, VALUE, Estimates, weigh
+from rankloop.serving.adapters.list_values import discounts, gains
 from rankloop.serving.log.records import Decision
 from tests.rankers.test_top_ftrl import at, outcomes
 

@@ -26,9 +26,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop import measures
 from rankloop.base import Ranker, Ranking
 from rankloop.serving.adapters.baselines import NeverLearning
+from rankloop.serving.adapters.list_values import add_discounts, discounts, gains
 from rankloop.serving.log.records import Decision, Packed, pack, unpack
 
 Floats = NDArray[np.float64]
@@ -45,17 +45,6 @@ class Interval(msgspec.Struct, frozen=True):
     high: float
     rounds: int
     units: int
-
-
-@functools.lru_cache(maxsize=64)
-def discounts(n: int, k: int) -> Floats:
-    """The weight of a gain at each position: DCG's discount in the first row, Precision@k's 1/k in the second."""
-    return np.stack([measures.get("dcg").discount(n), (np.arange(n) < k) / k])
-
-
-def gains(relevance: Floats) -> Floats:
-    """The gain of a relevance: 2^r - 1 for DCG, and for Precision whether there is any."""
-    return np.stack([np.exp2(relevance) - 1.0, (relevance > 0).astype(np.float64)])
 
 
 def _form(ranker: Ranker, n_items: int) -> str:
@@ -104,6 +93,7 @@ class Estimates:
         self.length = 0
         self.never_learning = NeverLearning(n_measures)
         self._told: tuple[tuple[int, float], dict[str, float]] = ((-1, 0.0), {})
+        self._lists: list[NDArray[np.int64]] = []  # of the open block, not summed yet
 
     @classmethod
     def of(cls, ranker: Ranker, *, n_items: int, fresh: bool) -> Estimates:
@@ -129,6 +119,8 @@ class Estimates:
 
     def save(self) -> SavedEstimates:
         """For a snapshot."""
+        if self._lists:
+            self._sum_lists()
         return SavedEstimates(
             self.form,
             self.k,
@@ -226,14 +218,14 @@ class Estimates:
 
     def _open_block(self, *, whole: bool) -> None:
         self.block[:2], self.block[2] = 0.0, np.nan
+        self._lists = []
         self.length = 0 if whole else -1
 
     def _add_to_block(
         self, ranker: Ranker, ranking: Ranking, values: Floats, before: tuple[int, ...]
     ) -> None:
         if self.length >= 0:
-            for summed, discount in zip(self.block, discounts(self.n_items, self.k), strict=False):
-                summed[ranking.items] += discount  # row by row takes half the time
+            self._lists.append(ranking.items)
             gain = self.block[2]
             for item, value in zip(
                 ranking.items[: ranker.explored_items(ranking)].tolist(), values.tolist(), strict=False
@@ -244,7 +236,13 @@ class Estimates:
         if ranker.exploration_block() != before:
             self._close_block()
 
+    def _sum_lists(self) -> None:
+        add_discounts(self.block[:2], self._lists, discounts(self.n_items, self.k))
+        self._lists = []
+
     def _close_block(self) -> None:
+        if self._lists:
+            self._sum_lists()
         if self.length > 0 and not np.isnan(self.block[2]).any():
             # L times the gain that was seen once stands for the gains of all L rounds.
             gain = self.length * gains(self.block[2])

@@ -33,6 +33,8 @@ from rankloop.serving.series import Series
 
 _DEAD_KEPT = 100
 _SHOWN = np.dtype("<i4")
+_FLOAT = np.dtype("<f8")
+_ACCEPTED = Outcome("accepted")
 
 
 class Fold:
@@ -160,7 +162,7 @@ class Fold:
             for early in related.early[row.event_id]:
                 if early.seq in waiting:
                     self._answer(early, state, at=row.at)
-        return Outcome("accepted")
+        return _ACCEPTED
 
     def _activate(self, row: Row, related: RelatedRows) -> Outcome:
         state = related.states.get(row.decision or "")
@@ -188,7 +190,7 @@ class Fold:
             self.series.was_late(row.seq, at)
         if not outcome.learns:
             return outcome
-        values = np.frombuffer(records.read_body(row).values, "<f8").astype(np.float64)
+        values = np.frombuffer(records.read_body(row).values, _FLOAT).astype(np.float64)
         return learn_from(self, outcome, row, state, values, at=at)
 
     def _expire(self, row: Row, related: RelatedRows) -> Outcome:

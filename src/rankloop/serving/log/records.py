@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
@@ -384,8 +385,14 @@ def pack(array: NDArray[Any]) -> Packed:
 
 def unpack(packed: Packed) -> NDArray[Any]:
     """The array that `pack` wrote; ValueError where the bytes are anything else."""
-    dtype = np.dtype(packed.dtype)
+    dtype, native = _read_dtype(packed.dtype)
+    array = np.frombuffer(packed.data, dtype)
+    return (array if packed.shape == array.shape else array.reshape(packed.shape)).astype(native)
+
+
+@functools.lru_cache(maxsize=64)
+def _read_dtype(text: str) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    dtype = np.dtype(text)
     if dtype.kind not in "biuf":
-        raise ValueError(f"an array must hold numbers, got dtype {packed.dtype!r}")
-    array = np.frombuffer(packed.data, dtype).reshape(packed.shape)
-    return array.astype(dtype.newbyteorder("="))
+        raise ValueError(f"an array must hold numbers, got dtype {text!r}")
+    return dtype, dtype.newbyteorder("=")
