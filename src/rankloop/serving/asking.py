@@ -65,8 +65,6 @@ def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
     RequestError
         Where it makes no sense for this ranker; the field is named.
     """
-    if fold.has_items and _is_plain(request):
-        return _EVERYTHING
     if request.context is not None:
         check_value(request.context, field="context")
         size = len(msgspec.json.encode(request.context))
@@ -79,6 +77,8 @@ def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
         raise RequestError(
             f"policy.displacement is {bound}: every request needs a baseline", field="baseline"
         )
+    if fold.has_items and _is_plain(request):
+        return _EVERYTHING
     asked = _read(fold, request, limits)
     way = way_of(fold.ranker, has_items=fold.has_items, whole=asked.free is None)
     if bound and way == "top" and asked.baseline is not None and len(asked.baseline) > bound + 1:
