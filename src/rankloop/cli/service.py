@@ -11,6 +11,7 @@ import typer
 
 from rankloop.cli.service_backup import backup, restore
 from rankloop.cli.service_feed import feed
+from rankloop.cli.service_import import import_
 from rankloop.cli.service_log import upgrade, verify
 from rankloop.cli.service_run import serve, show_config
 from rankloop.cli.service_store import (
@@ -52,6 +53,7 @@ def register(app: typer.Typer, in_words: Wrap) -> None:
         ("backup", backup),
         ("restore", restore),
         ("export", export),
+        ("import", import_),
         ("replay", replay),
         ("feed", feed),
         ("delete", delete),

@@ -7,6 +7,7 @@ from rankloop.data.letor.presets import PRESETS, Preset
 from rankloop.data.letor.read import read_letor
 from rankloop.data.ratings.ratings import Ratings
 from rankloop.data.ratings.read import read_ratings
+from rankloop.data.read_lists import read_lists
 from rankloop.data.read_logged_lists import read_logged_lists
 from rankloop.data.read_sessions import read_sessions
 from rankloop.data.sparse_dataset import SparseDataset
@@ -24,6 +25,7 @@ __all__ = [
     "folder",
     "read_clicks",
     "read_letor",
+    "read_lists",
     "read_logged_lists",
     "read_ratings",
     "read_sessions",

@@ -88,7 +88,7 @@ def read_sessions(
     with ExitStack() as stack:
         copies = [stack.enter_context(local_copy(file)) for file in files]
         kinds = {log_format(path) if format is None else format for path in copies}
-        for page in _views(copies, tally, format, dict(columns or {}), first):
+        for page in page_views(copies, tally, format, dict(columns or {}), first):
             times = {item: time for time, item in enumerate(dict.fromkeys(page.clicked), start=1)}
             of.append(queries.setdefault(page.query, len(queries)))
             shown.append([items.setdefault(item, len(items)) for item in page.shown])
@@ -112,9 +112,10 @@ def read_sessions(
     )
 
 
-def _views(
+def page_views(
     files: list[Path], tally: Tally, shape: str | None, columns: dict[str, str], first_position: int
 ) -> Iterator[View]:
+    """The pages of files, whatever shape each has; `shape` names one for all of them."""
     from rankloop.data.clicks import shapes
 
     if shape == "ubi":

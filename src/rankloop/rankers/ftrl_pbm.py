@@ -255,6 +255,19 @@ class FTRLPBM(SomeItems):
             return None
         return Ranking(before, ranking.propensities, ranking.memo, ranking.explored)
 
+    def learn_logged(
+        self,
+        items: NDArray[np.int64],
+        feedback: Any,
+        *,
+        propensities: NDArray[np.float64] | None = None,
+        features: Any = None,
+    ) -> None:
+        """Learns where the log has propensities: its estimates are weighed by those of whoever drew the list."""
+        if propensities is None:
+            raise ValueError("FTRLPBM needs the propensity of each shown item to learn from a log")
+        self.learn(Ranking(items, propensities, ()), feedback)
+
     def counters(self) -> dict[str, int]:
         slow, inexact = self.state.fallbacks.tolist()
         return {"solver_fallbacks": slow, "solver_inexact": inexact}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import number, shares, whole
-from rankloop.base import Array
+from rankloop.base import Array, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels, read_features, read_positions
 from rankloop.feedback import Clicks, TopClicks
 from rankloop.kernels import sorting
@@ -132,6 +132,17 @@ class LinearClickRanker(CompiledRanker):
 
     def weights_now(self) -> NDArray[np.float64] | None:
         return self.theta
+
+    def learn_logged(
+        self,
+        items: NDArray[np.int64],
+        feedback: Any,
+        *,
+        propensities: NDArray[np.float64] | None = None,
+        features: Any = None,
+    ) -> None:
+        """Learns: a click is an observation of the weights, whoever chose the list."""
+        self.learn(Ranking(items, None, () if features is None else (np.array(features),)), feedback)
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The items by estimated attraction, the best on the positions that are examined most."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankloop.arguments import number, whole
 from rankloop.base import Array, Memo, Ranking
@@ -113,6 +114,18 @@ class ListNet(LinearRanker):
     def check_ticket(self, ranking: Ranking) -> None:
         if not all_finite(ranking.memo[0]):
             raise ValueError(f"ranking.memo must be finite scores, got {ranking.memo[0]}")
+
+    def learn_logged(
+        self,
+        items: NDArray[np.int64],
+        feedback: Any,
+        *,
+        propensities: NDArray[np.float64] | None = None,
+        features: Any = None,
+    ) -> None:
+        """Learns: every label is revealed, whoever chose the order."""
+        drawn = self.rank(features, rng=np.random.default_rng(int(self.state.t[0])))
+        self.learn(Ranking(items, None, drawn.memo), feedback)
 
     @classmethod
     def bytes_for(

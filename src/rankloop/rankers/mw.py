@@ -171,6 +171,19 @@ class MW(ClickRanker):
         steps, inexact = self.state.steps.tolist()
         return {"projection_steps": steps, "projection_inexact": inexact}
 
+    def learn_logged(
+        self,
+        items: NDArray[np.int64],
+        feedback: Any,
+        *,
+        propensities: NDArray[np.float64] | None = None,
+        features: Any = None,
+    ) -> None:
+        """Learns where the log has propensities: its estimates are weighed by those of whoever drew the list."""
+        if propensities is None:
+            raise ValueError("MW needs the propensity of each shown item to learn from a log")
+        self.learn(Ranking(items, propensities, ()), feedback)
+
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The likeliest list: the assignment of items to positions with the largest sum of weights."""
         from scipy.optimize import linear_sum_assignment

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.arguments import number, one_of, share, whole
-from rankloop.base import Array
+from rankloop.base import Array, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
 from rankloop.kernels.rankers import pmed
@@ -183,6 +183,17 @@ class PMED(ClickRanker):
         order, scratch = np.empty(self.n_items, np.int64), self.scratch(self.n_positions)
         pmed.by_estimate(state, scratch[1], order, scratch[3])
         state.best[:] = order[: self.n_positions]
+
+    def learn_logged(
+        self,
+        items: NDArray[np.int64],
+        feedback: Any,
+        *,
+        propensities: NDArray[np.float64] | None = None,
+        features: Any = None,
+    ) -> None:
+        """Learns: its counts are of whatever was shown."""
+        self.learn(Ranking(items, np.ones(len(items)), ()), feedback)
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The best list of the fitted model."""

@@ -15,7 +15,7 @@ from rankloop.serving.log.records import Config, Entry, read_body
 
 DEPTH = 32  # of nested values in a request
 _INTEGERS = range(-(1 << 63), 1 << 64)
-_CARRY_STATES = ("rollback", "upgrade")
+_CARRY_STATES = ("rollback", "upgrade", "import")
 
 
 def check_value(value: Any, *, field: str) -> None:

@@ -14,7 +14,7 @@ from rankloop.serving.asking import read_request
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.failpoints import reach
 from rankloop.serving.limits import Limits
-from rankloop.serving.log import records
+from rankloop.serving.log import imports, records
 from rankloop.serving.log.choices import feedback_length, written_memo
 from rankloop.serving.log.decision_state import DecisionState, Outcome, replay_decision
 from rankloop.serving.log.digests import check_row
@@ -160,6 +160,8 @@ class ServedRanker:
         related = await related_rows(self.fold, self.store, self.name, new)
         fold, outcomes = self.fold.fold, self._outcomes
         for row in new:
+            if row.kind == "import":
+                await imports.learn_ahead(self.fold, row, related)
             outcome = fold(row, related)
             if row.kind != "decision":
                 outcomes[row.seq] = outcome
@@ -289,6 +291,7 @@ def check_digest(entry: Entry, row: Row) -> None:
 async def related_rows(fold: Fold, store: Store, name: str, new: list[Row]) -> RelatedRows:
     """Everything that folding `new` will ask for."""
     related = RelatedRows()
+    await imports.find_parts(store, name, new, related)
     wanted: dict[str, None] = {}
     for row in new:
         about = row.event_id if row.kind == "decision" and row.event_id in fold.parked else row.decision

@@ -54,6 +54,7 @@ def test_the_numbers_of_the_kinds_are_what_stores_have_written() -> None:
         "upgrade",
         "policy",
         "promote",
+        "import",
     )
 
 

@@ -21,7 +21,7 @@ COLUMNS = {
     "shown": ("shown", "impressions", "displays", "views"),
     "clicks": ("clicks",),
     "propensity": ("propensity", "propensity_score", "pscore"),
-    "page": ("page", "page_id", "session", "session_id"),
+    "page": ("page", "page_id", "session", "session_id", "decision"),
 }
 
 

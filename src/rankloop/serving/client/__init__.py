@@ -20,6 +20,7 @@ from rankloop.serving.client.calls import Feedback
 from rankloop.serving.client.decision_answer import DecisionAnswer, StoryRow
 from rankloop.serving.client.errors import RankloopError, Unreachable
 from rankloop.serving.client.explaining import ExplainAnswer, FeaturePart, ItemReason
+from rankloop.serving.client.importing import ImportAnswer, ShownList
 from rankloop.serving.client.policy import Policy
 
 require("httpx", extra="client", for_="rankloop.serving.client")
@@ -35,6 +36,7 @@ __all__ = [
     "ExplainAnswer",
     "FeaturePart",
     "Feedback",
+    "ImportAnswer",
     "Interval",
     "ItemReason",
     "Lift",
@@ -43,6 +45,7 @@ __all__ = [
     "RankerAnswer",
     "RankloopError",
     "SeriesAnswer",
+    "ShownList",
     "SnapshotAnswer",
     "StoryRow",
     "TrialAnswer",

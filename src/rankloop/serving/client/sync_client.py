@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from rankloop.serving.client import batches, calls, explaining, promotion
+from rankloop.serving.client import batches, calls, explaining, importing, promotion
 from rankloop.serving.client.calls import Call
 from rankloop.serving.client.documented import documented
 from rankloop.serving.client.owners import Owners
@@ -119,6 +119,8 @@ class Client:
     change_policy = _sends(batches.change_policy)
     freeze = _sends(calls.freeze)
     promote = _sends(promotion.promote)
+    import_lists = _sends(importing.import_lists)
+    import_state = _sends(importing.import_state)
     rollback = _sends(calls.rollback)
     reset = _sends(calls.reset)
     delete = _sends(calls.delete)

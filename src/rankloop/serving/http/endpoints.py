@@ -12,6 +12,7 @@ from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict
 from rankloop.serving.http.asked import Asked
 from rankloop.serving.http.readiness import notices
+from rankloop.serving.importing import ImportAnswer, ImportRequest, import_history
 from rankloop.serving.item_table import item_table
 from rankloop.serving.policy_changes import change_policy
 
@@ -120,6 +121,10 @@ async def _policy(engine: Engine, params: Asked, body: m.PolicyRequest) -> m.Eve
 
 async def _reset(engine: Engine, params: Asked, body: m.ResetRequest) -> m.EventAnswer:
     return await engine.reset(params["name"], body)
+
+
+async def _import(engine: Engine, params: Asked, body: ImportRequest) -> ImportAnswer:
+    return await import_history(engine, params["name"], body)
 
 
 async def _decision(engine: Engine, params: Asked, body: None) -> m.DecisionAnswer:
@@ -257,6 +262,15 @@ ENDPOINTS = (
         _policy,
         m.EventAnswer,
         m.PolicyRequest,
+    ),
+    Endpoint(
+        "POST",
+        f"{_RANKER}/import",
+        "admin",
+        "Learn from history: lists shown elsewhere, or a state",
+        _import,
+        ImportAnswer,
+        ImportRequest,
     ),
     Endpoint("POST", f"{_RANKER}/reset", "admin", "Begin anew", _reset, m.EventAnswer, m.ResetRequest),
     Endpoint(

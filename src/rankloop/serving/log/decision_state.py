@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -19,10 +19,14 @@ _owners = itertools.count()
 
 
 class Outcome(NamedTuple):
-    """What a row of the log came to. `learns`: the ranker is to learn from it."""
+    """What a row of the log came to. `learns`: the ranker is to learn from it.
+
+    imported: of the last row of an import, how many lists were learnt from, and why others were left out.
+    """
 
     status: str
     learns: bool = False
+    imported: tuple[int, Mapping[str, int]] | None = None
 
 
 class DecisionState(msgspec.Struct, gc=False, eq=False):

@@ -17,7 +17,7 @@ from rankloop.serving.adapters.item_changes import carried, changed, check_chang
 from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.failpoints import reach
 from rankloop.serving.item_counts import ItemCounts
-from rankloop.serving.log import records
+from rankloop.serving.log import imports, records
 from rankloop.serving.log.decision_state import DecisionState, Outcome, RecentDecisions
 from rankloop.serving.log.fingerprint import check_same
 from rankloop.serving.log.guard_rails import check_rails
@@ -257,6 +257,8 @@ class Fold:
         self.policies.change(row.seq, told := records.read_body(row))
         self.config = msgspec.structs.replace(self.config, policy=told.policy)
         return Outcome("accepted")
+
+    _import = imports.take
 
     def _degraded(self, row: Row, related: RelatedRows) -> Outcome:
         self.counts.degraded += 1

@@ -27,6 +27,7 @@ Kind = Literal[
     "upgrade",
     "policy",
     "promote",
+    "import",
 ]
 # The place in this tuple is what stores write: append to it, never reorder it.
 KINDS: tuple[Kind, ...] = (
@@ -44,6 +45,7 @@ KINDS: tuple[Kind, ...] = (
     "upgrade",
     "policy",
     "promote",
+    "import",
 )
 NUMBER_OF_KIND: dict[Kind, int] = {kind: number for number, kind in enumerate(KINDS)}
 
@@ -316,6 +318,28 @@ class Upgrade(msgspec.Struct, frozen=True, array_like=True):
     saved: bytes = b""
 
 
+class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Lists from elsewhere, or a state; see `rankloop.serving.log.imports`.
+
+    history: what the import is called; its parts count from 1, and nothing is learnt before the `last`.
+    names: of the items. lists: lists x positions, places in `names` (int32), -1 behind the end of a list. values: what
+    came back (float64). propensities (float64) and features (float32, lists x positions x features) where known.
+    learnt: a state instead, with form "state".
+    """
+
+    history: str
+    part: int
+    last: bool
+    source: str
+    form: Literal["clicks", "relevance", "state"]
+    names: list[str] = []
+    lists: Packed | None = None
+    values: Packed | None = None
+    propensities: Packed | None = None
+    features: Packed | None = None
+    learnt: bytes = b""
+
+
 # gc=False: none of them can be part of a cycle, and a service keeps so many that looking for cycles would take long.
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -323,7 +347,7 @@ _DECODERS: dict[Any, Callable[[bytes], Any]] = {
     of: msgspec.msgpack.Decoder(of).decode
     for of in (
         *(Config, Decision, Answer, Items, Freeze, Expire, Rollback, Conflict, Upgrade, PolicyChange),
-        Promote,
+        *(Promote, Import),
     )
 }
 
@@ -342,6 +366,7 @@ _BODIES: dict[str, Callable[[bytes], Any]] = {
     "conflict": _DECODERS[Conflict],
     "upgrade": _DECODERS[Upgrade],
     "policy": _DECODERS[PolicyChange],
+    "import": _DECODERS[Import],
 }
 _LITTLE = sys.byteorder == "little"
 

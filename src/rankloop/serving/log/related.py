@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rankloop.serving.log.decision_state import DecisionState
 from rankloop.serving.log.digests import BadRow
 from rankloop.serving.log.records import Row
@@ -13,6 +15,8 @@ class RelatedRows:
     def __init__(self) -> None:
         self.states: dict[str, DecisionState] = {}
         self.early: dict[str, list[Row]] = {}
+        self.parts: dict[int, list[Row]] = {}  # by the last row of an import: the rows of its earlier parts
+        self.learning: dict[int, Any] = {}  # likewise: `imports.Learning`, where it was done beforehand
 
 
 class OtherHistory(BadRow):

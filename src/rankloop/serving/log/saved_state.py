@@ -34,6 +34,7 @@ class Counts(msgspec.Struct):
     conflicts: int = 0
     dead: int = 0
     degraded: int = 0  # lists that were shown while the store was away
+    imported: int = 0  # lists of other logs that were learnt from
 
 
 class Learnt(msgspec.Struct):

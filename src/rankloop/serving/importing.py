@@ -1,0 +1,258 @@
+"""Warm start: history from elsewhere becomes rows of a ranker's log, checked before anything is written."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from rankloop.serving.adapters.item_changes import carried
+from rankloop.serving.adapters.registry import build
+from rankloop.serving.admission import check_names, check_size, digest_of, refuse
+from rankloop.serving.engine import Engine
+from rankloop.serving.errors import Conflict, RequestError
+from rankloop.serving.group_commit import Written
+from rankloop.serving.limits import Limits
+from rankloop.serving.log import imports, records
+from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.records import Entry, Import, Packed
+from rankloop.serving.log.saved_state import Learnt
+from rankloop.serving.schemas import ItemName, Status
+
+History = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=100)]
+_CLICKS = (0.0, 1.0)
+
+
+class ShownList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A list that was shown elsewhere, best position first, and what came back on each position.
+
+    propensities: the probability with which each item was shown where it was. features: a row for each item.
+    """
+
+    items: list[ItemName]
+    clicks: list[float] | None = None
+    relevance: list[float] | None = None
+    propensities: list[float] | None = None
+    features: list[list[float]] | None = None
+
+
+class SavedArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An array of a ranker's state: little-endian bytes, in JSON as base64."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+class SavedRanker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The state of a ranker with the same algorithm and parameters: its items by number, and the rounds it learnt."""
+
+    arrays: dict[str, SavedArray]
+    rounds: Annotated[int, Meta(ge=1, le=(1 << 53) - 1)]
+    items: list[ItemName] = []
+
+
+class ImportRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """History to learn from: lists, or a state for a ranker that has learnt nothing yet.
+
+    history: names the import; the same again changes nothing. By default it is derived from the lists. A long history
+    comes in parts, counted from 1; it is learnt when the `last` has come. source: where it is from, in words.
+    """
+
+    lists: list[ShownList] = []
+    state: SavedRanker | None = None
+    history: History | None = None
+    part: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
+    last: bool = True
+    source: Annotated[str, Meta(max_length=200)] = ""
+
+
+class ImportAnswer(msgspec.Struct, frozen=True):
+    """What came of a part; `learnt` and `left_out` are of the whole history, once its last part has come.
+
+    learnt: lists that were learnt from, None where that is not known: it was there already, or parts are to come.
+    left_out: how many lists were not, by reason.
+    """
+
+    status: Status
+    seq: int
+    history: str
+    duplicate: bool = False
+    learnt: int | None = None
+    left_out: dict[str, int] = {}
+
+
+async def import_history(engine: Engine, name: str, request: ImportRequest) -> ImportAnswer:
+    """Write one part of a history; the last one makes the ranker learn from all of them.
+
+    Parameters
+    ----------
+    engine : Engine
+        The service.
+    name : str
+        The ranker.
+    request : ImportRequest
+        The part.
+
+    Returns
+    -------
+    ImportAnswer
+        What came of it.
+
+    Raises
+    ------
+    RequestError
+        Where the ranker cannot learn from it, or something in it is wrong; nothing has been written then.
+    """
+    served = await engine.find_to_write(name)
+    if (request.state is None) == (not request.lists):
+        raise RequestError("send either lists or a state", field="lists")
+    body = _body_of(served.fold, request, engine.limits)
+    packed = records.encode(body)
+    event_id = imports.event_id(body.history, body.part)
+    if await engine.store.find(name, "import", event_id) is None:
+        _check_use(served.fold, body)
+        for part in range(1, body.part):
+            if await engine.store.find(name, "import", imports.event_id(body.history, part)) is None:
+                raise Conflict(f"part {part} of history {body.history!r} is missing", field="part")
+    # What the source is called is not part of what makes two deliveries the same.
+    digest = digest_of(records.encode(msgspec.structs.replace(body, source="")))
+    return _answer(await engine.write(Entry(name, "import", event_id, packed, digest)), body.history)
+
+
+def _answer(written: Written, history: str) -> ImportAnswer:
+    outcome = written.outcome
+    if not written.new or outcome is None:
+        return ImportAnswer("duplicate", written.row.seq, history, duplicate=True)
+    status: Any = outcome.status
+    learnt, left_out = outcome.imported or (None, {})
+    return ImportAnswer(status, written.row.seq, history, False, learnt, dict(left_out))
+
+
+def _body_of(fold: Fold, request: ImportRequest, limits: Limits) -> Import:
+    if request.state is not None:
+        return _state_body(fold, request, request.state, limits)
+    kind: Any = fold.ranker.feedback.kind
+    names: dict[str, int] = {}
+    for i, one in enumerate(request.lists):
+        _check_list(fold, one, i)
+        for item in one.items:
+            names.setdefault(item, len(names))
+    shape = len(request.lists), max(len(one.items) for one in request.lists)
+    places, values = np.full(shape, -1, "<i4"), np.zeros(shape)
+    chances = None if request.lists[0].propensities is None else np.ones(shape)
+    features = None
+    if not fold.has_items:
+        features = np.zeros((*shape, fold.ranker.n_features or 0), np.float32)
+    for i, one in enumerate(request.lists):
+        n = len(one.items)
+        places[i, :n] = [names[item] for item in one.items]
+        values[i, :n] = getattr(one, kind)
+        if (one.propensities is None) != (chances is None):
+            raise RequestError(
+                "propensities must be given for all lists, or for none", field=f"lists[{i}].propensities"
+            )
+        if chances is not None:
+            chances[i, :n] = one.propensities
+        if features is not None:
+            features[i, :n] = one.features
+    packed = _packed(places), _packed(values), _packed(chances), _packed(features)
+    history = request.history
+    if history is None:
+        told = [part.data for part in packed if part is not None]
+        history = digest_of(kind, "\n".join(names), *told).hex()
+    return Import(history, request.part, request.last, request.source, kind, list(names), *packed)
+
+
+def _packed(array: NDArray[Any] | None) -> Packed | None:
+    return None if array is None else records.pack(array)
+
+
+def _check_list(fold: Fold, one: ShownList, i: int) -> None:
+    kind = fold.ranker.feedback.kind
+    field = f"lists[{i}].{kind}"
+    values = getattr(one, kind)
+    if values is None or (one.clicks is not None and one.relevance is not None):
+        raise RequestError(f"{fold.config.algorithm} learns from {kind}: send that alone", field=field)
+    if not one.items or len(set(one.items)) < len(one.items):
+        raise RequestError("items must be names, none twice", field=f"lists[{i}].items")
+    given = _numbers(values, len(one.items), field)
+    if (given < 0).any() or (kind == "clicks" and not np.isin(given, _CLICKS).all()):
+        told = "0 or 1" if kind == "clicks" else "0 or more"
+        raise RequestError(f"{kind} must be {told}, got {values}", field=field)
+    most = fold.ranker.max_grade
+    if most is not None and (given > most).any():
+        raise RequestError(f"{kind} must be at most {most}, got {values}", field=field)
+    if one.propensities is not None:
+        field = f"lists[{i}].propensities"
+        chances = _numbers(one.propensities, len(one.items), field)
+        if not ((chances > 0) & (chances <= 1)).all():
+            raise RequestError(
+                f"propensities must be above 0 and up to 1, got {one.propensities}", field=field
+            )
+    _check_features(fold, one, f"lists[{i}].features")
+
+
+def _numbers(values: list[float], length: int, field: str) -> NDArray[np.float64]:
+    found = np.array(values, np.float64)
+    if len(found) != length or not np.isfinite(found).all():
+        raise RequestError(f"there must be a finite number for each of {length} items", field=field)
+    return found
+
+
+def _check_features(fold: Fold, one: ShownList, field: str) -> None:
+    if fold.has_items:
+        if one.features is not None:
+            raise RequestError(f"{fold.config.algorithm} takes no features", field=field)
+        return
+    d = fold.ranker.n_features
+    rows = one.features or []
+    if len(rows) != len(one.items) or any(len(row) != d for row in rows):
+        raise RequestError(f"features must be {len(one.items)} rows of {d} numbers", field=field)
+    with np.errstate(over="ignore"):
+        packed = np.array(rows, np.float64).astype(np.float32)
+    if not np.isfinite(packed).all():
+        raise RequestError("features must be finite numbers of float32", field=field)
+
+
+def _state_body(fold: Fold, request: ImportRequest, state: SavedRanker, limits: Limits) -> Import:
+    if request.part != 1 or not request.last:
+        raise RequestError("a state has one part", field="part")
+    check_names(state.items, limits, field="state.items")
+    if fold.has_items != bool(state.items):
+        needs = "the names of its items" if fold.has_items else "no items"
+        raise RequestError(f"the state of {fold.config.algorithm} needs {needs}", field="state.items")
+    check_size(fold.config, limits, n_items=len(state.items))
+    arrays = {name: Packed(one.dtype, one.shape, one.data) for name, one in sorted(state.arrays.items())}
+    learnt = records.encode(Learnt(arrays, state.items, state.rounds))
+    history = digest_of(learnt).hex() if request.history is None else request.history
+    return Import(history, 1, True, request.source, "state", learnt=learnt)
+
+
+def _check_use(fold: Fold, body: Import) -> None:
+    """Refuse a part that would change nothing, while nothing has been written."""
+    if fold.frozen:
+        raise Conflict("the ranker is frozen: resume learning first")
+    if body.form == "state":
+        if fold.rounds:
+            raise Conflict(
+                f"the ranker has learnt from {fold.rounds:,} lists, and a state would replace that: reset it first",
+                field="state",
+            )
+        refuse(lambda: _try_state(fold, records.decode(Learnt, body.learnt)), field="state")
+        return
+    learning = imports.Learning(fold)
+    learning.add(body, until_learnt=True)
+    if not learning.learnt:
+        ((reason, _),) = learning.left_out.most_common(1)
+        raise RequestError(f"no list can be learnt from: {reason}", field="lists")
+
+
+def _try_state(fold: Fold, learnt: Learnt) -> None:
+    known = build(fold.config, n_items=len(learnt.active))
+    known.load({name: records.unpack(part) for name, part in learnt.arrays.items()})
+    if learnt.active != fold.items:
+        carried(known, fold.config, before=learnt.active, names=fold.items)
