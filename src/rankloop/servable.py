@@ -22,8 +22,6 @@ class Servable:
         whose requests bring a list of their own always can.
     stops_at_click : bool
         Whether it takes what stands below the first click for not examined.
-    no_logs : str
-        Why it cannot learn from lists in the log of something else, as the end of a sentence.
     unservable : str
         Why a service cannot run it, as the end of a sentence; empty where it can.
     estimate_from : {"feedback", "blocks", "weights"}
@@ -43,7 +41,6 @@ class Servable:
     summary: ClassVar[str] = "Learns from the feedback on the lists that it shows."
     no_candidates: str = "it does not say how to draw a list from some of its items"
     stops_at_click: ClassVar[bool] = False
-    no_logs: ClassVar[str] = "it learns from lists that it drew itself"
     unservable: ClassVar[str] = ""
     estimate_from: ClassVar[Literal["feedback", "blocks", "weights"]] = "feedback"
     algorithm_version: ClassVar[int] = 1
@@ -289,18 +286,17 @@ class Servable:
         feedback : array_like
             What came back on it, by position.
         propensities : ndarray of float, optional
-            NDArray[np.float64] The probability with which each of them was shown where it was; None where it is not
-            known.
+            NDArray[np.float64] The probability with which each of them was shown where it was, where that is known.
         features : array_like, optional
             Items x features, for rankers whose requests bring a list of their own.
 
         Raises
         ------
         ValueError
-            Where it cannot, with the reason: `no_logs` by default, unless it learns from lists that others chose.
+            Where it cannot, with the reason; by default, unless it learns from lists that others chose.
         """
         if not self.learn_shown(items, feedback):
-            raise ValueError(f"{type(self).__name__} cannot learn from a log: {self.no_logs}")
+            raise ValueError(f"{type(self).__name__} learns from lists that it drew itself, not from a log")
 
     def weights_now(self) -> NDArray[np.float64] | None:
         """The weight of each feature in the score of an item, where that is a weighed sum.
