@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
-from benchmarks import load, load_feedback
+from benchmarks import load, load_features, load_feedback
 
 
 def test_fsync_is_timed(tmp_path: Path) -> None:
@@ -28,3 +29,10 @@ def test_load_with_feedback_learns_from_every_list(tmp_path: Path) -> None:
     assert measured.rate > 1
     assert 0 < measured.rank_p50 <= measured.rank_p99
     assert 0 < measured.feedback_p50 <= measured.feedback_p99
+
+
+def test_a_row_that_refers_to_stored_features_is_small() -> None:
+    sizes = asyncio.run(load_features.row_bytes())
+    assert sizes["stored, 100 names, JSON"] < 3_000
+    assert sizes["130 stored, 6 in msgpack"] < 6_000
+    assert sizes["in the request, msgpack"] < 60_000

@@ -13,10 +13,11 @@ from rankloop.arguments import number, one_of, shares, whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks, TopK
-from rankloop.kernels import exploring_lists, sorting
-from rankloop.kernels.rankers import rtopkf, rtopkf_adaptive
+from rankloop.kernels import sorting
+from rankloop.kernels.rankers import linear_clicks, rtopkf, rtopkf_adaptive
 from rankloop.measures.measure import HIGHEST_GRADE
 from rankloop.ranges import Between, Falling, OneOf, Range
+from rankloop.rankers.exploring_means import by_place
 from rankloop.rankers.linear import LinearRanker, WarmStart, all_finite, read_start
 from rankloop.rankers.schedules import (
     Schedule,
@@ -283,25 +284,16 @@ class RTopKF(LinearRanker):
     ) -> NDArray[np.float64]:
         """Greedy with probability 1 - gamma, where equal scores are in every order equally likely; else explored."""
         features = self.dense_context(context)
-        n, scores = len(features), features @ self.state.w
-        gamma = float(ranking.memo[0][1])
-        top = scores[ranking.items[: self.feedback.length(n)]]
-        ordered = np.sort(-scores)
-        first, last = np.searchsorted(ordered, -top, "left"), np.searchsorted(ordered, -top, "right")
-        # What each place of the greedy order gets, and then the mean over the places that an item may have.
-        by_place = (1 - gamma) * by_position + gamma * self._explored_mean(n, by_position)
-        reached = np.hstack([np.zeros((len(by_position), 1)), np.cumsum(by_place, axis=1)])
-        mean: NDArray[np.float64] = (reached[:, last] - reached[:, first]) / (last - first)
-        return mean
-
-    def _explored_mean(self, n: int, by_position: NDArray[np.float64]) -> NDArray[np.float64]:
+        n, gamma = len(features), float(ranking.memo[0][1])
+        scores = np.empty(n)
+        linear_clicks.means(features, self.state.w, scores)
         if self.exploration is not None:
-            return np.broadcast_to(by_position.mean(axis=1, keepdims=True), by_position.shape)
-        observed = min(self.params.n_observed, n)
-        kept = 0 if self.surrogate.name == "ranksvm" else observed - 1
-        means = np.empty(by_position.shape)
-        exploring_lists.means(n, kept, observed - kept, np.ascontiguousarray(by_position, np.float64), means)
-        return means
+            found = by_place(by_position, kept=0, drawn=n)
+        else:
+            observed = min(self.params.n_observed, n)
+            kept = 0 if self.surrogate.name == "ranksvm" else observed - 1
+            found = by_place(by_position, kept=kept, drawn=observed - kept)
+        return found.mean(scores, ranking.items[: self.feedback.length(n)].tolist(), gamma)
 
     def regret_bound(self, rounds: int, *, n_documents: int) -> float:
         """What the weights' expected regret cannot exceed, in the surrogate that the defaults descend.

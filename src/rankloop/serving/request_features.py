@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+import struct
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,8 @@ from rankloop.serving.schemas import Matrix, RankRequest
 
 Floats = NDArray[np.float32]
 Whole = NDArray[np.int64]
+_NAME_LENGTH = 256
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LARGEST = np.float64(1e30)
 
 
@@ -63,16 +67,26 @@ def read_matrix(given: list[list[float]] | Matrix, limits: Limits, *, field: str
             )
         features = np.frombuffer(given.data, "<f4").reshape(n, d).astype(np.float32)
     else:
-        if not given or len({len(row) for row in given}) != 1 or not given[0]:
-            raise RequestError(f"{field} must be rows of one length, at least one of each", field=field)
-        with np.errstate(over="ignore"):
-            features = np.array(given, np.float32)
+        features = _from_lists(given, field)
     if features.shape[0] > limits.items or features.shape[1] > limits.features:
         raise TooLarge(
             f"{field} must be at most {limits.items} x {limits.features}, got {features.shape}", field=field
         )
     _check_finite(features, field)
     return features
+
+
+def _from_lists(given: list[list[float]], field: str) -> Floats:
+    if not given or not given[0]:
+        raise RequestError(f"{field} must be rows of one length, at least one of each", field=field)
+    pack_row = struct.Struct(f"={len(given[0])}f").pack  # less than half the time of an array of lists
+    try:
+        packed = b"".join([pack_row(*row) for row in given])
+    except struct.error:
+        raise RequestError(f"{field} must be rows of one length, at least one of each", field=field) from None
+    except OverflowError:
+        raise RequestError(f"{field} must be finite, and at most 1e30", field=field) from None
+    return np.frombuffer(packed, np.float32).reshape(len(given), -1)
 
 
 def packed_matrix(given: list[list[float]] | Matrix | None, limits: Limits) -> Packed | None:
@@ -116,6 +130,7 @@ def request_rows(fold: Fold, request: RankRequest, limits: Limits) -> Rows:
     if given is not None and given.shape[1] == n_features and request.shared is None:
         names = [str(i) for i in range(len(given))] if request.items is None else request.items
         _check_length(given, names)
+        _check_names(names)
         return Rows(names, given)
     if not fold.stored.n_columns:
         if given is not None:
@@ -128,6 +143,20 @@ def request_rows(fold: Fold, request: RankRequest, limits: Limits) -> Rows:
             field=field,
         )
     return _stored_rows(fold, request, given)
+
+
+def _check_names(names: list[str]) -> None:
+    """Names that are written into the log as they are; others must be known, and were checked when they came."""
+    lengths = list(map(len, names))
+    if lengths and min(lengths) >= 1 and max(lengths) <= _NAME_LENGTH and not _CONTROL.search("".join(names)):
+        return
+    for i, name in enumerate(names):
+        if not 1 <= len(name) <= _NAME_LENGTH or _CONTROL.search(name):
+            raise RequestError(
+                f"items must be names of 1 to {_NAME_LENGTH} characters, none of them a control character, "
+                f"got {name!r:.300}",
+                field=f"items[{i}]",
+            )
 
 
 def _check_length(given: Floats, names: list[str]) -> None:
@@ -168,7 +197,7 @@ def known_numbers(catalogue: StoredFeatures, names: list[str], *, field: str) ->
     numbers = catalogue.numbers(names)
     if None in numbers:
         raise RequestError(f"{names[numbers.index(None)]!r} has no stored features", field=field)
-    return [number for number in numbers if number is not None]
+    return cast("list[int]", numbers)
 
 
 def chosen_rows(

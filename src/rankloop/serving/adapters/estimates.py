@@ -51,10 +51,8 @@ def _form(ranker: Ranker, n_items: int) -> str:
     """What the value of a whole list is estimated from; the names stand in snapshots."""
     if ranker.feedback.kind == "clicks":
         return "clicks"
-    if ranker.estimate_from == "blocks" and n_items:
-        return "blocks"
-    if ranker.estimate_from == "weights":
-        return "weights"
+    if ranker.estimate_from == "weights" or (ranker.estimate_from == "blocks" and n_items):
+        return ranker.estimate_from
     longest = n_items or _MOST_ITEMS
     return "told" if ranker.feedback.length(longest) == longest else "top"
 
@@ -375,20 +373,24 @@ def weigh(ranker: Ranker, features: Any, ranking: Ranking, *, k: int = 5) -> Flo
     if ranker.estimate_from != "weights":
         return None
     n = len(ranking.items)
-    observed = np.arange(n) < ranker.feedback.length(n)
-    mean = ranker.mean_by_position(features, ranking, np.vstack([discounts(n, min(k, n)), observed]))
-    if mean is None:
+    by_position = _with_observed(n, min(k, n), ranker.feedback.length(n))
+    if (mean := ranker.mean_by_position(features, ranking, by_position)) is None:
         return None
-    weights = mean[:2] / mean[2]
+    weights: Floats = mean[:2] / mean[2]
     return weights if ranker.n_items is None else np.vstack([weights, 1.0 / mean[2]])
+
+
+@functools.lru_cache(maxsize=256)
+def _with_observed(n: int, k: int, n_observed: int) -> Floats:
+    return np.vstack([discounts(n, k), np.arange(n) < n_observed])
 
 
 @functools.lru_cache(maxsize=1024)
 def _quantile(freedom: int) -> float:
     """The 97.5% point of Student's t.
 
-    >>> round(_quantile(10), 2), round(_quantile(1000), 2)
-    (2.23, 1.96)
+    >>> round(_quantile(10), 2)
+    2.23
     """
     from scipy.special import stdtrit  # slow to import, and a service without answers needs none
 
