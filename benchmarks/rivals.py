@@ -113,7 +113,7 @@ def plan_seconds() -> float:
             people.attraction, people.examination, S, np.full((5, 10), N), np.arange(10)
         )
         begun = time.process_time()
-        starts = pmed_plan.make_plan(model, starts, tolerance=0.05).starts
+        starts = pmed_plan.make_plan(model, starts, tolerance=rankers.PMED(**_SIZE).tolerance).starts
         spent = time.process_time() - begun
     return spent
 

@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Ranking
 from rankloop.kernels.rankers import pmed
+from rankloop.kernels.solvers import nearest_alternative
 from rankloop.rankers import pmed_plan
 
 
@@ -65,8 +67,7 @@ def test_the_plan_meets_its_constraint_against_alternatives_from_anywhere(
     model = model_of(np.array(theta), np.array(kappa), noise=noise)
     m, n = model.mu.shape
     plan = pmed_plan.make_plan(model, np.full((n, m), np.nan), tolerance=0.01)
-    assert plan.before_scaling >= 0.99
-    assert plan.distance >= 1.0
+    assert plan.share >= 0.99
     rows = alternatives(model, seed=2, tries=6_000)
     assert len(rows) > 200
     assert np.einsum("vji,ji->v", rows, plan.q).min() >= 1 - 1e-6
@@ -83,26 +84,105 @@ def test_one_position_is_the_bound_for_a_bandit() -> None:
     np.testing.assert_allclose(plan.q[0, 1:], 1 / kl(theta[1:], theta[0]), rtol=1e-3)
 
 
-def test_the_derivative_is_that_of_the_distance() -> None:
+def test_the_derivatives_are_those_of_the_distance() -> None:
     model = model_of(np.array([0.9, 0.7, 0.5, 0.3, 0.2]), np.array([1.0, 0.5, 0.3]), noise=0.05)
     q = np.random.default_rng(3).random((3, 5)) * 100
-    theta, kappa, slope = np.empty(5), np.empty(3), np.empty(3)
+    theta, kappa, slope, bend = np.empty(5), np.empty(3), np.empty(3), np.empty((3, 3))
     x = np.log([0.9, 0.72, 0.55])
     for rival in (3, 4):
-        arguments = (rival, q, model.mu, model.log_c, model.order, theta, kappa, slope)
-        pmed.alternative(x, *arguments)
-        expected = slope.copy()
+
+        def at(y: np.ndarray, rival: int = rival) -> tuple[float, np.ndarray, np.ndarray]:
+            value = nearest_alternative.distance(
+                y, rival, q, model.mu, model.log_c, model.order, theta, kappa, slope, bend
+            )
+            return value, slope.copy(), bend.copy()
+
+        _, by_x, twice = at(x)
         for j in range(3):
             step = 1e-6 * np.eye(3)[j]
-            numeric = (pmed.alternative(x + step, *arguments) - pmed.alternative(x - step, *arguments)) / 2e-6
-            assert numeric == pytest.approx(expected[j], rel=1e-5, abs=1e-4)
+            more, less = at(x + step), at(x - step)
+            assert (more[0] - less[0]) / 2e-6 == pytest.approx(by_x[j], rel=1e-5, abs=1e-4)
+            np.testing.assert_allclose((more[1] - less[1]) / 2e-6, twice[j], rtol=1e-4, atol=1e-3)
+
+
+def nearest_by_scipy(model: pmed_plan.Model, rival: int, q: np.ndarray) -> float:
+    """The least distance as SLSQP finds it from several starts, without derivatives: slow and independent."""
+    m, n = q.shape
+    order, c = model.order, np.exp(model.log_c)
+
+    def whole(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        theta = np.empty(n)
+        theta[order[0]] = model.theta[order[0]]
+        theta[order[1:]] = np.exp(y)
+        theta[order[rival]] = theta[order[min(rival - 1, m - 1)]]
+        return theta, c / theta[order[:m]]
+
+    def value(y: np.ndarray) -> float:
+        theta, kappa = whole(y)
+        cells = q * kl(model.mu, np.outer(kappa, theta))
+        cells[np.arange(m), order[:m]] = 0.0
+        return float(cells.sum())
+
+    falls = {"type": "ineq", "fun": lambda y: -np.diff(np.log(whole(y)[1]))}
+    found = np.inf
+    for start in (np.log(model.theta[order[1:]]), np.full(n - 1, np.log(0.5))):
+        bounds = [(-14.0, -1e-9)] * (n - 1)
+        done = minimize(
+            value,
+            start,
+            method="SLSQP",
+            bounds=bounds,
+            constraints=[falls],
+            options={"maxiter": 500, "ftol": 1e-12},
+        )
+        if np.diff(np.log(whole(done.x)[1])).max(initial=-1.0) < 1e-9:
+            found = min(found, value(done.x))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_nearest_alternative_is_as_near_as_an_independent_search_finds(seed: int) -> None:
+    """A barrier that stopped a hundred times earlier would be found out, as would a wrong second derivative."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(2, 6)), int(rng.integers(1, 4))
+    m = min(m, n)
+    theta, kappa = 0.1 + 0.8 * rng.random(n), np.sort(0.1 + 0.8 * rng.random(m))[::-1].copy()
+    kappa[0] = 1.0
+    model = model_of(theta, kappa, noise=0.05, seed=seed)
+    q = rng.exponential(size=(m, n))
+    for rival in range(1, n):
+        value, x = pmed_plan.nearest(model, rival, q)
+        expected = nearest_by_scipy(model, rival, q)
+        assert value <= expected + 1e-6
+        if np.isfinite(expected):
+            assert value >= expected - 1e-4 * max(expected, 1.0)  # where that search ended a little too high
+        assert np.diff(model.log_c - x).max(initial=-1.0) <= 1e-12, "examinations rise"
+
+
+def test_a_start_nowhere_near_a_bound_gives_the_same_as_one_on_it() -> None:
+    """Attractions of nearly 1 and nearly 0, equal examinations, no displays at all: there is always an answer."""
+    for theta, kappa in (
+        ([1.0, 0.5, 1e-9], [1.0, 1.0]),
+        ([1.0, 1.0, 1.0], [1.0, 1e-9, 1e-9]),
+        ([1e-9, 1e-9], [1.0, 1.0]),
+    ):
+        model = model_of(np.array(theta), np.array(kappa))
+        for q in (
+            np.zeros((len(kappa), len(theta))),
+            np.ones((len(kappa), len(theta))),
+            np.full((len(kappa), len(theta)), 1e9),
+        ):
+            for rival in range(1, len(theta)):
+                value, x = pmed_plan.nearest(model, rival, q)
+                assert value >= 0
+                assert np.isfinite(x).all()
 
 
 def test_equal_items_are_taken_to_be_apart() -> None:
     model = model_of(np.array([0.5, 0.5, 0.5, 0.0]), np.array([1.0, 1.0]))
     assert np.diff(np.sort(model.theta)).min() >= 0.999e-3
     plan = pmed_plan.make_plan(model, np.full((4, 2), np.nan), tolerance=0.05)
-    assert plan.distance >= 1.0
+    assert plan.share >= 0.95
     assert np.isfinite(plan.q).all()
 
 
@@ -111,7 +191,7 @@ def test_items_that_were_always_clicked_have_a_plan() -> None:
     model = pmed_plan.read_model(np.ones(3), np.ones(1), N, N, np.arange(3))
     plan = pmed_plan.make_plan(model, np.full((3, 1), np.nan), tolerance=0.05)
     assert np.isfinite(plan.q).all()
-    assert plan.before_scaling >= 0.95
+    assert plan.share >= 0.95
 
 
 def test_where_an_alternative_fits_what_was_seen_the_fitted_rates_are_used() -> None:

@@ -75,7 +75,8 @@ class PMED(ClickRanker):
     no_candidates = "its plan is made of lists of all items"
     kernels = RankerKernels(pmed.rank, pmed.learn)
 
-    portable = False  # its plans come from HiGHS and SLSQP, whose last digits depend on the machine
+    algorithm_version = 2
+    portable = False  # its plans come from HiGHS, whose last digits depend on the machine
 
     def __init__(
         self,
@@ -139,7 +140,7 @@ class PMED(ClickRanker):
         state.n_plan[0] = len(lists)
         state.plan[: len(lists)] = lists
         state.required[: len(lists)] = _rounded_up(weights * total)
-        state.solves[...] += np.array([1, plan.programs, plan.before_scaling < 1 - self.tolerance])
+        state.solves[...] += np.array([1, plan.programs, plan.share < 1 - self.tolerance])
         t = int(state.t[0])
         state.due[0] = max(t + self.every, math.ceil(self.growth * t))
 

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.click_counts import count
-from rankloop.kernels.elementary import exp, log
+from rankloop.kernels.elementary import log
 from rankloop.kernels.jit import hot, kernel
 from rankloop.kernels.random import below
-from rankloop.kernels.solvers.pbm_likelihood import fit, item_root
+from rankloop.kernels.solvers.nearest_alternative import entropy
+from rankloop.kernels.solvers.pbm_likelihood import fit
 from rankloop.kernels.sorting import by_falling_score_from
 
 _OFTEN = 100  # the model is fitted after every round up to this one
@@ -173,56 +174,8 @@ def by_estimate(state: Any, turned: Any, order: Any, room: Any) -> None:
 
 
 @kernel
-def alternative(
-    x: Any, rival: int, q: Any, mu: Any, log_c: Any, order: Any, theta: Any, kappa: Any, slope: Any
-) -> float:
-    """How well displays q tell an alternative from what was seen: sum q d(mu, theta' kappa') off the best list.
-
-    x are the log attractions of the m best items, in `order`. The examinations follow, because theta' kappa' on the
-    best list is as it was: kappa'_j = c_j / theta'_(j). The item at place `rival` of the order, where that is beyond m,
-    is as good as the m-th; every other item beyond m is whatever is hardest to tell. Writes the alternative to
-    `theta` and `kappa`, and the derivative by x to `slope`.
-    """
-    m, n = q.shape
-    for j in range(m):
-        theta[order[j]] = exp(x[j])
-        kappa[j] = exp(log_c[j] - x[j])
-        slope[j] = 0.0
-    seen = q * mu
-    for place in range(m, n):
-        i = order[place]
-        theta[i] = theta[order[m - 1]] if place == rival else item_root(seen, q, kappa, i, 0.5)
-    total = 0.0
-    for j in range(m):
-        for place in range(n):
-            i = order[place]
-            if place == j or q[j, i] == 0.0:
-                continue
-            p = min(theta[i] * kappa[j], _HIGHEST)
-            total += q[j, i] * entropy(mu[j, i], p)
-            h = q[j, i] * (p - mu[j, i]) / (1.0 - p)
-            slope[j] -= h  # through kappa'_j
-            if place < m:
-                slope[place] += h  # through theta'
-            elif place == rival:
-                slope[m - 1] += h
-    return total
-
-
-@kernel
-def entropy(p: float, q: float) -> float:
-    """The relative entropy d(p, q) of two coins."""
-    total = 0.0
-    if p > 0.0:
-        total += p * log(p / q)
-    if p < 1.0:
-        total += (1.0 - p) * log((1.0 - p) / (1.0 - q))
-    return total
-
-
-@kernel
 def row(mu: Any, theta: Any, kappa: Any, order: Any, out: Any) -> None:
-    """The coefficients of q in `alternative`: d(mu, theta' kappa') off the best list, zero on it."""
+    """The coefficients of q in the distance of an alternative: d(mu, theta' kappa') off the best list, zero on it."""
     m, n = mu.shape
     for j in range(m):
         for i in range(n):
