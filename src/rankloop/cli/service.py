@@ -13,6 +13,7 @@ from rankloop.cli.service_backup import backup, restore
 from rankloop.cli.service_feed import feed
 from rankloop.cli.service_import import import_
 from rankloop.cli.service_log import upgrade, verify
+from rankloop.cli.service_move import move
 from rankloop.cli.service_run import serve, show_config
 from rankloop.cli.service_store import (
     DATA,
@@ -56,6 +57,7 @@ def register(app: typer.Typer, in_words: Wrap) -> None:
         ("import", import_),
         ("replay", replay),
         ("feed", feed),
+        ("move", move),
         ("delete", delete),
         ("keys", keys),
     ):

@@ -20,6 +20,13 @@ PLACES = (
     "after-snapshot",
     "while-tailing",
     "lease-held",
+    "move-begun",
+    "move-copying",
+    "move-frozen",
+    "move-copied",
+    "move-arrived",
+    "move-named",
+    "move-gone",
 )
 
 

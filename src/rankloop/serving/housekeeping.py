@@ -229,6 +229,8 @@ class Housekeeping:
                 roster.forget(name)
                 self.engine.degraded.forget(name)
         for name, head in heads.items():
+            if name not in roster.rankers:  # it may have lists whose deadline passes here
+                self.changed.add(name)
             await roster.follow(name, head)
         self.engine.changed.set()
 
