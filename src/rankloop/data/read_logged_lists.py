@@ -33,7 +33,8 @@ def read_logged_lists(
         list of one item, at its position); or JSON lines, a page each, whose field ``"propensity"`` is a number
         for the whole list or a list with one for each position. Pages must be of one length, unless they have a field
         ``"features"``, a row for each of ``"candidates"`` (by default for what was shown): then each list has items
-        of its own, numbered as its candidates.
+        of its own, numbered as its candidates. So it is for the Parquet table that `rankloop export` writes for lists
+        with features: its rows are put together by list.
     format : str, optional
         As for `read_clicks`.
     columns : mapping of str to str, optional
@@ -73,14 +74,21 @@ def read_logged_lists(
     bad_rows: Counter[str] = Counter()
     if kind == "tiangong":
         raise ValueError(f"format must be one with propensities, got {kind!r} ({path})")
-    if kind == "jsonl" and _has_features(path, kind):
+    if _has_features(path, kind):
         if item_ids is not None:
             raise ValueError("item_ids must be left out: lists with features have items of their own")
-        from rankloop.data.clicks.pages import read_pages
         from rankloop.data.clicks.tally import Tally
         from rankloop.data.feature_pages import read_feature_pages
 
-        pages = read_pages(path, Tally(bad_rows=bad_rows), kind=kind)
+        tally = Tally(bad_rows=bad_rows)
+        if kind == "parquet":
+            from rankloop.data.clicks.list_tables import table_pages
+
+            pages = table_pages(path, tally, dict(columns or {}), first)
+        else:
+            from rankloop.data.clicks.pages import read_pages
+
+            pages = read_pages(path, tally, kind=kind)
         return read_feature_pages(path, pages, bad_rows, plain_name(path) if name is None else name)
     read = _read_pages if kind == "jsonl" else _read_table
     names, fields = read(path, kind, bad_rows, dict(columns or {}), first)
@@ -104,6 +112,12 @@ def read_logged_lists(
 
 
 def _has_features(path: Path, kind: str) -> bool:
+    if kind == "parquet":
+        from rankloop.data.clicks.list_tables import has_features
+
+        return has_features(path)
+    if kind != "jsonl":
+        return False
     from rankloop.data.clicks.pages import read_pages
     from rankloop.data.clicks.tally import Tally
     from rankloop.data.feature_pages import FEATURES

@@ -5,12 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from rankloop.cli import app
+from rankloop.data import read_lists, read_logged_lists
+from rankloop.serving.importing import ImportRequest, import_history
 from rankloop.serving.log.export import answered_lists, export
 from rankloop.serving.schemas import ItemsRequest
-from tests.serving.service import Clock, answer, create, play, rank, running
+from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 
 
 def _table(path: Path) -> list[dict[str, Any]]:
@@ -85,5 +91,52 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
                 await export(engine.store, "unwind", tmp_path / "missing" / "log.parquet")
             with pytest.raises(ValueError, match="it is a folder"):
                 await export(engine.store, "unwind", tmp_path)
+
+    play(story)
+
+
+def test_lists_with_features_go_from_a_service_into_evaluation_and_into_another_ranker(
+    tmp_path: Path,
+) -> None:
+    """The whole path: rank, click, export, evaluate on the command line, import."""
+    path = tmp_path / "log.parquet"
+
+    async def story() -> None:
+        rng = np.random.default_rng(1)
+        async with running() as engine:
+            parameters = {"n_features": 2, "k": 2, "surrogate": "squared", "max_grade": 1}
+            await create(engine, algorithm="RTopKF", parameters=parameters)
+            asked = {}
+            for i in range(30):
+                names = [f"doc {n}" for n in rng.permutation(9)[: 4 - i % 2]]
+                features = rng.normal(size=(len(names), 2)).round(3).tolist()
+                shown = await rank(engine, f"d{i}", items=names, features=features)
+                asked[f"d{i}"] = (dict(zip(names, np.float32(features).tolist(), strict=True)), shown)
+                await answer(engine, f"d{i}", relevance=[float(i % 2), 0.0])
+            assert await export(engine.store, "unwind", path) == 60
+            rows = _table(path)
+            for row in rows:
+                features_by_name, shown = asked[row["decision"]]
+                assert row["features"] == features_by_name[row["item"]]
+                if row["position"] == 1:
+                    assert sorted([*row["others"], *shown.items[:2]]) == sorted(features_by_name)
+                    assert row["other_features"] == [features_by_name[name] for name in row["others"]]
+                else:
+                    assert row["others"] is None
+
+            lists = read_logged_lists(path)
+            assert lists.features is not None
+            assert lists.features.sizes.tolist() == [4 - i % 2 for i in range(30)]
+            assert lists.clicks.sum() == 15
+            assert lists.propensities is not None
+            assert lists.propensities[0].tolist() == [row["propensity"] for row in rows[:2]]
+            told = CliRunner().invoke(app, ["evaluate", str(path), "--ranker", "1,0", "--json"])
+            assert told.exit_code == 0, told.output
+
+            await create(engine, "next", algorithm="LinTSPBM", parameters={"n_features": 2, "n_positions": 2})
+            history = {"lists": list(read_lists(path)), "source": "export"}
+            learnt = await import_history(engine, "next", msgspec.convert(history, ImportRequest))
+            assert (learnt.learnt, learnt.left_out) == (30, {})
+            await adds_up(engine, "next")
 
     play(story)

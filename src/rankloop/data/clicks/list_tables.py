@@ -10,10 +10,16 @@ import polars as pl
 
 from rankloop.data.clicks.batches import batches
 from rankloop.data.clicks.columns import click_column, find_columns, read_header, whole_column
+from rankloop.data.clicks.pages import PROPENSITY, Page
 from rankloop.data.clicks.rows import drop_bad, row_checks
 from rankloop.data.clicks.tally import Tally
+from rankloop.data.feature_pages import CANDIDATES, FEATURES
 
-_KEPT = ("propensity", "relevance", "features")
+_OTHERS, _OTHER_FEATURES = (
+    "others",
+    "other_features",
+)  # candidates that nothing came back on, in the first row
+_KEPT = ("propensity", "relevance", FEATURES, _OTHERS, _OTHER_FEATURES)
 _CHANCE = "a propensity that is not above 0 and up to 1"
 
 
@@ -27,10 +33,40 @@ def table_lists(
     feedback: str,
 ) -> Iterator[dict[str, Any]]:
     """Lists of a table that has a column for the page, in the order in which they begin."""
+    for page in _pages(path, tally, kind, columns, first_position, query, feedback):
+        yield _list(page, feedback)
+
+
+def table_pages(path: Path, tally: Tally, columns: dict[str, str], first_position: int) -> Iterator[Page]:
+    """Lists of a Parquet table with features of all candidates, for `feature_pages.read_feature_pages`."""
+    for page in _pages(path, tally, "parquet", columns, first_position, None, "clicks"):
+        others = (page.get(_OTHERS) or [None])[0] or []
+        other_rows = (page.get(_OTHER_FEATURES) or [None])[0] or []
+        fields = {
+            PROPENSITY[0]: page.get("propensity"),
+            CANDIDATES: page["item"] + others,
+            FEATURES: page[FEATURES] + other_rows,
+        }
+        yield Page("", page["item"], page["clicks"], fields)
+
+
+def has_features(path: Path) -> bool:
+    """Whether a Parquet table has a column of features."""
+    return FEATURES in read_header(path, "parquet")
+
+
+def _pages(
+    path: Path,
+    tally: Tally,
+    kind: str,
+    columns: dict[str, str],
+    first_position: int,
+    query: str | None,
+    feedback: str,
+) -> Iterator[dict[str, Any]]:
     found = find_columns(path, kind, columns)
     header = read_header(path, kind)
-    extra = [name for name in ("relevance", "features") if name in header and name not in found.values()]
-    found |= {name: name for name in extra}
+    found |= {name: name for name in _KEPT[1:] if name in header and name not in found.values()}
     needed = ["page", "item", "position", "click" if feedback == "clicks" else "relevance"]
     for name in needed if query is None else [*needed, "query"]:
         if name not in found:
@@ -56,7 +92,7 @@ def table_lists(
         elif len(set(page["item"])) < len(page["item"]):
             tally.bad_rows["an id shown twice"] += 1
         else:
-            yield _list(page, feedback)
+            yield page
 
 
 def _good(
@@ -79,15 +115,15 @@ def _good(
     if "query" not in batch.columns:
         batch = batch.with_columns(query=pl.lit(""))
     good = drop_bad(batch, tally, [*checks, *row_checks(first_position)])
-    also = [name for name in ("propensity", "features") if name in kept]
+    also = [name for name in kept if name != "relevance"]
     return good.select(pl.col("page", "item").cast(pl.String), "position", "clicks", *also)
 
 
 def _list(page: dict[str, Any], feedback: str) -> dict[str, Any]:
     found = {"items": page["item"], feedback: page["clicks"]}
-    chances, features = page.get("propensity"), page.get("features")
+    chances, features = page.get("propensity"), page.get(FEATURES)
     if chances is not None and None not in chances:
         found["propensities"] = chances
     if features is not None and None not in features:
-        found["features"] = features
+        found[FEATURES] = features
     return found

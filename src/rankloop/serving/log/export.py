@@ -20,7 +20,11 @@ from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.policies import at_deadline, read_history
 from rankloop.serving.log.records import Decision, Row
 from rankloop.serving.log.starting_point import config_fold
-from rankloop.serving.log.stored_features import StoredFeatures
+from rankloop.serving.log.stored_features import (
+    StoredFeatures,
+    candidate_names,
+    features_of,
+)
 from rankloop.serving.stores.contract import Store
 
 _PAGE = 1_000
@@ -118,7 +122,7 @@ def _answer(fold: Fold, story: list[Row]) -> tuple[NDArray[np.float64], int] | N
 async def export(
     store: Store, ranker: str, path: Path, *, tell: Callable[[str], object] = lambda problem: None
 ) -> int:
-    """Write the positions of all lists that feedback came on to a Parquet file.
+    """Write the positions of all lists that feedback came on to a Parquet file, with features where lists have them.
 
     Parameters
     ----------
@@ -164,11 +168,20 @@ async def export(
             ("delay_seconds", pa.float64()),
         ]
     )
+    has_features = not (await config_fold(store, ranker)).has_items
+    if has_features:
+        row = pa.list_(pa.float32())
+        for name, kind in (
+            ("features", row),
+            ("others", pa.list_(pa.string())),
+            ("other_features", pa.list_(row)),
+        ):
+            schema = schema.append(pa.field(name, kind))
     written = 0
     with pq.ParquetWriter(path, schema) as file:
         group: list[dict[str, Any]] = []
         async for one in answered_lists(store, ranker, tell):
-            group += positions(one)
+            group += with_features(one) if has_features else positions(one)
             if len(group) >= _GROUP:
                 file.write_table(pa.Table.from_pylist(group, schema))
                 written += len(group)
@@ -198,3 +211,19 @@ def positions(one: Answered) -> list[dict[str, Any]]:
         }
         for place, value in enumerate(one.values.tolist())
     ]
+
+
+def with_features(one: Answered) -> list[dict[str, Any]]:
+    """The same with the features of each item, and in the first row the candidates without feedback and theirs."""
+    rows: list[dict[str, Any]] = positions(one)
+    features, names = features_of(one.stored, one.decision), candidate_names(one.stored, one.decision)
+    if features is None or names is None or not rows:
+        return rows
+    shown = np.frombuffer(one.decision.shown, "<i4")[: len(rows)].tolist()
+    for row, number in zip(rows, shown, strict=True):
+        if number < len(features):  # those behind were pinned
+            row["features"] = features[number].tolist()
+    others = sorted(set(range(len(features))) - set(shown))
+    rows[0]["others"] = [names[number] for number in others]
+    rows[0]["other_features"] = features[others].tolist()
+    return rows
