@@ -148,7 +148,8 @@ def nearest(rival: int, q: Any, mu: Any, log_c: Any, order: Any, x: Any, theta: 
 
 @hot
 def _slack(x: Any, log_c: Any, j: int) -> float:
-    return (x[j] - x[j - 1]) - (log_c[j] - log_c[j - 1])
+    slack: float = (x[j] - x[j - 1]) - (log_c[j] - log_c[j - 1])
+    return slack
 
 
 @hot
