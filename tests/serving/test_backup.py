@@ -102,7 +102,7 @@ def test_commands_copy_and_put_back(tmp_path: Path) -> None:
     [
         ("DELETE FROM log WHERE id & 1099511627775 = 9", "was acknowledged"),
         ("UPDATE log SET at = at + 1 WHERE id & 1099511627775 = 4", "row 4 is not what was written"),
-        ("PRAGMA user_version = 3", "format 3 by a newer version"),
+        ("PRAGMA user_version = 4", "format 4 by a newer version"),
     ],
 )
 def test_a_damaged_copy_is_not_put_back(tmp_path: Path, damage: str, told: str) -> None:

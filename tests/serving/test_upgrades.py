@@ -250,11 +250,11 @@ def test_a_folder_of_a_newer_format_is_refused(tmp_path: Path) -> None:
     async def story() -> None:
         await _some_history(SQLiteStore(tmp_path))
         connection = apsw.Connection(str(tmp_path / "rankloop.db"))
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute("PRAGMA user_version = 4")
         connection.close()
         for store in (SQLiteStore(tmp_path), SQLiteStore(tmp_path, read_only=True)):
             with pytest.raises(
-                ValueError, match="format 3 by a newer version of rankloop; this one reads 2 at most"
+                ValueError, match="format 4 by a newer version of rankloop; this one reads 3 at most"
             ):
                 await store.open()
 
@@ -287,8 +287,8 @@ def test_a_database_in_format_1_is_brought_forward(
         with pytest.raises(StoreError, match="is in format 1, without digests: start the service"):
             await store(migrate=False).open()
         await _goes_on(store(), state, rows)
-        await change("UPDATE format SET version = 3")
-        with pytest.raises(StoreError, match="format 3, written by a newer version of rankloop"):
+        await change("UPDATE format SET version = 5")
+        with pytest.raises(StoreError, match="format 5, written by a newer version of rankloop"):
             await store().open()
 
     asyncio.run(story())

@@ -21,12 +21,14 @@ from rankloop.cli.service_store import (
     DatabaseOption,
     DataOption,
     SchemaOption,
+    SegmentsOption,
     allow_rankers,
     chosen,
     looking,
     make_store,
     with_store,
 )
+from rankloop.cli.service_trim import trim
 from rankloop.cli.settings import ConfigOption
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def register(app: typer.Typer, in_words: Wrap) -> None:
         ("upgrade", upgrade),
         ("backup", backup),
         ("restore", restore),
+        ("trim", trim),
         ("export", export),
         ("import", import_),
         ("replay", replay),
@@ -68,6 +71,7 @@ def rankers(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    segments: SegmentsOption = None,
     config: ConfigOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
     allow: AllowOption = None,
@@ -85,7 +89,7 @@ def rankers(
         await roster.load_all()
         return [await ranker_answer(served) for served in roster.rankers.values()], roster.notices()
 
-    found, notices = looking(data, database, schema, look)
+    found, notices = looking(data, database, schema, look, segments=segments)
     for notice in notices:
         typer.echo(notice, err=True)
     if as_json:
@@ -108,6 +112,7 @@ def export(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    segments: SegmentsOption = None,
     config: ConfigOption = None,
     allow: AllowOption = None,
 ) -> None:
@@ -124,7 +129,7 @@ def export(
         (name,) = await chosen(store, ranker)
         return await write(store, name, parquet, tell=lambda problem: typer.echo(problem, err=True))
 
-    typer.echo(f"{parquet}: {looking(data, database, schema, look):,} rows")
+    typer.echo(f"{parquet}: {looking(data, database, schema, look, segments=segments):,} rows")
 
 
 def replay(
@@ -136,6 +141,7 @@ def replay(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    segments: SegmentsOption = None,
     config: ConfigOption = None,
     settings: Annotated[
         list[str] | None,
@@ -171,7 +177,7 @@ def replay(
         (name,) = await chosen(store, ranker)
         return await play(store, name, other=other, parameters=parameters)
 
-    told = looking(data, database, schema, look)
+    told = looking(data, database, schema, look, segments=segments)
     typer.echo(f"{told.rounds:,} lists with feedback, mean value {told.logged:.4f} as logged")
     if told.value is None:
         typer.echo(f"{told.other}: no estimate, because it never agrees with the log")

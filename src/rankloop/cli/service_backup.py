@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankloop.cli.service_store import DATA, DatabaseOption, DataOption, SchemaOption, looking, make_store
+from rankloop.cli.service_store import (
+    DATA,
+    DatabaseOption,
+    DataOption,
+    SchemaOption,
+    SegmentsOption,
+    looking,
+    make_store,
+)
 from rankloop.cli.settings import ConfigOption
 
 if TYPE_CHECKING:
@@ -19,9 +27,10 @@ def backup(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    segments: SegmentsOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Copy a store as it is at one moment, while the service runs: log, snapshots and API keys.
+    """Copy a store as it is at one moment, while the service runs: log, segments, snapshots and API keys.
 
     Every digest of the copy is checked. It is a store itself: `rankloop verify --data FOLDER` replays it, and
     `rankloop serve --data FOLDER` serves it.
@@ -34,7 +43,7 @@ def backup(
     """
     from rankloop.serving.stores.backup import backup as copy
 
-    looking(data, database, schema, lambda store: copy(store, to))
+    looking(data, database, schema, lambda store: copy(store, to), segments=segments)
     typer.echo(f"{to}: {_check(to)}")
 
 
@@ -43,6 +52,7 @@ def restore(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    segments: SegmentsOption = None,
     config: ConfigOption = None,
 ) -> None:
     """Put a copy into a new folder, or into a database without rankers, and check its digests there.
@@ -63,15 +73,17 @@ def restore(
 
     told = _check(copy)
     try:
-        asyncio.run(put_back(copy, make_store(data, database, schema)))
+        asyncio.run(put_back(copy, make_store(data, database, schema, segments=segments)))
     except StoreError as error:
         raise ValueError(str(error)) from None
-    if _check(data, database, schema) != told:
+    if _check(data, database, schema, segments) != told:
         raise ValueError("what was restored is not what is in the copy")
     typer.echo(f"{'the database' if database else data}: {told}")
 
 
-def _check(data: Path, database: list[str] | None = None, schema: str = "rankloop") -> str:
+def _check(
+    data: Path, database: list[str] | None = None, schema: str = "rankloop", segments: Path | None = None
+) -> str:
     """What is in a store, in words; ValueError where a digest of it differs."""
     from rankloop.serving.log.verify import verify
 
@@ -86,5 +98,5 @@ def _check(data: Path, database: list[str] | None = None, schema: str = "rankloo
             raise ValueError(f"the copy is damaged: {'; '.join(problems[:5])}")
         return len(names), rows
 
-    rankers, rows = looking(data, database, schema, look)
+    rankers, rows = looking(data, database, schema, look, segments=segments)
     return f"{rankers:,} {'ranker' if rankers == 1 else 'rankers'}, {rows:,} rows, every digest holds"

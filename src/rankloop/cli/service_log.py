@@ -13,6 +13,7 @@ from rankloop.cli.service_store import (
     DataOption,
     RankerArgument,
     SchemaOption,
+    SegmentsOption,
     allow_rankers,
     chosen,
     looking,
@@ -30,21 +31,28 @@ def verify(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    segments: SegmentsOption = None,
     config: ConfigOption = None,
+    digests: Annotated[
+        bool,
+        typer.Option("--digests", help="Check digests, numbers and times only, and replay nothing."),
+    ] = False,
     allow: AllowOption = None,
 ) -> None:
     """Check all digests, replay the log from its beginning and from each snapshot, and draw every list again.
 
-    Exits with 1 when something differs, and names it. May run beside the service.
+    Segments of closed history and the live log are one log. Exits with 1 when something differs, and names it. May
+    run beside the service.
     """
     allow_rankers(allow)
     from rankloop.serving.log.verify import verify as replay_all
 
     async def look(store: Store) -> tuple[list[str], list[Any]]:
         wrong = await store.problems()
-        return wrong, [await replay_all(store, name) for name in await chosen(store, ranker)]
+        names = await chosen(store, ranker)
+        return wrong, [await replay_all(store, name, replay=not digests) for name in names]
 
-    wrong, verdicts = looking(data, database, schema, look)
+    wrong, verdicts = looking(data, database, schema, look, segments=segments)
     for problem in wrong:
         typer.echo(f"the store: {problem}")
     good = not wrong
@@ -52,10 +60,14 @@ def verify(
         told = "adds up" if verdict.holds else f"DOES NOT ADD UP, {verdict.n_problems} problems"
         other = f" ({verdict.other_code} of other code left out)" if verdict.other_code else ""
         earlier = f" ({verdict.earlier:,} of an earlier version, not replayed)" if verdict.earlier else ""
+        closed = f", {verdict.segments:,} segments" if verdict.segments else ""
+        replayed = (
+            f"{verdict.decisions:,} lists drawn again, {verdict.learnt:,} rounds learnt again, "
+            f"{verdict.snapshots} snapshots{other}, state {verdict.state_hash[:16]}"
+        )
         typer.echo(
-            f"{verdict.ranker}: {told}. {verdict.rows:,} rows{earlier}, {verdict.decisions:,} lists drawn again, "
-            f"{verdict.learnt:,} rounds learnt again, {verdict.snapshots} snapshots{other}, "
-            f"state {verdict.state_hash[:16]}"
+            f"{verdict.ranker}: {told}. {verdict.rows:,} rows{earlier}{closed}, "
+            f"{'nothing replayed' if digests else replayed}"
         )
         for problem in verdict.problems:
             typer.echo(f"  {problem}")
@@ -69,6 +81,7 @@ def upgrade(
     data: DataOption = DATA,
     database: DatabaseOption = None,
     schema: SchemaOption = "rankloop",
+    segments: SegmentsOption = None,
     config: ConfigOption = None,
     refold: Annotated[
         bool,
@@ -99,6 +112,6 @@ def upgrade(
                 failed.append(name)
                 typer.echo(f"{name}: {error}", err=True)
 
-    with_store(make_store(data, database, schema), work)
+    with_store(make_store(data, database, schema, segments=segments), work)
     if failed:
         raise typer.Exit(1)

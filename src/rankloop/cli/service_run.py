@@ -15,6 +15,7 @@ from rankloop.cli.service_store import (
     DatabaseOption,
     DataOption,
     SchemaOption,
+    SegmentsOption,
     allow_rankers,
     make_stores,
 )
@@ -39,6 +40,15 @@ PortOption = Annotated[
 ]
 SnapshotOption = Annotated[
     int, typer.Option(help="Rows of the log between snapshots.", envvar=variable("snapshot_every"))
+]
+RetainOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ROWS or TIME",
+        help="How much of each log stays live, such as 500000 (rows) or 7d; the rest goes to Parquet segments.",
+        show_default="everything",
+        envvar=variable("retain"),
+    ),
 ]
 MemoryOption = Annotated[bool, typer.Option("--memory", help="Keep everything in memory only: for trials.")]
 UsersOption = Annotated[
@@ -100,6 +110,8 @@ def serve(
     host: HostOption = "127.0.0.1",
     port: PortOption = 8000,
     snapshot_every: SnapshotOption = 20_000,
+    retain: RetainOption = None,
+    segments: SegmentsOption = None,
     memory: MemoryOption = False,
     people: UsersOption = False,
     unsafe: UnsafeOption = False,
@@ -127,17 +139,21 @@ def serve(
     allow_rankers(allow)
     from rankloop.serving.limits import read_limits
     from rankloop.serving.messages import speak_json
+    from rankloop.serving.retention import read_retention
     from rankloop.serving.server import run
     from rankloop.serving.tracing import start_tracing
 
     found = limit_settings(ctx, limit)
     limits = read_limits([f"{name}={number}" for name, (number, _) in found.items()])
+    retention = None if retain is None else read_retention(retain)
+    if retention is not None and database and segments is None:
+        raise ValueError("--retain with a database needs --segments: a folder that all replicas reach")
     tell = speak_json() if log_format is LogFormat.JSON else typer.echo
     if traces:
         start_tracing()
     with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop it
         run(
-            make_stores(data, database, schema, memory=memory, unsafe=unsafe),
+            make_stores(data, database, schema, memory=memory, unsafe=unsafe, segments=segments),
             host=host,
             port=port,
             snapshot_every=snapshot_every,
@@ -147,6 +163,7 @@ def serve(
             limits=limits,
             advertise=advertise,
             forward=forward,
+            retention=None if memory else retention,
         )
     tell("rankloop stopped." if memory else "rankloop stopped; everything that it acknowledged is kept.")
 
@@ -159,6 +176,8 @@ def show_config(
     host: HostOption = "127.0.0.1",
     port: PortOption = 8000,
     snapshot_every: SnapshotOption = 20_000,
+    retain: RetainOption = None,
+    segments: SegmentsOption = None,
     memory: MemoryOption = False,
     people: UsersOption = False,
     unsafe: UnsafeOption = False,

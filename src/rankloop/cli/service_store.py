@@ -28,6 +28,15 @@ DatabaseOption = Annotated[
 SchemaOption = Annotated[
     str, typer.Option(help="Schema of the database that the tables are in.", envvar=variable("schema"))
 ]
+SegmentsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Folder of the segments with closed history; with a database, one that all replicas reach.",
+        show_default="segments, in the folder of the SQLite store",
+        envvar=variable("segments"),
+    ),
+]
 RankerArgument = Annotated[
     str | None, typer.Argument(metavar="RANKER", help="One ranker.", show_default="all")
 ]
@@ -60,6 +69,7 @@ def make_stores(
     own: bool = True,
     memory: bool = False,
     unsafe: bool = False,
+    segments: Path | None = None,
 ) -> list[Store]:
     """The store that the options name, or one for each database, unopened."""
     try:
@@ -68,15 +78,17 @@ def make_stores(
 
             return [MemoryStore()]
         if database:
-            return _databases(database, schema, migrate=not read_only, unsafe=unsafe)
+            return _databases(database, schema, migrate=not read_only, unsafe=unsafe, segments=segments)
         from rankloop.serving.stores.sqlite import SQLiteStore
 
-        return [SQLiteStore(data, read_only=read_only, own=own)]
+        return [SQLiteStore(data, read_only=read_only, own=own, segments=segments)]
     except ImportError as error:
         raise ValueError(f"{error.name} is missing: pip install 'rankloop[serve]'") from None
 
 
-def _databases(urls: list[str], schema: str, *, migrate: bool, unsafe: bool) -> list[Store]:
+def _databases(
+    urls: list[str], schema: str, *, migrate: bool, unsafe: bool, segments: Path | None
+) -> list[Store]:
     from rankloop.serving.stores.postgres import PostgresStore
     from rankloop.serving.stores.postgres_errors import short_name
 
@@ -84,16 +96,24 @@ def _databases(urls: list[str], schema: str, *, migrate: bool, unsafe: bool) -> 
         raise ValueError("database must not name the same URL twice")
     stores: list[Store] = []
     for number, url in enumerate(urls, 1):
-        stores.append(PostgresStore(url, schema=schema, migrate=migrate, allow_unsafe=unsafe))
+        stores.append(
+            PostgresStore(url, schema=schema, migrate=migrate, allow_unsafe=unsafe, segments=segments)
+        )
         stores[-1].label = f"database {number} ({short_name(url)})"
     return stores
 
 
 def make_store(
-    data: Path, database: list[str] | None, schema: str, *, read_only: bool = False, own: bool = True
+    data: Path,
+    database: list[str] | None,
+    schema: str,
+    *,
+    read_only: bool = False,
+    own: bool = True,
+    segments: Path | None = None,
 ) -> Store:
     """The store that the options name, unopened; several databases as one."""
-    stores = make_stores(data, database, schema, read_only=read_only, own=own)
+    stores = make_stores(data, database, schema, read_only=read_only, own=own, segments=segments)
     if len(stores) == 1:
         return stores[0]
     from rankloop.serving.stores.spread import SpreadStore
@@ -102,10 +122,15 @@ def make_store(
 
 
 def looking(
-    data: Path, database: list[str] | None, schema: str, work: Callable[[Store], Coroutine[Any, Any, Result]]
+    data: Path,
+    database: list[str] | None,
+    schema: str,
+    work: Callable[[Store], Coroutine[Any, Any, Result]],
+    *,
+    segments: Path | None = None,
 ) -> Result:
     """Run `work` on a store that is only read."""
-    return with_store(make_store(data, database, schema, read_only=True), work)
+    return with_store(make_store(data, database, schema, read_only=True, segments=segments), work)
 
 
 def with_store(store: Store, work: Callable[[Store], Coroutine[Any, Any, Result]]) -> Result:

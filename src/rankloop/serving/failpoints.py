@@ -27,6 +27,10 @@ PLACES = (
     "move-arrived",
     "move-named",
     "move-gone",
+    "after-segment",
+    "after-manifest",
+    "after-closing",
+    "while-clearing",
 )
 
 

@@ -19,6 +19,7 @@ from rankloop.serving.owners.ownership import LEASE_SECONDS, Ownership
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Fenced, Moving, StoreError
 from rankloop.serving.stores.due import OpenList
+from rankloop.serving.trimming import Trimming
 
 if TYPE_CHECKING:
     from rankloop.serving.engine import Engine
@@ -44,6 +45,7 @@ class Housekeeping:
         self.epoch: int | None = None
         self.changed: set[str] = set()  # rankers that have new rows since the last tick
         self.alerts = AlertWatch()
+        self.trimming: Trimming | None = None
         self._deadlines = Deadlines()
         self._began = False
         self._background = in_background
@@ -54,18 +56,22 @@ class Housekeeping:
         await self.hold_lease()
         if self._background:
             self._tasks.append(asyncio.create_task(self._every_tick()))
+            if self.trimming is not None:
+                self.trimming.start()
             if self.engine.store.shared:
                 self._tasks.append(asyncio.create_task(self._follow()))
 
     async def stop(self) -> None:
         """Stop, and leave a snapshot for a quick start."""
+        if self.trimming is not None:
+            await self.trimming.stop()
         for task in self._tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         if self._background and self.epoch is not None and not self.engine.broken:
             for served in self.engine.rankers.values():
-                changed = served.fold.applied > served.snapshot_seq and self._is_mine(served.name)
+                changed = served.fold.applied > served.snapshot_seq and self.is_mine(served.name)
                 if changed and not served.read_only:
                     with contextlib.suppress(StoreError):
                         await self.snapshot(served)
@@ -98,7 +104,8 @@ class Housekeeping:
             _log.info("replicas: %s", ", ".join(one.address for one in roll.members))
             self.changed |= set(self.engine.rankers)  # this process may own more of them now
 
-    def _is_mine(self, name: str) -> bool:
+    def is_mine(self, name: str) -> bool:
+        """Whether this process looks after a ranker."""
         return self.ownership is None or self.ownership.owns(name)
 
     async def _every_tick(self) -> None:
@@ -141,9 +148,11 @@ class Housekeeping:
 
     async def _look_after_changed(self) -> None:
         changed, self.changed = self.changed, set()
+        if self.trimming is not None:
+            self.trimming.changed |= changed
         for name in changed:
             served = self.engine.rankers.get(name)
-            if served is None or served.read_only or not self._is_mine(name):
+            if served is None or served.read_only or not self.is_mine(name):
                 continue
             if name not in self._deadlines:
                 self._deadlines.put(name, self.engine.now())
@@ -154,7 +163,7 @@ class Housekeeping:
     async def _expire_due(self) -> None:
         for name in self._deadlines.due(self.engine.now()):
             served = self.engine.rankers.get(name)
-            if served is None or served.read_only or not self._is_mine(name):
+            if served is None or served.read_only or not self.is_mine(name):
                 continue
             try:
                 await self.expire(served)

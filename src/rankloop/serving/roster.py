@@ -77,6 +77,7 @@ class Roster:
 
             try:
                 await self._compare_with_mark(name)
+                await self._open_history(name)
                 served = await ServedRanker.load(name, self.store, check=self._check, tell=tell)
             except Exception as error:
                 if isinstance(error, StoreError) and not isinstance(error, Damaged | Diverged):
@@ -118,6 +119,12 @@ class Roster:
                 f"rows {last + 1} to {mark.seq} were acknowledged and are not in the log any more"
             )
             _log.error("ranker %r has lost rows: %s", name, self.lost[name])
+
+    async def _open_history(self, name: str) -> None:
+        """Whether an ID was used must be known before anything is written."""
+        closed = await self.store.history(name)
+        if closed is not None:
+            await asyncio.to_thread(closed.open)
 
     def quarantine(self, name: str, error: BaseException) -> None:
         """Serve it no more, and say why."""

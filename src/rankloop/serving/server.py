@@ -22,8 +22,10 @@ from rankloop.serving.http.app import App
 from rankloop.serving.http.connection import limited
 from rankloop.serving.limits import Limits
 from rankloop.serving.owners.address import check_address, own_address
+from rankloop.serving.retention import Retention
 from rankloop.serving.simulated_users import come_and_go
 from rankloop.serving.stores.contract import Store, StoreError
+from rankloop.serving.trimming import Trimming
 
 _log = logging.getLogger("rankloop.serving")
 _PATIENCE = 5.0  # seconds of folding before the service says that it is at it
@@ -41,6 +43,7 @@ def run(
     limits: Limits | None = None,
     advertise: str | None = None,
     forward: bool = True,
+    retention: Retention | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, or for `seconds`; ValueError where that is refused.
 
@@ -48,6 +51,7 @@ def run(
     people: simulate users, and take any free port where this one is taken.
     advertise: where other replicas reach this one; by default where it listens.
     forward: whether a request that another replica should get is forwarded, or answered with where that is.
+    retention: how much of each log stays live; None keeps all of it live.
     """
     whole("snapshot_every", snapshot_every, at_least=1)
     if not 0 <= port <= 65_535:
@@ -61,6 +65,9 @@ def run(
     limits = limits or Limits()
     limits = msgspec.structs.replace(limits, cache_bytes=max(1, limits.cache_bytes // len(stores)))
     engines = [Engine(one, limits=limits, snapshot_every=snapshot_every, address=address) for one in stores]
+    if retention is not None:
+        for engine in engines:
+            engine.housekeeping.trimming = Trimming(engine, retention)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_run(engines, host, listening, tell, people, seconds, forward))

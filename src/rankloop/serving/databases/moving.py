@@ -24,7 +24,6 @@ from rankloop.serving.log.records import KINDS, Row
 from rankloop.serving.stores.contract import Missing, StoreError
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.postgres_errors import LOST, without_password
-from rankloop.serving.stores.postgres_schema import WITH_MOVES
 
 _PAGE = 1_000
 _LOG = ("seq", "at", "kind", "event", "decision", "digest", "body", "link")
@@ -199,8 +198,9 @@ class _Move:
 
     async def _bring(self, source: _Database) -> None:
         origin = source.there.origin or source.timeline
-        for one in (source, self._target):
-            await one.connection.execute("UPDATE format SET version = $1 WHERE version < $1", WITH_MOVES)
+        sql = "SELECT closed_through FROM ranker WHERE id = $1"
+        if await source.connection.fetchval(sql, source.there.id):
+            raise StoreError(f"ranker {self._ranker!r} has history in segments, and cannot be moved yet")
         await self._begin(source, origin)
         reach("move-begun")
         if source.has("here"):

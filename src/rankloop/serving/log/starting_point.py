@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 
@@ -15,7 +16,7 @@ from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Row
 from rankloop.serving.log.related import RelatedRows
 from rankloop.serving.log.snapshots import read_sound, revive
-from rankloop.serving.stores.contract import Store
+from rankloop.serving.stores.contract import Snapshot, Store, StoreError
 
 _log = logging.getLogger("rankloop.serving")
 
@@ -77,22 +78,41 @@ async def first_fold(store: Store, name: str) -> Fold:
 
 
 async def newest_fold(
-    store: Store, name: str, check: Callable[[Config], object] = lambda config: None
+    store: Store,
+    name: str,
+    check: Callable[[Config], object] = lambda config: None,
+    *,
+    through: int = 1 << 60,
 ) -> tuple[Fold, int]:
     """The newest sound snapshot that this code and machine may use, and its number; otherwise the first state, and 0.
 
     check: is given the configuration before anything is built, and may refuse it.
+    through: the last row that a snapshot may include.
     """
     config = (await config_row(store, name))[1]
     check(config)
     await asyncio.to_thread(fingerprint, config)  # which may have to compile, and is remembered
     first = await first_fold(store, name)
-    for listed in reversed(await store.snapshots(name)):
-        if listed.seq >= first.applied and readable(listed.code_hash, first.config):
+    for listed in await _all_snapshots(store, name):
+        if first.applied <= listed.seq <= through and readable(listed.code_hash, first.config):
             fold = await _revived(store, name, listed.seq)
             if fold is not None and fingerprint(fold.config) == listed.code_hash:
                 return fold, listed.seq
     return first, 0
+
+
+async def _all_snapshots(store: Store, name: str) -> list[Snapshot]:
+    """The snapshots in the store, and those between segments; newest first."""
+    found = {one.seq: one for one in await store.snapshots(name)}
+    closed = await store.history(name)
+    for segment in reversed(closed.segments if closed is not None else []):
+        if segment.last not in found:
+            with contextlib.suppress(StoreError):
+                one = await store.read_snapshot(name, segment.last)
+                if one is not None:
+                    found[one.seq] = one
+                break  # an older one is of no use where this one is good
+    return sorted(found.values(), key=lambda one: -one.seq)
 
 
 async def old_fold(store: Store, name: str) -> Fold | None:

@@ -14,10 +14,12 @@ from rankloop.serving.log.records import Row
 from rankloop.serving.log.redraw import Redraw
 from rankloop.serving.log.snapshots import read_sound, revive
 from rankloop.serving.log.starting_point import first_fold
+from rankloop.serving.log.verify_segments import check_segments
 from rankloop.serving.served_ranker import related_rows
 from rankloop.serving.stores.contract import Snapshot, Store, StoreError
 
 _PAGE = 1_000
+_NEWEST = 100_000  # rows among which the newest acknowledged one must be
 _TOLD = 20  # problems that are spelled out
 
 
@@ -33,6 +35,7 @@ class Verdict(msgspec.Struct):
     earlier: int = (
         0  # rows of an earlier version of the algorithm: their digests are checked, they are not replayed
     )
+    segments: int = 0  # files of closed history, whose digests were checked
     state_hash: str = ""
     n_problems: int = 0
     problems: list[str] = []
@@ -59,6 +62,8 @@ async def verify(store: Store, ranker: str, *, through: int | None = None, repla
     try:
         last = await store.last_seq(ranker) if through is None else through
         seen = _Seen()
+        seen.states = await check_segments(store, ranker, verdict.complain)
+        verdict.segments = len(seen.states)
         await _look_through(store, ranker, last, verdict, seen)
         await _check_end(store, ranker, seen, verdict, whole=through is None)
         snapshots = await _sound_snapshots(store, ranker, last, verdict)
@@ -79,7 +84,8 @@ class _Seen:
             tuple[int, int]
         ] = []  # of each decision: the row that its state had folded, its own row
         self.targets: dict[int, str] = {}  # what rollbacks say was there
-        self.links: dict[int, bytes] = {}
+        self.links: dict[int, bytes] = {}  # of the newest rows
+        self.states: dict[int, str] = {}  # what segments say was there after their last row
 
 
 async def _replay(
@@ -92,7 +98,8 @@ async def _replay(
     redraw = Redraw(store, ranker, [one for one in sorted(seen.drawn) if one[0] >= start], verdict.complain)
     await redraw.at(fold)
     targets = {to: told for to, told in seen.targets.items() if to >= start}
-    wanted = {*snapshots, *targets, start}
+    states = {seq: told for seq, told in seen.states.items() if start <= seq <= last}
+    wanted = {*snapshots, *targets, *states, start}
     hashes[start] = fold.state_hash()
     async for page in _pages(store, ranker, after=start, through=last):
         related = await related_rows(fold, store, ranker, page)
@@ -107,6 +114,9 @@ async def _replay(
     for to_seq, told in targets.items():
         if hashes.get(to_seq) != told:
             verdict.complain(f"a rollback to {to_seq} brought back another state than was there")
+    for seq, told in states.items():
+        if hashes.get(seq) != told:
+            verdict.complain(f"the state after the segment that ends with row {seq} differs from a replay")
     for seq, snapshot in snapshots.items():
         if seq < start or not readable(snapshot.code_hash, fold.config):
             verdict.other_code += 1
@@ -145,6 +155,8 @@ async def _look_through(store: Store, ranker: str, last: int, verdict: Verdict, 
             expected, at = row.seq + 1, row.at
             verdict.rows += 1
             seen.links[row.seq] = row.link
+            if len(seen.links) > _NEWEST:
+                del seen.links[next(iter(seen.links))]
             try:
                 if row.kind == "decision":
                     seen.drawn.append((rows.read_decision(row.body).model_seq, row.seq))

@@ -7,21 +7,29 @@ PostgreSQL store is read in one transaction (`rankloop.serving.stores.postgres_b
 from __future__ import annotations
 
 import contextlib
-import os
+import functools
 import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import apsw
+import msgspec
 
 from rankloop.serving.log.digests import beginning
 from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.contract import Head, Missing, Store, StoreError
 from rankloop.serving.stores.marks import Marks
+from rankloop.serving.stores.segments.manifest import (
+    Segment,
+    folder_name,
+    sync,
+    write_durable,
+    write_manifest,
+)
 from rankloop.serving.stores.spread import SpreadStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from rankloop.serving.stores.sqlite_append import newest
-from rankloop.serving.stores.sqlite_schema import check_format, timeline_of
+from rankloop.serving.stores.sqlite_schema import SEQ_BITS, check_format, read_old, timeline_of
 
 FILE = "rankloop.db"
 
@@ -52,6 +60,7 @@ async def backup(store: Store, folder: Path) -> None:
             await copy_from(store, partial / FILE)
         else:
             raise ValueError("a store in memory cannot be copied")
+        copy_segments(partial / FILE, getattr(store, "segment_folder", None), partial / "segments")
         _mark(partial)
 
 
@@ -84,10 +93,14 @@ async def restore(copy: Path, store: Store) -> None:
     if isinstance(store, SQLiteStore):
         with _new_folder(store.folder) as partial:
             copy_file(file, partial / FILE)
+            inside = store.segment_folder.is_relative_to(store.folder)
+            to = partial / store.segment_folder.relative_to(store.folder) if inside else store.segment_folder
+            copy_segments(file, copy / "segments", to)
             _mark(partial)
         return
     from rankloop.serving.stores.postgres_backup import copy_into
 
+    copy_segments(file, copy / "segments", getattr(store, "segment_folder", None))
     await _opened(store, lambda: copy_into(store, file))
 
 
@@ -118,6 +131,37 @@ def copy_file(source: Path, target: Path) -> None:
         reader.close()
 
 
+def copy_segments(file: Path, source: Path | None, target: Path | None) -> None:
+    """Copy the segments that the copy of a store names, which never change, and indexes that are there."""
+    connection = sqlite_file.connect(file, None, read_only=True)
+    try:
+        read_old(connection)
+        listed: dict[str, list[Segment]] = {}
+        sql = (
+            "SELECT ranker.name, log.link, entry FROM segment JOIN ranker ON ranker.id = segment.ranker "
+            f"JOIN log ON log.id = (ranker.id << {SEQ_BITS} | 1) ORDER BY segment.ranker, last"
+        )
+        for ranker, link, entry in connection.execute(sql):
+            listed.setdefault(folder_name(ranker, link), []).append(msgspec.json.decode(entry, type=Segment))
+    finally:
+        connection.close()
+    if not listed:
+        return
+    if source is None or target is None:
+        raise ValueError("rows of this store are in segments: name their folder with --segments")
+    for folder, segments in listed.items():
+        old, new = source / folder, target / folder
+        new.mkdir(parents=True, exist_ok=True)
+        for name in (name for one in segments for name in (one.file, one.snapshot)):
+            if not (old / name).exists():
+                raise StoreError(f"the segment {old / name} is not there")
+            write_durable(new / name, functools.partial(shutil.copyfile, old / name))
+        for index in old.glob("*.ids"):
+            with contextlib.suppress(FileNotFoundError):  # it was joined with others meanwhile
+                shutil.copyfile(index, new / index.name)
+        write_manifest(new, segments)
+
+
 @contextlib.contextmanager
 def _new_folder(folder: Path) -> Iterator[Path]:
     """A folder beside `folder`, which gets its name when everything is in it and on the disk."""
@@ -128,21 +172,13 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     partial.mkdir(parents=True)
     try:
         yield partial
-        for file in [*partial.iterdir(), partial]:
-            _sync(file)
+        for file in [*partial.rglob("*"), partial]:
+            sync(file)
         partial.rename(folder)
-        _sync(folder.parent)
+        sync(folder.parent)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-
-
-def _sync(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def _mark(folder: Path) -> None:

@@ -31,6 +31,7 @@ from rankloop.serving.stores.errors import (
 )
 from rankloop.serving.stores.members import Announcing, Member, Roll
 from rankloop.serving.stores.places import Placing
+from rankloop.serving.stores.segments.segmented import Segmented
 from rankloop.serving.stores.values import Appended, Head, Snapshot, StoredKey
 
 __all__ = [
@@ -54,7 +55,7 @@ __all__ = [
 ]
 
 
-class Store(Announcing, Placing, abc.ABC):
+class Store(Announcing, Placing, Segmented, abc.ABC):
     """The storage of a service. All calls come from one event loop."""
 
     shared = False  # whether other processes append to the same logs

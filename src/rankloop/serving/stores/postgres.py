@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import asyncpg
@@ -24,7 +25,6 @@ from rankloop.serving.stores.contract import (
     Head,
     Missing,
     Snapshot,
-    Store,
     StoreError,
 )
 from rankloop.serving.stores.due import Due, OpenList
@@ -32,21 +32,24 @@ from rankloop.serving.stores.postgres_access import PostgresAccess
 from rankloop.serving.stores.postgres_clock import DatabaseClock
 from rankloop.serving.stores.postgres_durability import check_durable_connection, check_durable_server
 from rankloop.serving.stores.postgres_errors import LOST, meaning, without_password
+from rankloop.serving.stores.postgres_history import PostgresHistory
 from rankloop.serving.stores.postgres_places import THERE, PostgresPlaces
 from rankloop.serving.stores.postgres_schema import CHANNEL, ODDITIES
 from rankloop.serving.stores.postgres_setup import prepare
+from rankloop.serving.stores.segments.closed_history import ClosedHistory
 
 Result = TypeVar("Result")
 _COLUMNS = (
-    "seq, at, kind, event, body, digest, decision, link, (SELECT old.link FROM log AS old "
-    "WHERE old.ranker = log.ranker AND old.seq = log.seq - 1) AS before"
+    "seq, at, kind, event, body, digest, decision, link, coalesce((SELECT old.link FROM log AS old "
+    "WHERE old.ranker = log.ranker AND old.seq = log.seq - 1), (SELECT gap.link FROM gap "
+    "WHERE gap.ranker = log.ranker AND gap.seq = log.seq - 1)) AS before"
 )
 _SNAPSHOT = "seq, at, epoch, code, config, hash, state, link, seal"
 _NO_STATE = "''::bytea"
 _ABOUT_LISTS: tuple[Kind, ...] = ("decision", "feedback", "expire")
 
 
-class PostgresStore(PostgresAccess, PostgresPlaces, Store):
+class PostgresStore(PostgresAccess, PostgresPlaces, PostgresHistory):
     """A database that several services share.
 
     url: postgresql://user@host/name. schema: where the tables are, so that several stores fit in one database.
@@ -54,6 +57,7 @@ class PostgresStore(PostgresAccess, PostgresPlaces, Store):
     migrate: whether tables of an older format may be brought forward.
     allow_unsafe: whether to use a server that can lose what it has acknowledged, for tests.
     seconds: how long a call may take, all its attempts together.
+    segments: the folder of closed history, which all replicas reach.
     """
 
     shared = True
@@ -67,6 +71,7 @@ class PostgresStore(PostgresAccess, PostgresPlaces, Store):
         migrate: bool = True,
         allow_unsafe: bool = False,
         seconds: float = 5.0,
+        segments: Path | None = None,
     ) -> None:
         if not schema.isidentifier() or schema != schema.lower():
             raise ValueError(f"schema must be a plain lower-case name, got {schema!r}")
@@ -83,6 +88,8 @@ class PostgresStore(PostgresAccess, PostgresPlaces, Store):
         self._pids: set[int] = set()  # of the connections that this process writes through
         self._ids: dict[str, int] = {}
         self._origins: dict[str, str] = {}
+        self.segment_folder = segments
+        self._closed: dict[int, ClosedHistory] = {}
         self._clock = DatabaseClock(seconds=seconds)
 
     async def open(self) -> None:
@@ -213,7 +220,9 @@ class PostgresStore(PostgresAccess, PostgresPlaces, Store):
             await self.rankers()
         return self._ids.get(ranker)
 
-    async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
+    async def _append_live(
+        self, entries: list[Entry], *, at: int, epoch: int | None, through: list[int]
+    ) -> list[Appended]:
         for entry in entries:
             if entry.kind != "config" and await self._id(entry.ranker) is None:
                 raise Missing(f"there is no ranker {entry.ranker!r}")
@@ -229,11 +238,12 @@ class PostgresStore(PostgresAccess, PostgresPlaces, Store):
             [content(entries[i]) for i in order],
             [drawn[0] if (drawn := entries[i].drawn_from) else None for i in order],
             [drawn[1] if (drawn := entries[i].drawn_from) else None for i in order],
+            [through[i] for i in order],
         ]
         time = None if self._database_clock else at
         call = (
             "SELECT * FROM append($1, $2::text[], $3::int[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], "
-            "$8::bytea[], $9::bigint[], $10::bytea[], $11, $12, $13, $14)"
+            "$8::bytea[], $9::bigint[], $10::bytea[], $11::bigint[], $12, $13, $14, $15)"
         )
 
         async def work(connection: Any) -> Any:
@@ -250,17 +260,10 @@ class PostgresStore(PostgresAccess, PostgresPlaces, Store):
             appended[place] = Appended(self._row(row, entries[place].ranker), row["fresh"])
         return [one for one in appended if one is not None]
 
-    async def read(self, ranker: str, *, after: int, limit: int) -> list[Row]:
+    async def _live(self, ranker: str, which: str, *values: Any) -> list[Row]:
         number = await self._id(ranker)
-        sql = f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND seq > $2 ORDER BY seq LIMIT $3"
-        found = await self._do(lambda one: one.fetch(sql, number, after, limit))
-        return [self._row(row, ranker) for row in found]
-
-    async def find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
-        number = await self._id(ranker)
-        sql = f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND kind = $2 AND event = $3"
-        row = await self._do(lambda one: one.fetchrow(sql, number, NUMBER_OF_KIND[kind], event_id))
-        return None if row is None else self._row(row, ranker)
+        sql = f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND {which}"
+        return [self._row(row, ranker) for row in await self._do(lambda one: one.fetch(sql, number, *values))]
 
     async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
         number = await self._id(ranker)
@@ -273,7 +276,7 @@ class PostgresStore(PostgresAccess, PostgresPlaces, Store):
         )
         for row in await self._do(lambda one: one.fetch(sql, number, decisions)):
             told[row["decision"] or row["event"]].append(self._row(row, ranker))
-        return told
+        return await self._with_closed(ranker, told)
 
     async def time(self, ranker: str, *, at: int) -> int:
         sql = f"SELECT log_time($1, last_at, ahead) FROM ranker WHERE name = $2 AND {THERE}"
@@ -360,7 +363,7 @@ class PostgresStore(PostgresAccess, PostgresPlaces, Store):
         number = await self._id(ranker)
         sql = f"SELECT {_SNAPSHOT} FROM snapshot WHERE ranker = $1 AND seq = $2"
         row = await self._do(lambda one: one.fetchrow(sql, number, seq))
-        return None if row is None else Snapshot(*row)
+        return (await self._closed_part(ranker)).snapshot(seq) if row is None else Snapshot(*row)
 
     def _row(self, row: Any, ranker: str) -> Row:
         before = row["before"]

@@ -14,7 +14,7 @@ from rankloop.serving.stores.contract import Store, StoreError
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.postgres_errors import LOST, without_password
 from rankloop.serving.stores.sqlite_append import newest
-from rankloop.serving.stores.sqlite_schema import KIND_BITS, SEQ, SEQ_BITS, prepare, timeline_of
+from rankloop.serving.stores.sqlite_schema import KIND_BITS, SEQ, SEQ_BITS, prepare, read_old, timeline_of
 
 _PAGE = 1_000
 _KIND = (1 << KIND_BITS) - 1
@@ -67,6 +67,10 @@ async def _copy_all(connection: Any, target: apsw.Connection) -> None:
                 for ranker, seq, at, kind, *rest in page
             ],
         )
+    for row in await connection.fetch("SELECT ranker, last, entry FROM segment"):
+        target.execute("INSERT INTO segment (ranker, last, entry) VALUES (?, ?, ?)", tuple(row))
+    for number, seq, link in await connection.fetch("SELECT ranker, seq, link FROM gap"):
+        target.execute("INSERT INTO gap (id, link) VALUES (?, ?)", (number << SEQ_BITS | seq, link))
     sql = f"SELECT {', '.join(_SNAPSHOT)} FROM snapshot ORDER BY ranker, seq"
     async for row in connection.cursor(sql, prefetch=1):  # one at a time: a state may be large
         target.execute(f"INSERT INTO snapshot VALUES ({', '.join('?' * len(_SNAPSHOT))})", tuple(row))
@@ -81,6 +85,7 @@ async def _pages(connection: Any, sql: str) -> Any:
 async def copy_into(store: Store, file: Path) -> None:
     """Write a copy into an empty PostgreSQL store, all or nothing."""
     source = sqlite_file.connect(file, None, read_only=True)
+    read_old(source)
     connection = await _connect(store)
     try:
         async with connection.transaction():
@@ -117,6 +122,15 @@ async def _fill(connection: Any, source: apsw.Connection) -> None:
             await connection.copy_records_to_table("log", records=page, columns=_LOG)
             page = []
     await connection.copy_records_to_table("log", records=page, columns=_LOG)
+    closed = list(source.execute("SELECT ranker, last, entry FROM segment ORDER BY ranker, last"))
+    await connection.copy_records_to_table("segment", records=closed, columns=("ranker", "last", "entry"))
+    for number, last, _ in closed:
+        await connection.execute("UPDATE ranker SET closed_through = $2 WHERE id = $1", number, last)
+    gaps = [
+        (number >> SEQ_BITS, number & SEQ, link)
+        for number, link in source.execute("SELECT id, link FROM gap")
+    ]
+    await connection.copy_records_to_table("gap", records=gaps, columns=("ranker", "seq", "link"))
     for row in source.execute(f"SELECT {', '.join(_SNAPSHOT)} FROM snapshot"):
         await connection.copy_records_to_table("snapshot", records=[row], columns=_SNAPSHOT)
     keys = list(source.execute(f"SELECT {', '.join(_KEY)} FROM api_key"))

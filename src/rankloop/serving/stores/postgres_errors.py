@@ -10,6 +10,11 @@ import asyncpg
 
 from rankloop.serving.stores.errors import Diverged, Fenced, Missing, Moving, StoreError
 
+
+class NewSegment(StoreError):
+    """Rows were moved to a segment that this process does not know of yet; nothing was written."""
+
+
 LOST = (
     OSError,
     asyncpg.InterfaceError,
@@ -49,6 +54,7 @@ def meaning(error: Any) -> StoreError:
         ("history", Diverged),
         ("moving", Moving),
         ("moved", Missing),
+        ("segments", NewSegment),
     ):
         if text.startswith(start):
             return kind(text)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-FORMAT = 2  # 2: rows are linked, snapshots are sealed
-WITH_MOVES = 3  # 3: rankers have come or gone; code that does not know of that must not write here
+FORMAT = 4  # 2: rows are linked, snapshots are sealed; 3: rankers come and go; 4: rows may be in segments
 CHANNEL = "rankloop"
 
 TABLES = """
@@ -43,6 +42,12 @@ CREATE TABLE IF NOT EXISTS lease (
     until double precision NOT NULL);
 CREATE TABLE IF NOT EXISTS replica (
     id text PRIMARY KEY, address text NOT NULL, epoch bigint NOT NULL UNIQUE, until double precision NOT NULL);
+-- Closed history: the manifest as JSON, and the links of rows that are only in a segment, while the next row is here.
+ALTER TABLE ranker ADD COLUMN IF NOT EXISTS closed_through bigint NOT NULL DEFAULT 0;
+CREATE TABLE IF NOT EXISTS segment (
+    ranker int NOT NULL, last bigint NOT NULL, entry text NOT NULL, PRIMARY KEY (ranker, last));
+CREATE TABLE IF NOT EXISTS gap (
+    ranker int NOT NULL, seq bigint NOT NULL, link bytea NOT NULL, PRIMARY KEY (ranker, seq));
 -- So far from the epochs of the one lease that they are never taken for each other.
 CREATE SEQUENCE IF NOT EXISTS replica_epoch START 1000000000000;
 """
@@ -55,6 +60,12 @@ ALTER TABLE ranker ADD COLUMN link bytea NOT NULL DEFAULT '';
 ALTER TABLE log ADD COLUMN link bytea NOT NULL DEFAULT '';
 ALTER TABLE log ALTER COLUMN link DROP DEFAULT;
 ALTER TABLE snapshot ADD COLUMN link bytea NOT NULL DEFAULT '', ADD COLUMN seal bytea NOT NULL DEFAULT '';
+"""
+
+# From format 2, which knows of no segments. The old function goes: it would take an ID in a segment for a new one.
+TO_SEGMENTS = """
+DROP FUNCTION IF EXISTS append(bigint, text[], int[], text[], text[], bytea[], bytea[], bytea[], bigint[], bytea[],
+    bigint, bigint, bigint, bigint);
 """
 
 # What belongs to no ranker: how many there are of each.
@@ -167,7 +178,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION append(
     given_at bigint, names text[], kinds int[], events text[], decisions text[], digests bytea[], bodies bytea[],
-    contents bytea[], drawn_seqs bigint[], drawn_links bytea[], wanted_epoch bigint,
+    contents bytea[], drawn_seqs bigint[], drawn_links bytea[], known_through bigint[], wanted_epoch bigint,
     expected bigint, tolerance bigint, seen bigint)
 RETURNS TABLE (place int, fresh boolean, seq bigint, at bigint, kind int, event text, body bytea, digest bytea,
     decision text, link bytea, before bytea) LANGUAGE plpgsql AS $$
@@ -201,6 +212,9 @@ BEGIN
             IF mine.place <> 'here' THEN
                 PERFORM check_place(named, mine.place);
             END IF;
+            IF mine.closed_through <> known_through[i] THEN
+                RAISE EXCEPTION 'segments: rows up to % were moved', mine.closed_through;
+            END IF;
             next_seq := mine.last_seq;
             last_link := mine.link;
             drawn_seq := NULL;
@@ -217,6 +231,9 @@ BEGIN
         IF FOUND THEN
             fresh := false;
             SELECT log.link INTO before FROM log WHERE ranker = mine.id AND seq = there.seq - 1;
+            IF NOT FOUND THEN
+                SELECT gap.link INTO before FROM gap WHERE ranker = mine.id AND seq = there.seq - 1;
+            END IF;
         ELSE
             next_seq := next_seq + 1;
             before := last_link;
@@ -289,5 +306,37 @@ BEGIN
     -- Who has gone has no epoch any more: it writes nothing before it has announced itself again.
     DELETE FROM replica WHERE until < moment OR until > moment + 2 * seconds;
     RETURN QUERY SELECT mine, one.id, one.address FROM replica AS one ORDER BY one.id;
+END $$;
+
+CREATE OR REPLACE FUNCTION add_segment(
+    of_ranker int, first_seq bigint, end_seq bigint, wanted_link bytea, told text, gap_seqs bigint[], gap_links bytea[])
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE mine ranker%ROWTYPE;
+BEGIN
+    SELECT * INTO STRICT mine FROM ranker WHERE id = of_ranker FOR UPDATE;
+    PERFORM check_place(mine.name, mine.place);
+    IF mine.closed_through + 1 <> first_seq OR mine.last_seq <= end_seq THEN
+        RAISE EXCEPTION 'history: row % was moved to a segment already, or is the newest', first_seq;
+    END IF;
+    PERFORM check_history(of_ranker, end_seq, wanted_link);
+    INSERT INTO segment VALUES (of_ranker, end_seq, told);
+    INSERT INTO gap SELECT of_ranker, one.seq, one.link FROM unnest(gap_seqs, gap_links) AS one (seq, link)
+        ON CONFLICT DO NOTHING;
+    UPDATE ranker SET closed_through = end_seq WHERE id = of_ranker;
+END $$;
+
+-- Deletes a part of the rows that are in segments; whether there may be more.
+CREATE OR REPLACE FUNCTION clear_rows(of_ranker int, through bigint, kinds int[], kept bigint[], most int)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE first_seq bigint;
+BEGIN
+    SELECT seq INTO first_seq FROM log WHERE ranker = of_ranker AND seq <= through AND kind = ANY(kinds)
+        AND seq <> ALL(kept) ORDER BY seq LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    DELETE FROM log WHERE ranker = of_ranker AND seq >= first_seq AND seq < first_seq + most AND seq <= through
+        AND kind = ANY(kinds) AND seq <> ALL(kept);
+    RETURN true;
 END $$;
 """

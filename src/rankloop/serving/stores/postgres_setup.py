@@ -10,7 +10,7 @@ import msgspec
 from rankloop.serving.log.digests import beginning, link_of, seal
 from rankloop.serving.log.records import KINDS, Row
 from rankloop.serving.stores.contract import Snapshot, StoreError
-from rankloop.serving.stores.postgres_schema import FORMAT, FORWARD, FUNCTIONS, TABLES, WITH_MOVES
+from rankloop.serving.stores.postgres_schema import FORMAT, FORWARD, FUNCTIONS, TABLES, TO_SEGMENTS
 
 _PAGE = 1_000
 
@@ -24,10 +24,10 @@ async def prepare(connection: Any, schema: str, *, may_migrate: bool) -> str:
         await connection.execute(f"SET LOCAL search_path TO {schema}")
         await connection.execute(TABLES)
         found = await connection.fetchval("SELECT version FROM format")
-        if found is not None and found > WITH_MOVES:
+        if found is not None and found > FORMAT:
             raise StoreError(
                 f"the database is in format {found}, written by a newer version of rankloop; "
-                f"this one reads {WITH_MOVES} at most"
+                f"this one reads {FORMAT} at most"
             )
         if found == 1 and not may_migrate:
             raise StoreError(
@@ -42,6 +42,8 @@ async def prepare(connection: Any, schema: str, *, may_migrate: bool) -> str:
         if found == 1:
             await connection.execute(FORWARD)
             await _link_all(connection, timeline)
+        if found in (1, 2, 3) and may_migrate:
+            await connection.execute(TO_SEGMENTS)
             await connection.execute("UPDATE format SET version = $1", FORMAT)
         await connection.execute(FUNCTIONS)
     return timeline

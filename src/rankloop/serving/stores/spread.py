@@ -10,6 +10,8 @@ from rankloop.serving.log.records import Entry, Kind, Row
 from rankloop.serving.stores.contract import Appended, Head, Missing, Snapshot, Store, StoredKey
 from rankloop.serving.stores.due import Due
 from rankloop.serving.stores.places import Place
+from rankloop.serving.stores.segments.closed_history import ClosedHistory
+from rankloop.serving.stores.segments.manifest import Segment
 
 
 class SpreadStore(Store):
@@ -125,6 +127,18 @@ class SpreadStore(Store):
 
     async def read_snapshot(self, ranker: str, seq: int) -> Snapshot | None:
         return await (await self.of(ranker)).read_snapshot(ranker, seq)
+
+    async def history(self, ranker: str) -> ClosedHistory | None:
+        return await (await self.of(ranker)).history(ranker)
+
+    async def add_segment(self, ranker: str, segment: Segment, *, links: dict[int, bytes]) -> None:
+        await (await self.of(ranker)).add_segment(ranker, segment, links=links)
+
+    async def clear(self, ranker: str, *, keep: list[int], limit: int) -> bool:
+        return await (await self.of(ranker)).clear(ranker, keep=keep, limit=limit)
+
+    async def left_over(self, ranker: str, *, after: int, limit: int) -> list[Row]:
+        return await (await self.of(ranker)).left_over(ranker, after=after, limit=limit)
 
     async def write_key(self, key: StoredKey) -> None:
         await self.stores[0].write_key(key)

@@ -16,7 +16,7 @@ import apsw
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.digests import archived_name, beginning
 from rankloop.serving.log.records import NUMBER_OF_KIND, Entry, Kind, Row
-from rankloop.serving.stores import sqlite_file, sqlite_snapshots
+from rankloop.serving.stores import sqlite_file, sqlite_segments, sqlite_snapshots
 from rankloop.serving.stores.contract import (
     Appended,
     Broken,
@@ -25,7 +25,6 @@ from rankloop.serving.stores.contract import (
     Head,
     Missing,
     Snapshot,
-    Store,
     StoredKey,
     StoreError,
 )
@@ -33,9 +32,11 @@ from rankloop.serving.stores.disk_thread import DiskThread
 from rankloop.serving.stores.due import Due
 from rankloop.serving.stores.marks import Marks
 from rankloop.serving.stores.owner_lock import OwnerLock
+from rankloop.serving.stores.segments.closed_history import ClosedHistory
 from rankloop.serving.stores.sqlite_append import Batch, Known, find, newest
 from rankloop.serving.stores.sqlite_checkpoint import Checkpoints
 from rankloop.serving.stores.sqlite_due import DUE, read_due
+from rankloop.serving.stores.sqlite_history import SQLiteHistory
 from rankloop.serving.stores.sqlite_schema import (
     KIND_BITS,
     SEQ,
@@ -44,6 +45,7 @@ from rankloop.serving.stores.sqlite_schema import (
     oddities,
     prepare,
     read_log,
+    read_old,
     timeline_of,
 )
 
@@ -52,7 +54,7 @@ _SECONDS_A_ROW = 0.03  # rows can be large, and a page of thousands of them take
 _SNAPSHOT_SECONDS = 60.0
 
 
-class SQLiteStore(Store):
+class SQLiteStore(SQLiteHistory):
     """One file `rankloop.db` in a folder.
 
     read_only: for a second process that only looks; it needs no ownership.
@@ -60,6 +62,7 @@ class SQLiteStore(Store):
     vfs: the name of an SQLite file system; the tests have one whose disk fails.
     busy_seconds: how long a write waits for another process that holds the file's write lock.
     disk_seconds: how long a call waits for the disk; twice as long where it writes, longer where it reads many rows.
+    segments: the folder of closed history; "segments" beside the file where none is given.
     """
 
     def __init__(
@@ -71,14 +74,17 @@ class SQLiteStore(Store):
         vfs: str | None = None,
         busy_seconds: float = 5.0,
         disk_seconds: float = 5.0,
+        segments: Path | None = None,
     ) -> None:
         self.folder = Path(folder)
+        self.segment_folder = self.folder / "segments" if segments is None else segments
         self.read_only = read_only
         self._wants_own = own
         self._vfs = vfs
         self._busy_seconds = busy_seconds
         self._disk_seconds = disk_seconds
         self._known = Known()
+        self._closed: dict[str, ClosedHistory] = {}
         self._marks = Marks(self.folder / "acknowledged")
         self._writes = DiskThread("write")
         self._reads = DiskThread("read")
@@ -125,6 +131,8 @@ class SQLiteStore(Store):
                 check_format(int(found), self.path, may_migrate=False)
             else:
                 prepare(self._writer, self.path, may_migrate=self._wants_own)
+            for connection in {self._reader, self._writer}:
+                read_old(connection)
             self.timeline = timeline_of(self._reader)
             for ranker_id, name in self._rows(self._reader, "SELECT id, name FROM ranker ORDER BY id"):
                 # A number that no ranker can have is damage: it has no rows then, and is quarantined.
@@ -134,6 +142,7 @@ class SQLiteStore(Store):
                     self._known.newest[name] = newest(
                         self._reader, number, first=beginning(self.timeline, name)
                     )
+                    self._closed_part(name)
         except apsw.NotADBError:
             raise ValueError(f"{self.path} is not an SQLite file") from None
         except (apsw.CorruptError, apsw.SQLError, UnicodeDecodeError) as error:
@@ -172,7 +181,12 @@ class SQLiteStore(Store):
                 raise Missing(f"there is no ranker {ranker!r}")
             self._writer.execute(sql, (name, self._known.ids[ranker]))
 
-        await self._write(work, then=lambda: self._known.rename(ranker, name))
+        def rename() -> None:
+            if ranker in self._closed:
+                self._closed[name] = self._closed.pop(ranker)
+            self._known.rename(ranker, name)
+
+        await self._write(work, then=rename)
         return name
 
     async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
@@ -181,13 +195,20 @@ class SQLiteStore(Store):
         def work() -> list[Appended]:
             if epoch is not None:
                 self._check_epoch(epoch)
-            return batch.insert(entries)
+            return sqlite_segments.insert(batch, entries, self._closed)
 
         # Who waits for it sets an end to the wait; it may be written yet.
         return await self._transaction(work, then=lambda: self._marks.write(batch.keep()))
 
     async def _write(self, work: Callable[[], Result], then: Callable[[], None] = lambda: None) -> Result:
         return await self._transaction(work, then=then, seconds=2 * self._disk_seconds)
+
+    async def _alone(self, work: Callable[[], None]) -> None:
+        def run() -> None:
+            with sqlite_file.write_errors(self.path):
+                work()
+
+        await self._writes.run(run)
 
     async def _transaction(
         self, work: Callable[[], Result], *, then: Callable[[], None], seconds: float | None = None
@@ -234,15 +255,13 @@ class SQLiteStore(Store):
             return None
         first = beginning(self.timeline, ranker)
         with sqlite_file.read_errors(self.path):
-            return find(self._reader, number, kind, event_id, first=first)
+            row = find(self._reader, number, kind, event_id, first=first)
+        return self._closed_part(ranker).find(kind, event_id) if row is None else row
 
     async def read(self, ranker: str, *, after: int, limit: int) -> list[Row]:
         if ranker not in self._known.ids:
             return []
-        base = self._known.ids[ranker] << SEQ_BITS
-        which = "id > ? AND id <= ? ORDER BY id LIMIT ?"
-        values = (base + after, base | SEQ, limit)
-        return await self._read(lambda: self._log(ranker, which, values), rows=limit)
+        return await self._read(lambda: self._page(ranker, after, limit), rows=limit)
 
     async def find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
         return await self._read(lambda: self._find(ranker, kind, event_id))
@@ -260,7 +279,9 @@ class SQLiteStore(Store):
         # A range of ids: the index has them, so that rows of other rankers about the same id are not read.
         which = "decision = ? AND id BETWEEN ? AND ?"
         rest = self._log(ranker, which, (decision, base, base | SEQ))
-        return sorted([first, *rest], key=lambda row: row.seq)
+        closed = self._closed_part(ranker)
+        old = closed.story(decision) if first.seq <= closed.through else []
+        return sorted({row.seq: row for row in [first, *old, *rest]}.values(), key=lambda row: row.seq)
 
     async def time(self, ranker: str, *, at: int) -> int:
         return self._known.time(ranker, at)
@@ -312,10 +333,7 @@ class SQLiteStore(Store):
         return await self._read(lambda: sqlite_snapshots.listed(self._reader, number))
 
     async def read_snapshot(self, ranker: str, seq: int) -> Snapshot | None:
-        number = self._known.ids.get(ranker)
-        return await self._reads.run(
-            lambda: sqlite_snapshots.read(self._reader, number, seq), seconds=_SNAPSHOT_SECONDS
-        )
+        return await self._reads.run(lambda: self._snapshot(ranker, seq), seconds=_SNAPSHOT_SECONDS)
 
     async def write_key(self, key: StoredKey) -> None:
         sql = "INSERT OR REPLACE INTO api_key VALUES (?, ?, ?, ?, ?)"

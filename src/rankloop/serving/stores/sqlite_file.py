@@ -56,6 +56,7 @@ def connect(path: Path, vfs: str | None, *, read_only: bool) -> apsw.Connection:
     if read_only:
         connection.execute("PRAGMA query_only = ON")
         return connection
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; another one stays as it is
     ((mode,),) = connection.execute("PRAGMA journal_mode = WAL")
     if mode != "wal":
         raise ValueError(f"{path} cannot be written in WAL mode, SQLite offers {mode!r}")

@@ -14,7 +14,7 @@ from rankloop.serving.log.digests import beginning, link_of, seal
 from rankloop.serving.log.records import KINDS, Row
 from rankloop.serving.stores.contract import Damaged, Snapshot
 
-FORMAT = 2  # 2: rows are linked, snapshots are sealed
+FORMAT = 3  # 2: rows are linked, snapshots are sealed; 3: rows may be in segments
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS ranker (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -33,11 +33,20 @@ CREATE TABLE IF NOT EXISTS api_key (
 CREATE TABLE IF NOT EXISTS lease (
     one INTEGER PRIMARY KEY CHECK (one = 1), holder TEXT NOT NULL, epoch INTEGER NOT NULL, until REAL NOT NULL);
 """
+# entry: a segment of the manifest, as JSON. gap: links of rows that are only in a segment, while the next row is here.
+SEGMENTS = """
+CREATE TABLE IF NOT EXISTS segment (
+    ranker INTEGER NOT NULL, last INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (ranker, last)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS gap (id INTEGER PRIMARY KEY, link BLOB NOT NULL);
+"""
 SEQ_BITS = 40
 SEQ = (1 << SEQ_BITS) - 1
 KIND_BITS = 5
 _PAGE = 1_000
-_BEFORE = f"(SELECT old.link FROM log AS old WHERE old.id = log.id - 1 AND log.id & {SEQ} > 1)"
+_BEFORE = (
+    f"CASE WHEN log.id & {SEQ} > 1 THEN coalesce((SELECT old.link FROM log AS old WHERE old.id = log.id - 1), "
+    "(SELECT gap.link FROM gap WHERE gap.id = log.id - 1)) END"
+)
 COLUMNS = f"id, at, topic & 31, event, body, digest, decision, link, {_BEFORE}"
 _AS_BYTES = COLUMNS.replace("event", "CAST(event AS BLOB)").replace("decision", "CAST(decision AS BLOB)")
 _SNAPSHOT = "seq, at, epoch, code, config, hash, state, link, seal"
@@ -47,8 +56,10 @@ def prepare(connection: apsw.Connection, path: Path, *, may_migrate: bool) -> No
     """Make the tables, or bring those of an older format forward; ValueError where that cannot be done."""
     (found,) = next(iter(connection.execute("PRAGMA user_version")))
     check_format(int(found), path, may_migrate=may_migrate)
+    if found == 2 and not may_migrate:
+        return
     with connection:  # all or nothing
-        for statement in SCHEMA.split(";\n"):
+        for statement in (SCHEMA + SEGMENTS).split(";\n"):
             connection.execute(statement)
         timeline = secrets.token_hex(8)
         connection.execute("INSERT OR IGNORE INTO meta VALUES ('timeline', ?)", (timeline,))
@@ -67,6 +78,17 @@ def check_format(found: int, path: Path, *, may_migrate: bool) -> None:
         raise ValueError(
             f"{path} is in format 1, without digests: start the service on it once, or run `rankloop upgrade`"
         )
+
+
+def read_old(connection: apsw.Connection) -> None:
+    """Read a file of format 2, for this connection, as one that has no segments; the file stays as it is."""
+    ((found,),) = connection.execute("PRAGMA user_version")
+    if found == 2:
+        ((only,),) = connection.execute("PRAGMA query_only")
+        connection.execute("PRAGMA query_only = OFF")
+        for statement in SEGMENTS.split(";\n"):
+            connection.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+        connection.execute(f"PRAGMA query_only = {only}")
 
 
 def timeline_of(connection: apsw.Connection) -> str:

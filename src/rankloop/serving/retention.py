@@ -1,0 +1,304 @@
+"""Retention: closed history leaves the live log for Parquet segments, once they are on the disk and were read back.
+
+Nothing is lost by it: what reads the log reads segments and live log as one. See `rankloop.serving.stores.segments`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from rankloop.serving.failpoints import reach
+from rankloop.serving.log import snapshots
+from rankloop.serving.log.digests import check_row, own_name, seal
+from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.records import Row
+from rankloop.serving.log.saved_state import Saved
+from rankloop.serving.log.starting_point import newest_fold
+from rankloop.serving.served_ranker import related_rows
+from rankloop.serving.stores.contract import Damaged, Snapshot, Store
+from rankloop.serving.stores.segments.closed_history import ClosedHistory
+from rankloop.serving.stores.segments.ids import IdIndex
+from rankloop.serving.stores.segments.manifest import (
+    Segment,
+    chained,
+    digest_of_file,
+    sync,
+    write_durable,
+    write_manifest,
+)
+from rankloop.serving.stores.segments.parquet import SegmentWriter, read_groups
+from rankloop.serving.stores.segments.segmented import MANY
+
+MOST = 250_000  # rows of one segment
+_PAGE = 1_000
+_AT_ONCE = 250  # rows folded before others get a turn
+_CLEARED = 2_000  # rows deleted in one transaction
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+class Retention(NamedTuple):
+    """How much of a log stays live: the newest rows, or those that are young enough.
+
+    Parameters
+    ----------
+    rows : int, optional
+        How many rows.
+    milliseconds : int, optional
+        How old a row may be.
+    """
+
+    rows: int | None = None
+    milliseconds: int | None = None
+
+
+def read_retention(text: str) -> Retention:
+    """Read how much of a log stays live.
+
+    Parameters
+    ----------
+    text : str
+        A number of rows, or a time such as "12h", "7d" or "4w".
+
+    Returns
+    -------
+    Retention
+        What it says.
+
+    Raises
+    ------
+    ValueError
+        Where it says something else.
+
+    Examples
+    --------
+    >>> read_retention("7d"), read_retention("100000")
+    (Retention(rows=None, milliseconds=604800000), Retention(rows=100000, milliseconds=None))
+    """
+    found = re.fullmatch(r"([0-9_]*[0-9])([smhdw]?)", text.strip())
+    number = int(found[1].replace("_", "")) if found else 0
+    if found is None or number < 1:
+        raise ValueError(f"retain must be a number of rows, or a time such as 12h, 7d or 4w, got {text!r}")
+    if not found[2]:
+        return Retention(rows=number)
+    return Retention(milliseconds=1_000 * number * _SECONDS[found[2]])
+
+
+async def close_history(
+    store: Store,
+    ranker: str,
+    retention: Retention,
+    *,
+    now: int,
+    expired_through: int | None = None,
+    at_least: int = 1,
+    at_most: int = MOST,
+) -> Segment | None:
+    """Move the oldest closed rows of a ranker to a segment, if the policy asks for it.
+
+    A row is closed once every list up to it is answered or expired. The segment ends with a row whose state is known,
+    or is computed here from the snapshot before it. The newest row always stays.
+
+    Parameters
+    ----------
+    store : Store
+        Where the log is.
+    ranker : str
+        Whose log.
+    retention : Retention
+        What stays live.
+    now : int
+        The time, in milliseconds.
+    expired_through : int, optional
+        The row up to which all lists are answered or expired; None takes it from the newest snapshot.
+    at_least : int, optional
+        Rows below which no segment is made.
+    at_most : int, optional
+        Rows of one segment.
+
+    Returns
+    -------
+    Segment or None
+        The segment; None where there is nothing to move.
+
+    Raises
+    ------
+    StoreError
+        Where something cannot be read or written; the live log is whole then.
+    """
+    closed = await store.history(ranker)
+    if closed is None:
+        raise ValueError("there is no folder for segments: name one with --segments")
+    await clear_live(store, ranker, closed)
+    last = min(
+        (await store.head(ranker)).seq - 1,
+        await _expired(store, ranker) if expired_through is None else expired_through,
+        await _old(store, ranker, retention, closed.through, now),
+        closed.through + at_most,
+    )
+    listed = [one.seq for one in await store.snapshots(ranker) if closed.through < one.seq <= last]
+    if listed and listed[-1] - closed.through >= max(at_least, (last - closed.through) // 2):
+        last = listed[-1]
+    if last - closed.through < at_least:
+        return None
+    fold, _ = await newest_fold(store, ranker, through=last)
+    if fold.applied > last:
+        return None  # from before an upgrade: this code has no state of these rows
+    await _fold_through(store, ranker, fold, last)
+    segment, links = await _written(store, ranker, closed, fold)
+    await store.add_segment(ranker, segment, links=links)
+    reach("after-closing")
+    await asyncio.to_thread(closed.tidy)
+    await clear_live(store, ranker, closed, parked=_parked(fold))
+    await store.give_space_back()
+    return segment
+
+
+async def clear_live(
+    store: Store, ranker: str, closed: ClosedHistory, *, parked: list[int] | None = None
+) -> None:
+    """Delete from the live log what is in segments; an interrupted deletion goes on here.
+
+    Parameters
+    ----------
+    store : Store
+        Where the log is.
+    ranker : str
+        Whose log.
+    closed : ClosedHistory
+        Its segments.
+    parked : list of int, optional
+        Feedback that waits for its list, and stays; None takes it from the snapshot of the last segment.
+    """
+    if not closed.segments:
+        return
+    if parked is None:
+        snapshot = await asyncio.to_thread(closed.snapshot, closed.through)
+        if snapshot is None:
+            raise Damaged(f"the snapshot after row {closed.through} is missing")
+        parked = _parked(snapshots.revive(snapshot))
+    while await store.clear(ranker, keep=parked, limit=_CLEARED):
+        reach("while-clearing")
+        await asyncio.sleep(0)
+
+
+def _parked(fold: Fold) -> list[int]:
+    return sorted(seq for there in fold.parked.values() for seq, _ in there)
+
+
+async def _expired(store: Store, ranker: str) -> int:
+    listed = await store.snapshots(ranker)
+    newest = await store.read_snapshot(ranker, listed[-1].seq) if listed else None
+    return 0 if newest is None else msgspec.msgpack.decode(newest.state, type=Saved).expire_cursor
+
+
+async def _old(store: Store, ranker: str, retention: Retention, through: int, now: int) -> int:
+    """The last row that need not stay live."""
+    head = (await store.head(ranker)).seq
+    if retention.rows is not None:
+        return head - retention.rows
+    before = now - (retention.milliseconds or 0)
+    low, high = through, head
+    while low < high:  # time never falls
+        middle = (low + high + 1) // 2
+        rows = await store.read(ranker, after=middle - 1, limit=1)
+        if rows and rows[0].at < before:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+async def _fold_through(store: Store, ranker: str, fold: Fold, last: int) -> None:
+    while fold.applied < last:
+        page = await store.read(ranker, after=fold.applied, limit=min(_AT_ONCE, last - fold.applied))
+        if not page:
+            raise Damaged(f"row {fold.applied + 1} of {ranker!r} is missing")
+        for row in page:
+            check_row(row)
+        related = await related_rows(fold, store, ranker, page)
+        for row in page:
+            fold.fold(row, related)
+        await asyncio.sleep(0)  # others are served meanwhile
+
+
+async def _written(
+    store: Store, ranker: str, closed: ClosedHistory, fold: Fold
+) -> tuple[Segment, dict[int, bytes]]:
+    """Write all files of the next segment, and wait for the disk; the segment, and links that the live log needs."""
+    folder, first, last = closed.folder, closed.through + 1, fold.applied
+    name = f"{first:012}-{last:012}-{fold.link.hex()[:8]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    sync(folder.parent)
+    part = folder / f".{name}.{os.getpid()}.part"
+    writer = SegmentWriter(part)
+    ends: list[Row] = []
+    stay = set(_parked(fold))
+    links: dict[int, bytes] = {}
+    after = first - 1
+    while after < last:
+        page = await store.read(ranker, after=after, limit=min(_PAGE, last - after))
+        if not page:
+            raise Damaged(f"row {after + 1} of {ranker!r} is missing")
+        for row in page:
+            check_row(row)
+            if row.seq in stay or row.kind not in MANY:
+                links[row.seq - 1] = row.before
+        await asyncio.to_thread(writer.add, page)
+        ends = [ends[0] if ends else page[0], page[-1]]
+        after = page[-1].seq
+    links[last] = ends[1].link
+    links.pop(0, None)
+    await asyncio.to_thread(writer.close)
+    snapshot = snapshots.take(fold, epoch=0)
+    snapshot = msgspec.structs.replace(snapshot, seal=seal(ranker, snapshot))
+    told = msgspec.msgpack.encode(snapshot)
+    await asyncio.to_thread(write_durable, folder / f"{name}.snapshot", lambda file: file.write_bytes(told))
+    sync(part)
+    part.replace(folder / f"{name}.parquet")
+    sync(folder)
+    reach("after-segment")
+    index = await asyncio.to_thread(_read_back, closed, f"{name}.parquet", ends, snapshot)
+    await asyncio.to_thread(closed.write_index, index)
+    segment = Segment(
+        ranker=own_name(ranker),
+        first=first,
+        last=last,
+        rows=last - first + 1,
+        first_at=ends[0].at,
+        last_at=ends[1].at,
+        before=ends[0].before.hex(),
+        link=ends[1].link.hex(),
+        file=f"{name}.parquet",
+        digest=digest_of_file(folder / f"{name}.parquet"),
+        snapshot=f"{name}.snapshot",
+        snapshot_digest=digest_of_file(folder / f"{name}.snapshot"),
+        state_hash=snapshot.state_hash,
+    )
+    segment = chained(segment, closed.segments[-1] if closed.segments else None)
+    await asyncio.to_thread(write_manifest, folder, [*closed.segments, segment])
+    reach("after-manifest")
+    return segment, links
+
+
+def _read_back(closed: ClosedHistory, file: str, ends: list[Row], snapshot: Snapshot) -> IdIndex:
+    """Read the file as it is now, check every row of it, and index it."""
+
+    def rows() -> Iterator[Row]:
+        seq, before = ends[0].seq, ends[0].before
+        for group in read_groups(closed.folder / file):
+            for row in group:
+                if (row.seq, row.before) != (seq, before):
+                    raise Damaged(f"row {row.seq} of the segment {file} does not follow the one before it")
+                check_row(row)
+                seq, before = row.seq + 1, row.link
+                yield row
+        if (seq - 1, before) != (snapshot.seq, snapshot.link):
+            raise Damaged(f"the segment {file} does not end where it should")
+
+    return IdIndex.of(ends[0].seq, ends[1].seq, rows())
