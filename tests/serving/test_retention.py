@@ -528,7 +528,9 @@ def test_a_database_of_format_2_is_brought_forward(
         schema = fresh_schema()
 
         def store(**more: Any) -> PostgresStore:
-            return PostgresStore(postgresql.url, schema=schema, database_clock=False, segments=tmp_path, **more)
+            return PostgresStore(
+                postgresql.url, schema=schema, database_clock=False, segments=tmp_path, **more
+            )
 
         async with running(store()) as engine:
             await create(engine, policy=SHORT)

@@ -7,7 +7,7 @@ from rankloop.serving.stores.segments.closed_history import ClosedHistory
 from rankloop.serving.stores.segments.manifest import Segment
 
 # Rows of these kinds are many, and leave the live log. The others are few, and starting needs them: they stay as well.
-MANY: tuple[Kind, ...] = ("decision", "activate", "feedback", "expire", "conflict", "degraded")
+MANY: tuple[Kind, ...] = ("decision", "activate", "feedback", "expire", "items", "conflict", "degraded")
 
 
 class Segmented:
