@@ -76,7 +76,9 @@ async def fill(folder: Path, n_events: int, *, retain: int) -> dict[str, float]:
         closing += time.process_time() - begun
         closed = await engine.store.history(NAME)
         most_live = max(most_live, served.fold.applied - (closed.through if closed else 0))
-        print(f"{served.fold.applied:,} events, {time.process_time() - cpu:.0f} s", file=sys.stderr, flush=True)
+        print(
+            f"{served.fold.applied:,} events, {time.process_time() - cpu:.0f} s", file=sys.stderr, flush=True
+        )
     await engine.snapshot(NAME)
     await engine.close()
     return {
@@ -133,7 +135,11 @@ async def begin(folder: Path) -> dict[str, float]:
 def disk(folder: Path) -> dict[str, float]:
     """Bytes of the live file and of each kind of closed file."""
     found = {"live_bytes": float((folder / "rankloop.db").stat().st_size)}
-    for name, suffix in (("segment_bytes", "parquet"), ("index_bytes", "ids"), ("snapshot_bytes", "snapshot")):
+    for name, suffix in (
+        ("segment_bytes", "parquet"),
+        ("index_bytes", "ids"),
+        ("snapshot_bytes", "snapshot"),
+    ):
         found[name] = float(sum(path.stat().st_size for path in folder.glob(f"segments/*/*.{suffix}")))
     found["segments"] = len(list(folder.glob("segments/*/*.parquet")))
     return found

@@ -7,7 +7,9 @@ from rankloop.serving.stores.segments.closed_history import ClosedHistory
 from rankloop.serving.stores.segments.manifest import Segment
 
 # Rows of these kinds are many, and leave the live log. The others are few, and starting needs them: they stay as well.
-MANY: tuple[Kind, ...] = ("decision", "activate", "feedback", "expire", "items", "conflict", "degraded")
+MANY: tuple[Kind, ...] = (
+    *("decision", "activate", "feedback", "expire", "items", "import", "conflict", "degraded"),
+)
 
 
 class Segmented:
