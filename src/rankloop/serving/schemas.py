@@ -295,6 +295,8 @@ class DecisionSummary(msgspec.Struct, frozen=True):
     length: int
     explored: bool
     values: list[float] | None
+    shown_by: Literal["ranker", "baseline"] = "ranker"
+    guard_rail: Literal["", "greedy", "moved", "groups"] = ""
 
 
 class DecisionsAnswer(msgspec.Struct, frozen=True):

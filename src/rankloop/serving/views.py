@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 import numpy as np
 
@@ -12,7 +14,7 @@ from rankloop.serving.log.choices import free_of
 from rankloop.serving.log.decision_state import Outcome, replay_decision
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import rail_of
-from rankloop.serving.log.records import Row
+from rankloop.serving.log.records import Decision, Row
 from rankloop.serving.log.stored_features import candidate_names
 from rankloop.serving.schemas import (
     DeadLettersAnswer,
@@ -126,9 +128,13 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
         expired=state.expired,
         rows=[_story_row(row, told.get(row.seq)) for row in story],
         pinned={} if free is None else {position: names[position] for position in sorted(free.pinned)},
-        shown_by="baseline" if decision.trial is not None and decision.trial.would else "ranker",
+        shown_by=_shown_by(decision),
         guard_rail=rail_of(decision),
     )
+
+
+def _shown_by(decision: Decision) -> Literal["ranker", "baseline"]:
+    return "baseline" if decision.trial is not None and decision.trial.would else "ranker"
 
 
 def _story_row(row: Row, outcome: Outcome | None) -> StoryRow:
@@ -182,7 +188,17 @@ def _summary(served: ServedRanker, row: Row, answer: Row | None) -> DecisionSumm
     decision = records.read_decision(row.body)
     names = served.fold.names(decision)
     values = None if answer is None else np.frombuffer(records.read_body(answer).values, "<f8").tolist()
-    return DecisionSummary(row.event_id, row.seq, row.at, names[0], len(names), decision.explored, values)
+    return DecisionSummary(
+        row.event_id,
+        row.seq,
+        row.at,
+        names[0],
+        len(names),
+        decision.explored,
+        values,
+        _shown_by(decision),
+        rail_of(decision),
+    )
 
 
 def sparkline(series: Series) -> list[float | None]:

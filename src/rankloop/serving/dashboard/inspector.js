@@ -32,7 +32,7 @@ export function inspector(name, parts, choose) {
       clock(one.at),
       h("button", pick, one.top),
       answerInWords(one.values, feedback),
-      feedback === "clicks" ? "drawn" : one.explored ? "exploration" : "best known",
+      kindOf(one, feedback),
     ];
     const kind = { class: one.decision_id === chosen && "chosen" };
     return h("tr", kind, ...cells.map((cell) => h("td", {}, cell)));
@@ -121,7 +121,25 @@ function step(when, ...content) {
   return h("li", {}, h("span", { class: "when" }, when), ...content);
 }
 
+function kindOf(one, feedback) {
+  if (one.shown_by === "baseline") return "baseline";
+  if (one.guard_rail === "greedy") return "best known";
+  return feedback === "clicks" ? "drawn" : one.explored ? "exploration" : "best known";
+}
+
+const RAILS = {
+  moved: " Its items were then moved into reach of their places in the baseline.",
+  groups: " It ordered groups of neighbours of the baseline, each on its own.",
+};
+
 function why(told, feedback) {
+  if (told.shown_by === "baseline") return "The application's own list was shown.";
+  if (told.guard_rail === "greedy")
+    return "The exploration cap kept it from exploring: it showed the best list of the moment.";
+  return drawnHow(told, feedback) + (RAILS[told.guard_rail] ?? "");
+}
+
+function drawnHow(told, feedback) {
   const beside = told.propensities ? " Beside each item: the probability that it is shown at this position." : "";
   if (feedback === "clicks") return `The list was drawn at random, better lists with higher probability.${beside}`;
   if (told.explored)
@@ -159,6 +177,7 @@ function places(told) {
   );
 }
 
+const NOT_DRAWN = "It counts. The ranker did not draw this list, and learnt from it only if it can learn from any.";
 const CAME_TO = {
   accepted: "It was learnt from.",
   duplicate: "It is a duplicate, and was not learnt from again.",
@@ -170,7 +189,9 @@ const CAME_TO = {
 };
 
 function happened(row, told, feedback) {
-  const end = ` ${CAME_TO[row.outcome] ?? ""}`;
+  const own = told.shown_by === "ranker" && told.guard_rail !== "greedy";
+  const came = row.outcome === "accepted" && !own ? NOT_DRAWN : CAME_TO[row.outcome];
+  const end = ` ${came ?? ""}`;
   if (row.kind === "activate")
     return [h("strong", {}, "The list was shown."), row.outcome === "accepted" ? "" : end];
   if (row.kind === "expire")

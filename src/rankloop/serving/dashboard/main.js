@@ -107,7 +107,8 @@ const events = {
     drawRow(told);
     planned ??= setTimeout(drawSparks, first ? 50 : SPARKS);
     if (view?.name === told.name) view.update(told, Date.now() + skew);
-    else if ((!view || (first && place().name === told.name)) && place().where !== "try") go();
+    else if (first && view) view.update(known.get(view.name), Date.now() + skew); // one more to compare with
+    if (view?.name !== told.name && (!view || (first && place().name === told.name)) && place().where !== "try") go();
   },
   health(told) {
     skew = told.now - Date.now();

@@ -1,6 +1,8 @@
-// What an operator does to one ranker: freeze, snapshot, roll back, reset, change items, export.
+// What an operator does to one ranker: freeze, snapshot, roll back, reset, promote, guard rails, change items, export.
 import { ask, download, newId, path } from "./api.js";
 import { count, h, moment, tell } from "./format.js";
+import { runner } from "./outcome.js";
+import { trialView } from "./trial.js";
 
 const SURE = 5000; // milliseconds in which a second press confirms
 const ROLES = ["reader", "writer", "admin"];
@@ -12,9 +14,18 @@ const lines = (field) =>
 
 /** For one ranker, in its `parts` of the page. */
 export function operator(name, parts) {
-  const { may, freeze, snapshot, reset, rollback, change, done, failed, export: exported } = parts;
+  const { may, freeze, snapshot, reset, rollback, change, done, failed, export: exported, parquet } = parts;
   const to = rollback.querySelector("select");
-  const changing = [freeze, snapshot, reset, rollback.querySelector("button"), change.querySelector("button")];
+  const run = runner(done, failed);
+  const beside = trialView(name, parts);
+  const changing = [
+    freeze,
+    snapshot,
+    reset,
+    rollback.querySelector("button"),
+    change.querySelector("button"),
+    ...beside.buttons,
+  ];
   let ranker = null;
   let role = null;
   let listed = -1; // the newest snapshot when they were listed
@@ -46,18 +57,6 @@ export function operator(name, parts) {
         .map((one) => h("option", { value: one.seq }, `row ${count(one.seq)}, ${moment(one.at)}`)),
     );
     rollback.hidden = !snapshots.length;
-  }
-
-  async function run(work, words) {
-    tell(done, "");
-    tell(failed, "");
-    try {
-      const told = await work();
-      const row = told?.seq ? ` (row ${count(told.seq)})` : "";
-      tell(done, told?.status === "conflict" ? `Refused${row}: it no longer fits.` : `${words}${row}.`);
-    } catch (error) {
-      tell(failed, error.message);
-    }
   }
 
   /** Run it when the button is pressed a second time. */
@@ -107,10 +106,13 @@ export function operator(name, parts) {
     }, "The items are changed");
   };
   exported.onclick = () => run(() => download(path(name, "export"), `${name}.csv`), "Exported");
+  parquet.onclick = () =>
+    run(() => download(`${path(name, "export")}?format=parquet`, `${name}.parquet`), "Exported");
 
   return {
     update(fresh) {
       ranker = fresh;
+      beside.update(ranker);
       draw();
     },
   };

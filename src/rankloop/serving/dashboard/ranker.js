@@ -308,7 +308,8 @@ export function stretchEnds(n, size) {
 
 /** Offer these values, with their names, where they are not the ones that are offered. */
 function offer(select, values, nameOfOne) {
-  if ([...select.options].map((one) => one.value).join() === values.join()) return;
+  const there = [...select.options].map((one) => one.value);
+  if (there.length === values.length && there.join() === values.join()) return;
   const chosen = select.value;
   select.replaceChildren(...values.map((value) => h("option", { value }, nameOfOne(value))));
   if (values.includes(chosen)) select.value = chosen;

@@ -29,6 +29,7 @@ from rankloop.serving.http.endpoint import (
 )
 from rankloop.serving.http.endpoints import ENDPOINTS
 from rankloop.serving.http.export_csv import csv_rows
+from rankloop.serving.http.export_parquet import parquet_pieces
 from rankloop.serving.http.metrics import exposition
 from rankloop.serving.http.openapi import describe
 from rankloop.serving.http.readiness import remarks, trouble_of
@@ -36,10 +37,15 @@ from rankloop.serving.http.stream import Broadcast
 from rankloop.serving.permissions import Permission
 from rankloop.serving.personalizer.door import Door
 from rankloop.serving.schemas import ErrorAnswer, ErrorBody
+from rankloop.serving.stores.contract import Store
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
 _REFRESH_SECONDS = 2.0
 _PREFIX = "/v1/rankers/"
+_EXPORTS: dict[str, tuple[Callable[[Store, str], AsyncIterator[bytes]], str]] = {
+    "csv": (csv_rows, "text/csv; charset=utf-8"),
+    "parquet": (parquet_pieces, "application/vnd.apache.parquet"),
+}
 
 
 class App:
@@ -147,24 +153,25 @@ class App:
         messages = self.broadcast.listen(ranker, caller)
         first = await anext(messages)  # refused here, before anything is sent
 
-        async def all_messages() -> AsyncIterator[bytes]:
-            yield first
-            async for message in messages:
-                yield message
-
         return StreamingResponse(
-            all_messages(), media_type="text/event-stream", headers={"cache-control": "no-store"}
+            _after(first, messages), media_type="text/event-stream", headers={"cache-control": "no-store"}
         )
 
     async def _export(self, request: Request) -> Response:
         name = request.path_params["name"]
         self._may_read(request, name)
         served = await self.engine.find(name)
-        return StreamingResponse(
-            csv_rows(self.engine.store, served.name),
-            media_type="text/csv; charset=utf-8",
-            headers={"content-disposition": 'attachment; filename="export.csv"', "cache-control": "no-store"},
-        )
+        form = request.query_params.get("format", "csv")
+        if form not in _EXPORTS:
+            raise RequestError(f"format must be one of {', '.join(_EXPORTS)}, got {form!r}", field="format")
+        write, media_type = _EXPORTS[form]
+        pieces = write(self.engine.store, served.name)
+        first = await anext(pieces)  # refused here, before anything is sent
+        headers = {
+            "content-disposition": f'attachment; filename="export.{form}"',
+            "cache-control": "no-store",
+        }
+        return StreamingResponse(_after(first, pieces), media_type=media_type, headers=headers)
 
     def _may_read(self, request: Request, ranker: str | None = None) -> Permission:
         return self._guard.check(
@@ -199,6 +206,12 @@ class App:
 
     async def _openapi(self, request: Request) -> Response:
         return Response(self._description, media_type="application/json")
+
+
+async def _after(first: bytes, others: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for one in others:
+        yield one
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

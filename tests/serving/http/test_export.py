@@ -1,0 +1,34 @@
+"""The export over HTTP: which formats there are, and what is said where one cannot be written."""
+
+from __future__ import annotations
+
+import pytest
+
+from rankloop.extras import MissingExtra
+from rankloop.serving.http import export_parquet
+from rankloop.serving.http.app import App
+from tests.serving.in_process import ask
+from tests.serving.service import create, play, rounds, running
+
+
+def test_csv_is_the_default_and_other_formats_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def missing(*_: object) -> int:
+        raise MissingExtra('exporting to Parquet needs pyarrow: pip install "rankloop[data]"')
+
+    async def story() -> None:
+        async with running() as engine:
+            app = App(engine)
+            await create(engine)
+            await rounds(engine, 3)
+            for where in ("export", "export?format=csv"):
+                status, text = await ask(app, "GET", f"/v1/rankers/unwind/{where}")
+                assert (status, len(text.splitlines())) == (200, 4)
+            status, told = await ask(app, "GET", "/v1/rankers/unwind/export?format=xml")
+            assert (status, told["error"]["field"]) == (422, "format")
+            assert told["error"]["message"] == "format must be one of csv, parquet, got 'xml'"
+            monkeypatch.setattr(export_parquet, "export", missing)
+            status, told = await ask(app, "GET", "/v1/rankers/unwind/export?format=parquet")
+            assert (status, told["error"]["field"]) == (422, "format")
+            assert 'pip install "rankloop[data]"' in told["error"]["message"]
+
+    play(story)
