@@ -195,11 +195,9 @@ class CompiledRanker(Ranker):
     def short_memo(self, memo: Memo) -> Memo:
         return memo[: self._calls().n_memo] if self.keeps_context else memo
 
-    def is_short(self, memo: Memo) -> bool:
-        return self.keeps_context and len(memo) == self._calls().n_memo
-
-    def whole_memo(self, memo: Memo, items: NDArray[np.int64], context: Any) -> Memo:
-        return (*memo, *self.keep_request(context))
+    def whole_memo(self, memo: Memo, items: NDArray[np.int64], context: Callable[[], Any]) -> Memo:
+        short = self.keeps_context and len(memo) == self._calls().n_memo
+        return (*memo, *self.keep_request(context())) if short else memo
 
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
         n, request = self.read_context(context)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +22,8 @@ class Servable:
         whose requests bring a list of their own always can.
     stops_at_click : bool
         Whether it takes what stands below the first click for not examined.
+    no_baselines : str
+        Why it learns nothing from lists that somebody else chose, as the end of a sentence, where it does not.
     unservable : str
         Why a service cannot run it, as the end of a sentence; empty where it can.
     estimate_from : {"feedback", "blocks", "weights"}
@@ -41,6 +43,7 @@ class Servable:
     summary: ClassVar[str] = "Learns from the feedback on the lists that it shows."
     no_candidates: str = "it does not say how to draw a list from some of its items"
     stops_at_click: ClassVar[bool] = False
+    no_baselines: ClassVar[str] = "it weighs feedback by the chances of its own lists"
     unservable: ClassVar[str] = ""
     estimate_from: ClassVar[Literal["feedback", "blocks", "weights"]] = "feedback"
     algorithm_version: ClassVar[int] = 1
@@ -221,7 +224,7 @@ class Servable:
         return False
 
     def short_memo(self, memo: tuple[Any, ...]) -> tuple[Any, ...]:
-        """A ticket's memo without what follows from the features of the request, for a log that has these anyway.
+        """The memo without what follows from the features of the request, for a log that has these anyway.
 
         Parameters
         ----------
@@ -235,37 +238,24 @@ class Servable:
         """
         return memo
 
-    def is_short(self, memo: tuple[Any, ...]) -> bool:
-        """Whether `short_memo` left something out of a memo.
+    def whole_memo(
+        self, memo: tuple[Any, ...], items: NDArray[np.int64], context: Callable[[], Any]
+    ) -> tuple[Any, ...]:
+        """The memo that `short_memo` may have made short, with the bytes that `rank` gave it.
 
         Parameters
         ----------
         memo : tuple of ndarray
-            A memo, whole or short.
-
-        Returns
-        -------
-        bool
-            Never by default.
-        """
-        return False
-
-    def whole_memo(self, memo: tuple[Any, ...], items: NDArray[np.int64], context: Any) -> tuple[Any, ...]:
-        """The memo that `short_memo` made short.
-
-        Parameters
-        ----------
-        memo : tuple of ndarray
-            The short memo.
+            The memo, whole or short.
         items : ndarray of int
             NDArray[np.int64] The items of the ranking.
-        context : Any
-            The request that the ranking answered.
+        context : callable
+            Returns the request that the ranking answered.
 
         Returns
         -------
         tuple of ndarray
-            The memo, with the same bytes as `rank` gave it.
+            The whole memo.
         """
         return memo
 
@@ -297,6 +287,17 @@ class Servable:
         """
         if not self.learn_shown(items, feedback):
             raise ValueError(f"{type(self).__name__} learns from lists that it drew itself, not from a log")
+
+    def learns_others_lists(self) -> bool:
+        """Whether it can learn from lists that somebody else chose: by `learn_shown`, with features by `learn_logged`.
+
+        Returns
+        -------
+        bool
+            Whether one of its own.
+        """
+        way = "learn_logged" if getattr(self, "n_items", None) is None else "learn_shown"
+        return getattr(type(self), way) is not getattr(Servable, way)
 
     def weights_now(self) -> NDArray[np.float64] | None:
         """The weight of each feature in the score of an item, where that is a weighed sum.

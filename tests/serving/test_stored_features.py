@@ -11,15 +11,20 @@ import pytest
 
 from rankloop.serving.adapters.registry import has_items, served
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, RequestError
+from rankloop.serving.errors import Conflict, NotFound, RequestError
+from rankloop.serving.explain import explain_answer
+from rankloop.serving.item_features import item_features
+from rankloop.serving.item_table import item_table
 from rankloop.serving.log import records
 from rankloop.serving.log.choices import feedback_length
 from rankloop.serving.log.snapshots import revive, take
 from rankloop.serving.log.stored_features import features_of
 from rankloop.serving.schemas import ItemsRequest, Matrix, ResetRequest
+from rankloop.serving.views import ranker_answer
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 
 ALL = [name for name in sorted(served()) if not has_items(name)]
+SOUND = {"CascadeLinTS", "CascadeLinUCB", "LinTSPBM", "LinUCBPBM", "ListNet", "PLRank", "CalibratedSquared"}
 NAMES = ["a", "b", "c", "d"]
 VECTORS = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.1, 0.9]]
 
@@ -241,12 +246,76 @@ def test_rows_from_before_there_were_stored_features_read_as_before() -> None:
             await make(engine, items=None, features=None)
             await rank(engine, "d", "any", features=packed(VECTORS))
             decision = await row(engine, "d")
-            fold = engine.rankers["any"].fold
-            assert fold.ranker.is_short(tuple(records.unpack(part) for part in decision.memo))
+            assert decision.memo == ()
             old = msgspec.structs.replace(decision, memo=(*decision.memo, decision.features))
             state = await engine.rankers["any"].decision_state("d")
             assert state is not None
             state.decision = records.read_decision(records.encode(old))
             assert (await tell(engine, "d")).learnt
+
+    play(story)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("algorithm", ALL)
+def test_a_baseline_is_learnt_from_where_that_is_sound(algorithm: str, stored: bool) -> None:
+    """The same as from the list itself, where a list is an observation whoever chose it."""
+    baseline = ["c", "a", "d", "b"]
+
+    async def story() -> None:
+        async with running() as engine:
+            more: dict[str, Any] = {} if stored else {"items": None, "features": None}
+            await make(engine, algorithm, policy={"apprentice": True}, **more)
+            fold = engine.rankers["any"].fold
+            fresh = type(fold.ranker)(n_features=2)
+            sound = fold.ranker.learns_others_lists()
+            rows = np.array(VECTORS, np.float32)
+            for i in range(3):
+                asked: dict[str, Any] = {} if stored else {"items": NAMES, "features": packed(VECTORS)}
+                shown = await rank(engine, f"d{i}", "any", baseline=baseline, **asked)
+                assert shown.items == baseline
+                told = await tell(engine, f"d{i}")
+                assert told.learnt == sound
+                if sound:
+                    values = [1.0] + [0.0] * (fresh.feedback.length(4) - 1)
+                    fresh.learn_logged(np.array([2, 0, 3, 1]), values, features=rows)
+            assert fold.rounds == 3 * sound
+            for name, value in fresh.state_arrays().items():
+                np.testing.assert_array_equal(fold.ranker.state_arrays()[name], value)
+            said = (await ranker_answer(engine.rankers["any"])).baselines
+            assert (said == "yes") == sound
+            assert sound == (algorithm in SOUND)
+            await adds_up(engine, "any")
+
+    play(story)
+
+
+def test_stored_features_are_shown_with_names_and_weights() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            await make(engine, feature_names=["fast", "warm"])
+            served = engine.rankers["any"]
+            for i in range(4):
+                shown = await rank(engine, f"d{i}", "any", items=NAMES)
+                await tell(engine, f"d{i}", [float(name in ("b", "d")) for name in shown.items])
+            told = item_features(served, "d")
+            weights = served.fold.ranker.weights_now()
+            assert weights is not None
+            assert [(one.name, one.weight) for one in told.features] == list(
+                zip(["fast", "warm"], weights.tolist(), strict=True)
+            )
+            np.testing.assert_allclose([one.value for one in told.features], [0.1, 0.9], rtol=1e-6)
+            assert (told.item, told.since) == ("d", 1)
+            with pytest.raises(NotFound, match="'z' has no stored features"):
+                item_features(served, "z")
+            table = item_table(served, search="", sort="order", limit="10")
+            order = served.fold.ranker.current(np.array(VECTORS, np.float32)).tolist()
+            assert [one.item for one in table.items] == [NAMES[i] for i in order]
+            assert [one.shown for one in table.items] == [4] * 4
+            assert sum(one.positive for one in table.items) == 8
+            reasons = (await explain_answer(served, "d0")).items
+            assert all("'warm' weighs most" in one.words for one in reasons if one.item in ("b", "d"))
+            await rank(engine, "own", "any", items=["other"], features=packed([[1.0, 1.0]]))
+            assert item_table(served, search="", sort="order", limit="10").total == 4
 
     play(story)

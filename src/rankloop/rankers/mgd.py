@@ -73,6 +73,7 @@ class MGD(LinearRanker):
     True
     """
 
+    no_baselines = "it compares its candidates by clicks on lists that it made of their lists"
     summary = "Observes clicks on documents, and moves its weights towards candidates that win more of them."
     kernels = RankerKernels(mgd.rank, mgd.learn)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -88,11 +88,10 @@ class PDGD(LinearRanker):
     def short_memo(self, memo: Memo) -> Memo:
         return memo[:2]
 
-    def is_short(self, memo: Memo) -> bool:
-        return len(memo) == 2
-
-    def whole_memo(self, memo: Memo, items: NDArray[np.int64], context: Any) -> Memo:
-        return (*memo, self.dense_context(context)[items[: len(memo[1])]].astype(np.float64))
+    def whole_memo(self, memo: Memo, items: NDArray[np.int64], context: Callable[[], Any]) -> Memo:
+        if len(memo) != 2:
+            return memo
+        return (*memo, self.dense_context(context())[items[: len(memo[1])]].astype(np.float64))
 
     def check_ticket(self, ranking: Ranking) -> None:
         header = ranking.memo[0]

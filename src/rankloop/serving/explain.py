@@ -21,12 +21,16 @@ _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
 class FeaturePart(msgspec.Struct, frozen=True):
-    """What one feature adds to a score: value times weight. `feature` is its column, counted from 0."""
+    """What one feature adds to a score: value times weight. `feature` is its column, counted from 0.
+
+    name: what the catalogue calls it, where that has names.
+    """
 
     feature: int
     value: float
     weight: float
     part: float
+    name: str | None = None
 
 
 class ItemReason(msgspec.Struct, frozen=True):
@@ -109,7 +113,7 @@ def _reasons(fold: Fold, decision: Decision) -> list[ItemReason]:
         parts: list[FeaturePart] = []
         score = None
         if features is not None and weights is not None and number < len(features):
-            score, parts = _score(features[number], weights)
+            score, parts = _score(features[number], weights, fold.stored.feature_names)
         chance = None if chances is None else chances[position]
         place = places.get(number)
         words = _words(reason, chance, place, len(places), decision.explored, parts)
@@ -131,11 +135,20 @@ def _places(
     return {number: place for place, number in enumerate(order)}
 
 
-def _score(row: NDArray[np.float32], weights: NDArray[np.float64]) -> tuple[float, list[FeaturePart]]:
-    parts = [
-        FeaturePart(k, value, weight, value * weight)
+def feature_parts(
+    row: NDArray[np.float32], weights: NDArray[np.float64], names: list[str]
+) -> list[FeaturePart]:
+    """What each feature of an item adds to its score."""
+    return [
+        FeaturePart(k, value, weight, value * weight, names[k] if k < len(names) else None)
         for k, (value, weight) in enumerate(zip(row.tolist(), weights.tolist(), strict=True))
     ]
+
+
+def _score(
+    row: NDArray[np.float32], weights: NDArray[np.float64], names: list[str]
+) -> tuple[float, list[FeaturePart]]:
+    parts = feature_parts(row, weights, names)
     total = 0.0
     for one in parts:
         total += one.part
@@ -163,9 +176,8 @@ def _words(
     told.append("The list explored." if explored else "The list did not explore.")
     if parts:
         most = parts[0]
-        told.append(
-            f"Feature {most.feature} weighs most: {most.value:.4g} times {most.weight:.4g} is {most.part:.4g}."
-        )
+        called = f"Feature {most.feature}" if most.name is None else f"{most.name!r}"
+        told.append(f"{called} weighs most: {most.value:.4g} times {most.weight:.4g} is {most.part:.4g}.")
     return " ".join(told)
 
 

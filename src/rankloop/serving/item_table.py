@@ -6,8 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from rankloop.serving.errors import RequestError
 from rankloop.serving.item_counts import OBSERVED, POSITIVE, SHOWN, SQUARES, SUM, mean_interval
+from rankloop.serving.log.fold import Fold
 from rankloop.serving.schemas import ItemRow, ItemTableAnswer
 from rankloop.serving.served_ranker import ServedRanker
 
@@ -29,15 +32,30 @@ def item_table(served: ServedRanker, *, search: str, sort: str, limit: str) -> I
     if not limit.isdecimal() or not 1 <= int(limit) <= _MOST:
         raise RequestError(f"limit must be between 1 and {_MOST:,}, got {limit!r}", field="limit")
     fold, wanted = served.fold, search.casefold()
-    place = {name: i for i, name in enumerate(fold.current(), start=1)}
-    rows = [_row(served, name, place.get(name, 0)) for name in fold.items if wanted in name.casefold()]
+    numbers = {name: fold.number[name] for name in fold.items} if fold.has_items else fold.stored.present
+    place = {name: i for i, name in enumerate(_order(fold), start=1)}
+    rows = [
+        _row(served, name, number, place.get(name, 0))
+        for name, number in numbers.items()
+        if wanted in name.casefold()
+    ]
     rows.sort(key=_SORTS["order"])
     rows.sort(key=_SORTS[sort])
-    return ItemTableAnswer(rows[: int(limit)], len(fold.active), fold.item_counts.since)
+    return ItemTableAnswer(rows[: int(limit)], len(numbers), fold.item_counts.since)
 
 
-def _row(served: ServedRanker, name: str, place: int) -> ItemRow:
-    sums = served.fold.item_counts.of(served.fold.number[name])
+def _order(fold: Fold) -> list[str]:
+    """The order that the ranker holds best now, of items whose features are all stored."""
+    catalogue = fold.stored
+    if fold.has_items or catalogue.n_columns != fold.ranker.n_features or not catalogue.present:
+        return fold.current()
+    rows = catalogue.vectors(np.array(list(catalogue.present.values())))
+    names = list(catalogue.present)
+    return [names[i] for i in fold.ranker.current(rows).tolist()]
+
+
+def _row(served: ServedRanker, name: str, number: int, place: int) -> ItemRow:
+    sums = served.fold.item_counts.of(number)
     mean, low, high = mean_interval(sums[OBSERVED], sums[SUM], sums[SQUARES]) or (None, None, None)
     return ItemRow(
         name,

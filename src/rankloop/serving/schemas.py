@@ -187,7 +187,11 @@ class ResetRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RankerAnswer(msgspec.Struct, frozen=True):
-    """The present state of one ranker. `candidates`: "yes", or why a list cannot be asked of some of its items."""
+    """The present state of one ranker.
+
+    candidates: "yes", or why a list cannot be asked of some of its items. baselines: "yes", or why nothing is learnt
+    from lists that show a baseline. stored_items, stored_features: items whose features are stored, and how many each.
+    """
 
     name: str
     algorithm: str
@@ -213,6 +217,10 @@ class RankerAnswer(msgspec.Struct, frozen=True):
     candidates: str = "yes"
     trial: TrialAnswer | None = None
     duplicate: bool = False
+    baselines: str = "yes"
+    stored_items: int = 0
+    stored_features: int = 0
+    feature_names: list[str] = []
 
 
 class ArchivedAnswer(msgspec.Struct, frozen=True):

@@ -67,6 +67,10 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> Ran
         trial=_trial(fold),
         candidates=(fold.has_items and fold.ranker.no_candidates) or "yes",
         duplicate=duplicate,
+        baselines="yes" if fold.ranker.learns_others_lists() else fold.ranker.no_baselines,
+        stored_items=len(fold.stored.present),
+        stored_features=fold.stored.n_columns,
+        feature_names=fold.stored.feature_names,
     )
 
 

@@ -29,6 +29,15 @@ def service() -> Iterator[Service]:
         client.create("unwind", algorithm="RTop1F", items=["walk", "tea", "nap"], seed=7)
         silent = {"deadline_seconds": 0.001}
         client.create("quiet", algorithm="FTRLPBM", items=["a", "b"], policy=silent, seed=7)
+        client.create(
+            "rooms",
+            algorithm="LinTSPBM",
+            items=["hall", "attic"],
+            parameters={"n_features": 2},
+            seed=7,
+            features=[[1.0, 0.25], [0.0, 0.5]],
+            feature_names=["light", "size"],
+        )
         for i in range(LISTS):
             shown = client.rank("films")
             client.feedback("films", shown.decision_id, clicks=[1.0, 0.0, 0.0])
@@ -52,6 +61,16 @@ def visit(browser: Browser, service: Service) -> Iterator[Callable[..., Page]]:
         one.close()
         # The browser itself notes an answer of 422, which the page then tells.
         assert [text for text in one.wrong if "422" not in text] == one.elsewhere == []
+
+
+def test_the_features_of_an_item_are_shown(visit: Callable[..., Page]) -> None:
+    page = visit("#ranker/rooms")
+    page.get_by_role("button", name="hall", exact=True).click()
+    shown = page.locator("[data-part=item-features]")
+    expect(shown.get_by_role("heading")).to_have_text("Features of hall")
+    expect(shown.locator("tbody tr")).to_have_count(2)
+    expect(shown).to_contain_text("light")
+    expect(shown).to_contain_text("0.250")
 
 
 def test_a_long_order_leaves_no_white_space(visit: Callable[..., Page]) -> None:

@@ -17,6 +17,7 @@ from rankloop.serving.client.answers import (
 )
 from rankloop.serving.client.batches import Wanted
 from rankloop.serving.client.calls import Feedback
+from rankloop.serving.client.catalogue import ItemFeatures
 from rankloop.serving.client.decision_answer import DecisionAnswer, StoryRow
 from rankloop.serving.client.errors import RankloopError, Unreachable
 from rankloop.serving.client.explaining import ExplainAnswer, FeaturePart, ItemReason
@@ -38,6 +39,7 @@ __all__ = [
     "Feedback",
     "ImportAnswer",
     "Interval",
+    "ItemFeatures",
     "ItemReason",
     "Lift",
     "Policy",

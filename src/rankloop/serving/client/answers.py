@@ -203,6 +203,14 @@ class RankerAnswer:
         "yes", or why a list cannot be asked of some of its items only.
     trial : TrialAnswer or None, optional
         How its lists compare with the baseline that requests bring.
+    baselines : str, optional
+        "yes", or why it learns nothing from lists that show a baseline.
+    stored_items : int, optional
+        For how many items features are stored.
+    stored_features : int, optional
+        How many features are stored for each.
+    feature_names : list of str, optional
+        Names of the features, where there are any.
     """
 
     name: str
@@ -229,6 +237,10 @@ class RankerAnswer:
     summary: str = ""
     candidates: str = "yes"
     trial: TrialAnswer | None = None
+    baselines: str = "yes"
+    stored_items: int = 0
+    stored_features: int = 0
+    feature_names: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

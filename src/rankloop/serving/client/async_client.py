@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from rankloop.serving.client import batches, calls, explaining, importing, promotion
+from rankloop.serving.client import batches, calls, catalogue, explaining, importing, promotion
 from rankloop.serving.client.calls import Call
 from rankloop.serving.client.documented import documented
 from rankloop.serving.client.owners import Owners
@@ -103,7 +103,7 @@ class AsyncClient:
                 pause = tries.after_refusal(response, moved=moved)
             await asyncio.sleep(pause)
 
-    create = _sends(calls.create)
+    create = _sends(catalogue.create)
     ranker = _sends(calls.ranker)
     rankers = _sends(calls.rankers)
     rank = _sends(calls.rank)
@@ -111,7 +111,8 @@ class AsyncClient:
     activate = _sends(calls.activate)
     feedback = _sends(calls.feedback)
     feedback_many = _sends(calls.feedback_many)
-    change_items = _sends(calls.change_items)
+    change_items = _sends(catalogue.change_items)
+    item_features = _sends(catalogue.item_features)
     change_policy = _sends(batches.change_policy)
     freeze = _sends(calls.freeze)
     promote = _sends(promotion.promote)

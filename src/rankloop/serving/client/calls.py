@@ -46,45 +46,6 @@ class Call(Generic[Answer]):
     body: bytes | None = None
 
 
-def create(
-    name: str,
-    *,
-    algorithm: str,
-    items: Sequence[str] | None = None,
-    parameters: dict[str, Any] | None = None,
-    policy: dict[str, Any] | None = None,
-    seed: int | None = None,
-) -> Call[RankerAnswer]:
-    """Create a ranker. The same again changes nothing; the same name with anything else is a conflict.
-
-    Parameters
-    ----------
-    name : str
-        The name of the ranker: letters, digits, dot, dash, underscore.
-    algorithm : str
-        The class of the ranker, such as "TopFTRL".
-    items : sequence of str, optional
-        The items to rank; left out for rankers that get candidates with each request.
-    parameters : dict, optional
-        The parameters of the ranker.
-    policy : dict, optional
-        `deadline_seconds`, `parking_seconds` and `late` ("ignore" or "learn").
-    seed : int, optional
-        The seed of the lists; drawn by the service where it is left out.
-
-    Returns
-    -------
-    RankerAnswer
-        The ranker; `duplicate` if it was there already.
-    """
-    body = {"items": items, "policy": policy, "seed": seed}
-    return _post(
-        "/v1/rankers",
-        RankerAnswer,
-        {"name": name, "algorithm": algorithm, "parameters": parameters or {}, **body},
-    )
-
-
 def ranker(name: str) -> Call[RankerAnswer]:
     """Return the present state of one ranker.
 
@@ -133,6 +94,7 @@ def rank(
     n_positions: int | None = None,
     pinned: Mapping[int, str] | None = None,
     baseline: Sequence[str] | None = None,
+    shared: Sequence[float] | None = None,
 ) -> Call[RankAnswer]:
     """Return a list to show.
 
@@ -156,6 +118,8 @@ def rank(
         Items that must stand at a position, counted from 0.
     baseline : sequence of str, optional
         The application's own order, which is shown instead to the holdout, and before the ranker is promoted.
+    shared : sequence of float, optional
+        Numbers of the request as a whole, such as of its user: each times each stored feature is a feature.
 
     Returns
     -------
@@ -167,6 +131,8 @@ def rank(
     body |= {"features": packed, "context": context}
     if baseline is not None:
         body["baseline"] = list(baseline)
+    if shared is not None:
+        body["shared"] = [float(value) for value in shared]
     if exclude:
         body["exclude"] = list(exclude)
     if n_positions is not None:
@@ -250,29 +216,6 @@ def feedback_many(
     return Call(
         "POST", f"{of(name)}/feedback", lambda told: read(list[EventAnswer], told), json_bytes(list(answers))
     )
-
-
-def change_items(
-    name: str, *, add: Sequence[str] | None = None, retire: Sequence[str] | None = None
-) -> Call[EventAnswer]:
-    """Add items, retire items, or both.
-
-    Parameters
-    ----------
-    name : str
-        The name of the ranker.
-    add : sequence of str, optional
-        Items to add.
-    retire : sequence of str, optional
-        Items that are no longer shown.
-
-    Returns
-    -------
-    EventAnswer
-        What became of the change.
-    """
-    body = {"add": add or [], "retire": retire or [], "event_id": new_id()}
-    return _post(f"{of(name)}/items", EventAnswer, body)
 
 
 def freeze(name: str, frozen: bool = True) -> Call[EventAnswer]:

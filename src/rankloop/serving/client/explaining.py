@@ -24,12 +24,15 @@ class FeaturePart:
         The ranker's weight of it.
     part : float
         The product of the two.
+    name : str or None, optional
+        Its name, where the catalogue has names of features.
     """
 
     feature: int
     value: float
     weight: float
     part: float
+    name: str | None = None
 
 
 @dataclass(frozen=True)

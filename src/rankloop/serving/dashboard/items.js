@@ -1,5 +1,6 @@
 // The table of items: what each was shown and got back, searched and sorted by the service.
 import { ask, path } from "./api.js";
+import { itemFeatures } from "./features.js";
 import { count, decimal, h, plural, tell } from "./format.js";
 
 const REFRESH = 5000; // milliseconds between two looks, however much happens
@@ -16,6 +17,8 @@ const HEADS = [
 /** For one ranker, in its `parts` of the page. */
 export function itemTable(name, parts) {
   const { items: body, "item-heads": heads, "item-search": search, "items-note": note, "items-card": card } = parts;
+  const showFeatures = itemFeatures(name, parts["item-features"]);
+  let stored = false; // whether items have features of their own
   let sort = "order";
   let clicks = false;
   let planned = null;
@@ -67,7 +70,7 @@ export function itemTable(name, parts) {
     const interval = one.low === null ? "" : ` (${decimal(one.low)} to ${decimal(one.high)})`;
     const cells = [
       one.place ? count(one.place) : "–",
-      one.item,
+      stored ? h("button", { type: "button", onclick: () => showFeatures(one.item) }, one.item) : one.item,
       count(one.shown),
       count(one.observed),
       count(one.positive),
@@ -78,6 +81,7 @@ export function itemTable(name, parts) {
 
   return {
     update(ranker) {
+      stored = ranker.stored_features > 0;
       if (clicks !== (ranker.feedback === "clicks")) {
         clicks = !clicks;
         drawHeads();

@@ -72,7 +72,9 @@ class App:
         self._short: dict[str, EndpointApp] = {}
         for endpoint in ENDPOINTS:
             endpoint_app = EndpointApp(endpoint, engine, self._guard)
-            path = endpoint.path.replace("{decision_id}", "{decision_id:path}")
+            path = endpoint.path.replace("{decision_id}", "{decision_id:path}").replace(
+                "{item}", "{item:path}"
+            )
             routes.append(Route(path, endpoint_app, methods=[endpoint.method]))
             if endpoint.method == "POST" and endpoint.path.startswith(_PREFIX):
                 self._short[endpoint.path.rpartition("/")[2]] = endpoint_app

@@ -13,6 +13,7 @@ from rankloop.serving.errors import Conflict
 from rankloop.serving.http.asked import Asked
 from rankloop.serving.http.readiness import notices
 from rankloop.serving.importing import ImportAnswer, ImportRequest, import_history
+from rankloop.serving.item_features import ItemFeaturesAnswer, item_features
 from rankloop.serving.item_table import item_table
 from rankloop.serving.policy_changes import change_policy
 
@@ -152,6 +153,10 @@ async def _item_table(engine: Engine, params: Asked, body: None) -> m.ItemTableA
         sort=params.get("sort", "order"),
         limit=params.get("limit", "100"),
     )
+
+
+async def _item_features(engine: Engine, params: Asked, body: None) -> ItemFeaturesAnswer:
+    return item_features(await engine.find(params["name"]), params["item"])
 
 
 async def _dead_letters(engine: Engine, params: Asked, body: None) -> m.DeadLettersAnswer:
@@ -322,6 +327,14 @@ ENDPOINTS = (
             ("sort", "order, shown, observed, positive, estimate or name"),
             ("limit", "How many at most"),
         ),
+    ),
+    Endpoint(
+        "GET",
+        f"{_RANKER}/features/{{item}}",
+        "reader",
+        "The stored features of an item",
+        _item_features,
+        ItemFeaturesAnswer,
     ),
     Endpoint(
         "GET",

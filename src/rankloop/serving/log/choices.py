@@ -181,9 +181,9 @@ def written_memo(fold: Fold, memo: Memo) -> Memo:
 def _memo(fold: Fold, decision: Decision, items: Whole) -> Memo:
     """The whole memo of a ticket; of older rows it is all there."""
     memo = tuple(records.unpack(part) for part in decision.memo)
-    if fold.has_items or not fold.ranker.is_short(memo):
+    if fold.has_items:
         return memo
-    whole: Memo = fold.ranker.whole_memo(memo, items, features_of(fold.stored, decision))
+    whole: Memo = fold.ranker.whole_memo(memo, items, lambda: features_of(fold.stored, decision))
     return whole
 
 
@@ -245,6 +245,23 @@ def learn(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> tuple[
 def _learn_other(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> bool:
     """Learn from a list that the ranker did not draw, where that is sound."""
     shown = np.frombuffer(decision.shown, _INT).astype(np.int64)
-    if decision.choice is not None or not fold.has_items or (fold.places(shown) < 0).any():
+    if not fold.has_items:
+        return _learn_other_rows(fold, decision, shown, values)
+    if decision.choice is not None or (fold.places(shown) < 0).any():
         return False
     return bool(fold.ranker.learn_shown(fold.places(shown), values))
+
+
+def _learn_other_rows(fold: Fold, decision: Decision, shown: Whole, values: NDArray[np.float64]) -> bool:
+    """The same for a ranker with features: from whole lists, because a ticket has all items of its request."""
+    if not fold.ranker.learns_others_lists():
+        return False
+    features = features_of(fold.stored, decision)
+    if features is None or sorted(shown.tolist()) != list(range(len(features))):
+        return False
+    if len(values) != feedback_length(fold.ranker, decision):
+        raise ValueError(
+            f"feedback must have {feedback_length(fold.ranker, decision)} values, got {len(values)}"
+        )
+    fold.ranker.learn_logged(shown, values, features=features)
+    return True
