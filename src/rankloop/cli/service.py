@@ -28,6 +28,7 @@ from rankloop.cli.service_store import (
     make_store,
     with_store,
 )
+from rankloop.cli.service_stream import stream
 from rankloop.cli.service_trim import trim
 from rankloop.cli.settings import ConfigOption
 
@@ -60,6 +61,7 @@ def register(app: typer.Typer, in_words: Wrap) -> None:
         ("import", import_),
         ("replay", replay),
         ("feed", feed),
+        ("stream", stream),
         ("move", move),
         ("delete", delete),
         ("keys", keys),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -93,6 +94,15 @@ ForwardOption = Annotated[
         envvar=variable("forward"),
     ),
 ]
+WebhooksOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="TOML that says which events of other systems are feedback, and how they are signed.",
+        show_default=False,
+        envvar=variable("webhooks"),
+    ),
+]
 LimitOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -118,6 +128,7 @@ def serve(
     allow: AllowOption = None,
     advertise: AdvertiseOption = None,
     forward: ForwardOption = True,
+    webhooks: WebhooksOption = None,
     seconds: SecondsOption = None,
     log_format: LogFormatOption = LogFormat.TEXT,
     traces: TracesOption = False,
@@ -164,6 +175,7 @@ def serve(
             advertise=advertise,
             forward=forward,
             retention=None if memory else retention,
+            webhooks=webhooks,
         )
     tell("rankloop stopped." if memory else "rankloop stopped; everything that it acknowledged is kept.")
 
@@ -184,6 +196,7 @@ def show_config(
     allow: AllowOption = None,
     advertise: AdvertiseOption = None,
     forward: ForwardOption = True,
+    webhooks: WebhooksOption = None,
     seconds: SecondsOption = None,
     log_format: LogFormatOption = LogFormat.TEXT,
     traces: TracesOption = False,

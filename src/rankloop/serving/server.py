@@ -10,6 +10,7 @@ import logging
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import msgspec
 import uvicorn
@@ -44,6 +45,7 @@ def run(
     advertise: str | None = None,
     forward: bool = True,
     retention: Retention | None = None,
+    webhooks: Path | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, or for `seconds`; ValueError where that is refused.
 
@@ -52,6 +54,7 @@ def run(
     advertise: where other replicas reach this one; by default where it listens.
     forward: whether a request that another replica should get is forwarded, or answered with where that is.
     retention: how much of each log stays live; None keeps all of it live.
+    webhooks: a file that says which events of other systems are feedback.
     """
     whole("snapshot_every", snapshot_every, at_least=1)
     if not 0 <= port <= 65_535:
@@ -70,7 +73,7 @@ def run(
             engine.housekeeping.trimming = Trimming(engine, retention)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(engines, host, listening, tell, people, seconds, forward))
+            runner.run(_run(engines, host, listening, tell, people, seconds, forward, webhooks))
     except StoreError as error:
         raise ValueError(str(error)) from None
 
@@ -91,9 +94,12 @@ async def _run(
     people: bool,
     seconds: float | None,
     forward: bool,
+    webhooks: Path | None,
 ) -> None:
     engine, limits = engines[0], engines[0].limits
     assembly = Assembly(engines, host=host, forward=forward)
+    if webhooks is not None:
+        assembly.first.webhooks.load(webhooks)
     # Before uvicorn: what is wrong with the store is told in one sentence, not as a failed start of an application.
     try:
         await assembly.open()

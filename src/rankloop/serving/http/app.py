@@ -26,6 +26,7 @@ from rankloop.serving.http.endpoint import (
     error_headers,
     headers_of,
     peer_of,
+    receive_body,
 )
 from rankloop.serving.http.endpoints import ENDPOINTS
 from rankloop.serving.http.export_csv import csv_rows
@@ -37,7 +38,9 @@ from rankloop.serving.http.stream import Broadcast
 from rankloop.serving.permissions import Permission
 from rankloop.serving.personalizer.door import Door
 from rankloop.serving.schemas import ErrorAnswer, ErrorBody
+from rankloop.serving.signatures import HEADER
 from rankloop.serving.stores.contract import Store
+from rankloop.serving.webhooks import Webhooks
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
 _REFRESH_SECONDS = 2.0
@@ -60,10 +63,12 @@ class App:
         if first is None:
             self.access = Access()
             self.broadcast = Broadcast(engine)
+            self.webhooks = Webhooks()
             rate = engine.limits.requests_per_second
             self._guard = Guard(self.access, host=host, requests_per_second=rate)
         else:
             self.access, self.broadcast, self._guard = first.access, first.broadcast, first._guard
+            self.webhooks = first.webhooks
             first.engine.everywhere.append(engine)
             engine.everywhere, engine.changed = first.engine.everywhere, first.engine.changed
         self.find_home: Callable[[str], App | None] | None = None  # where there are several databases
@@ -84,6 +89,7 @@ class App:
             Route("/v1/rankers/{name}/personalizer/{rest:path}", door, methods=["POST"]),
             Route("/v1/stream", self._stream),
             Route("/v1/rankers/{name}/export", self._export),
+            Route("/v1/rankers/{name}/webhooks/{hook}", self._webhook, methods=["POST"]),
             Route("/livez", self._livez),
             Route("/readyz", self._readyz),
             Route("/metrics", self._metrics),
@@ -174,6 +180,13 @@ class App:
             "cache-control": "no-store",
         }
         return StreamingResponse(_after(first, pieces), media_type=media_type, headers=headers)
+
+    async def _webhook(self, request: Request) -> Response:
+        headers, name = headers_of(request.scope), request.path_params["name"]
+        body = await receive_body(headers, request.receive, self.engine.limits.body_bytes)
+        header = headers.get(HEADER.encode(), b"").decode("latin-1")
+        answer = await self.webhooks.take(self.engine, name, request.path_params["hook"], header, body)
+        return Response(msgspec.json.encode(answer), media_type="application/json")
 
     def _may_read(self, request: Request, ranker: str | None = None) -> Permission:
         return self._guard.check(

@@ -61,7 +61,7 @@ async def answered_lists(
         for row in page:
             try:
                 check_row(row)
-                _follow_names(fold, row)
+                follow_names(fold, row)
             except (ValueError, RecursionError) as error:
                 tell(f"{error or type(error).__name__}; it is left out")
             else:
@@ -90,7 +90,8 @@ def _answered(fold: Fold, row: Row, story: list[Row]) -> Answered | None:
     return Answered(row, decision, fold.names(decision), found[0], (found[1] - row.at) / 1000, fold.stored)
 
 
-def _follow_names(fold: Fold, row: Row) -> None:
+def follow_names(fold: Fold, row: Row) -> None:
+    """Know the names of items that come with this row; all that reading the lists of a log needs of them."""
     if not fold.has_items:
         if row.kind == "items":
             fold.stored.follow(records.read_body(row), row.seq)

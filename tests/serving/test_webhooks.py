@@ -1,0 +1,120 @@
+"""Events of other systems as feedback: signed, mapped by a file, counted once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankloop.serving.engine import Engine
+from rankloop.serving.http.app import App
+from rankloop.serving.signatures import sign
+from rankloop.serving.stores.memory import MemoryStore
+from rankloop.serving.webhooks import Webhooks
+from tests.serving.service import Clock, adds_up, create, play, rank
+
+SECRET = b"0123456789abcdef"
+HOOKS = """
+[shop]
+ranker = "unwind"
+secret_file = "secret"
+decision_id = "data.list"
+event_id = "id"
+item = "data.item"
+
+[table]
+ranker = "unwind"
+secret_file = "secret"
+decision_id = "list"
+clicks = "clicks"
+"""
+
+
+async def post(
+    app: App, hook: str, event: Any, *, at: int = 1_000, secret: bytes = SECRET
+) -> tuple[int, Any]:
+    body = event if isinstance(event, bytes) else json.dumps(event).encode()
+    sent: list[Any] = []
+    path = f"/v1/rankers/{hook}"
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "client": ("127.0.0.1", 50_000),
+        "headers": [(b"rankloop-signature", sign(secret, body, at=at).encode())],
+    }
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    return sent[0]["status"], json.loads(sent[1]["body"])
+
+
+def test_signed_events_become_feedback_once(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(SECRET + b"\n")
+    (tmp_path / "hooks.toml").write_text(HOOKS)
+
+    async def story() -> None:
+        app = App(Engine(MemoryStore(), housekeeping=False, clock=Clock()))
+        app.webhooks.load(tmp_path / "hooks.toml")
+        await app.engine.open()
+        await create(app.engine, algorithm="FTRLPBM", parameters={"n_positions": 2})
+        shown = await rank(app.engine, "one")
+        event = {"id": 7, "data": {"list": "one", "item": shown.items[1]}}
+        status, told = await post(app, "unwind/webhooks/shop", event)
+        assert (status, told["status"], told["learnt"]) == (200, "accepted", True)
+        status, told = await post(app, "unwind/webhooks/shop", event)
+        assert (status, told["duplicate"]) == (200, True)
+        row = await app.engine.store.find("unwind", "feedback", "7")
+        assert row is not None
+        assert row.decision == "one"
+
+        await rank(app.engine, "two")
+        status, told = await post(app, "unwind/webhooks/table", {"list": "two", "clicks": [0, 1]})
+        assert (status, told["learnt"]) == (200, True)
+        for hook, sent, expected in (
+            ("unwind/webhooks/shop", {"id": 8, "data": {"list": "one", "item": "snow"}}, 422),
+            ("unwind/webhooks/shop", {"id": 8, "data": {"list": "nowhere", "item": "tea"}}, 404),
+            ("unwind/webhooks/shop", {"id": 8, "data": "text"}, 422),
+            ("unwind/webhooks/shop", {"id": [8], "data": {"list": "one", "item": "tea"}}, 422),
+            ("unwind/webhooks/table", {"list": "two", "clicks": "yes"}, 422),
+            ("unwind/webhooks/shop", b"not JSON", 400),
+            ("unwind/webhooks/none", event, 404),
+            ("other/webhooks/shop", event, 404),
+        ):
+            assert (await post(app, hook, sent))[0] == expected, sent
+        assert (await post(app, "unwind/webhooks/shop", event, secret=b"another secret.."))[0] == 401
+        assert (await post(app, "unwind/webhooks/shop", event, at=1))[0] == 401
+        assert app.engine.rankers["unwind"].fold.counts.learnt == 2
+        await adds_up(app.engine)
+        await app.engine.close()
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[a]\nranker = 'unwind'\n", "missing required field"),
+        ("nonsense", "webhooks"),
+        (HOOKS.replace('clicks = "clicks"', ""), "table must have one of clicks, relevance and item"),
+        (HOOKS.replace('"secret"', '"short"'), "must have 16 bytes or more"),
+        (HOOKS.replace('"secret"', '"nowhere"'), "cannot be read"),
+    ],
+)
+def test_a_file_that_cannot_be_meant_is_refused(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(SECRET)
+    (tmp_path / "short").write_bytes(b"short")
+    (tmp_path / "hooks.toml").write_text(text)
+    with pytest.raises(ValueError, match=told):
+        Webhooks().load(tmp_path / "hooks.toml")
+    with pytest.raises(ValueError, match="cannot be read"):
+        Webhooks().load(tmp_path / "missing.toml")
