@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.base import Feedback, Ranking
-from rankloop.kernels.call_checks import ordinary
+from rankloop.kernels.call_checks import ordinary, within
+from rankloop.light_loading import lighten
 
 if TYPE_CHECKING:
     from rankloop.compiled import CompiledRanker
@@ -26,6 +27,8 @@ _MOST_LENGTHS = 1_000
 _IN_ORDER = 0x101  # NumPy's flags of an array whose entries lie one after another, each where a number of its size may
 _FLOAT = np.dtype(np.float64)
 _rooms_kept: deque[list[Room]] = deque()
+for _check in (ordinary, within):
+    lighten(_check)
 
 
 class Room(NamedTuple):
@@ -180,6 +183,7 @@ def entry_point(kernel: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
     """The machine code of `kernel` for arguments of these types, which it takes for granted from then on."""
     if not hasattr(kernel, "overloads"):
         return kernel  # type: ignore[no-any-return]  # in Python: numba is switched off, or a reference version
+    lighten(kernel)
     types = tuple(map(kernel.typeof_pyval, arguments))
     kernel.compile(types)
     return kernel.overloads[types].entry_point  # type: ignore[no-any-return]
