@@ -1,8 +1,9 @@
-"""Replicas on one PostgreSQL: events a second, and what an event costs all of them, with 1, 2 and 3 of them.
+"""Replicas and databases: events a second, and what an event costs all replicas, with 1, 2 and 3 of them.
 
-`python -m benchmarks.replicas` starts a PostgreSQL of its own; `--database` takes yours. Every list is answered.
-Clients send a request to the owner of its ranker, as `rankloop.serving.client` does, or to any replica, which forwards
-it.
+`python -m benchmarks.replicas` starts PostgreSQL servers of its own; `--database`, given twice, takes yours. Every list
+is answered. Clients send a request to the owner of its ranker, as `rankloop.serving.client` does, or to any replica,
+which forwards it. Each replica has as many connections as one alone, and owns as many rankers as another: a batch of
+writes is then as large with three replicas as with one. `--total` has as many connections for all of them together.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 
 from benchmarks.load import Server
 from rankloop.serving.client import Client
+from rankloop.serving.owners.rendezvous import by_preference
 
 ITEMS = [f"item-{i}" for i in range(50)]
 CONNECTIONS = 16
@@ -76,14 +78,21 @@ async def _ask(ranker: str, urls: list[str], end: float, took: list[float], *, d
                 ).encode()
 
 
-def measure(servers: list[Server], rankers: list[str], *, seconds: float, direct: bool) -> Cost:
+def measure(
+    servers: list[Server],
+    rankers: list[str],
+    *,
+    seconds: float,
+    direct: bool,
+    connections: int = CONNECTIONS,
+) -> Cost:
     """Ask for `seconds`."""
 
     async def run(duration: float) -> list[float]:
         took: list[float] = []
         end = time.perf_counter() + duration
         urls = [server.url for server in servers]
-        names = itertools.islice(itertools.cycle(rankers), CONNECTIONS)
+        names = itertools.islice(itertools.cycle(rankers), connections)
         await asyncio.gather(*(_ask(name, urls, end, took, direct=direct) for name in names))
         return took
 
@@ -95,29 +104,49 @@ def measure(servers: list[Server], rankers: list[str], *, seconds: float, direct
     return Cost(len(took) / passed, 1000 * used / len(took), float(p50), float(p99))
 
 
-def run(database: str, *, seconds: float) -> None:
+def names_for(servers: list[Server], n_rankers: int) -> list[str]:
+    """Names such that the replicas own as many rankers each, as far as that is possible."""
+    urls = [server.url for server in servers]
+    owned: dict[str, list[str]] = {url: [] for url in urls}
+    most = -(-n_rankers // len(urls))
+    for i in itertools.count():
+        mine = owned[by_preference(f"r{i}", urls)[0]]
+        if len(mine) < most:
+            mine.append(f"r{i}")
+        if sum(map(len, owned.values())) == n_rankers:
+            return [name for names in owned.values() for name in names]
+    raise AssertionError("there are always more names")
+
+
+def run(databases: list[str], *, seconds: float, total: bool) -> None:
     """All sizes."""
+    shared = "in all" if total else "for each replica"
     print(
-        f"{CONNECTIONS} connections, {len(ITEMS)} items, {seconds:g} s each; an event is a list or its feedback\n"
+        f"{CONNECTIONS} connections {shared}, {len(ITEMS)} items, {seconds:g} s each; "
+        "an event is a list or its feedback\n"
     )
     print(
-        f"{'rankers':>8}{'replicas':>10}{'requests go to':>16}{'events/s':>10}{'CPU ms':>9}{'p50 ms':>9}{'p99 ms':>9}"
+        f"{'databases':>10}{'rankers':>9}{'replicas':>10}{'requests go to':>16}{'events/s':>10}{'CPU ms':>9}"
+        f"{'p50 ms':>9}{'p99 ms':>9}"
     )
-    for n_rankers in (1, 8):
+    for n_databases, n_rankers in ((1, 1), (1, 8), (2, 8))[: 2 + (len(databases) > 1)]:
         for n_replicas in (1, 2, 3):
-            schema = f"bench_{n_rankers}_{n_replicas}_{int(time.time())}"
-            place = ("--database", database, "--schema", schema)
+            schema = f"bench_{n_rankers}_{n_replicas}_{n_databases}_{int(time.time())}"
+            place = ["--schema", schema]
+            for url in databases[:n_databases]:
+                place += ["--database", url]
             servers = [Server("-m", "rankloop", "serve", "--port", "0", *place) for _ in range(n_replicas)]
-            names = [f"r{i}" for i in range(n_rankers)]
+            names = names_for(servers, n_rankers)
             for name in names:
                 Client(servers[0].url).create(name, algorithm="RTop1F", items=ITEMS, seed=1)
             time.sleep(1.5)  # all replicas have seen each other
             try:
                 for direct in (True, False)[: 1 if n_replicas == 1 else 2]:
-                    told = measure(servers, names, seconds=seconds, direct=direct)
+                    connections = CONNECTIONS * (1 if total or n_rankers == 1 else n_replicas)
+                    told = measure(servers, names, seconds=seconds, direct=direct, connections=connections)
                     print(
-                        f"{n_rankers:>8}{n_replicas:>10}{'the owner' if direct else 'any':>16}{told.rate:>10,.0f}"
-                        f"{told.cpu:>9.3f}{told.p50:>9.1f}{told.p99:>9.1f}",
+                        f"{n_databases:>10}{n_rankers:>9}{n_replicas:>10}{'the owner' if direct else 'any':>16}"
+                        f"{told.rate:>10,.0f}{told.cpu:>9.3f}{told.p50:>9.1f}{told.p99:>9.1f}",
                         flush=True,
                     )
             finally:
@@ -128,19 +157,25 @@ def run(database: str, *, seconds: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=8.0, help="for each run")
-    parser.add_argument("--database", default=None, help="a PostgreSQL to use, instead of one of its own")
+    parser.add_argument(
+        "--total", action="store_true", help="as many connections in all, however many replicas"
+    )
+    parser.add_argument(
+        "--database", action="append", help="a PostgreSQL to use, instead of one of its own; repeatable"
+    )
     arguments = parser.parse_args()
     if arguments.database is not None:
-        run(arguments.database, seconds=arguments.seconds)
+        run(arguments.database, seconds=arguments.seconds, total=arguments.total)
         return
     from tests.serving.postgresql import start
 
     with tempfile.TemporaryDirectory(prefix="rankloop-replicas-") as folder:
-        server = start(Path(folder))
+        servers = [start(Path(folder)), start(Path(folder))]
         try:
-            run(server.url, seconds=arguments.seconds)
+            run([server.url for server in servers], seconds=arguments.seconds, total=arguments.total)
         finally:
-            server.stop()
+            for server in servers:
+                server.stop()
 
 
 if __name__ == "__main__":

@@ -41,6 +41,8 @@ class Housekeeping:
         self.engine = engine
         self.snapshot_every = snapshot_every
         self.ownership = engine.ownership
+        if self.ownership is not None:
+            engine.store.owns = self.ownership.owns
         self.holder = secrets.token_hex(8)
         self.epoch: int | None = None
         self.changed: set[str] = set()  # rankers that have new rows since the last tick
@@ -251,6 +253,8 @@ class Housekeeping:
                 told = await self.engine.store.wait_for_news(seconds=1.0)
                 if told is None or loop.time() - looked >= 1.0:
                     told, looked = None, loop.time()
+                elif self.ownership is not None:  # as a standby it reads in larger pieces, once a second
+                    told = {name for name in told if self.ownership.owns(name)}
                 await self.take_in_news(told)
                 await asyncio.sleep(_NEWS_SECONDS)
             except StoreError:  # the tick says so

@@ -11,7 +11,7 @@ from rankloop.serving.owners.rendezvous import by_preference
 from rankloop.serving.stores.contract import Member, Roll
 
 LEASE_SECONDS = 5.0
-_REMEMBERED = 10_000  # rankers whose places are not computed again
+_REMEMBERED = 200_000  # rankers whose places are not computed again
 
 
 class Ownership:

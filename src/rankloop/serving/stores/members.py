@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Callable
 from typing import NamedTuple
 
 FIRST_EPOCH = 1_000_000_000_000  # of an announcement; those of the one lease of a store are smaller
@@ -41,6 +42,8 @@ class Roll(NamedTuple):
 
 class Announcing:
     """The part of a store that knows which processes share it, and when one of them wrote."""
+
+    owns: Callable[[str], bool] | None = None  # whether this process owns a ranker, where rankers have owners
 
     async def announce(self, replica: str, address: str, *, seconds: float, now: float) -> Roll:
         """Say that this process serves the rankers of a shared store, until `now` + `seconds`.

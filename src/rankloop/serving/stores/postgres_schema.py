@@ -179,7 +179,7 @@ END $$;
 CREATE OR REPLACE FUNCTION append(
     given_at bigint, names text[], kinds int[], events text[], decisions text[], digests bytea[], bodies bytea[],
     contents bytea[], drawn_seqs bigint[], drawn_links bytea[], known_through bigint[], wanted_epoch bigint,
-    expected bigint, tolerance bigint, seen bigint)
+    expected bigint, tolerance bigint, seen bigint, quiet boolean)
 RETURNS TABLE (place int, fresh boolean, seq bigint, at bigint, kind int, event text, body bytea, digest bytea,
     decision text, link bytea, before bytea) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -200,7 +200,9 @@ BEGIN
         IF named IS DISTINCT FROM names[i] THEN
             IF named IS NOT NULL THEN
                 PERFORM keep_clock(mine.id, next_seq, now_at, given_at, last_link);
-                PERFORM tell(mine, next_seq);
+                IF NOT quiet THEN
+                    PERFORM tell(mine, next_seq);
+                END IF;
             END IF;
             named := names[i];
             IF kinds[i] = 0 THEN
@@ -249,7 +251,9 @@ BEGIN
     END LOOP;
     IF named IS NOT NULL THEN
         PERFORM keep_clock(mine.id, next_seq, now_at, given_at, last_link);
-        PERFORM tell(mine, next_seq);
+        IF NOT quiet THEN
+            PERFORM tell(mine, next_seq);
+        END IF;
     END IF;
 END $$;
 
