@@ -45,9 +45,9 @@ def read_lists(
     bad_rows : Counter of str, optional
         Counts what is left out, by reason.
 
-    Yields
-    ------
-    dict
+    Returns
+    -------
+    iterator of dict
         Each with `items`, the names by position, and `clicks` or `relevance`; with `propensities` and `features` where
         the log has them.
 
