@@ -31,6 +31,7 @@ OPTIONAL = (
     "polars",
     "prometheus_client",
     "pyarrow",
+    "redis",
     "rich",
     "starlette",
     "torch",

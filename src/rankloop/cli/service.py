@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankloop.cli.service_backup import backup, restore
-from rankloop.cli.service_feed import feed
+from rankloop.cli.service_feed import consume, feed
 from rankloop.cli.service_import import import_
 from rankloop.cli.service_log import upgrade, verify
 from rankloop.cli.service_move import move
@@ -61,6 +61,7 @@ def register(app: typer.Typer, in_words: Wrap) -> None:
         ("import", import_),
         ("replay", replay),
         ("feed", feed),
+        ("consume", consume),
         ("stream", stream),
         ("move", move),
         ("delete", delete),

@@ -10,11 +10,12 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from rankloop.serving.client.errors import RankloopError
 from rankloop.whole_file import write_whole
 
+Label = TypeVar("Label")
 _BATCH = 500
 _PAUSE = 0.5  # seconds between two looks at a file that has nothing new
 
@@ -83,7 +84,7 @@ class Feed:
             lines, place = self._read_lines()
             if not lines:
                 return Fed(taken, refused)
-            good = self._send(self._decoded(lines))
+            good = send_bodies(self._client, self._ranker, self._decoded(lines), self._left_out)
             taken, refused = taken + good, refused + len(lines) - good
             told = " ".join(map(str, place))
             write_whole(self._kept, lambda part, told=told: part.write_text(told))  # type: ignore[misc]
@@ -120,6 +121,9 @@ class Feed:
                 return other
         return None
 
+    def _left_out(self, number: int, reason: str) -> None:
+        self._tell(f"line {number} of {self._path} is left out: {reason}")
+
     def _decoded(self, lines: list[tuple[int, bytes]]) -> list[tuple[int, Any]]:
         found = []
         for number, line in lines:
@@ -129,28 +133,49 @@ class Feed:
                     raise ValueError("it is not a JSON object")
                 found.append((number, body))
             except ValueError as error:
-                self._tell(f"line {number} of {self._path} is left out: {error}")
+                self._left_out(number, str(error))
         return found
 
-    def _send(self, bodies: list[tuple[int, Any]]) -> int:
-        """Send them together, or in halves where one of them is refused; how many were taken."""
-        if not bodies:
+
+def send_bodies(
+    client: Sender, ranker: str, bodies: list[tuple[Label, Any]], refused: Callable[[Label, str], object]
+) -> int:
+    """Send feedback together, or in halves where something of it is refused, until the service has all of it.
+
+    Parameters
+    ----------
+    client : Client
+        The service.
+    ranker : str
+        Whose feedback it is.
+    bodies : list of tuple
+        What each is called, and what it says.
+    refused : callable
+        Is given what is refused, by its name, and why.
+
+    Returns
+    -------
+    int
+        How many were taken.
+    """
+    if not bodies:
+        return 0
+    try:
+        answers = client.feedback_many(ranker, [body for _, body in bodies])
+    except RankloopError as error:
+        if error.status not in (400, 413, 422):
+            raise
+        if len(bodies) == 1:
+            refused(bodies[0][0], error.message)
             return 0
-        try:
-            answers = self._client.feedback_many(self._ranker, [body for _, body in bodies])
-        except RankloopError as error:
-            if error.status not in (400, 413, 422):
-                raise
-            if len(bodies) == 1:
-                self._tell(f"line {bodies[0][0]} of {self._path} is left out: {error.message}")
-                return 0
-            middle = len(bodies) // 2
-            return self._send(bodies[:middle]) + self._send(bodies[middle:])
-        # What the service was too busy for is not written: it is sent again until it is.
-        busy = [one for one, answer in zip(bodies, answers, strict=True) if answer.status == "busy"]
-        if busy:
-            time.sleep(_PAUSE)
-        return len(bodies) - len(busy) + self._send(busy)
+        middle = len(bodies) // 2
+        first = send_bodies(client, ranker, bodies[:middle], refused)
+        return first + send_bodies(client, ranker, bodies[middle:], refused)
+    # What the service was too busy for is not written: it is sent again until it is.
+    busy = [one for one, answer in zip(bodies, answers, strict=True) if answer.status == "busy"]
+    if busy:
+        time.sleep(_PAUSE)
+    return len(bodies) - len(busy) + send_bodies(client, ranker, busy, refused)
 
 
 def _lines(path: Path, place: Place) -> tuple[list[tuple[int, bytes]], Place]:
