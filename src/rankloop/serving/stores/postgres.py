@@ -44,6 +44,11 @@ _COLUMNS = (
     "WHERE old.ranker = log.ranker AND old.seq = log.seq - 1), (SELECT gap.link FROM gap "
     "WHERE gap.ranker = log.ranker AND gap.seq = log.seq - 1)) AS before"
 )
+# Of rows that were written just now the sender has the rest.
+_WRITTEN = "place, fresh, seq, at, link, before, " + ", ".join(
+    f"CASE WHEN NOT fresh OR before IS NULL THEN {one} END AS {one}"
+    for one in ("kind", "event", "body", "digest", "decision")
+)
 _SNAPSHOT = "seq, at, epoch, code, config, hash, state, link, seal"
 _NO_STATE = "''::bytea"
 _ABOUT_LISTS: tuple[Kind, ...] = ("decision", "feedback", "expire")
@@ -223,9 +228,9 @@ class PostgresStore(PostgresAccess, PostgresPlaces, PostgresHistory):
     async def _append_live(
         self, entries: list[Entry], *, at: int, epoch: int | None, through: list[int]
     ) -> list[Appended]:
-        for entry in entries:
-            if entry.kind != "config" and await self._id(entry.ranker) is None:
-                raise Missing(f"there is no ranker {entry.ranker!r}")
+        for name in {entry.ranker for entry in entries if entry.kind != "config"}:
+            if await self._id(name) is None:
+                raise Missing(f"there is no ranker {name!r}")
         # In one order everywhere, so that two batches never wait for each other's locks.
         order = sorted(range(len(entries)), key=lambda i: entries[i].ranker)
         columns: list[list[Any]] = [
@@ -244,7 +249,7 @@ class PostgresStore(PostgresAccess, PostgresPlaces, PostgresHistory):
         # Who owns a ranker writes to it nearly alone: its standby reads what is new once a second, and is not told.
         quiet = self.owns is not None and all(map(self.owns, set(columns[0])))
         call = (
-            "SELECT * FROM append($1, $2::text[], $3::int[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], "
+            f"SELECT {_WRITTEN} FROM append($1, $2::text[], $3::int[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], "
             "$8::bytea[], $9::bigint[], $10::bytea[], $11::bigint[], $12, $13, $14, $15, $16)"
         )
 
@@ -258,8 +263,14 @@ class PostgresStore(PostgresAccess, PostgresPlaces, PostgresHistory):
         found = await self._do(work)
         appended: list[Appended | None] = [None] * len(entries)
         for row in found:
-            place = order[row["place"] - 1]
-            appended[place] = Appended(self._row(row, entries[place].ranker), row["fresh"])
+            place, fresh, seq, time_, link, before, *_ = row
+            one = entries[order[place - 1]]
+            made = (
+                Row(seq, time_, one.kind, one.event_id, one.body, one.digest, one.decision, link, before)
+                if fresh and before is not None
+                else self._row(row, one.ranker)
+            )
+            appended[order[place - 1]] = Appended(made, fresh)
         return [one for one in appended if one is not None]
 
     async def _live(self, ranker: str, which: str, *values: Any) -> list[Row]:
