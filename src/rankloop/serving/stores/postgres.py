@@ -249,8 +249,8 @@ class PostgresStore(PostgresAccess, PostgresPlaces, PostgresHistory):
         # Who owns a ranker writes to it nearly alone: its standby reads what is new once a second, and is not told.
         quiet = self.owns is not None and all(map(self.owns, set(columns[0])))
         call = (
-            f"SELECT {_WRITTEN} FROM append($1, $2::text[], $3::int[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], "
-            "$8::bytea[], $9::bigint[], $10::bytea[], $11::bigint[], $12, $13, $14, $15, $16)"
+            f"SELECT {_WRITTEN} FROM append($1, $2::text[], $3::int[], $4::text[], $5::text[], $6::bytea[], "
+            "$7::bytea[], $8::bytea[], $9::bigint[], $10::bytea[], $11::bigint[], $12, $13, $14, $15, $16)"
         )
 
         async def work(connection: Any) -> Any:
