@@ -32,6 +32,7 @@ class Case(NamedTuple):
     rank: bytes
     packed: bool
     feedback: Callable[[str, int], dict[str, Any]]
+    features: np.ndarray | None = None  # that are stored, a row for each item
 
 
 def _relevance(decision: str, n: int) -> dict[str, Any]:
@@ -54,6 +55,16 @@ CASES = (
         msgspec.msgpack.encode({"features": {"shape": (100, 136), "data": _FEATURES}}),
         True,
         _relevance,
+    ),
+    Case(
+        "... stored, names",
+        "RTopKF",
+        100,
+        {"n_features": 136},
+        msgspec.msgpack.encode({"items": [f"item-{i}" for i in range(100)]}),
+        True,
+        _relevance,
+        np.frombuffer(_FEATURES, "<f4").reshape(100, 136),
     ),
 )
 
@@ -111,7 +122,12 @@ def measure(case: Case, folder: Path, *, seconds: float, connections: int = CONN
     try:
         items = None if case.n_items is None else [f"item-{i}" for i in range(case.n_items)]
         Client(server.url, timeout=300).create(
-            "load", algorithm=case.algorithm, items=items, parameters=case.parameters, seed=1
+            "load",
+            algorithm=case.algorithm,
+            items=items,
+            parameters=case.parameters,
+            seed=1,
+            features=case.features,
         )
 
         async def run(duration: float) -> list[tuple[float, float]]:
