@@ -15,7 +15,7 @@ from rankloop.serving.errors import Conflict, NotFound, RequestError
 from rankloop.serving.explain import explain_answer
 from rankloop.serving.item_features import item_features
 from rankloop.serving.item_table import item_table
-from rankloop.serving.log import records
+from rankloop.serving.log import records, stored_features
 from rankloop.serving.log.choices import feedback_length
 from rankloop.serving.log.snapshots import revive, take
 from rankloop.serving.log.stored_features import features_of
@@ -155,6 +155,8 @@ def test_features_are_for_rankers_that_take_them() -> None:
         async with running() as engine:
             with pytest.raises(RequestError, match="RTop1F takes no features"):
                 await create(engine, "other", items=["a"], features=[[1.0]])
+            with pytest.raises(RequestError, match="LinTSPBM with 4 items would need"):
+                await make(engine, "LinTSPBM", 4_096)
             with pytest.raises(RequestError, match="at most 1 columns, the ranker's n_features, got 2"):
                 await make(engine, n_features=1)
             await make(engine)
@@ -212,6 +214,28 @@ def test_replaced_features_are_kept_as_long_as_their_lists_may_be_answered() -> 
             assert not (await tell(engine, "d1")).learnt
             letters = engine.rankers["any"].fold.dead
             assert "the features that 'a' had in row 2 are no longer kept" in letters[0].why
+            await adds_up(engine, "any")
+
+    play(story)
+
+
+def test_replaced_features_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_features, "REPLACED_BYTES", 3 * 2 * 4)
+
+    async def story() -> None:
+        async with running() as engine:
+            await make(engine)
+            for i in range(5):
+                await rank(engine, f"d{i}", "any", items=["a", "b"])
+                await engine.change_items("any", ItemsRequest(update=["a"], features=[[9.0, float(i)]]))
+            assert [(await tell(engine, f"d{i}")).learnt for i in range(5)] == [
+                False,
+                False,
+                True,
+                True,
+                True,
+            ]
+            await engine.snapshot("any")
             await adds_up(engine, "any")
 
     play(story)

@@ -110,7 +110,7 @@ def check_size(config: Config, limits: Limits, *, n_items: int) -> None:
     limits : Limits
         How large it may be.
     n_items : int
-        How many items it would have; 0 where each request brings its own.
+        How many items it would have, or have stored features of; 0 where each request brings its own.
 
     Raises
     ------
@@ -130,6 +130,8 @@ def check_size(config: Config, limits: Limits, *, n_items: int) -> None:
         needed = int(kind.bytes_for(**{**config.parameters, "n_items": n_items}))
     except (TypeError, ValueError, ArithmeticError) as error:
         raise RequestError(f"{config.algorithm} cannot be built: {error}", field="parameters") from None
+    if not registry.has_items(config.algorithm) and isinstance(features, int):
+        needed += 4 * n_items * features  # float32, stored
     if needed > limits.ranker_bytes:
         raise RequestError(
             f"{config.algorithm} with {n_items:,} items would need {needed:,} bytes of memory, "

@@ -23,6 +23,7 @@ class Wanted(TypedDict):
     n_positions: NotRequired[int]
     pinned: NotRequired[Mapping[int, str]]
     baseline: NotRequired[Sequence[str]]
+    shared: NotRequired[Sequence[float]]
 
 
 def rank_many(name: str, requests: Sequence[Wanted]) -> Call[list[RankAnswer | RankloopError]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ Floats = NDArray[np.float32]
 Whole = NDArray[np.int64]
 _INT = np.dtype("<i4")
 _FLOAT = np.dtype("<f4")
+REPLACED_BYTES = 64_000_000  # of replaced vectors that are kept for feedback, of one ranker
 _ANY = 1 << 30  # features
 _SLACK = 60_000  # milliseconds after a change in which lists drawn before it may still be written
 
@@ -73,7 +75,8 @@ class StoredFeatures:
         self._vectors = np.empty((0, 0), np.float32)
         self._since = np.empty(0, np.int64)
         self._free: list[int] = []
-        self._replaced: list[Replaced] = []
+        self._replaced: deque[Replaced] = deque()  # oldest first
+        self._replaced_of: dict[int, deque[Replaced]] = {}  # the same by item
 
     @property
     def n_columns(self) -> int:
@@ -110,7 +113,8 @@ class StoredFeatures:
             How long, in milliseconds, lists that were drawn before may be answered.
         """
         change = self.check(told, n_features)
-        self._replaced = [one for one in self._replaced if one.until >= at]
+        while self._replaced and self._replaced[0].until < at:
+            self._forget()
         until = at + waits + _SLACK
         for name in change.retire:
             slot = self._leave(name, seq, until)
@@ -127,6 +131,8 @@ class StoredFeatures:
             slot = self._free.pop()
             self._slot[number], self.present[name] = slot, number
             self._vectors[slot], self._since[slot] = vector, seq
+        while len(self._replaced) * 4 * max(self.n_columns, 1) > REPLACED_BYTES:
+            self._forget()
         if change.feature_names is not None:
             self.feature_names = change.feature_names
         self.version = seq
@@ -134,7 +140,7 @@ class StoredFeatures:
         self.digest = hashlib.blake2b(self.digest + said, digest_size=16).digest()
 
     def follow(self, told: Items, seq: int) -> None:
-        """Take over the change in row `seq` where it could be made, and keep all vectors that it replaces.
+        """Take over the change in row `seq` where it could be made, and keep what it replaces as long as there is room.
 
         For who reads a log to see what its lists were drawn from, and folds nothing else.
 
@@ -195,8 +201,18 @@ class StoredFeatures:
         number = self.present[name]
         slot = int(self._slot[number])
         kept = self._vectors[slot].astype(_FLOAT).tobytes()
-        self._replaced.append(Replaced(number, int(self._since[slot]), seq, until, kept))
+        self._keep(Replaced(number, int(self._since[slot]), seq, until, kept))
         return slot
+
+    def _keep(self, one: Replaced) -> None:
+        self._replaced.append(one)
+        self._replaced_of.setdefault(one.item, deque()).append(one)
+
+    def _forget(self) -> None:
+        item = self._replaced.popleft().item
+        self._replaced_of[item].popleft()
+        if not self._replaced_of[item]:
+            del self._replaced_of[item]
 
     def _reach(self, n_more: int, n_columns: int) -> None:
         """Make room for so many more items."""
@@ -240,8 +256,8 @@ class StoredFeatures:
         return found
 
     def _old(self, number: int, drawn_from: int) -> Floats:
-        for one in self._replaced:
-            if one.item == number and one.since <= drawn_from < one.before:
+        for one in self._replaced_of.get(number, ()):
+            if one.since <= drawn_from < one.before:
                 return np.frombuffer(one.vector, _FLOAT).astype(np.float32)
         raise ValueError(
             f"the features that {self.names[number]!r} had in row {drawn_from} are no longer kept"
@@ -262,7 +278,7 @@ class StoredFeatures:
             numbers.tolist(),
             self._since[slots].tolist(),
             pack(self._vectors[slots]),
-            self._replaced,
+            list(self._replaced),
             self.feature_names,
             self.digest,
             self.version,
@@ -281,7 +297,8 @@ class StoredFeatures:
         found._since = np.array(saved.since, np.int64)
         found._slot = np.full(len(found.names), -1, np.int64)
         found._slot[saved.numbers] = np.arange(len(saved.numbers))
-        found._replaced = list(saved.replaced)
+        for one in saved.replaced:
+            found._keep(one)
         found.feature_names = list(saved.feature_names)
         found.digest, found.version = saved.digest, saved.version
         return found
