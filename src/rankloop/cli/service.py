@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankloop.cli.service_backup import backup, restore
+from rankloop.cli.service_erase import erase
 from rankloop.cli.service_feed import consume, feed
 from rankloop.cli.service_import import import_
 from rankloop.cli.service_log import upgrade, verify
@@ -57,6 +58,7 @@ def register(app: typer.Typer, in_words: Wrap) -> None:
         ("backup", backup),
         ("restore", restore),
         ("trim", trim),
+        ("erase", erase),
         ("export", export),
         ("import", import_),
         ("replay", replay),

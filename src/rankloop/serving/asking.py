@@ -65,7 +65,7 @@ def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
     RequestError
         Where it makes no sense for this ranker; the field is named.
     """
-    if request.context is not None:
+    if request.context is not None and request.subject is None:  # otherwise it was checked, and encrypted
         check_value(request.context, field="context")
         size = len(msgspec.json.encode(request.context))
         if size > limits.context_bytes:

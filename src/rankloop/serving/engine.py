@@ -35,6 +35,7 @@ from rankloop.serving.log.fingerprint import stamped
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws
 from rankloop.serving.log.records import Config, Entry, Row
+from rankloop.serving.log.upgrade import unsigned
 from rankloop.serving.log_clock import LogClock, since_boot
 from rankloop.serving.outcomes import conflict, event_answer, rank_answer, unlogged_answer
 from rankloop.serving.owners.ownership import Ownership
@@ -48,6 +49,7 @@ from rankloop.serving.schemas import (
     RankAnswer,
     RankRequest,
 )
+from rankloop.serving.sealing import Sealing
 from rankloop.serving.served_ranker import ServedRanker, check_digest
 from rankloop.serving.stores.contract import (
     Appended,
@@ -94,6 +96,7 @@ class Engine(Administration):
         self.broken: str | None = None  # why nothing can be written any more
         self.store_trouble: str | None = None  # why nothing could be written just now
         self.degraded = DegradedLists(self.limits.degraded)
+        self.sealing = Sealing(store, now=self.now, limits=self.limits)
         self.ready = False
         self.commit = GroupCommit(
             self.append, most_waiting=self.limits.waiting, seconds=self.limits.store_seconds
@@ -135,7 +138,9 @@ class Engine(Administration):
             self.ownership.foresee(await self.store.members(now=self.now() / 1000))
         await self.roster.load_all()
         for served in list(self.rankers.values()):
-            await self._sign(served)
+            if entries := await unsigned(served):
+                with contextlib.suppress(Relocating):
+                    await self.append(entries)
         await self.housekeeping.start()
         self.ready = True
 
@@ -146,16 +151,6 @@ class Engine(Administration):
             except (StoreError, Unavailable) as error:
                 _log.warning("the store cannot be read, which is tried again: %s", error)
                 await asyncio.sleep(1.0)
-
-    async def _sign(self, served: ServedRanker) -> None:
-        """Say in a log from before there were probes what it has been folded with so far."""
-        config = served.fold.config
-        if config.probe or served.read_only:
-            return
-        made = await asyncio.to_thread(stamped, config)
-        body = records.encode(records.Upgrade(made.version, made.probe))
-        with contextlib.suppress(Relocating):
-            await self.append([Entry(served.name, "upgrade", f"sign-{made.probe}", body, digest_of(body))])
 
     async def folded(self) -> None:
         """Return when every log has been folded."""
@@ -337,6 +332,8 @@ class Engine(Administration):
         """A list to show; the decision is in the log."""
         served = self.rankers.get(name) or await self.find(name)
         decision_id = request.decision_id or new_id()
+        if request.subject is not None:
+            request = await self.sealing.sealed(name, request, decision_id)
         try:
             entry, decision = served.draw(request, decision_id, draws=self._draws, limits=self.limits)
         except ValueError as error:

@@ -12,6 +12,7 @@ from rankloop.serving.errors import NotFound
 from rankloop.serving.log.choices import free_of
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Decision
+from rankloop.serving.log.sealed_context import read_context
 from rankloop.serving.log.stored_features import features_of
 from rankloop.serving.served_ranker import ServedRanker
 
@@ -55,6 +56,7 @@ class ExplainAnswer(msgspec.Struct, frozen=True):
 
     explored: whether the ranker showed the list to find something out. model_seq: the row up to which it had learnt
     when the list was drawn. as_of: the row up to which it has learnt now; places, scores and weights are of now.
+    context_erased: whether its context was erased, with the key of its subject.
     """
 
     decision_id: str
@@ -62,6 +64,7 @@ class ExplainAnswer(msgspec.Struct, frozen=True):
     model_seq: int
     as_of: int
     items: list[ItemReason]
+    context_erased: bool = False
 
 
 async def explain_answer(served: ServedRanker, decision_id: str) -> ExplainAnswer:
@@ -88,8 +91,14 @@ async def explain_answer(served: ServedRanker, decision_id: str) -> ExplainAnswe
     if state is None:
         raise NotFound(f"there is no decision {decision_id!r}", field="decision_id")
     fold, decision = served.fold, state.decision
+    context = await read_context(served.store, decision.context, ranker=served.name, decision_id=decision_id)
     return ExplainAnswer(
-        decision_id, decision.explored, decision.model_seq, fold.applied, _reasons(fold, decision)
+        decision_id,
+        decision.explored,
+        decision.model_seq,
+        fold.applied,
+        _reasons(fold, decision),
+        context.erased,
     )
 
 

@@ -61,6 +61,7 @@ class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     exclude: items that must not be shown; names that are not there are ignored.
     n_positions: how many items to show at most. pinned: items that must stand at a position, counted from 0.
     baseline: the application's own order, which is shown instead to a share of requests: see `promote`.
+    subject: whose context it is: it is encrypted with a key of this subject, and erased with `rankloop erase`.
     """
 
     decision_id: EventId | None = None
@@ -72,6 +73,7 @@ class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     pinned: dict[int, ItemName] = {}
     baseline: list[ListedName] | None = None
     shared: Annotated[list[float], Meta(min_length=1)] | None = None
+    subject: EventId | None = None
 
 
 class RankAnswer(msgspec.Struct, frozen=True, gc=False):
@@ -291,6 +293,7 @@ class DecisionAnswer(msgspec.Struct, frozen=True):
     pinned: dict[int, str] = {}
     shown_by: Literal["ranker", "baseline"] = "ranker"
     guard_rail: Literal["", "greedy", "moved", "groups"] = ""
+    context_erased: bool = False
 
 
 class DecisionSummary(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ from rankloop.serving.log.decision_state import Outcome, replay_decision
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import rail_of
 from rankloop.serving.log.records import Decision, Row
+from rankloop.serving.log.sealed_context import read_context
 from rankloop.serving.log.stored_features import candidate_names
 from rankloop.serving.schemas import (
     DeadLettersAnswer,
@@ -111,6 +112,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
     if state is None:
         raise NotFound(f"there is no decision {decision_id!r}", field="decision_id")
     decision = state.decision
+    context = await read_context(served.store, decision.context, ranker=served.name, decision_id=decision_id)
     chances = decision.propensities
     names, free = fold.names(decision), free_of(decision)
     among = None if free is None or free.among is None else [fold.catalogue[i] for i in free.among]
@@ -126,7 +128,8 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
         deadline=state.deadline,
         key=decision.key.hex(),
         generation=decision.generation,
-        context=decision.context,
+        context=context.value,
+        context_erased=context.erased,
         activated=state.activated,
         answered=state.answer is not None or bool(state.heard),
         expired=state.expired,

@@ -24,6 +24,7 @@ class Wanted(TypedDict):
     pinned: NotRequired[Mapping[int, str]]
     baseline: NotRequired[Sequence[str]]
     shared: NotRequired[Sequence[float]]
+    subject: NotRequired[str]
 
 
 def rank_many(name: str, requests: Sequence[Wanted]) -> Call[list[RankAnswer | RankloopError]]:

@@ -95,6 +95,7 @@ def rank(
     pinned: Mapping[int, str] | None = None,
     baseline: Sequence[str] | None = None,
     shared: Sequence[float] | None = None,
+    subject: str | None = None,
 ) -> Call[RankAnswer]:
     """Return a list to show.
 
@@ -120,6 +121,8 @@ def rank(
         The application's own order, which is shown instead to the holdout, and before the ranker is promoted.
     shared : sequence of float, optional
         Numbers of the request as a whole, such as of its user: each times each stored feature is a feature.
+    subject : str, optional
+        Whose context it is: `rankloop erase` makes it unreadable for good.
 
     Returns
     -------
@@ -133,6 +136,8 @@ def rank(
         body["baseline"] = list(baseline)
     if shared is not None:
         body["shared"] = [float(value) for value in shared]
+    if subject is not None:
+        body["subject"] = subject
     if exclude:
         body["exclude"] = list(exclude)
     if n_positions is not None:

@@ -79,6 +79,8 @@ class DecisionAnswer:
     guard_rail : str, optional
         "greedy" where the exploration cap let the best list of the moment be shown; "moved" or "groups" where a bound
         on displacements moved items into reach, or let the ranker order groups of neighbours; empty otherwise.
+    context_erased : bool, optional
+        Whether the context was erased, with the key of its subject.
     """
 
     decision_id: str
@@ -100,3 +102,4 @@ class DecisionAnswer:
     pinned: dict[str, str] = field(default_factory=dict)
     shown_by: str = "ranker"
     guard_rail: str = ""
+    context_erased: bool = False

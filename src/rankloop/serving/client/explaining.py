@@ -85,6 +85,8 @@ class ExplainAnswer:
         The row up to which it has learnt now, which places, scores and weights are of.
     items : list of ItemReason
         A reason for each item, in the order of the list.
+    context_erased : bool, optional
+        Whether the context of the request was erased, with the key of its subject.
     """
 
     decision_id: str
@@ -92,6 +94,7 @@ class ExplainAnswer:
     model_seq: int
     as_of: int
     items: list[ItemReason]
+    context_erased: bool = False
 
 
 def explain(name: str, decision_id: str) -> Call[ExplainAnswer]:

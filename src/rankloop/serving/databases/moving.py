@@ -294,6 +294,11 @@ class _Move:
     async def _copy_snapshots(self, source: _Database) -> None:
         connection, there = self._target.connection, self._target.there
         sql = f"SELECT {_SNAPSHOTS} FROM snapshot WHERE ranker = $1 ORDER BY seq"
+        keys = await source.connection.fetch("SELECT id, subject, key, at, erased FROM subject_key")
+        await connection.executemany(
+            "INSERT INTO subject_key VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+            [tuple(row) for row in keys],
+        )
         async with connection.transaction(), source.connection.transaction(readonly=True):
             await connection.execute("DELETE FROM snapshot WHERE ranker = $1", there.id)
             async for row in source.connection.cursor(

@@ -22,6 +22,7 @@ COLUMNS = (
     "propensity",
     "explored",
     "delay_seconds",
+    "context_erased",
 )
 _LISTS = 200  # lists in one piece of the answer
 

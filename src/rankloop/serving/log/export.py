@@ -19,6 +19,7 @@ from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.policies import at_deadline, read_history
 from rankloop.serving.log.records import Decision, Row
+from rankloop.serving.log.sealed_context import key_name
 from rankloop.serving.log.starting_point import config_fold
 from rankloop.serving.log.stored_features import (
     StoredFeatures,
@@ -34,7 +35,7 @@ _GROUP = 50_000  # rows in memory at once
 class Answered(NamedTuple):
     """A list that was answered: its row, the ticket, the names that were shown, and what came back, by position.
 
-    stored: the catalogue of stored features, for `stored_features.features_of`.
+    stored: the catalogue of stored features, for `stored_features.features_of`. erased: whether its context was.
     """
 
     row: Row
@@ -43,6 +44,7 @@ class Answered(NamedTuple):
     values: NDArray[np.float64]
     seconds: float
     stored: StoredFeatures
+    erased: bool = False
 
 
 async def answered_lists(
@@ -54,6 +56,7 @@ async def answered_lists(
     """
     fold = await config_fold(store, ranker)
     fold.policies = await read_history(store, ranker, fold.config.policy)
+    erased = await store.erased_keys()
     after = 0
     while page := await store.read(ranker, after=after, limit=_PAGE):
         after = page[-1].seq
@@ -70,7 +73,7 @@ async def answered_lists(
         stories = await store.stories(ranker, [row.event_id for row in decisions]) if decisions else {}
         for row in decisions:
             try:
-                answered = _answered(fold, row, stories[row.event_id])
+                answered = _answered(fold, row, stories[row.event_id], erased)
             except (ValueError, IndexError, RecursionError) as error:
                 tell(
                     f"the list of row {row.seq} cannot be read and is left out: {error or type(error).__name__}"
@@ -80,14 +83,16 @@ async def answered_lists(
                 yield answered
 
 
-def _answered(fold: Fold, row: Row, story: list[Row]) -> Answered | None:
+def _answered(fold: Fold, row: Row, story: list[Row], erased: set[str]) -> Answered | None:
     for one in story:
         check_row(one)
     found = _answer(fold, story)
     if found is None:
         return None
     decision = records.read_decision(row.body)
-    return Answered(row, decision, fold.names(decision), found[0], (found[1] - row.at) / 1000, fold.stored)
+    seconds = (found[1] - row.at) / 1000
+    is_erased = key_name(decision.context) in erased
+    return Answered(row, decision, fold.names(decision), found[0], seconds, fold.stored, is_erased)
 
 
 def follow_names(fold: Fold, row: Row) -> None:
@@ -167,6 +172,7 @@ async def export(
             ("propensity", pa.float64()),
             ("explored", pa.bool_()),
             ("delay_seconds", pa.float64()),
+            ("context_erased", pa.bool_()),
         ]
     )
     has_features = not (await config_fold(store, ranker)).has_items
@@ -209,6 +215,7 @@ def positions(one: Answered) -> list[dict[str, Any]]:
             "propensity": None if chances is None else float(chances[place]),
             "explored": one.decision.explored,
             "delay_seconds": one.seconds,
+            "context_erased": one.erased,
         }
         for place, value in enumerate(one.values.tolist())
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import msgspec
@@ -83,3 +84,13 @@ async def _fold_rest(store: Store, ranker: str, fold: Fold) -> None:
             if row.kind == "reset":
                 row = msgspec.structs.replace(row, body=records.encode(stamped(records.read_body(row))))
             fold.fold(row, related)
+
+
+async def unsigned(served: ServedRanker) -> list[Entry]:
+    """What is to be written to a log from before there were probes: what it has been folded with so far."""
+    config = served.fold.config
+    if config.probe or served.read_only:
+        return []
+    made = await asyncio.to_thread(stamped, config)
+    body = records.encode(records.Upgrade(made.version, made.probe))
+    return [Entry(served.name, "upgrade", f"sign-{made.probe}", body, digest_of(body))]

@@ -32,6 +32,7 @@ from rankloop.serving.stores.errors import (
 from rankloop.serving.stores.members import Announcing, Member, Roll
 from rankloop.serving.stores.places import Placing
 from rankloop.serving.stores.segments.segmented import Segmented
+from rankloop.serving.stores.subjects import Subjects
 from rankloop.serving.stores.values import Appended, Head, Snapshot, StoredKey
 
 __all__ = [
@@ -55,7 +56,7 @@ __all__ = [
 ]
 
 
-class Store(Announcing, Placing, Segmented, abc.ABC):
+class Store(Announcing, Placing, Segmented, Subjects, abc.ABC):
     """The storage of a service. All calls come from one event loop."""
 
     shared = False  # whether other processes append to the same logs

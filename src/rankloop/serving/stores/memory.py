@@ -23,6 +23,7 @@ from rankloop.serving.stores.contract import (
     StoredKey,
 )
 from rankloop.serving.stores.members import MemberTable
+from rankloop.serving.stores.subjects import SubjectKey
 
 
 class MemoryStore(Store):
@@ -36,6 +37,7 @@ class MemoryStore(Store):
         self._snapshots: dict[str, list[Snapshot]] = {}
         self._ahead: dict[str, int] = {}  # how far each log's clock is ahead of the given one
         self._keys: dict[str, StoredKey] = {}
+        self._subjects: dict[str, tuple[str | None, SubjectKey]] = {}
         self._members = MemberTable()
         self._holder = ""
         self._epoch = 0
@@ -161,6 +163,24 @@ class MemoryStore(Store):
 
     async def keys(self) -> list[StoredKey]:
         return list(self._keys.values())
+
+    async def subject_key(self, subject: str) -> SubjectKey | None:
+        return next((key for of, key in reversed(self._subjects.values()) if of == subject), None)
+
+    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> None:
+        self._subjects[key.key_id] = (subject, key)
+
+    async def find_subject_key(self, key_id: str) -> SubjectKey | None:
+        return self._subjects.get(key_id, (None, None))[1]
+
+    async def erase_subject(self, subject: str, *, at: int) -> int:
+        erased = [key_id for key_id, (of, _) in self._subjects.items() if of == subject]
+        for key_id in erased:
+            self._subjects[key_id] = (None, SubjectKey(key_id, None))
+        return len(erased)
+
+    async def erased_keys(self) -> set[str]:
+        return {key_id for key_id, (of, _) in self._subjects.items() if of is None}
 
     async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
         if holder != self._holder:

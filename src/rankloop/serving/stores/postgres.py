@@ -36,6 +36,7 @@ from rankloop.serving.stores.postgres_history import PostgresHistory
 from rankloop.serving.stores.postgres_places import THERE, PostgresPlaces
 from rankloop.serving.stores.postgres_schema import CHANNEL, ODDITIES
 from rankloop.serving.stores.postgres_setup import prepare
+from rankloop.serving.stores.postgres_subjects import PostgresSubjects
 from rankloop.serving.stores.segments.closed_history import ClosedHistory
 
 Result = TypeVar("Result")
@@ -54,7 +55,7 @@ _NO_STATE = "''::bytea"
 _ABOUT_LISTS: tuple[Kind, ...] = ("decision", "feedback", "expire")
 
 
-class PostgresStore(PostgresAccess, PostgresPlaces, PostgresHistory):
+class PostgresStore(PostgresAccess, PostgresPlaces, PostgresSubjects, PostgresHistory):
     """A database that several services share.
 
     url: postgresql://user@host/name. schema: where the tables are, so that several stores fit in one database.

@@ -20,6 +20,7 @@ _PAGE = 1_000
 _KIND = (1 << KIND_BITS) - 1
 _SNAPSHOT = ("ranker", "seq", "at", "epoch", "code", "config", "hash", "state", "link", "seal")
 _KEY = ("id", "role", "digest", "at", "note")
+_SUBJECT_KEY = ("id", "subject", "key", "at", "erased")
 _LOG = ("ranker", "seq", "at", "kind", "event", "decision", "digest", "body", "link")
 
 
@@ -69,6 +70,8 @@ async def _copy_all(connection: Any, target: apsw.Connection) -> None:
         )
     for row in await connection.fetch("SELECT ranker, last, entry FROM segment"):
         target.execute("INSERT INTO segment (ranker, last, entry) VALUES (?, ?, ?)", tuple(row))
+    for row in await connection.fetch(f"SELECT {', '.join(_SUBJECT_KEY)} FROM subject_key"):
+        target.execute("INSERT INTO subject_key VALUES (?, ?, ?, ?, ?)", tuple(row))
     for number, seq, link in await connection.fetch("SELECT ranker, seq, link FROM gap"):
         target.execute("INSERT INTO gap (id, link) VALUES (?, ?)", (number << SEQ_BITS | seq, link))
     sql = f"SELECT {', '.join(_SNAPSHOT)} FROM snapshot ORDER BY ranker, seq"
@@ -126,6 +129,8 @@ async def _fill(connection: Any, source: apsw.Connection) -> None:
     await connection.copy_records_to_table("segment", records=closed, columns=("ranker", "last", "entry"))
     for number, last, _ in closed:
         await connection.execute("UPDATE ranker SET closed_through = $2 WHERE id = $1", number, last)
+    subjects = list(source.execute(f"SELECT {', '.join(_SUBJECT_KEY)} FROM subject_key"))
+    await connection.copy_records_to_table("subject_key", records=subjects, columns=_SUBJECT_KEY)
     gaps = [
         (number >> SEQ_BITS, number & SEQ, link)
         for number, link in source.execute("SELECT id, link FROM gap")

@@ -48,6 +48,10 @@ CREATE TABLE IF NOT EXISTS segment (
     ranker int NOT NULL, last bigint NOT NULL, entry text NOT NULL, PRIMARY KEY (ranker, last));
 CREATE TABLE IF NOT EXISTS gap (
     ranker int NOT NULL, seq bigint NOT NULL, link bytea NOT NULL, PRIMARY KEY (ranker, seq));
+-- Keys of data subjects; of one that was destroyed only its name in the log is left.
+CREATE TABLE IF NOT EXISTS subject_key (
+    id text PRIMARY KEY, subject text, key bytea, at bigint NOT NULL, erased bigint);
+CREATE INDEX IF NOT EXISTS subject_of_key ON subject_key (subject);
 -- So far from the epochs of the one lease that they are never taken for each other.
 CREATE SEQUENCE IF NOT EXISTS replica_epoch START 1000000000000;
 """

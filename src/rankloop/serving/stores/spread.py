@@ -12,6 +12,7 @@ from rankloop.serving.stores.due import Due
 from rankloop.serving.stores.places import Place
 from rankloop.serving.stores.segments.closed_history import ClosedHistory
 from rankloop.serving.stores.segments.manifest import Segment
+from rankloop.serving.stores.subjects import SubjectKey
 
 
 class SpreadStore(Store):
@@ -139,6 +140,18 @@ class SpreadStore(Store):
 
     async def left_over(self, ranker: str, *, after: int, limit: int) -> list[Row]:
         return await (await self.of(ranker)).left_over(ranker, after=after, limit=limit)
+
+    async def find_subject_key(self, key_id: str) -> SubjectKey | None:
+        for store in self.stores:
+            if (found := await store.find_subject_key(key_id)) is not None:
+                return found
+        return None
+
+    async def erase_subject(self, subject: str, *, at: int) -> int:
+        return sum([await store.erase_subject(subject, at=at) for store in self.stores])
+
+    async def erased_keys(self) -> set[str]:
+        return set().union(*[await store.erased_keys() for store in self.stores])
 
     async def write_key(self, key: StoredKey) -> None:
         await self.stores[0].write_key(key)

@@ -48,13 +48,14 @@ from rankloop.serving.stores.sqlite_schema import (
     read_old,
     timeline_of,
 )
+from rankloop.serving.stores.sqlite_subjects import SQLiteSubjects
 
 Result = TypeVar("Result")
 _SECONDS_A_ROW = 0.03  # rows can be large, and a page of thousands of them takes its time
 _SNAPSHOT_SECONDS = 60.0
 
 
-class SQLiteStore(SQLiteHistory):
+class SQLiteStore(SQLiteSubjects, SQLiteHistory):
     """One file `rankloop.db` in a folder.
 
     read_only: for a second process that only looks; it needs no ownership.

@@ -34,10 +34,13 @@ CREATE TABLE IF NOT EXISTS lease (
     one INTEGER PRIMARY KEY CHECK (one = 1), holder TEXT NOT NULL, epoch INTEGER NOT NULL, until REAL NOT NULL);
 """
 # entry: a segment of the manifest, as JSON. gap: links of rows that are only in a segment, while the next row is here.
+# subject_key: keys of data subjects; of one that was destroyed only its name in the log is left.
 SEGMENTS = """
 CREATE TABLE IF NOT EXISTS segment (
     ranker INTEGER NOT NULL, last INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (ranker, last)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS gap (id INTEGER PRIMARY KEY, link BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS subject_key (
+    id TEXT PRIMARY KEY, subject TEXT, key BLOB, at INTEGER NOT NULL, erased INTEGER);
 """
 SEQ_BITS = 40
 SEQ = (1 << SEQ_BITS) - 1
@@ -47,6 +50,7 @@ _BEFORE = (
     f"CASE WHEN log.id & {SEQ} > 1 THEN coalesce((SELECT old.link FROM log AS old WHERE old.id = log.id - 1), "
     "(SELECT gap.link FROM gap WHERE gap.id = log.id - 1)) END"
 )
+SUBJECTS = "CREATE INDEX IF NOT EXISTS subject_of_key ON subject_key (subject);\n"
 COLUMNS = f"id, at, topic & 31, event, body, digest, decision, link, {_BEFORE}"
 _AS_BYTES = COLUMNS.replace("event", "CAST(event AS BLOB)").replace("decision", "CAST(decision AS BLOB)")
 _SNAPSHOT = "seq, at, epoch, code, config, hash, state, link, seal"
@@ -59,7 +63,7 @@ def prepare(connection: apsw.Connection, path: Path, *, may_migrate: bool) -> No
     if found == 2 and not may_migrate:
         return
     with connection:  # all or nothing
-        for statement in (SCHEMA + SEGMENTS).split(";\n"):
+        for statement in (SCHEMA + SEGMENTS + SUBJECTS).split(";\n"):
             connection.execute(statement)
         timeline = secrets.token_hex(8)
         connection.execute("INSERT OR IGNORE INTO meta VALUES ('timeline', ?)", (timeline,))

@@ -1,0 +1,89 @@
+"""Keys of data subjects: what a store keeps of them, and what is left when one is destroyed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class SubjectKey(NamedTuple):
+    """The key that the context of a data subject's lists is encrypted with.
+
+    Parameters
+    ----------
+    key_id : str
+        Its name in the log: random, so that it tells nothing of the subject.
+    key : bytes or None
+        The key itself; None once it was destroyed.
+    """
+
+    key_id: str
+    key: bytes | None
+
+
+class Subjects:
+    """The part of a store that keeps the keys of data subjects. A subject may have several."""
+
+    async def subject_key(self, subject: str) -> SubjectKey | None:
+        """The newest key of a subject.
+
+        Parameters
+        ----------
+        subject : str
+            The subject, as the application names it.
+
+        Returns
+        -------
+        SubjectKey or None
+            None where there is none.
+        """
+        raise NotImplementedError(f"{type(self).__name__} keeps no keys of data subjects")
+
+    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> None:
+        """Keep a new key; it is durable when this returns.
+
+        Parameters
+        ----------
+        subject : str
+            The subject.
+        key : SubjectKey
+            Its key.
+        at : int
+            The time, in milliseconds.
+        """
+        raise NotImplementedError(f"{type(self).__name__} keeps no keys of data subjects")
+
+    async def find_subject_key(self, key_id: str) -> SubjectKey | None:
+        """The key of this name.
+
+        Parameters
+        ----------
+        key_id : str
+            Its name in the log.
+
+        Returns
+        -------
+        SubjectKey or None
+            Without the key where it was destroyed; None where this store never had it.
+        """
+        return None
+
+    async def erase_subject(self, subject: str, *, at: int) -> int:
+        """Destroy all keys of a subject, and forget that they were its keys.
+
+        Parameters
+        ----------
+        subject : str
+            The subject.
+        at : int
+            The time, in milliseconds.
+
+        Returns
+        -------
+        int
+            How many keys there were.
+        """
+        return 0
+
+    async def erased_keys(self) -> set[str]:
+        """The names of the keys that were destroyed."""
+        return set()
