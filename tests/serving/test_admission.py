@@ -32,7 +32,10 @@ from tests.serving.service import INSTEAD, ITEMS, create, play, running
         ({"parameters": {"measure": "ndcg"}}, "cannot be learnt"),
         ({"parameters": {"measure": {}}}, "measure"),
         ({"algorithm": "RTopKF", "items": None}, "n_features"),
-        ({"algorithm": "RTopKF", "items": ["a"], "parameters": {"n_features": 1}}, "takes items with their features"),
+        (
+            {"algorithm": "RTopKF", "items": ["a"], "parameters": {"n_features": 1}},
+            "takes items with their features",
+        ),
         ({"policy": {"deadline_seconds": -1}}, "deadline_seconds"),
     ],
 )

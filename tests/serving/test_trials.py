@@ -185,12 +185,15 @@ def test_a_baseline_beside_candidates_and_pinned_items() -> None:
     play(story)
 
 
-def test_a_baseline_of_documents() -> None:
+@pytest.mark.parametrize(("algorithm", "learns"), [("ListNet", True), ("RTopKF", False)])
+def test_a_baseline_of_documents(algorithm: str, learns: bool) -> None:
+    """Labels of all are observed whoever chose the order; those of the top are weighed by chances of the ranker's own."""
+
     async def story() -> None:
         rng = np.random.default_rng(1)
         async with running() as engine:
             policy = {"apprentice": True}
-            await create(engine, "docs", algorithm="ListNet", parameters={"n_features": 2}, policy=policy)
+            await create(engine, "docs", algorithm=algorithm, parameters={"n_features": 2}, policy=policy)
             for i in range(6):
                 if i == 3:
                     await engine.promote("docs", PromoteRequest())
@@ -206,8 +209,9 @@ def test_a_baseline_of_documents() -> None:
                 )
                 if i < 3:
                     assert shown.items == ["d", "c", "a"]
-                told = await answer(engine, f"d{i}", name="docs", relevance=[1.0, 0.0, 0.0])
-                assert told.learnt is (i >= 3)
+                labels = [1.0, 0.0, 0.0] if learns else [1.0]
+                told = await answer(engine, f"d{i}", name="docs", relevance=labels)
+                assert told.learnt is (learns or i >= 3)
             await adds_up(engine, "docs")
 
     play(story)
