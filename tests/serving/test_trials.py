@@ -187,7 +187,7 @@ def test_a_baseline_beside_candidates_and_pinned_items() -> None:
 
 @pytest.mark.parametrize(("algorithm", "learns"), [("ListNet", True), ("RTopKF", False)])
 def test_a_baseline_of_documents(algorithm: str, learns: bool) -> None:
-    """Labels of all are observed whoever chose the order; those of the top are weighed by chances of the ranker's own."""
+    """All labels are observed whoever chose the order; those of the top are weighed by the chances of own lists."""
 
     async def story() -> None:
         rng = np.random.default_rng(1)
