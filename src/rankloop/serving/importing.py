@@ -142,7 +142,7 @@ def _body_of(fold: Fold, request: ImportRequest, limits: Limits) -> Import:
         for item in one.items:
             names.setdefault(item, len(names))
     shape = len(request.lists), max(len(one.items) for one in request.lists)
-    places, values = np.full(shape, -1, "<i4"), np.zeros(shape)
+    places, values = np.full(shape, -1, "<i4"), np.zeros(shape, "u1" if kind == "clicks" else "<f8")
     chances = None if request.lists[0].propensities is None else np.ones(shape)
     features = None
     if not fold.has_items:

@@ -50,7 +50,7 @@ def lists_of(body: Import) -> Iterator[LoggedList]:
     """The lists of a part, one by one."""
     if body.lists is None or body.values is None:
         return
-    places, values = records.unpack(body.lists).astype(np.int64), records.unpack(body.values)
+    places, values = records.unpack(body.lists).astype(np.int64), records.unpack(body.values).astype(float)
     chances = None if body.propensities is None else records.unpack(body.propensities)
     features = None if body.features is None else records.unpack(body.features)
     for i, length in enumerate((places >= 0).sum(axis=1).tolist()):

@@ -294,7 +294,8 @@ class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     history: what the import is called; its parts count from 1, and nothing is learnt before the `last`.
     names: of the items. lists: lists x positions, places in `names` (int32), -1 behind the end of a list. values: what
-    came back (float64). propensities (float64) and features (float32, lists x positions x features) where known.
+    came back (uint8 for clicks, else float64). propensities (float64) and features (float32, lists x positions x
+    features) where known.
     learnt: a state instead, with form "state".
     """
 
