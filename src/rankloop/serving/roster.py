@@ -6,6 +6,7 @@ One that cannot be folded is quarantined: it is named, with the reason, and the 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import Literal, NamedTuple
 
@@ -17,6 +18,7 @@ from rankloop.serving.log.digests import BadRow
 from rankloop.serving.log.fingerprint import OtherVersion
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Entry
+from rankloop.serving.log.starting_point import newest_fold
 from rankloop.serving.owners.ownership import Ownership
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Damaged, Diverged, Head, Store, StoreError
@@ -176,7 +178,26 @@ class Roster:
             if name not in self.absent:
                 await self.load(name)
         elif served.read_only is None and (served.fold.applied, served.fold.link) != head:
-            await self.fold_new(served)
+            behind = None if head is None else head.seq - served.fold.applied
+            if behind is None or behind < 0 or not await self._may_wait(served, behind):
+                await self.fold_new(served)
+
+    async def _may_wait(self, served: ServedRanker, behind: int) -> bool:
+        """Whether rows may stay unfolded: as a standby this replica goes on from the snapshots that the owner takes.
+
+        To fold every row twice would double what learning costs. Whoever takes over folds the rest.
+        """
+        if self.ownership is None or self.ownership.owns(served.name):
+            return False
+        if behind < self.limits.standby_rows:
+            return True
+        with contextlib.suppress(ValueError, OtherVersion):
+            taken = max((one.seq for one in await self.store.snapshots(served.name)), default=0)
+            if taken > served.fold.applied:
+                fold, seq = await newest_fold(self.store, served.name, self._check)
+                fold.recent.share(self.cache)
+                return await served.go_on_from(fold, seq)
+        return behind < 3 * self.limits.standby_rows
 
     async def fold_new(self, served: ServedRanker) -> None:
         """Fold what is new; a ranker with which that goes wrong is folded anew, or quarantined."""

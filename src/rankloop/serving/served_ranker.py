@@ -122,6 +122,28 @@ class ServedRanker:
             if self.store.shared:
                 await self._check_end()
 
+    async def go_on_from(self, fold: Fold, seq: int) -> bool:
+        """Take a later state of the same log in place of this one, without the rows between.
+
+        Parameters
+        ----------
+        fold : Fold
+            The state.
+        seq : int
+            The number of the snapshot that it is from.
+
+        Returns
+        -------
+        bool
+            Whether it is later indeed.
+        """
+        async with self._folding:
+            if fold.applied <= self.fold.applied:
+                return False
+            self.fold.recent.clear()
+            self.fold, self.snapshot_seq = fold, seq
+        return True
+
     async def _check_end(self) -> None:
         head = await self.store.head(self.name)
         if head.seq < self.fold.applied or (head.seq == self.fold.applied and head.link != self.fold.link):
