@@ -251,14 +251,14 @@ def torture_postgresql(
     """Two replicas under load; one of them is killed, or stopped past its lease, and started again."""
     rng, ids, ledger, killed = random.Random(seed), itertools.count(), Ledger(), Killed()
     settings = ["--database", server.url, "--schema", schema, "--snapshot-every", "40"]
+    settings += ["--limit", "standby_rows=1"]  # so that there is one that follows the log
     steady = Service(*settings)
     victim = steady
     try:
         steady.client(retries=3).create(NAME, algorithm="RTop1F", items=ITEMS)
         for place in plan:
-            crash = (
-                None if place == "anywhere" else f"{place}:{1 if place in _COMMON else rng.randint(1, 30)}"
-            )
+            times = 1 if place in _COMMON else rng.randint(1, 4 if place == "while-tailing" else 30)
+            crash = None if place == "anywhere" else f"{place}:{times}"
             # What is done with the rows of others, a standby does; what is done with its own, an owner.
             port = port_with_place(int(place == "while-tailing"), NAME, [steady.url])
             victim = Service(*settings, "--port", port, crash=crash)

@@ -187,7 +187,8 @@ class Roster:
 
         To fold every row twice would double what learning costs. Whoever takes over folds the rest.
         """
-        if self.ownership is None or self.ownership.owns(served.name):
+        hot = self.limits.standby_rows == 1
+        if hot or self.ownership is None or self.ownership.owns(served.name):
             return False
         if behind < self.limits.standby_rows:
             return True

@@ -30,9 +30,10 @@ class _Listener:
         self.news: dict[str, bytes] = {}
         self.woken = asyncio.Event()
 
-    def wants(self, ranker: str) -> bool:
-        """Whether news of this ranker are for this listener."""
-        return self._ranker in (None, ranker) and self.caller.covers(ranker)
+    def wants(self, ranker: str, *, owned: bool) -> bool:
+        """Whether news of this ranker are for this listener; who listens to all hears of each from its owner."""
+        asked = owned if self._ranker is None else self._ranker == ranker
+        return asked and self.caller.covers(ranker)
 
 
 class Broadcast:
@@ -68,27 +69,27 @@ class Broadcast:
             await self._engine.changed.wait()
             self._engine.changed.clear()
             if self._listeners:
-                for served in self._served():
+                for served, owned in self._served():
                     if self._told.get(served.name) != served.fold.applied:
                         with contextlib.suppress(StoreError):  # it is told when it can be read again
-                            await self._tell(served)
+                            await self._tell(served, owned=owned)
                             self._told[served.name] = served.fold.applied
             await asyncio.sleep(_PAUSE)
 
-    def _served(self) -> list[ServedRanker]:
-        """All rankers that are folded here; of several databases, those of the ones that answer."""
+    def _served(self) -> list[tuple[ServedRanker, bool]]:
+        """All rankers that are here, and whether they are owned; of several databases, of those that answer."""
         everywhere = self._engine.everywhere
         return [
-            served
+            (served, one.ownership is None or one.ownership.owns(served.name))
             for one in everywhere
             if len(everywhere) == 1 or one.trouble is None
             for served in list(one.rankers.values())
         ]
 
-    async def _tell(self, served: ServedRanker) -> None:
+    async def _tell(self, served: ServedRanker, *, owned: bool) -> None:
         message = await _message(served)
         for listener in self._listeners:
-            if listener.wants(served.name):
+            if listener.wants(served.name, owned=owned):
                 listener.news[served.name] = message
                 listener.woken.set()
 
@@ -111,8 +112,8 @@ class Broadcast:
         if len(self._listeners) >= self._engine.limits.streams:
             raise Busy(f"limit reached: {self._engine.limits.streams:,} streams")
         listener = _Listener(ranker, caller)
-        for served in self._served():
-            if listener.wants(served.name):
+        for served, owned in self._served():
+            if listener.wants(served.name, owned=owned):
                 listener.news[served.name] = await _message(served)
         listener.woken.set()
         self._listeners.add(listener)

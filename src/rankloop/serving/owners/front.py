@@ -8,9 +8,11 @@ import msgspec
 
 from rankloop.serving.http.app import App
 from rankloop.serving.http.endpoint import Receive, Scope, Send, send_bytes
-from rankloop.serving.owners.routing import FORWARDED, Router
+from rankloop.serving.owners.merged_stream import merged_stream
+from rankloop.serving.owners.routing import FORWARDED, Router, ranker_of
 
-_GATHERED = frozenset({"/v1/rankers", "/v1/sparks"})
+_STREAM = "/v1/stream"
+_GATHERED = frozenset({"/v1/rankers", "/v1/sparks", _STREAM})
 _FORWARDED = FORWARDED.encode()
 
 
@@ -37,7 +39,10 @@ class Front:
                 return
             receive = here
             if _about_all(scope):
-                await self._gather(scope, receive, send)
+                if scope["path"] == _STREAM:
+                    await merged_stream(self._app, self._router, scope, receive, send)
+                else:
+                    await self._gather(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -78,5 +83,5 @@ class Front:
 
 def _about_all(scope: Scope) -> bool:
     """Whether a request is about all rankers, and comes from a client rather than from another replica."""
-    about_all = scope["method"] == "GET" and scope["path"] in _GATHERED
+    about_all = scope["method"] == "GET" and scope["path"] in _GATHERED and ranker_of(scope) is None
     return about_all and all(name != _FORWARDED for name, _ in scope["headers"])

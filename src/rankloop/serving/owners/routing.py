@@ -183,6 +183,29 @@ class Router:
                     found.append((member.address, json.loads(answer.body)))
         return found
 
+    async def stream_from(self, address: str, scope: Scope) -> AsyncIterator[bytes]:
+        """What another replica answers to the same GET, as it comes; nothing where it refuses.
+
+        Parameters
+        ----------
+        address : str
+            Where it is.
+        scope : mapping
+            The request, as ASGI has it.
+
+        Yields
+        ------
+        bytes
+            Parts of the body.
+        """
+        parts = self._way.stream(address, self._request(Member("", address), scope, b""))
+        refused = False
+        async for part in parts:
+            if isinstance(part, Answer):
+                refused = part.status != 200
+            elif not refused:
+                yield part
+
     def _request(self, owner: Member, scope: Scope, body: bytes) -> bytes:
         headers = [one for one in scope["headers"] if one[0] not in _HOP]
         headers.append((_SENT_ON, self.ownership.address.encode()))
