@@ -240,9 +240,10 @@ class Housekeeping:
                 roster.forget(name)
                 self.engine.degraded.forget(name)
         for name, head in heads.items():
-            if name not in roster.rankers:  # it may have lists whose deadline passes here
-                self.changed.add(name)
+            known = name in roster.rankers
             await roster.follow(name, head)
+            if not known and name in roster.rankers:  # it may have lists whose deadline passes here
+                self.changed.add(name)
         self.engine.changed.set()
 
     async def _follow(self) -> None:

@@ -24,19 +24,21 @@ def names_for(assembly: Assembly, number: int, *, each: int = 2) -> list[str]:
     return sorted(itertools.islice(chosen, each))
 
 
-def stores(urls: Sequence[str]) -> list[Store]:
+def stores(urls: Sequence[str], *, seconds: float = 20.0) -> list[Store]:
     made: list[Store] = []
     for number, url in enumerate(urls, 1):
-        made.append(PostgresStore(url, seconds=1.0))
+        made.append(PostgresStore(url, seconds=seconds))
         made[-1].label = f"database {number}"
     return made
 
 
 @contextlib.asynccontextmanager
-async def serving(urls: Sequence[str], **settings: Any) -> AsyncIterator[Assembly]:
+async def serving(urls: Sequence[str], *, seconds: float = 20.0, **settings: Any) -> AsyncIterator[Assembly]:
     """Without housekeeping, unless a test asks for it."""
     settings = {"housekeeping": False} | settings
-    assembly = Assembly([Engine(store, **settings) for store in stores(urls)], host="127.0.0.1", forward=True)
+    assembly = Assembly(
+        [Engine(store, **settings) for store in stores(urls, seconds=seconds)], host="127.0.0.1", forward=True
+    )
     await assembly.open()
     try:
         await assembly.folded()

@@ -66,7 +66,7 @@ def test_one_database_away_leaves_the_others(postgresql: Server, new_database: C
             postgresql.sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
 
     async def lose_one() -> None:
-        async with serving(urls) as service:
+        async with serving(urls, seconds=3.0) as service:
             here, away = names_for(service, 0, each=1) + names_for(service, 1, each=1)
             assert [await create(service, one) for one in (here, away)] == [201, 201]
             close(closed=True)
@@ -88,7 +88,7 @@ def test_one_database_away_leaves_the_others(postgresql: Server, new_database: C
             # A name that nobody here knows may be there.
             assert (await call(service, "GET", "/v1/rankers/nobody"))[0] == 503
         # A service that starts meanwhile has the rankers of the other database, and takes this one in when it is back.
-        async with serving(urls) as service:
+        async with serving(urls, seconds=3.0) as service:
             await play(service, here, 1, first=2)
             status, told = await call(service, "POST", f"/v1/rankers/{away}/rank", {})
             assert status == 503
