@@ -24,7 +24,7 @@ from rankloop.serving.stores.values import Snapshot
 _log = logging.getLogger("rankloop.serving")
 _GROUPS = 8  # that are kept after they were read
 _ABANDONED = 3_600  # seconds after which a file that is half-written belongs to a process that was killed
-_LARGEST = 4_000_000  # IDs in an index that is joined from others
+_LARGEST = 2_000_000  # IDs in an index that is joined from others
 
 
 class ClosedHistory:

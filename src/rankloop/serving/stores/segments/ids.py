@@ -83,11 +83,20 @@ class IdIndex:
 
     def write(self, folder: Path) -> Path:
         """Write it to a file in `folder`."""
-        hashes, places = self._hashes.astype("<u8").tobytes(), self._places.astype("<u4").tobytes()
-        digest = hashlib.sha256(hashes + places).digest()
-        head = _HEAD.pack(_MAGIC, self.first, self.last, len(self), digest)
+        parts = [np.ascontiguousarray(self._hashes, "<u8"), np.ascontiguousarray(self._places, "<u4")]
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part.data)
+        head = _HEAD.pack(_MAGIC, self.first, self.last, len(self), digest.digest())
+
+        def fill(path: Path) -> None:
+            with path.open("wb") as file:
+                file.write(head)
+                for part in parts:
+                    file.write(part.data)
+
         path = folder / f"{self.first:012}-{self.last:012}.ids"
-        write_durable(path, lambda part: part.write_bytes(head + hashes + places))
+        write_durable(path, fill)
         return path
 
     @classmethod
