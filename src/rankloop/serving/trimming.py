@@ -8,7 +8,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from rankloop.serving.log.digests import BadRow
-from rankloop.serving.retention import Retention, close_history
+from rankloop.serving.retention import MOST, Retention, close_history
 from rankloop.serving.stores.contract import StoreError
 
 if TYPE_CHECKING:
@@ -18,12 +18,14 @@ _log = logging.getLogger("rankloop.serving")
 _PAUSE = 1.0  # seconds between two looks
 _ALL_AGAIN = 3_600.0  # seconds after which rankers to which nothing happens are looked at as well
 AT_LEAST = 20_000  # rows of a segment
+_FEW = 100  # segments, before they become larger with the history: there are never many
 
 
 class Trimming:
     """Moves closed history of the rankers that changed to segments.
 
-    at_least: rows below which no segment is made: so much more than the policy asks for may be live.
+    at_least: rows below which no segment is made: so much more than the policy asks for may be live, or a hundredth
+    of a long history.
     """
 
     def __init__(self, engine: Engine, retention: Retention, *, at_least: int = AT_LEAST) -> None:
@@ -72,6 +74,8 @@ class Trimming:
         served = engine.rankers.get(name)
         if served is None or served.read_only or engine.broken or not engine.housekeeping.is_mine(name):
             return False
+        closed = await engine.store.history(name)
+        through = 0 if closed is None else closed.through
         now = await engine.store.time(name, at=engine.now())
         segment = await close_history(
             engine.store,
@@ -79,7 +83,7 @@ class Trimming:
             self._retention,
             now=now,
             expired_through=served.fold.expire_cursor,
-            at_least=self._at_least,
+            at_least=min(MOST, max(self._at_least, through // _FEW)),
         )
         if segment is not None:
             _log.info("ranker %r: rows %d to %d are in %s", name, segment.first, segment.last, segment.file)
