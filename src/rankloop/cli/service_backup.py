@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,7 +34,8 @@ def backup(
     """Copy a store as it is at one moment, while the service runs: log, segments, snapshots and API keys.
 
     Every digest of the copy is checked. It is a store itself: `rankloop verify --data FOLDER` replays it, and
-    `rankloop serve --data FOLDER` serves it.
+    `rankloop serve --data FOLDER` serves it. Several databases are copied one after the other, to FOLDER/1,
+    FOLDER/2 and so on: give the command again where a ranker was moved meanwhile.
 
     [b]Examples[/b]
 
@@ -43,8 +45,10 @@ def backup(
     """
     from rankloop.serving.stores.backup import backup as copy
 
-    looking(data, database, schema, lambda store: copy(store, to), segments=segments)
-    typer.echo(f"{to}: {_check(to)}")
+    for number, url in enumerate(database or [None], 1):
+        place = to / str(number) if len(database or ()) > 1 else to
+        looking(data, [url] if url else None, schema, partial(copy, folder=place), segments=segments)
+        typer.echo(f"{place}: {_check(place)}")
 
 
 def restore(
@@ -71,6 +75,8 @@ def restore(
     from rankloop.serving.stores.backup import restore as put_back
     from rankloop.serving.stores.contract import StoreError
 
+    if len(database or ()) > 1:
+        raise ValueError("restore into one database at a time: give --database once")
     told = _check(copy)
     try:
         asyncio.run(put_back(copy, make_store(data, database, schema, segments=segments)))

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +21,11 @@ from rankloop.serving.databases.moving import Moved, move
 from rankloop.serving.failpoints import PLACES
 from rankloop.serving.log.records import Entry
 from rankloop.serving.log.verify import Verdict, verify
+from rankloop.serving.stores.backup import backup
 from rankloop.serving.stores.contract import Missing, Moving, StoreError
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.spread import SpreadStore
+from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.databases.cluster import call, create, names_for, play, run, serving
 from tests.serving.shared_store import Crash
 
@@ -101,7 +104,7 @@ def test_a_crash_at_every_step(new_database: Callable[[], str], monkeypatch: pyt
 
 
 def test_going_back_and_what_is_refused(
-    new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+    new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     urls = [new_database(), new_database(), new_database()]
 
@@ -155,6 +158,18 @@ def test_going_back_and_what_is_refused(
             assert await places(service, name) == [None, None, True]
             await move(name, parts, 1)
             await adds_up(service, name)
+            # A copy of its new database has the same digests, and nothing of what has gone from the others.
+            for number, count in ((1, 1), (2, 0)):
+                await backup(parts[number], tmp_path / str(number))
+                copy = SQLiteStore(tmp_path / str(number), read_only=True)
+                await copy.open()
+                assert len(await copy.rankers()) == count
+                assert await copy.problems() == []
+                if count:
+                    verdict = await verify(copy, name)
+                    assert verdict.holds, verdict.problems
+                    assert verdict.state_hash == (await adds_up(service, name)).state_hash
+                await copy.close()
             # Put away in its new place, the name is made there again.
             assert (await call(service, "DELETE", f"/v1/rankers/{name}"))[0] == 200
             assert await create(service, name) == 201
@@ -213,7 +228,7 @@ def test_under_load_with_two_replicas(new_database: Callable[[], str]) -> None:
     run(load())
 
 
-def test_the_command(new_database: Callable[[], str]) -> None:
+def test_the_command(new_database: Callable[[], str], tmp_path: Path) -> None:
     urls = [new_database(), new_database()]
     flags = [part for url in urls for part in ("--database", url)]
 
@@ -243,6 +258,9 @@ def test_the_command(new_database: Callable[[], str]) -> None:
     )
     after = run(look(name))
     assert (after.state_hash, after.rows) == (before.state_hash, before.rows)
+    copied = CliRunner().invoke(app, ["backup", str(tmp_path / "copy"), *flags]).output
+    assert "1: 0 rankers, 0 rows" in " ".join(copied.split())
+    assert "2: 1 ranker, 5 rows, every digest holds" in " ".join(copied.split())
     for wrong in ("3", "0", "postgresql://elsewhere"):
         told = CliRunner().invoke(app, ["move", name, "--to", wrong, *flags]).output
         assert "must be one of the 2 databases" in " ".join(told.split())

@@ -45,6 +45,23 @@ class Announcing:
 
     owns: Callable[[str], bool] | None = None  # whether this process owns a ranker, where rankers have owners
 
+    def may_be_quiet(self, rankers: set[str]) -> bool:
+        """Whether others need not be told at once of what this process writes.
+
+        Who owns a ranker writes to it nearly alone, and its standby looks for what is new once a second.
+
+        Parameters
+        ----------
+        rankers : set of str
+            Their names.
+
+        Returns
+        -------
+        bool
+            Whether it owns all of them.
+        """
+        return self.owns is not None and all(map(self.owns, rankers))
+
     async def announce(self, replica: str, address: str, *, seconds: float, now: float) -> Roll:
         """Say that this process serves the rankers of a shared store, until `now` + `seconds`.
 

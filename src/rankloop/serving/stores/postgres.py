@@ -247,8 +247,7 @@ class PostgresStore(PostgresAccess, PostgresPlaces, PostgresSubjects, PostgresHi
             [through[i] for i in order],
         ]
         time = None if self._database_clock else at
-        # Who owns a ranker writes to it nearly alone: its standby reads what is new once a second, and is not told.
-        quiet = self.owns is not None and all(map(self.owns, set(columns[0])))
+        quiet = self.may_be_quiet(set(columns[0]))
         call = (
             f"SELECT {_WRITTEN} FROM append($1, $2::text[], $3::int[], $4::text[], $5::text[], $6::bytea[], "
             "$7::bytea[], $8::bytea[], $9::bigint[], $10::bytea[], $11::bigint[], $12, $13, $14, $15, $16)"

@@ -13,10 +13,20 @@ from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.contract import Store, StoreError
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.postgres_errors import LOST, without_password
+from rankloop.serving.stores.postgres_places import THERE
 from rankloop.serving.stores.sqlite_append import newest
-from rankloop.serving.stores.sqlite_schema import KIND_BITS, SEQ, SEQ_BITS, prepare, read_old, timeline_of
+from rankloop.serving.stores.sqlite_schema import (
+    KIND_BITS,
+    SEQ,
+    SEQ_BITS,
+    origins_of,
+    prepare,
+    read_old,
+    timeline_of,
+)
 
 _PAGE = 1_000
+_HERE = f"(SELECT id FROM ranker WHERE {THERE})"
 _KIND = (1 << KIND_BITS) - 1
 _SNAPSHOT = ("ranker", "seq", "at", "epoch", "code", "config", "hash", "state", "link", "seal")
 _KEY = ("id", "role", "digest", "at", "note")
@@ -53,14 +63,20 @@ async def _connect(store: Store) -> Any:
 async def _copy_all(connection: Any, target: apsw.Connection) -> None:
     for name, value in await connection.fetch("SELECT name, value FROM meta"):
         target.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
-    for row in await connection.fetch("SELECT id, name FROM ranker ORDER BY id"):
-        target.execute("INSERT INTO ranker (id, name) VALUES (?, ?)", tuple(row))
+    for number, name, origin in await connection.fetch(
+        f"SELECT id, name, origin FROM ranker WHERE {THERE} ORDER BY id"
+    ):
+        target.execute("INSERT INTO ranker (id, name) VALUES (?, ?)", (number, name))
+        if origin is not None:  # it was moved here
+            target.execute("INSERT INTO meta VALUES (?, ?)", (f"origin/{number}", origin))
     for row in await connection.fetch(f"SELECT {', '.join(_KEY)} FROM api_key"):
         target.execute("INSERT INTO api_key VALUES (?, ?, ?, ?, ?)", tuple(row))
     insert = (
         "INSERT INTO log (id, topic, at, event, decision, digest, body, link) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
     )
-    async for page in _pages(connection, f"SELECT {', '.join(_LOG)} FROM log ORDER BY ranker, seq"):
+    async for page in _pages(
+        connection, f"SELECT {', '.join(_LOG)} FROM log WHERE ranker IN {_HERE} ORDER BY ranker, seq"
+    ):
         target.executemany(
             insert,
             [
@@ -74,7 +90,7 @@ async def _copy_all(connection: Any, target: apsw.Connection) -> None:
         target.execute("INSERT INTO subject_key VALUES (?, ?, ?, ?, ?)", tuple(row))
     for number, seq, link in await connection.fetch("SELECT ranker, seq, link FROM gap"):
         target.execute("INSERT INTO gap (id, link) VALUES (?, ?)", (number << SEQ_BITS | seq, link))
-    sql = f"SELECT {', '.join(_SNAPSHOT)} FROM snapshot ORDER BY ranker, seq"
+    sql = f"SELECT {', '.join(_SNAPSHOT)} FROM snapshot WHERE ranker IN {_HERE} ORDER BY ranker, seq"
     async for row in connection.cursor(sql, prefetch=1):  # one at a time: a state may be large
         target.execute(f"INSERT INTO snapshot VALUES ({', '.join('?' * len(_SNAPSHOT))})", tuple(row))
 
@@ -104,17 +120,18 @@ async def _fill(connection: Any, source: apsw.Connection) -> None:
     await connection.execute("LOCK TABLE ranker IN EXCLUSIVE MODE")
     if await connection.fetchval("SELECT count(*) FROM ranker"):
         raise StoreError("the database has rankers already")
-    timeline = timeline_of(source)
+    timeline, origins = timeline_of(source), origins_of(source)
     await connection.execute("UPDATE meta SET value = $1 WHERE name = 'timeline'", timeline)
     for number, name in list(source.execute("SELECT id, name FROM ranker ORDER BY id")):
         seq, at, link = newest(source, number, first=beginning(timeline, name))
         await connection.execute(
-            "INSERT INTO ranker (id, name, last_seq, last_at, link) VALUES ($1, $2, $3, $4, $5)",
+            "INSERT INTO ranker (id, name, last_seq, last_at, link, origin) VALUES ($1, $2, $3, $4, $5, $6)",
             number,
             name,
             seq,
             at,
             link,
+            origins.get(number),
         )
         await connection.execute("SELECT setval(pg_get_serial_sequence('ranker', 'id'), $1)", number)
     rows = source.execute("SELECT id, at, topic, event, decision, digest, body, link FROM log ORDER BY id")

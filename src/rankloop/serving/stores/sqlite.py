@@ -43,6 +43,7 @@ from rankloop.serving.stores.sqlite_schema import (
     SEQ_BITS,
     check_format,
     oddities,
+    origins_of,
     prepare,
     read_log,
     read_old,
@@ -86,6 +87,7 @@ class SQLiteStore(SQLiteSubjects, SQLiteHistory):
         self._disk_seconds = disk_seconds
         self._known = Known()
         self._closed: dict[str, ClosedHistory] = {}
+        self._origins: dict[int, str] = {}
         self._marks = Marks(self.folder / "acknowledged")
         self._writes = DiskThread("write")
         self._reads = DiskThread("read")
@@ -135,6 +137,7 @@ class SQLiteStore(SQLiteSubjects, SQLiteHistory):
             for connection in {self._reader, self._writer}:
                 read_old(connection)
             self.timeline = timeline_of(self._reader)
+            self._origins = origins_of(self._reader)
             for ranker_id, name in self._rows(self._reader, "SELECT id, name FROM ranker ORDER BY id"):
                 # A number that no ranker can have is damage: it has no rows then, and is quarantined.
                 number = ranker_id if 0 < ranker_id < 1 << 63 - SEQ_BITS else 0
@@ -170,6 +173,13 @@ class SQLiteStore(SQLiteSubjects, SQLiteHistory):
 
     async def rankers(self) -> list[str]:
         return [name for name in self._known.ids if "~" not in name]
+
+    async def origin(self, ranker: str) -> str:
+        return self._origins.get(self._known.ids.get(ranker, 0), self.timeline)
+
+    def _first(self, ranker: str) -> bytes:
+        """The link before the first row."""
+        return beginning(self._origins.get(self._known.ids.get(ranker, 0), self.timeline), ranker)
 
     async def archived(self) -> list[str]:
         return [name for name in self._known.ids if "~" in name]
@@ -248,13 +258,13 @@ class SQLiteStore(SQLiteSubjects, SQLiteHistory):
 
     def _log(self, ranker: str, which: str, values: tuple[Any, ...]) -> list[Row]:
         with sqlite_file.read_errors(self.path):
-            return read_log(self._reader, which, values, beginning(self.timeline, ranker))
+            return read_log(self._reader, which, values, self._first(ranker))
 
     def _find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
         number = self._known.ids.get(ranker)
         if number is None:
             return None
-        first = beginning(self.timeline, ranker)
+        first = self._first(ranker)
         with sqlite_file.read_errors(self.path):
             row = find(self._reader, number, kind, event_id, first=first)
         return self._closed_part(ranker).find(kind, event_id) if row is None else row

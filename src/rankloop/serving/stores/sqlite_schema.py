@@ -95,6 +95,12 @@ def read_old(connection: apsw.Connection) -> None:
         connection.execute(f"PRAGMA query_only = {only}")
 
 
+def origins_of(connection: apsw.Connection) -> dict[int, str]:
+    """The identity of the store in which a log began, by the number of its ranker, where that is another one."""
+    found = connection.execute("SELECT name, value FROM meta WHERE name LIKE 'origin/%'")
+    return {int(name.partition("/")[2]): value for name, value in found}
+
+
 def timeline_of(connection: apsw.Connection) -> str:
     """The identity of the store; empty in a file that is not one yet."""
     for (value,) in connection.execute("SELECT value FROM meta WHERE name = 'timeline'"):
