@@ -93,33 +93,24 @@ class Batch:
     def _insert_all(self, entries: list[Entry]) -> list[Appended]:
         values: list[Any] = []
         appended = []
+        name = None
         for entry in entries:
-            name, kind = entry.ranker, entry.kind
-            ranker = self._number(entry)
-            seq, time, before = self._newest.get(name) or self._known.newest[name]
+            if entry.ranker != name:  # what follows is looked up once for rows of one ranker in a row
+                name = entry.ranker
+                ranker = self._number(entry)
+                seq, time, before = self._newest.get(name) or self._known.newest[name]
+                ahead = self._ahead.get(name, self._known.ahead.get(name, 0))
+            kind, event_id, body = entry.kind, entry.event_id, entry.body
+            digest, decision = entry.digest, entry.decision
             seq += 1
-            ahead = self._ahead.get(name)
-            if ahead is None:
-                ahead = self._known.ahead.get(name, 0)
-            time, self._ahead[name] = next_time(self._at, last=time, ahead=ahead)
+            time, ahead = next_time(self._at, last=time, ahead=ahead)
             linked = link(before, seq, time, content(entry))
-            self._newest[name] = (seq, time, linked)
-            row = Row(
-                seq, time, kind, entry.event_id, entry.body, entry.digest, entry.decision, linked, before
-            )
             topic = ranker << KIND_BITS | NUMBER_OF_KIND[kind]
-            number = ranker << SEQ_BITS | seq
-            values += (
-                number,
-                topic,
-                time,
-                entry.event_id,
-                entry.decision,
-                entry.digest,
-                entry.body,
-                linked,
-            )
+            values += (ranker << SEQ_BITS | seq, topic, time, event_id, decision, digest, body, linked)
+            row = Row(seq, time, kind, event_id, body, digest, decision, linked, before)
             appended.append(Appended(row, True))
+            before = linked
+            self._newest[name], self._ahead[name] = (seq, time, linked), ahead
         self._execute(values, len(entries))
         return appended
 
