@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from rankloop.serving.errors import NotFound
 from rankloop.serving.log.choices import free_of
 from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.guard_rails import bound_of, rail_of
 from rankloop.serving.log.records import Decision
 from rankloop.serving.log.sealed_context import read_context
 from rankloop.serving.log.stored_features import features_of
+from rankloop.serving.past_state import state_at
 from rankloop.serving.served_ranker import ServedRanker
 
 _FEATURES = 3  # that weighed most
@@ -55,7 +57,8 @@ class ExplainAnswer(msgspec.Struct, frozen=True):
     """Why each item of a list stood where it stood.
 
     explored: whether the ranker showed the list to find something out. model_seq: the row up to which it had learnt
-    when the list was drawn. as_of: the row up to which it has learnt now; places, scores and weights are of now.
+    when the list was drawn. as_of: the row that places, scores and weights are of. state: "decision" where that is the
+    row that the list was drawn from; "present" where that state is no longer kept, and they are of now.
     context_erased: whether its context was erased, with the key of its subject.
     """
 
@@ -65,10 +68,11 @@ class ExplainAnswer(msgspec.Struct, frozen=True):
     as_of: int
     items: list[ItemReason]
     context_erased: bool = False
+    state: Literal["decision", "present"] = "decision"
 
 
 async def explain_answer(served: ServedRanker, decision_id: str) -> ExplainAnswer:
-    """Explain one list from its row and the ranker's present state.
+    """Explain one list from its row and the state that it was drawn from, or the present one where that is gone.
 
     Parameters
     ----------
@@ -90,19 +94,24 @@ async def explain_answer(served: ServedRanker, decision_id: str) -> ExplainAnswe
     state = await served.decision_state(decision_id)
     if state is None:
         raise NotFound(f"there is no decision {decision_id!r}", field="decision_id")
-    fold, decision = served.fold, state.decision
+    decision = state.decision
     context = await read_context(served.store, decision.context, ranker=served.name, decision_id=decision_id)
+    then = await state_at(served, decision.model_seq)
+    fold = served.fold if then is None else then
+    # What is not of the state: the policy that the list was drawn under.
+    bound = bound_of(served.fold.policies.at(decision.model_seq + 1))
     return ExplainAnswer(
         decision_id,
         decision.explored,
         decision.model_seq,
         fold.applied,
-        _reasons(fold, decision),
+        _reasons(fold, decision, bounded=bool(bound), then=then is not None),
         context.erased,
+        "present" if then is None else "decision",
     )
 
 
-def _reasons(fold: Fold, decision: Decision) -> list[ItemReason]:
+def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> list[ItemReason]:
     free, names = free_of(decision), fold.names(decision)
     numbers = np.frombuffer(decision.shown, _INT).astype(np.int64)
     pinned = {} if free is None else free.pinned
@@ -125,7 +134,14 @@ def _reasons(fold: Fold, decision: Decision) -> list[ItemReason]:
             score, parts = _score(features[number], weights, fold.stored.feature_names)
         chance = None if chances is None else chances[position]
         place = places.get(number)
-        words = _words(reason, chance, place, len(places), decision.explored, parts)
+        words = " ".join(
+            _fixed(reason, bounded)
+            or [
+                *_standing(place, len(places), then),
+                *_drawing(decision, chance),
+                *_weighing(parts),
+            ]
+        )
         found.append(ItemReason(name, position, reason, chance, place, score, parts, words))
     return found
 
@@ -133,7 +149,7 @@ def _reasons(fold: Fold, decision: Decision) -> list[ItemReason]:
 def _places(
     fold: Fold, among: NDArray[np.int64] | None, features: NDArray[np.float32] | None
 ) -> dict[int, int]:
-    """Of each candidate its place in the order that the ranker holds best now, as far as it has one."""
+    """Of each candidate its place in the order that the ranker holds best, as far as it has one."""
     if not fold.has_items:
         order = [] if features is None else fold.ranker.current(features).tolist()
     else:
@@ -165,29 +181,45 @@ def _score(
     return total, [one for one in most if one.part != 0.0]
 
 
-def _words(
-    reason: str,
-    chance: float | None,
-    place: int | None,
-    n_places: int,
-    explored: bool,
-    parts: list[FeaturePart],
-) -> str:
+def _fixed(reason: str, bounded: bool) -> list[str]:
+    if reason == "pinned" and bounded:
+        return [
+            "The request pinned it here, or the bound on displacements left it at its place in the baseline."
+        ]
     if reason == "pinned":
-        return "The request pinned it here."
-    if reason == "baseline":
-        return "The application's own list was shown."
-    told = []
-    if place is not None:
-        told.append(f"The ranker now holds it {_nth(place + 1)} best of {n_places}.")
-    if chance is not None:
-        told.append(f"It had a chance of {chance:.1%} of standing here.")
-    told.append("The list explored." if explored else "The list did not explore.")
-    if parts:
-        most = parts[0]
-        called = f"Feature {most.feature}" if most.name is None else f"{most.name!r}"
-        told.append(f"{called} weighs most: {most.value:.4g} times {most.weight:.4g} is {most.part:.4g}.")
-    return " ".join(told)
+        return ["The request pinned it here."]
+    return ["The application's own list was shown."] if reason == "baseline" else []
+
+
+def _standing(place: int | None, n_places: int, then: bool) -> list[str]:
+    if place is None:
+        return []
+    if then:
+        return [f"The ranker held it {_nth(place + 1)} best of {n_places}."]
+    return [
+        f"The ranker now holds it {_nth(place + 1)} best of {n_places}; its state when it drew the list is not kept."
+    ]
+
+
+def _drawing(decision: Decision, chance: float | None) -> list[str]:
+    rail = rail_of(decision)
+    if rail == "greedy":
+        return ["The exploration cap let the best list of the moment be shown."]
+    told = [] if chance is None else [f"It had a chance of {chance:.1%} of standing here."]
+    told.append("The list explored." if decision.explored else "The list did not explore.")
+    if rail == "moved":
+        told.append("The bound on displacements moved items of the list.")
+    if rail == "groups":
+        told.append("The bound on displacements let the ranker order groups of neighbours of the baseline.")
+    return told
+
+
+def _weighing(parts: list[FeaturePart]) -> list[str]:
+    if not parts:
+        return []
+    most = parts[0]
+    called = f"Feature {most.feature}" if most.name is None else f"{most.name!r}"
+    return [f"{called} weighs most: {most.value:.4g} times {most.weight:.4g} is {most.part:.4g}."]
 
 
 def _nth(n: int) -> str:

@@ -47,6 +47,7 @@ class ServedRanker:
         self.snapshot_seq = 0
         self.read_only: str | None = None  # why it ranks only, and learns nothing
         self._outcomes: dict[int, Outcome] = {}
+        self.looking_back = asyncio.Lock()  # held by who folds it again up to an earlier row
         self._folding = asyncio.Lock()
 
     @classmethod

@@ -50,7 +50,7 @@ class ItemReason:
     propensity : float or None
         The probability of the item at this position, where it is known.
     place : int or None
-        Its place in the order of the candidates that the ranker now holds best, counted from 0.
+        Its place in the order of the candidates that the ranker held best, counted from 0.
     score : float or None
         Its score, for rankers with features.
     features : list of FeaturePart
@@ -82,11 +82,14 @@ class ExplainAnswer:
     model_seq : int
         The row of the log up to which the ranker had learnt when the list was drawn.
     as_of : int
-        The row up to which it has learnt now, which places, scores and weights are of.
+        The row that places, scores and weights are of.
     items : list of ItemReason
         A reason for each item, in the order of the list.
     context_erased : bool, optional
         Whether the context of the request was erased, with the key of its subject.
+    state : {"decision", "present"}, optional
+        "decision" where that is the row that the list was drawn from; "present" where the state of then is no longer
+        kept, and they are of now.
     """
 
     decision_id: str
@@ -95,6 +98,7 @@ class ExplainAnswer:
     as_of: int
     items: list[ItemReason]
     context_erased: bool = False
+    state: Literal["decision", "present"] = "present"
 
 
 def explain(name: str, decision_id: str) -> Call[ExplainAnswer]:

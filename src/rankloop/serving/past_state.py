@@ -1,0 +1,52 @@
+"""What a ranker knew at an earlier row of its log: folded again from the nearest snapshot before it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.related import OtherHistory
+from rankloop.serving.log.starting_point import newest_fold
+from rankloop.serving.served_ranker import ServedRanker, related_rows
+from rankloop.serving.stores.contract import StoreError
+
+_MOST = 20_000  # rows that are folded again; by default there is a snapshot after as many
+_AT_ONCE = 250  # before others get a turn
+
+
+async def state_at(served: ServedRanker, seq: int, *, most: int = _MOST) -> Fold | None:
+    """The state of a ranker after row `seq`, to look at and not to change.
+
+    Parameters
+    ----------
+    served : ServedRanker
+        The ranker.
+    seq : int
+        The row.
+    most : int, optional
+        How many rows may be folded again for it.
+
+    Returns
+    -------
+    Fold or None
+        None where no snapshot before it is kept that is near enough, or it is not of this code.
+    """
+    if served.fold.applied == seq:
+        return served.fold
+    async with served.looking_back:  # one at a time: it costs time and a second ranker's memory
+        try:
+            fold, _ = await newest_fold(served.store, served.name, through=seq)
+            if not 0 <= seq - fold.applied <= most:
+                return None
+            while fold.applied < seq:
+                limit = min(_AT_ONCE, seq - fold.applied)
+                page = await served.store.read(served.name, after=fold.applied, limit=limit)
+                if not page:
+                    return None
+                related = await related_rows(fold, served.store, served.name, page)
+                for row in page:
+                    fold.fold(row, related)
+                await asyncio.sleep(0)
+        except (StoreError, OtherHistory, ValueError):  # damaged, or of another code: `verify` says how
+            return None
+        return fold
