@@ -14,15 +14,18 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import NotFound, RequestError
-from rankloop.serving.log.records import Row
+from rankloop.serving.log.guard_rails import bound_of
+from rankloop.serving.log.records import Row, read_decision
 from rankloop.serving.log.verify import verify
 from rankloop.serving.log_clock import LogClock
+from rankloop.serving.policy_changes import change_policy
 from rankloop.serving.schemas import (
     ActivateRequest,
     EventAnswer,
     FeedbackRequest,
     FreezeRequest,
     ItemsRequest,
+    PolicyRequest,
     PromoteRequest,
     RankRequest,
     RollbackRequest,
@@ -34,13 +37,18 @@ from tests.serving.shared_store import SharedStore
 NAME = "unwind"
 
 
-def asked(decision: str) -> RankRequest:
-    """The request for a list, the same at every retry: half of them leave an item out."""
-    return RankRequest(decision, exclude=["tea"] if decision >= "d3" else [])
-
-
 DECISIONS = st.sampled_from([f"d{i}" for i in range(6)])
 REPLICAS = st.integers(0, 1)
+CHANGES: list[dict[str, Any]] = [
+    {"exploration_cap": 0.0},
+    {"exploration_cap": 0.5},
+    {"exploration_cap": 1.0, "late": "learn"},
+    {"displacement": 1},
+    {"displacement": 2, "exploration_cap": 0.5},
+    {"displacement": 0, "late": "ignore"},
+    {"holdout": 0.5},
+    {"holdout": 0.0, "deadline_seconds": 12.0},
+]
 
 
 class Replicas(RuleBasedStateMachine):
@@ -57,6 +65,7 @@ class Replicas(RuleBasedStateMachine):
         self.engines: list[Engine] = []
         self.acknowledged: dict[tuple[str, str], int] = {}
         self.lists: dict[str, list[str]] = {}
+        self.requests: dict[str, RankRequest] = {}
         self.next_id = 0
         self.began = self.steady.seconds
 
@@ -90,11 +99,54 @@ class Replicas(RuleBasedStateMachine):
         before = self.acknowledged.setdefault((kind, event_id), answer.seq)
         assert before == answer.seq, f"{kind} {event_id} was row {before}, now it is {answer.seq}"
 
+    def request(self, replica: int, decision: str) -> RankRequest:
+        """The request for a list, the same at every retry: half leave an item out, half bring a baseline."""
+        if decision not in self.requests:
+            self.run(self.engines[replica].rankers[NAME].catch_up())
+            exclude = ["tea"] if decision >= "d3" else []
+            own = self.engines[replica].rankers[NAME].fold.items[::-1]
+            self.requests[decision] = RankRequest(
+                decision, exclude=exclude, baseline=own if decision in {"d1", "d3", "d5"} else None
+            )
+        return self.requests[decision]
+
     @rule(replica=REPLICAS, decision=DECISIONS)
     def rank(self, replica: int, decision: str) -> None:
-        answer = self.run(self.engines[replica].rank(NAME, asked(decision)))
+        request = self.request(replica, decision)
+        try:
+            answer = self.run(self.engines[replica].rank(NAME, request))
+        except RequestError as error:
+            # Without a baseline where displacements are bounded, or with one that no longer fills the list.
+            if error.field != "baseline":
+                raise
+            return
         before = self.lists.setdefault(decision, answer.items)
         assert before == answer.items, "a retry drew another list"
+        self.check_bound(replica, request, answer.items)
+
+    def check_bound(self, replica: int, request: RankRequest, shown: list[str]) -> None:
+        """No item stands further from its place in the baseline than the policy allowed when the list was drawn."""
+        fold = self.engines[replica].rankers[NAME].fold
+        story = self.run(self.store.stories(NAME, [request.decision_id or ""]))[request.decision_id]
+        row = next(row for row in story if row.kind == "decision")
+        bound = bound_of(fold.policies.at(read_decision(row.body).model_seq + 1))
+        if not bound or set(request.baseline or ()) != set(fold.items):
+            return
+        own = [name for name in request.baseline or () if name not in request.exclude]
+        assert all(abs(own.index(name) - j) <= bound for j, name in enumerate(shown))
+
+    @rule(replica=REPLICAS, change=st.sampled_from(CHANGES))
+    def change_policy(self, replica: int, change: dict[str, Any]) -> None:
+        """Guard rails, holdout and deadline change; the same change again changes nothing."""
+        engine = self.engines[replica]
+        self.run(engine.rankers[NAME].catch_up())
+        self.next_id += 1
+        request = PolicyRequest(event_id=f"c{self.next_id}", **change)
+        answer = self.run(change_policy(engine, NAME, request))
+        number = str(len(engine.rankers[NAME].fold.policies.changes))
+        self.acknowledge("policy", number, answer)
+        again = self.run(change_policy(engine, NAME, request))
+        assert (again.status, again.seq) == ("duplicate", answer.seq)
 
     @rule(replica=REPLICAS, decision=DECISIONS, value=st.sampled_from([0.0, 1.0]), event=st.integers(0, 2))
     def feedback(self, replica: int, decision: str, value: float, event: int) -> None:
