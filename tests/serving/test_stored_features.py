@@ -337,7 +337,7 @@ def test_stored_features_are_shown_with_names_and_weights() -> None:
             assert [one.item for one in table.items] == [NAMES[i] for i in order]
             assert [one.shown for one in table.items] == [4] * 4
             assert sum(one.positive for one in table.items) == 8
-            reasons = (await explain_answer(served, "d0")).items
+            reasons = (await explain_answer(served, "d3")).items
             assert all("'warm' weighs most" in one.words for one in reasons if one.item in ("b", "d"))
             await rank(engine, "own", "any", items=["other"], features=packed([[1.0, 1.0]]))
             assert item_table(served, search="", sort="order", limit="10").total == 4
