@@ -66,7 +66,7 @@ def test_every_ranker_says_what_it_is_in_one_sentence(kind: type[Ranker]) -> Non
     assert len(kind.summary) < 100
 
 
-@pytest.mark.parametrize("name", ["PMED", "TopRank", "GRAB", "MW", "PBMTS", "PBMPIE", "FTRLPBM", "FeedExp3"])
+@pytest.mark.parametrize("name", ["PMED", "GRAB", "MW", "PBMTS", "PBMPIE", "FTRLPBM", "FeedExp3"])
 def test_ten_thousand_items_on_all_positions_are_known_to_be_too_many(name: str) -> None:
     """The number is there at once, and before anything is allocated."""
     assert getattr(rankers, name).bytes_for(n_items=10_000) > 1_000_000_000

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop import state_file
 from rankloop.arguments import share, whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
@@ -18,6 +20,8 @@ from rankloop.kernels.rankers import top_rank
 from rankloop.ranges import Between, Range
 from rankloop.rankers.click_ranker import ClickRanker
 
+_UNWRITTEN = np.full(1, -1)
+_NOT_FROM_WORSE = "saved state 'block' and 'order' must follow from 'worse': is it a state of another ranker?"
 C = 3.3436764018810767  # 4 sqrt(2 / pi) / erf(sqrt(2)); 3.43 in print
 
 
@@ -42,7 +46,7 @@ class TopRank(ClickRanker):
 
     Notation
     --------
-    L: n_items, K: n_positions, S and N: state.S, state.N, G: state.worse, P_1, P_2, ...: state.block.
+    L: n_items, K: n_positions, S and N: differences and sums of `wins`, G: state.worse, P_1, P_2, ...: state.block.
 
     Departures
     ----------
@@ -64,6 +68,7 @@ class TopRank(ClickRanker):
     [array([3]), array([0, 1, 2])]
     """
 
+    algorithm_version = 2
     summary = "Observes clicks, and sorts items into blocks that clicks tell apart."
     kernels = RankerKernels(top_rank.rank, top_rank.learn)
 
@@ -81,11 +86,14 @@ class TopRank(ClickRanker):
         self.params = top_rank.TopRankParams(log(C / self.delta))
         self.state = top_rank.TopRankState(
             t=np.zeros(1, np.int64),
-            S=np.zeros((n, n)),
-            N=np.zeros((n, n)),
-            worse=np.zeros((n, n), np.int64),
+            clicks=np.zeros(n, np.int64),
+            pairs=np.zeros((n, n), np.int32),
+            worse=np.zeros((n, -(-n // 64)), np.uint64),
+            fingerprint=np.zeros(1, np.int64),
             block=np.zeros(n, np.int64),
             order=np.arange(n),
+            ends=np.full(n, n),
+            due=np.full(n, math.ceil(2.0 * self.params.log_c_delta - 1e-6)),  # an item that wins every time
         )
 
     @property
@@ -94,42 +102,88 @@ class TopRank(ClickRanker):
         block = self.state.block
         return [np.flatnonzero(block == number) for number in range(int(block.max()) + 1)]
 
+    @property
+    def wins(self) -> NDArray[np.int64]:
+        """[i, k]: clicks on i and not on k while they shared a block. S is wins - wins.T, and N is wins + wins.T."""
+        return _wins(self.state, np.arange(self.n_items))
+
     def tunable(self) -> Mapping[str, Range]:
         return {"delta": Between(min(self.delta, 1e-9), 0.5)}
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        return np.empty(self.n_items, np.int64), np.empty(self.n_items)
+        n_items, m = self.n_items, self.n_positions
+        moved = np.zeros(n_items, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
+        return (
+            *moved,
+            np.empty(n_items, np.int64),
+            np.empty(n_items, np.bool_),
+            np.empty_like(self.state.worse[0]),
+        )
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
         return np.empty(n)
 
     def blank_memo(self, n: int) -> Memo:
-        return (np.empty(self.n_items, np.int64),)
+        return _UNWRITTEN.copy(), np.empty(self.n_items, np.int32)
 
     def check_ticket(self, ranking: Ranking) -> None:
-        block = ranking.memo[0]
+        block = ranking.memo[1]
         if not within(block, 0, self.n_items - 1):
             raise ValueError(f"ranking.memo must be a block for each item, got {block}")
 
+    def load(self, saved: Mapping[str, Array] | str | os.PathLike[str]) -> None:
+        if isinstance(saved, str | os.PathLike):
+            saved = state_file.read(saved)
+        super().load(self._of_version_1(saved) if {"S", "N"} <= set(saved) else saved)
+
+    def _of_version_1(self, saved: Mapping[str, Array]) -> Mapping[str, Array]:
+        # It had S and N themselves, and a number for each pair in `worse`.
+        n = self.n_items
+        for name in ("S", "N", "worse"):
+            if np.shape(saved[name]) != (n, n):
+                raise ValueError(
+                    f"saved state {name!r} has the shape {np.shape(saved[name])}, this TopRank has {n} items"
+                )
+        ranker = self.clone()
+        wins = ((np.asarray(saved["N"]) + saved["S"]) / 2).astype(np.int64)
+        ranker._know(np.asarray(saved["t"]), wins.max(axis=1), wins, np.asarray(saved["worse"]) != 0)
+        same = np.array_equal(ranker.state.block, saved["block"])
+        if not (same and np.array_equal(ranker.state.order, saved["order"])):
+            raise ValueError(_NOT_FROM_WORSE)
+        kept = {state_file.ORIGIN: saved[state_file.ORIGIN]} if state_file.ORIGIN in saved else {}
+        return ranker.state_arrays() | kept
+
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        block, order = np.empty(self.n_items, np.int64), np.empty(self.n_items, np.int64)
-        worse = np.asarray(saved["worse"])
-        if not np.isin(worse, (0, 1)).all():
-            raise ValueError(f"saved state 'worse' must be 0 or 1, got {worse}")
-        top_rank.partition(worse, block, order)
-        if not (np.array_equal(block, saved["block"]) and np.array_equal(order, saved["order"])):
-            raise ValueError(
-                "saved state 'block' and 'order' must follow from 'worse': is it a state of another ranker?"
-            )
+        found = self.clone().state
+        found.worse[:] = saved["worse"]
+        if (_unpacked(found.worse, 64 * found.worse.shape[1])[:, self.n_items :]).any():
+            raise ValueError(f"saved state 'worse' must be of {self.n_items} items, got {saved['worse']}")
+        top_rank.take_fingerprint(found)
+        top_rank.partition(found.worse, np.empty_like(found.worse[0]), found.block, found.order, found.ends)
+        for name in ("block", "order", "ends", "fingerprint"):
+            if not np.array_equal(getattr(found, name), saved[name]):
+                raise ValueError(_NOT_FROM_WORSE)
+        clicks, pairs = np.asarray(saved["clicks"]), np.asarray(saved["pairs"])
+        if (pairs < 0).any() or (pairs > clicks[:, None]).any():
+            raise ValueError(f"saved state 'pairs' must be from 0 to 'clicks', got {pairs} and {clicks}")
 
     def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
         """A new item has been compared with no other: it begins in the first block."""
-        pairs = (origin[:, None] >= 0) & (origin[None, :] >= 0)
-        at = np.ix_(np.maximum(origin, 0), np.maximum(origin, 0))
-        for name in ("S", "N", "worse"):
-            getattr(self.state, name)[:] = np.where(pairs, getattr(old.state, name)[at], 0)
-        self.state.t[:] = old.state.t
-        top_rank.partition(self.state.worse, self.state.block, self.state.order)
+        known, before = origin >= 0, np.maximum(origin, 0)
+        pairs = known[:, None] & known[None, :]
+        worse = _unpacked(old.state.worse[before], old.n_items)[:, before]
+        clicks = np.where(known, old.state.clicks[before], 0)
+        self._know(old.state.t, clicks, np.where(pairs, _wins(old.state, before), 0), worse & pairs)
+
+    def _know(
+        self, t: Array, clicks: Array, wins: NDArray[np.int64], worse: NDArray[np.bool_]
+    ) -> None:
+        state = self.state
+        state.t[:], state.clicks[:], state.worse[:] = t, clicks, _packed(worse)
+        top_rank.take_fingerprint(state)
+        top_rank.partition(state.worse, np.empty_like(state.worse[0]), state.block, state.order, state.ends)
+        state.pairs[:] = _pairs(state, np.arange(self.n_items), wins)
+        state.due[:] = 0
 
     def absorb(
         self,
@@ -139,10 +193,22 @@ class TopRank(ClickRanker):
         ranking: Ranking,
         feedback: NDArray[np.float64],
     ) -> None:
-        for name in ("S", "N", "worse"):
-            getattr(self.state, name)[np.ix_(items, items)] = getattr(part.state, name)
-        self.state.t[0] += 1
-        top_rank.partition(self.state.worse, self.state.block, self.state.order)
+        state = self.state
+        # The clicks count against no item that was not a candidate.
+        clicks = part.state.clicks - state.clicks[items]
+        state.pairs[items] += (clicks[:, None] * (state.block[items, None] == state.block)).astype(np.int32)
+        state.clicks[items] = part.state.clicks
+        state.pairs[np.ix_(items, items)] = _pairs(state, items, part.wins)
+        state.t[0] += 1
+        worse = _unpacked(state.worse[items], self.n_items)
+        found = _unpacked(part.state.worse, len(items))
+        if not np.array_equal(worse[:, items], found):
+            worse[:, items] = found
+            state.worse[items] = _packed(worse)
+            top_rank.take_fingerprint(state)
+            top_rank.regroup(
+                self.params.log_c_delta, state, np.empty_like(state.block), np.empty_like(state.worse[0])
+            )
 
     def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
         """None: clicks count for the blocks of the items that were there."""
@@ -151,9 +217,9 @@ class TopRank(ClickRanker):
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """Items by block, within a block by how much more often they were clicked than the others."""
         self.read_context(context)
-        block = self.state.block
-        lead = (self.state.S * (block[:, None] == block[None, :])).sum(axis=1)
-        return np.lexsort((-lead, block))[: self.n_positions].astype(np.int64)
+        lead = np.empty(self.n_items)
+        top_rank.leads(self.state, lead)
+        return np.lexsort((-lead, self.state.block))[: self.n_positions].astype(np.int64)
 
     def regret_bound(self, attraction: Array, rounds: int) -> float:
         """The bound of Theorem 1 for clicks with these attractions where a position is looked at.
@@ -192,7 +258,7 @@ class TopRank(ClickRanker):
 
     @classmethod
     def bytes_of(cls, n: int, m: int) -> int:
-        return 24 * n**2 + 32 * n
+        return 4 * n**2 + n * -(-n // 64) * 8 + 57 * n + 24 * m
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -200,3 +266,27 @@ class TopRank(ClickRanker):
         yield cls(n_items=6, n_positions=3, delta=0.9)
         yield cls(n_items=4, horizon=10)
         yield cls(n_items=1, horizon=1)
+
+
+def _wins(state: Any, items: NDArray[np.int64]) -> NDArray[np.int64]:
+    return _pairs(state, items, state.pairs[np.ix_(items, items)])
+
+
+def _pairs(state: Any, items: NDArray[np.int64], wins: NDArray[Any]) -> NDArray[np.int64]:
+    # Wins of these items as `state.pairs` has them; the same makes `state.pairs` into wins.
+    block = state.block[items]
+    turned: NDArray[np.int64] = np.where(block[:, None] == block, state.clicks[items, None] - wins, wins)
+    np.fill_diagonal(turned, 0)
+    return turned
+
+
+def _unpacked(worse: NDArray[np.uint64], n: int) -> NDArray[np.bool_]:
+    bits = np.unpackbits(worse.astype("<u8").view(np.uint8), axis=1, count=n, bitorder="little")
+    return bits.astype(np.bool_)
+
+
+def _packed(worse: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    n = worse.shape[1]
+    padded = np.zeros((len(worse), 64 * -(-n // 64)), np.bool_)
+    padded[:, :n] = worse
+    return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)

@@ -217,7 +217,7 @@ def test_every_ranker_goes_on_with_other_items(algorithm: str) -> None:
         ("PBMTS", "N", 0.0),
         ("GRAB", "N", 0.0),
         ("PMED", "N", 0.0),
-        ("TopRank", "N", 0.0),
+        ("TopRank", "clicks", 0.0),
         ("TopRank", "block", 0.0),
         ("MW", "W", 1 / 3),
         ("RankedExp3", "w", 1 / 3),
