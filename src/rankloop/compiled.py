@@ -31,7 +31,8 @@ class RankerKernels(NamedTuple):
     rank(params, state, context, key, scratch, items, propensities, memo) -> explored
     learn(params, state, context, scratch, items, propensities, memo, feedback)
 
-    Buffers may be longer than a list: of n items, the first n entries count.
+    Buffers may be longer than a list: of n items, the first n entries count. Where the ranker `cuts_lists`, those of
+    the ticket may be shorter: then only the first places of the list are asked for.
 
     Parameters
     ----------
@@ -79,6 +80,7 @@ class CompiledRanker(Ranker):
     params: Any  # a NamedTuple of numbers and arrays that never change
     fusable = True  # whether the kernels are compiled; a reference version in Python plays step by step
     _prepared: PreparedCalls | None = None
+    cuts_lists = False  # whether the kernels can leave out the end of a list that nobody looks at
     keeps_context = False  # whether `learn` needs the request again; it then travels in the ticket
 
     def scratch(self, n: int) -> tuple[Any, ...]:
@@ -306,6 +308,11 @@ class CompiledEnvironment(Environment):
     @property
     def list_length(self) -> int:
         """How many positions the present request has."""
+        return self.n_positions
+
+    @property
+    def n_read(self) -> int:
+        """How many positions from the top the kernel `value` looks at, at most; all unless a subclass knows better."""
         return self.n_positions
 
     def _check(self, ranking: Ranking) -> None:

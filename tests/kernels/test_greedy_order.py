@@ -31,6 +31,11 @@ def order(scores: Any, key: int, *, first: int = 1, spare: int = 0) -> NDArray[n
     return items[:n]
 
 
+@numba.njit
+def greedy_top(scores: Any, n: int, m: int, key: Any, items: Any, room: Any) -> None:
+    sorting.greedy_top(scores, n, m, key, 1, items, room)
+
+
 LENGTHS = st.one_of(st.integers(1, 9), st.sampled_from([127, 128, 129, 130, 337]))
 
 
@@ -101,3 +106,14 @@ def test_numbers_before_the_first_are_left_to_others() -> None:
             j = int(numbers[first + i] * (i + 1))
             expected[i], expected[j] = expected[j], expected[i]
         assert order(np.zeros(n), key, first=first).tolist() == expected
+
+
+@given(LENGTHS, st.integers(1, 12), st.integers(1, 2_000), st.integers(0, MASK), st.integers(0, 2**32 - 1))
+def test_the_top_is_the_beginning_of_the_whole_order(
+    n: int, m: int, grades: int, key: int, seed: int
+) -> None:
+    scores = np.random.default_rng(seed).integers(-grades, grades, n) / 2.0
+    items = np.full(n, -1)
+    m = min(m, n)
+    greedy_top(scores, n, m, np.uint64(key), items, sorting.scratch(n))
+    np.testing.assert_array_equal(items[:m], order(scores, key)[:m])

@@ -66,7 +66,7 @@ class AsWritten:
         for i, k in np.argwhere(U > 0).tolist():
             S, N = float(self.S[i, k]), float(self.N[i, k])
             c = 4 * math.sqrt(2 / math.pi) / math.erf(math.sqrt(2))
-            if S >= math.sqrt(2 * N * math.log(c / self.delta * math.sqrt(N))):
+            if math.sqrt(2 * N * math.log(c / self.delta * math.sqrt(N))) <= S:
                 self.worse[k, i] = 1
                 found = True
         for number, members in enumerate(blocks_of(self.worse) if found else ()):
@@ -205,8 +205,8 @@ def test_delta_comes_from_the_horizon_and_bad_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="attraction must be one number per item"):
         rankers.TopRank(n_items=3, horizon=50).regret_bound([0.5], 10)
     ranker = rankers.TopRank(n_items=3, horizon=50)
+    memo = np.zeros(1, np.int64), np.full(3, 9, np.int32)
     with pytest.raises(ValueError, match="a block for each item"):
-        memo = np.zeros(1, np.int64), np.full(3, 9, np.int32)
         ranker.learn(Ranking(np.arange(3), np.full(3, 1 / 3), memo), [0, 0, 1])
     saved = ranker.save() | {"block": np.array([0, 1, 2])}
     with pytest.raises(ValueError, match="must follow from 'worse'"):

@@ -135,6 +135,12 @@ class QueryStream(CompiledEnvironment):
         query = int(self.state.query[0])
         return int(self.params.offsets[query + 1] - self.params.offsets[query])
 
+    @property
+    def n_read(self) -> int:
+        if self.params.measure != kernels.SEPARABLE:
+            return self.n_positions
+        return min(int(self.params.cutoff), self.n_positions)
+
     def best(self, context: Any = None) -> Ranking:
         """The documents of the present query by falling label."""
         query = int(self.state.query[0])

@@ -16,7 +16,7 @@ from rankloop.kernels.random import draw
 def explore(
     key: Any, first: int, order: Any, n: int, kept: int, drawn: int, places: Any, marks: Any, items: Any
 ) -> None:
-    """Write such a list to `items`, and to `places` where each of its items stands in the greedy order."""
+    """Write such a list, or as much as fits, to `items`, and to `places` where its items stand in the greedy order."""
     for place in range(n):
         marks[place] = 0
         places[place] = place
@@ -29,7 +29,7 @@ def explore(
         if marks[place] == 0:
             places[position] = place
             position += 1
-    for position in range(n):
+    for position in range(min(n, len(items))):
         items[position] = order[places[position]]
 
 

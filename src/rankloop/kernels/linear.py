@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankloop.kernels.elementary import exp
+from rankloop.kernels.elementary import EXP_RANGE, exp, exp_within
 from rankloop.kernels.jit import inlined
 from rankloop.kernels.vector_sums import dot
 
@@ -14,12 +14,18 @@ from rankloop.kernels.vector_sums import dot
 @inlined
 def softmax(values: Any, n: int, epsilon: float, out: Any) -> None:
     """exp(v / epsilon) of the first n, divided by their sum, without overflow; `out` may be `values`."""
-    highest = values[0]
+    highest = lowest = values[0]
     for i in range(1, n):
         highest = values[i] if values[i] > highest else highest
+        lowest = values[i] if values[i] < lowest else lowest
+    if (lowest - highest) / epsilon >= -EXP_RANGE:
+        for i in range(n):  # the same numbers, in vectors
+            out[i] = exp_within((values[i] - highest) / epsilon)
+    else:
+        for i in range(n):
+            out[i] = exp((values[i] - highest) / epsilon)
     total = 0.0
     for i in range(n):
-        out[i] = exp((values[i] - highest) / epsilon)
         total += out[i]
     for i in range(n):
         out[i] /= total

@@ -22,6 +22,7 @@ _SIGN = np.uint64(1 << 63)
 _BITS = np.uint64(11)
 _BINS = 1 << 11  # two tables of counts fit into the first-level cache
 _LOW = np.uint64(_BINS - 1)
+_FEW = 4  # with fewer items for each wanted place, all are sorted
 _CROWD = 16  # insertion sort moves no item further than this
 
 
@@ -60,7 +61,7 @@ def scratch_bytes(n: int) -> int:
     return 8 * (n if n <= COUNT_UP_TO else 3 * n + 2 * _BINS)
 
 
-def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> None:
+def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> bool:
     """Write to `items` the indices of the first n `scores`, highest first; of equal ones, the lower index.
 
     Parameters
@@ -73,8 +74,13 @@ def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> None:
         Where the order goes.
     room : ndarray of int
         What `scratch` gave for `n`.
+
+    Returns
+    -------
+    bool
+        Whether some are equal.
     """
-    (_by_counting if room.dtype == np.int64 else _by_either)(scores, n, items, room)
+    return (_by_counting if room.dtype == np.int64 else _by_either)(scores, n, items, room)
 
 
 def _choose(scores: Any, n: Any, items: Any, room: Any) -> Any:
@@ -88,11 +94,14 @@ overload(by_falling_score, jit_options=IN_CALLERS, strict=False)(_choose)  # str
 
 
 @inlined
-def _by_either(scores: Any, n: int, items: Any, room: Any) -> None:
+def _by_either(scores: Any, n: int, items: Any, room: Any) -> bool:
     if n <= COUNT_UP_TO:
-        _by_counting(scores, n, items, room)
-    else:
-        _by_place(scores, n, items, room)
+        return _by_counting(scores, n, items, room)
+    _by_place(scores, n, items, room)
+    tied = False
+    for i in range(1, n):
+        tied |= scores[items[i]] == scores[items[i - 1]]
+    return tied
 
 
 @inlined
@@ -145,12 +154,52 @@ def greedy_order(scores: Any, n: int, key: Any, first: int, items: Any, room: An
     room : ndarray of int
         What `scratch` gave for `n`.
     """
-    by_falling_score(scores, n, items, room)
-    tied = False
-    for i in range(1, n):
-        tied |= scores[items[i]] == scores[items[i - 1]]
-    if tied:
+    if by_falling_score(scores, n, items, room):
         _shuffle_ties(scores, n, key, first, items)
+
+
+@inlined
+def greedy_top(scores: Any, n: int, m: int, key: Any, first: int, items: Any, room: Any) -> None:
+    """The first `m` places of `greedy_order`, which may be all it writes: for lists of which no more is looked at.
+
+    Parameters
+    ----------
+    scores : ndarray of float
+        One score for each item.
+    n : int
+        How many items there are.
+    m : int
+        How many of them are wanted.
+    key : numpy.uint64
+        The key of the stream that breaks ties.
+    first : int
+        Where in the stream to begin.
+    items : ndarray of int
+        Where the order goes; room for all n.
+    room : ndarray of int
+        What `scratch` gave for `n`.
+    """
+    if n <= _FEW * m or not _insert_top(scores, n, m, items):
+        greedy_order(scores, n, key, first, items, room)
+
+
+@apart
+def _insert_top(scores: Any, n: int, m: int, items: Any) -> bool:
+    # One more than wanted, each put where it belongs; hardly any gets past the last of them. False where two are equal.
+    for i in range(n):
+        if i > m and not scores[i] > scores[items[m]]:
+            if scores[i] == scores[items[m]]:
+                return False
+            continue
+        j = min(i, m)
+        while j > 0 and scores[items[j - 1]] < scores[i]:
+            items[j] = items[j - 1]
+            j -= 1
+        items[j] = i
+    tied = False
+    for j in range(m):
+        tied |= scores[items[j]] == scores[items[j + 1]]
+    return not tied
 
 
 @apart
@@ -195,7 +244,7 @@ def sorted_copy(values: Any) -> Any:
 
 
 @inlined
-def _by_counting(scores: Any, n: int, items: Any, beaten_by: Any) -> None:
+def _by_counting(scores: Any, n: int, items: Any, beaten_by: Any) -> bool:
     # Four items at a time meet all the others: four counts stay in registers, and compare as one instruction.
     whole = n & ~3
     for i in range(0, whole, 4):
@@ -220,10 +269,12 @@ def _by_counting(scores: Any, n: int, items: Any, beaten_by: Any) -> None:
     for i in range(n):
         places += beaten_by[i]
         items[beaten_by[i]] = i
-    if places != n * (n - 1) // 2:  # every tied pair loses one place
+    tied = places != n * (n - 1) // 2  # every tied pair loses one place
+    if tied:
         for i in range(n):
             items[i] = i
         _put_right(scores, n, items)
+    return tied
 
 
 @apart

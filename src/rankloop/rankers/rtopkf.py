@@ -119,7 +119,7 @@ class RTopKF(LinearRanker):
     estimate_from = "weights"
     summary = "Observes the labels of the top documents, and learns weights for features."
     kernels = RankerKernels(rtopkf.rank, rtopkf.learn)
-    takes_sparse = True
+    takes_sparse = cuts_lists = True
     defaults_before: ClassVar[Mapping[int, Mapping[str, Any]]] = {
         1: {"learning_rate": "camera-ready"},
         2: {"epsilon": None},

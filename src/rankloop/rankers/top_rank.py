@@ -175,9 +175,7 @@ class TopRank(ClickRanker):
         clicks = np.where(known, old.state.clicks[before], 0)
         self._know(old.state.t, clicks, np.where(pairs, _wins(old.state, before), 0), worse & pairs)
 
-    def _know(
-        self, t: Array, clicks: Array, wins: NDArray[np.int64], worse: NDArray[np.bool_]
-    ) -> None:
+    def _know(self, t: Array, clicks: Array, wins: NDArray[np.int64], worse: NDArray[np.bool_]) -> None:
         state = self.state
         state.t[:], state.clicks[:], state.worse[:] = t, clicks, _packed(worse)
         top_rank.take_fingerprint(state)

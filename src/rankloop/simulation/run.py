@@ -151,8 +151,9 @@ class FusedRun(Run):
         self.play_rounds = fused(*self.ranker.kernels, *self.environment.kernels)
         longest = self.environment.n_positions
         self.scratch = self.ranker.scratch(longest)
-        self.ticket = self.ranker.blank_ticket(longest)
         self.revealed = np.empty(self.ranker.feedback.length(longest))
+        looked_at = max(self.environment.n_read, len(self.revealed))
+        self.ticket = self.ranker.blank_ticket(looked_at if self.ranker.cuts_lists else longest)
 
     def advance(self, n_rounds: int) -> None:
         end = self.t + n_rounds

@@ -33,12 +33,18 @@ def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
     """Alg. 1, lines 6-8. Exploring: an item that is not shown has been clicked more often than one that is."""
+    return show_largest(params.n_items, 0.0, state, scratch, items)
+
+
+@hot
+def show_largest(n: int, budget: float, state: Any, scratch: Any, items: Any) -> bool:
+    """The items with the largest indices, if `budget` clicks of each may have been taken away."""
     index, turned, order, room = scratch
-    n = params.n_items
     level = log_level(float(state.t[0] + 1))
     for i in range(n):
         N = state.N[i]
-        index[i] = upper_bound(state.W[i] / N, N, level) if N > 0.0 else _NEVER_SEEN
+        # The clicks without fraud are at most W + budget, and the bound rises with the mean.
+        index[i] = upper_bound(min(1.0, (state.W[i] + budget) / N), N, level) if N > 0.0 else _NEVER_SEEN
     by_falling_score_from(state.t[0] % n, index, n, turned, order, room)
     least, most = 1.0, 0.0
     for place in range(n):

@@ -102,7 +102,8 @@ def widen_scales(context: Any, w: Any, start: Any, scale: Any, least: Any, most:
     """Each scale becomes the largest difference within a list, this one included."""
     bounds(context, least, most)
     for j in range(len(w)):
-        adagrad.widen(w, start, scale, j, most[j] - least[j])
+        most[j] -= least[j]
+    adagrad.widen(w, start, scale, most)
 
 
 @inlined

@@ -17,8 +17,8 @@ from rankloop.kernels.feature_rows import combine, copy_row, score
 from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.linear import project, softmax
 from rankloop.kernels.measures import exp2_gain
-from rankloop.kernels.random import shuffle, uniform
-from rankloop.kernels.sorting import greedy_order
+from rankloop.kernels.random import draw, uniform
+from rankloop.kernels.sorting import greedy_top
 
 SQUARED, RANKSVM, KL, SMOOTH_DCG = range(4)
 NO_GUESS, ZERO, SCORE, MEAN = range(4)
@@ -66,16 +66,17 @@ def rank(
     scores, weights, guesses, order, room = scratch
     header, shown, known, rows = memo
     n = context.shape[0]
+    listed = min(n, len(items))
     score(context, state.w, scores)  # line 4
-    greedy_order(scores, n, key, 1, order, room)
+    greedy_top(scores, n, listed, key, 1, order, room)
     gamma = min(1.0, scheduled(params.gamma, params.gamma_power, state.t[0]))
     explored = uniform(key, 0) < gamma
     if explored:
-        shuffle(key, 1 + n, n, items)  # line 6: uniform scores give a uniform order (erratum B9)
+        draw(key, 1 + n, n, listed, items)  # line 6: uniform scores give a uniform order (erratum B9)
     else:
-        for position in range(n):
+        for position in range(listed):
             items[position] = order[position]
-    for position in range(n):
+    for position in range(listed):
         propensities[position] = (1.0 - gamma) * (items[position] == order[position]) + gamma / n
     epsilon = max(params.epsilon_floor, scheduled(params.epsilon, params.epsilon_power, state.t[0]))
     header[0] = n

@@ -31,7 +31,7 @@ from rankloop.kernels.rankers.rtopkf import (
     scheduled,
     surprise,
 )
-from rankloop.kernels.sorting import greedy_order
+from rankloop.kernels.sorting import greedy_order, greedy_top
 
 CENTRED = 4  # beside the surrogates of the paper
 RATE = 0.03
@@ -83,17 +83,20 @@ def rank(
     n, d, t = context.shape[0], context.shape[1], state.t[0]
     observed = min(params.n_observed, n)
     kept, drawn = _explored_positions(params, n, observed)
+    listed = min(n, len(items))
     score(context, state.w, scores)
-    greedy_order(scores, n, key, 1, order, room)
+    greedy_top(scores, n, listed, key, 1, order, room)
     gamma = _gamma(params, n, observed, t)
     explored = uniform(key, 0) < gamma
     if explored:
+        if listed < n:  # an item from further below may come up
+            greedy_order(scores, n, key, 1, order, room)
         explore(key, 1 + n, order, n, kept, drawn, places, marks, items)
     else:
-        for position in range(n):
+        for position in range(listed):
             places[position] = position
             items[position] = order[position]
-    for position in range(n):
+    for position in range(listed):
         by_chance = chance(n, kept, drawn, places[position], position)
         propensities[position] = (1.0 - gamma) * (places[position] == position) + gamma * by_chance
     header[0], header[1], header[2] = n, gamma, _epsilon(params, scores, n, t)
@@ -124,10 +127,11 @@ def rank(
         shown[place, _GREEDY] = greedy
         shown[place, _IMPORTANCE] = importance
         copy_row(context, item, rows[place])
-        for j in range(d):
-            if params.surrogate == CENTRED:
+        if params.surrogate == CENTRED:
+            for j in range(d):
                 rows[place, j] = _difference(rows[place, j], mean[j])
-            elif params.relative:
+        elif params.relative:
+            for j in range(d):
                 rows[place, j] -= (scores[item] - soft) * mean[j]
     return explored
 
@@ -262,8 +266,7 @@ def learn(
             label = feedback[place] * params.units[place]
             _add_label(params, gradient, shown[place], header[2], label, rows[place], known)
     for place in range(observed):
-        for j in range(d):
-            adagrad.widen(state.w, params.start, state.scale, j, abs(rows[place, j]))
+        adagrad.widen(state.w, params.start, state.scale, rows[place])
         weight = shown[place, _IMPORTANCE] if params.surrogate == CENTRED else 1.0
         state.labels[0] += weight * (feedback[place] * params.units[place])
         state.labels[1] += weight

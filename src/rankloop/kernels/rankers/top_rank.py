@@ -34,7 +34,9 @@ class TopRankState(NamedTuple):
 
     t: NDArray[np.int64]
     clicks: NDArray[np.int64]  # on each item
-    pairs: NDArray[np.int32]  # [i, k]: of the clicks on i, while in one block with k those that do not count, else `wins`
+    pairs: NDArray[
+        np.int32
+    ]  # [i, k]: of the clicks on i, in one block with k those that do not count, else `wins`
     worse: NDArray[np.uint64]  # [i]: a bit for each item that i is known to be worse than, the relation G
     fingerprint: NDArray[np.int64]  # of G: equal where G is
     block: NDArray[np.int64]  # of each item, counted from 0
