@@ -118,19 +118,15 @@ def of_rankloop(ranker: rankers.FTRLPBM, people: environments.PositionBased) -> 
 
 def bare_loop(ranker: rankers.FTRLPBM) -> Contender:
     """x at the present multipliers, twice a round, in a plain loop."""
-    L, u, v, x = (
-        part.copy() for part in (ranker.state.L_hat, ranker.state.u, ranker.state.v, ranker.state.x)
-    )
+    L, u, v, x = (part.copy() for part in (ranker.state.L_hat, ranker.state.u, ranker.state.v, ranker.x))
     columns = np.empty(len(v))
     return lambda rounds: lambda: bare_pbm.double_loop(rounds, L, u, v, x, columns)
 
 
 def bare_own(ranker: rankers.FTRLPBM) -> Contender:
     """The same with the solver's own kernel."""
-    L, u, v, x, rows = (
-        part.copy()
-        for part in (ranker.state.L_hat, ranker.state.u, ranker.state.v, ranker.state.x, ranker.state.rows)
-    )
+    L, u, v, x = (part.copy() for part in (ranker.state.L_hat, ranker.state.u, ranker.state.v, ranker.x))
+    rows = x.sum(axis=0)
     room = list_network.room(ranker.n_items, ranker.n_positions)
     return lambda rounds: lambda: bare_pbm.own_pass(rounds, L, u, v, x, rows, room)
 

@@ -69,6 +69,15 @@ def played() -> Iterator[tuple[str, str]]:
             yield label, digest(*ranker.state, np.asarray(trace.value))
 
 
+def played_in_bulk() -> Iterator[tuple[str, str]]:
+    """So many items that most of them are not followed one by one."""
+    ranker = rankers.FTRLPBM(n_items=120, n_positions=3)
+    world = world_of(ranker)
+    assert world is not None
+    trace = simulation.play(ranker, world, rounds=ROUNDS, seed=1)
+    yield "played in bulk FTRLPBM", digest(*ranker.state, np.asarray(trace.value))
+
+
 def played_models() -> Iterator[tuple[str, str]]:
     """What users of click models do, and the regret against their best list."""
     for world in ("user-browsing", "click-chain-periodic"):
@@ -113,6 +122,7 @@ def stories() -> dict[str, str]:
     """Every ranker, told three times: step by step, in the compiled loop, and served."""
     found = {f"transcript {name}": digest(transcript(kind.examples())) for name, kind in CLASSES.items()}
     found |= dict(played())
+    found |= dict(played_in_bulk())
     found |= dict(played_models())
     found |= dict(played_games())
     found |= {f"served {name}": asyncio.run(served_story(name)) for name in sorted(served())}

@@ -21,9 +21,9 @@ ESTIMATORS = ("loss", "reduced-variance", "mean")
 
 def check_leader(ranker: FTRLPBM) -> None:
     """Its x is the leader of eq. (2), exactly, in the round that is to come."""
-    state = ranker.state
-    check_chances(state.x, state.rows)
-    found = Leader(state.x, state.rows, state.u, state.v, 0, 0)
+    state, x = ranker.state, ranker.x
+    check_chances(x, x.sum(axis=0))
+    found = Leader(x, x.sum(axis=0), state.u, state.v, 0, 0)
     check_optimal(float(state.t[0]), state.L_hat, found)
 
 
@@ -36,15 +36,15 @@ def ticket(ranker: FTRLPBM, *items: int) -> Ranking:
 @pytest.mark.judges("2022-162", "2022-166")
 def test_the_first_rounds_by_hand() -> None:
     ranker = FTRLPBM(n_items=2, n_positions=1)
-    np.testing.assert_array_equal(ranker.x, [[0.5, 0.5]])  # erratum C3
+    np.testing.assert_allclose(ranker.x, [[0.5, 0.5]], rtol=1e-12)  # erratum C3
     ranker.learn(ticket(ranker, 0), [0])
-    np.testing.assert_array_equal(ranker.state.L_hat, [[2.0, 0.0]])  # loss 1 by chance 1/2
+    np.testing.assert_allclose(ranker.state.L_hat, [[2.0, 0.0]], rtol=1e-12)  # loss 1 by chance 1/2
     # t = 2: 2 / (2 + v)^2 + 2 / v^2 = 1
     v = brentq(lambda v: 2 / (2 + v) ** 2 + 2 / v**2 - 1, 1, 9, xtol=1e-14)
     np.testing.assert_allclose(ranker.x, [[2 / (2 + v) ** 2, 2 / v**2]], rtol=1e-9)
     before = ranker.x
     ranker.learn(ticket(ranker, 1), [1])  # a click is no loss: only t goes on
-    np.testing.assert_array_equal(ranker.state.L_hat, [[2.0, 0.0]])
+    np.testing.assert_allclose(ranker.state.L_hat, [[2.0, 0.0]], rtol=1e-12)
     assert ranker.state.t[0] == 3
     assert before[0, 0] < ranker.x[0, 0] < 0.5
 
@@ -210,7 +210,7 @@ def test_the_bound_of_theorem_1() -> None:
 
 def test_memory_is_of_the_size_of_x() -> None:
     for estimator, most in (("loss", 3), ("mean", 5)):
-        ranker = FTRLPBM(n_items=1000, n_positions=20, estimator=estimator)
-        assert sum(part.nbytes for part in ranker.state) < most * 8 * 1000 * 20
+        ranker = FTRLPBM(n_items=2000, n_positions=20, estimator=estimator)
+        assert sum(part.nbytes for part in ranker.state) < most * 8 * 2000 * 20
         room = sum(part.nbytes for rooms in ranker.scratch(20) for part in rooms)
-        assert room < 8 * 1000 * 20
+        assert room < 8 * 2000 * 20

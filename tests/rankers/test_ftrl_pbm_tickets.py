@@ -54,12 +54,12 @@ def test_chances_of_a_billionth_of_a_thousandth(estimator: str, m: int, n: int) 
     for _ in range(200):
         shown = Ranking(rng.permutation(n)[:m], 10 ** rng.uniform(-12, 0, m))
         ranker.learn(shown, rng.integers(0, 2, m))
-        check_chances(ranker.state.x, ranker.state.rows)
+        check_chances(ranker.x, ranker.x.sum(axis=0))
         ranker.rank(rng=rng)
     for _ in range(200):
         shown = Ranking(rng.permutation(n)[:m], np.full(m, 1e-12))
         ranker.learn(shown, np.zeros(m))
-        check_chances(ranker.state.x, ranker.state.rows)
+        check_chances(ranker.x, ranker.x.sum(axis=0))
     ranker.load(ranker.save())  # it believes its own states
 
 

@@ -16,15 +16,23 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 _BUILD: Any = cgutils
-_LANES = 8
+LANES = 8
 _DOUBLE = ir.DoubleType()
-_VECTOR = ir.VectorType(_DOUBLE, _LANES)
-_ZEROS = ir.Constant(_VECTOR, [0.0] * _LANES)
+VECTOR = ir.VectorType(_DOUBLE, LANES)
+_ZEROS = ir.Constant(VECTOR, [0.0] * LANES)
 
 
 def split(builder: Any, vector: Any) -> list[Any]:
     """The eight lanes of a vector."""
-    return [builder.extract_element(vector, ir.Constant(ir.IntType(32), i)) for i in range(_LANES)]
+    return [builder.extract_element(vector, ir.Constant(ir.IntType(32), i)) for i in range(LANES)]
+
+
+def spread(builder: Any, value: Any) -> Any:
+    """A vector with `value` in every lane."""
+    first = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(
+        first, first, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    )
 
 
 def add_in_pairs(builder: Any, lane: list[Any]) -> Any:
@@ -54,7 +62,7 @@ def _dot(typing: Any, x: Any, w: Any) -> Any:
         weights, d = w_array.data, builder.extract_value(w_array.shape, 0)
         narrow = x_type.dtype == types.float32
         entry = ir.FloatType() if narrow else _DOUBLE
-        zero, rest = ir.Constant(d.type, 0), builder.and_(d, ir.Constant(d.type, -_LANES))
+        zero, rest = ir.Constant(d.type, 0), builder.and_(d, ir.Constant(d.type, -LANES))
 
         def product(j: Any, kind: Any, of: Any) -> Any:
             x = builder.load(
@@ -63,8 +71,8 @@ def _dot(typing: Any, x: Any, w: Any) -> Any:
             y = builder.load(builder.bitcast(builder.gep(weights, [j]), kind.as_pointer()), align=8)
             return builder.fmul(builder.fpext(x, kind) if narrow else x, y)
 
-        products = partial(product, kind=_VECTOR, of=ir.VectorType(entry, _LANES))
-        lane = split(builder, _accumulate(builder, _ZEROS, zero, rest, _LANES, products))
+        products = partial(product, kind=VECTOR, of=ir.VectorType(entry, LANES))
+        lane = split(builder, _accumulate(builder, _ZEROS, zero, rest, LANES, products))
         rest_of_them = partial(product, kind=_DOUBLE, of=entry)
         lane[0] = _accumulate(builder, lane[0], rest, d, 1, rest_of_them)
         return add_in_pairs(builder, lane)
@@ -84,9 +92,9 @@ def _sparse_dot(typing: Any, data: Any, indices: Any, first: Any, last: Any, w: 
         places = context.make_array(indices_type)(context, builder, arguments[1]).data
         w_array = context.make_array(w_type)(context, builder, arguments[4])
         weights, d = w_array.data, builder.extract_value(w_array.shape, 0)
-        zero, rest = ir.Constant(d.type, 0), builder.and_(d, ir.Constant(d.type, -_LANES))
-        lanes = _BUILD.alloca_once(builder, ir.ArrayType(_DOUBLE, _LANES))
-        slots = [builder.gep(lanes, [zero, ir.Constant(d.type, i)]) for i in range(_LANES)]
+        zero, rest = ir.Constant(d.type, 0), builder.and_(d, ir.Constant(d.type, -LANES))
+        lanes = _BUILD.alloca_once(builder, ir.ArrayType(_DOUBLE, LANES))
+        slots = [builder.gep(lanes, [zero, ir.Constant(d.type, i)]) for i in range(LANES)]
         for slot in slots:
             builder.store(ir.Constant(_DOUBLE, 0.0), slot)
         bounds = (arguments[2], arguments[3], ir.Constant(d.type, 1))
@@ -95,7 +103,7 @@ def _sparse_dot(typing: Any, data: Any, indices: Any, first: Any, last: Any, w: 
             x = builder.fpext(x, _DOUBLE) if data_type.dtype == types.float32 else x
             j = builder.sext(builder.load(builder.gep(places, [e])), d.type)
             in_whole = builder.icmp_signed("<", j, rest)
-            lane = builder.select(in_whole, builder.and_(j, ir.Constant(d.type, _LANES - 1)), zero)
+            lane = builder.select(in_whole, builder.and_(j, ir.Constant(d.type, LANES - 1)), zero)
             slot = builder.gep(lanes, [zero, lane])
             product = builder.fmul(x, builder.load(builder.gep(weights, [j])))
             builder.store(builder.fadd(builder.load(slot), product), slot)
@@ -116,13 +124,13 @@ def _sum_stretch(typing: Any, x: Any, j: Any, start: Any, stop: Any) -> Any:
         matrix = context.make_array(signature.args[0])(context, builder, arguments[0])
         _, row, first, last = arguments
         data = builder.gep(matrix.data, [builder.mul(row, builder.extract_value(matrix.shape, 1))])
-        whole = builder.and_(builder.sub(last, first), ir.Constant(first.type, -_LANES))
+        whole = builder.and_(builder.sub(last, first), ir.Constant(first.type, -LANES))
         middle = builder.add(first, whole)
 
         def entry(i: Any, kind: Any) -> Any:
             return builder.load(builder.bitcast(builder.gep(data, [i]), kind.as_pointer()), align=8)
 
-        lanes = _accumulate(builder, _ZEROS, first, middle, _LANES, partial(entry, kind=_VECTOR))
+        lanes = _accumulate(builder, _ZEROS, first, middle, LANES, partial(entry, kind=VECTOR))
         total = add_in_pairs(builder, split(builder, lanes))
         return _accumulate(builder, total, middle, last, 1, partial(entry, kind=_DOUBLE))
 

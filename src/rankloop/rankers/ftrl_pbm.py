@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop import state_file
 from rankloop.arguments import one_of, whole
 from rankloop.base import Array, Ranking
 from rankloop.compiled import RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels.call_checks import within
-from rankloop.kernels.rankers import ftrl_pbm, ftrl_pbm_hybrid
+from rankloop.kernels.rankers import ftrl_pbm, ftrl_pbm_hybrid, ftrl_pbm_planned
 from rankloop.kernels.solvers import hybrid, list_network, list_sampling, tsallis
 from rankloop.kernels.solvers.assignment import best_list
 from rankloop.kernels.solvers.ties import in_order
 from rankloop.ranges import OneOf, Range, Whole
+from rankloop.rankers import ftrl_pbm_plan
 from rankloop.rankers.click_ranker import same_positions
 from rankloop.rankers.some_items import SomeItems
 from rankloop.servable import carried_sums
@@ -62,7 +65,7 @@ class FTRLPBM(SomeItems):
 
     Notation
     --------
-    n: n_items, m: n_positions, L_hat: state.L_hat, x_t: state.x (position by item), eta_t = 1 / (2 sqrt t), with the
+    n: n_items, m: n_positions, L_hat: state.L_hat, x_t: x (position by item), eta_t = 1 / (2 sqrt t), with the
     hybrid regulariser 2 / sqrt t; N: forget, K: steps.
 
     Departures
@@ -91,6 +94,8 @@ class FTRLPBM(SomeItems):
 
     n_items: int
     n_positions: int
+    algorithm_version = 2
+    _may_plan = True  # whether x need not be written out, where only the losses of what was shown change
     summary = "Observes clicks, and knows how likely each list was."
 
     def __init__(
@@ -132,6 +137,13 @@ class FTRLPBM(SomeItems):
             or estimator == "loss"
             or (estimator == "reduced-variance" and m == 1 and forget is None)
         )
+        self._planned = self._plans(
+            n, m, estimator=estimator, regulariser=regulariser, forget=forget, solver=solver, sampler=sampler
+        )
+        if self._planned:
+            self.kernels = RankerKernels(ftrl_pbm_planned.rank, ftrl_pbm_planned.learn)
+            self.state = ftrl_pbm_plan.new_state(n, m)
+            return
         counted = (m, n) if estimator == "mean" else (0, 0)
         self.state = ftrl_pbm.FTRLPBMState(
             t=np.ones(1, np.int64),
@@ -145,6 +157,20 @@ class FTRLPBM(SomeItems):
             fallbacks=np.zeros(2, np.int64),
         )
 
+    @classmethod
+    def _plans(cls, n: int, m: int, **arguments: Any) -> bool:
+        # Only the losses of what was shown change, and there are rows that are not tight.
+        usual = {
+            "estimator": "loss",
+            "regulariser": "tsallis",
+            "forget": None,
+            "solver": "newton",
+            "sampler": "lazy",
+        }
+        return (
+            cls._may_plan and n > m and all(arguments.get(name, usual[name]) == usual[name] for name in usual)
+        )
+
     def _take_reference(self, solver: str, sampler: str) -> None:
         from rankloop.rankers import ftrl_pbm_reference as reference
 
@@ -156,6 +182,8 @@ class FTRLPBM(SomeItems):
     @property
     def x(self) -> NDArray[np.float64]:
         """The chance of item i at position j in the next list, as a positions x items matrix."""
+        if self._planned:
+            return ftrl_pbm_plan.chances(self.state._asdict())
         chances: NDArray[np.float64] = self.state.x.copy()
         return chances
 
@@ -169,6 +197,8 @@ class FTRLPBM(SomeItems):
         return found
 
     def scratch(self, n: int) -> tuple[Any, ...]:
+        if self._planned:
+            return ftrl_pbm_plan.scratch(self.n_items, self.n_positions)
         make = hybrid.room if self.hybrid else list_network.room
         return make(self.n_items, self.n_positions), list_sampling.room(self.n_positions)
 
@@ -181,7 +211,21 @@ class FTRLPBM(SomeItems):
         if not within(chances, _LEAST_CHANCE, 1.0 + 1e-9):
             raise ValueError(f"ranking.propensities must be probabilities, got {chances}")
 
+    def load(self, saved: Mapping[str, Array] | str | os.PathLike[str]) -> None:
+        if isinstance(saved, str | os.PathLike):
+            saved = state_file.read(saved)
+        if not (self._planned and ftrl_pbm_plan.is_without(saved)):
+            super().load(saved)
+            return
+        state_file.check_origin(saved, self)
+        first = WithoutPlan(**self.get_params())  # as it was in version 1
+        first.load({name: value for name, value in saved.items() if name != state_file.ORIGIN})
+        ftrl_pbm_plan.take(self.state, first.state_arrays())
+
     def check_state(self, saved: Mapping[str, Array]) -> None:
+        if self._planned:
+            ftrl_pbm_plan.check(saved)
+            return
         t, x, seen, lost = int(saved["t"][0]), *(np.asarray(saved[name]) for name in ("x", "seen", "lost"))
         if t < 1:
             raise ValueError(f"saved state 't' must be at least 1, got {t}")
@@ -205,7 +249,7 @@ class FTRLPBM(SomeItems):
         there = same_positions(positions, self.n_positions, old.n_positions)
         state = self.state
         state.L_hat[:] = -np.stack([carried_sums(-old.state.L_hat[j], origin) for j in there])
-        for name in ("seen", "lost"):
+        for name in () if self.params.estimator != ftrl_pbm.MEAN else ("seen", "lost"):
             known = getattr(old.state, name)
             if known.size:
                 getattr(state, name)[:] = np.where(origin >= 0, known[there][:, np.maximum(origin, 0)], 0.0)
@@ -215,6 +259,9 @@ class FTRLPBM(SomeItems):
     def _follow(self, *, warm: bool) -> None:
         """The leader that follows from the losses, where `learn` did not find it."""
         state = self.state
+        if self._planned:
+            ftrl_pbm_plan.follow(state)
+            return
         kept: float = ftrl_pbm.rounds_kept(self.params, state)
         found = (state.L_hat, state.u, state.v, state.x, state.rows, self.scratch(self.n_positions)[0])
         if self.hybrid:
@@ -223,6 +270,13 @@ class FTRLPBM(SomeItems):
                 hybrid.recover(weight, *found)
         elif not (state.L_hat + state.u + state.v[:, None] > 0).all() or tsallis.newton(kept, *found) < 0:
             tsallis.recover(kept, *found)
+
+    def among(self, items: NDArray[np.int64], positions: NDArray[np.int64]) -> Any:
+        if not self._planned:
+            return super().among(items, positions)
+        part = WithoutPlan(**self.part_arguments(len(items), positions))  # for one list a plan does not pay
+        part.carry(self, items, positions)
+        return part
 
     def absorb(
         self,
@@ -234,17 +288,12 @@ class FTRLPBM(SomeItems):
     ) -> None:
         # What was no candidate is charged what its position lost, so that the round counts neither for nor against it.
         state, here = self.state, np.ix_(positions, items)
-        for table, learnt in (
-            (state.L_hat, part.state.L_hat),
-            (state.seen, part.state.seen),
-            (state.lost, part.state.lost),
-        ):
-            if not table.size:
-                continue
+        for name in ("L_hat", "seen", "lost") if self.params.estimator == ftrl_pbm.MEAN else ("L_hat",):
+            table = getattr(state, name)
             table *= self.params.kept
-            if table is state.L_hat:
+            if name == "L_hat":
                 table[positions] += (1.0 - feedback)[:, None]
-            table[here] = learnt
+            table[here] = getattr(part.state, name)
         state.t[0] += 1
         state.fallbacks[:] += part.state.fallbacks
         self._follow(warm=True)
@@ -276,8 +325,9 @@ class FTRLPBM(SomeItems):
         """The likeliest list: the assignment of items to positions with the largest sum of probabilities."""
         self.read_context(context)
         items = np.empty(self.n_positions, np.int64)
-        best_list(self.state.x, items)
-        return in_order(self.state.x, items)
+        x = self.x
+        best_list(x, items)
+        return in_order(x, items)
 
     def regret_bound(self, rounds: int) -> float:
         """Theorem 1 with its lower terms (erratum C8), or what is proved for the hybrid and for forgetting.
@@ -337,6 +387,8 @@ class FTRLPBM(SomeItems):
         **parameters: Any,
     ) -> int:
         n, m = n_items, n_positions or n_items
+        if cls._plans(n, m, estimator=estimator, regulariser=regulariser, **parameters):
+            return ftrl_pbm_plan.state_bytes(n, m)
         tables = 4 if estimator == "mean" else 2
         room = hybrid.room_bytes(n, m) if regulariser == "hybrid" else list_network.room_bytes(n, m)
         return 8 * (tables * m * n + 2 * n + m) + room + list_sampling.room_bytes(m)
@@ -352,3 +404,9 @@ class FTRLPBM(SomeItems):
         yield cls(n_items=6, n_positions=3, regulariser="hybrid", estimator="mean")
         yield cls(n_items=3, regulariser="hybrid", forget=10)
         yield cls(n_items=4, n_positions=2, forget=20)
+
+
+class WithoutPlan(FTRLPBM):
+    """FTRL-PBM with x written out in its state every round, for those who read it there."""
+
+    _may_plan = False

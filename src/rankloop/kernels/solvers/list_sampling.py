@@ -22,7 +22,7 @@ from rankloop.kernels.vector_sums import sum_stretch
 
 _LARGE = 0.5  # a row above this has a bin of its own
 _FULL = 1.0 + 1e-12
-_LEAST = 1e-13  # what is left in the end is rounding error
+LEAST = 1e-13  # what is left in the end is rounding error
 
 
 class SamplerRoom(NamedTuple):
@@ -42,9 +42,27 @@ class SamplerRoom(NamedTuple):
     queue: NDArray[np.int64]  # ... and the positions to go on from
 
 
+class MatchingRoom(NamedTuple):
+    """What it takes to take matchings off, with the fields of `SamplerRoom`."""
+
+    mass: NDArray[np.float64]
+    slack: NDArray[np.float64]
+    chosen: NDArray[np.int64]
+    holder: NDArray[np.int64]
+    turn: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    since: NDArray[np.int64]
+    queue: NDArray[np.int64]
+
+
+def most_bins(m: int) -> int:
+    """More than there can be, also where bins are not filled to the brim; a multiple of eight."""
+    return 8 * ((5 * m // 2 + 11) // 8)
+
+
 def room(m: int) -> SamplerRoom:
     """Room for `m` positions."""
-    bins, stretches = 2 * m + 2, 6 * m + 8
+    bins, stretches = most_bins(m), 6 * m + 8
     return SamplerRoom(
         np.empty((m, bins)),
         np.empty((m, bins)),
@@ -61,9 +79,15 @@ def room(m: int) -> SamplerRoom:
     )
 
 
+def matching_room(m: int) -> MatchingRoom:
+    """Room for matchings on `m` positions."""
+    whole = room(m)._asdict()
+    return MatchingRoom(**{name: whole[name] for name in MatchingRoom._fields})
+
+
 def room_bytes(m: int) -> int:
     """Bytes of the room for `m` positions."""
-    bins, stretches = 2 * m + 2, 6 * m + 8
+    bins, stretches = most_bins(m), 6 * m + 8
     return 8 * (bins * (2 * m + 7) + 3 * stretches)
 
 
@@ -137,45 +161,77 @@ def _merge(x: Any, rows: Any, room: Any) -> Any:
 @hot
 def _choose(u: float, n_bins: int, room: Any) -> None:
     # Alg. 3, lines 2-8, as far as needed.
-    m = len(room.mass)
-    level = _begin(n_bins, room)
-    passed, search = 0.0, 0
-    while True:
-        c = 0
-        while c < n_bins:
-            if room.chosen[c] < 0 and not _take_free(c, level, n_bins, room):
-                search += 1
-                if not _augment(c, level, search, n_bins, room):
-                    level *= 0.5
-                    if level < _LEAST:
-                        _complete(n_bins, room)
-                        return
-                    continue
-            c += 1
-        weight = 2.0
-        for c in range(n_bins):
-            b = room.chosen[c]
-            weight = min(weight, room.mass[c, b] if c < m else room.slack[b])
-        passed += weight
-        if u < passed:
-            return
-        for c in range(n_bins):
-            b = room.chosen[c]
-            if c < m:
-                room.mass[c, b] -= weight
-                left = room.mass[c, b]
-            else:
-                room.slack[b] -= weight
-                left = room.slack[b]
-            if left < level:
-                room.chosen[c] = -1
-                room.holder[b] = -1
-                room.turn[c] = b + 1
+    go_on(u, 0.0, n_bins, room)
 
 
 @hot
-def _begin(n_bins: int, room: Any) -> float:
-    # Each position takes its likeliest bin, if that is free. Above the level every position has entries.
+def go_on(u: float, passed: float, n_bins: int, room: Any) -> None:
+    """Take matchings off what is left in `room` until their weights, with what has `passed`, are more than `u`."""
+    level = begin(n_bins, room)
+    search = 0
+    while True:
+        level, search = complete(level, search, n_bins, room)
+        if level < LEAST:
+            return
+        weight = weight_of(n_bins, room)
+        passed += weight
+        if u < passed:
+            return
+        take_off(weight, level, n_bins, room)
+
+
+@hot
+def complete(level: float, search: int, n_bins: int, room: Any) -> Any:
+    """Give every column in `room.chosen` a bin where it has an entry above the level, which is lowered for it.
+
+    Returns the level and how many searches there were. Below `LEAST` only rounding error is left, and any list does.
+    """
+    c = 0
+    while c < n_bins:
+        if room.chosen[c] < 0 and not _take_free(c, level, n_bins, room):
+            search += 1
+            if not _augment(c, level, search, n_bins, room):
+                level *= 0.5
+                if level < LEAST:
+                    _fill(n_bins, room)
+                    return level, search
+                continue
+        c += 1
+    return level, search
+
+
+@hot
+def weight_of(n_bins: int, room: Any) -> float:
+    """The weight of the matching `room.chosen`: its least entry."""
+    m = len(room.mass)
+    weight = 2.0
+    for c in range(n_bins):
+        b = room.chosen[c]
+        weight = min(weight, room.mass[c, b] if c < m else room.slack[b])
+    return weight
+
+
+@hot
+def take_off(weight: float, level: float, n_bins: int, room: Any) -> None:
+    """Subtract a matching; columns whose entry falls below the level lose their bin."""
+    m = len(room.mass)
+    for c in range(n_bins):
+        b = room.chosen[c]
+        if c < m:
+            room.mass[c, b] -= weight
+            left = room.mass[c, b]
+        else:
+            room.slack[b] -= weight
+            left = room.slack[b]
+        if left < level:
+            room.chosen[c] = -1
+            room.holder[b] = -1
+            room.turn[c] = b + 1
+
+
+@hot
+def begin(n_bins: int, room: Any) -> float:
+    """Each position takes its likeliest bin, if that is free. Above the returned level every position has entries."""
     m = len(room.mass)
     level = 1.0
     for b in range(n_bins):
@@ -241,7 +297,7 @@ def _augment(c: int, level: float, search: int, n_bins: int, room: Any) -> bool:
 
 
 @hot
-def _complete(n_bins: int, room: Any) -> None:
+def _fill(n_bins: int, room: Any) -> None:
     # Only rounding error is left: any list will do.
     for c in range(n_bins):
         if room.chosen[c] < 0:

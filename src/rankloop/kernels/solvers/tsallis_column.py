@@ -13,11 +13,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from rankloop.kernels.vector_sums import add_in_pairs, split
+from rankloop.kernels.vector_sums import LANES, VECTOR, add_in_pairs, split, spread
 
 _BUILD: Any = cgutils
 _TYPES: Any = types
-_LANES = 8
 _DOUBLE = ir.DoubleType()
 
 
@@ -38,26 +37,20 @@ def _evaluate_column(
         n = builder.extract_value(matrix.shape, 1)
         multipliers, chances = first(2)[0], first(6, arguments[1])[0]
         weights, totals = first(5)[0], first(7)[0]
-        rest = builder.and_(n, ir.Constant(n.type, -_LANES))
+        rest = builder.and_(n, ir.Constant(n.type, -LANES))
 
         def at(start: Any, i: Any, kind: Any) -> Any:
             return builder.bitcast(builder.gep(start, [i]), kind.as_pointer())
 
-        def spread(value: Any, kind: Any) -> Any:
-            if kind is _DOUBLE:
-                return value
-            vector = builder.insert_element(
-                ir.Constant(kind, ir.Undefined), value, ir.Constant(ir.IntType(32), 0)
-            )
-            mask = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES)
-            return builder.shuffle_vector(vector, vector, mask)
+        def alike(value: Any, kind: Any) -> Any:
+            return value if kind is _DOUBLE else spread(builder, value)
 
         def one(kind: Any) -> Any:
-            return ir.Constant(kind, 1.0 if kind is _DOUBLE else [1.0] * _LANES)
+            return ir.Constant(kind, 1.0 if kind is _DOUBLE else [1.0] * LANES)
 
         def run(begin: Any, end: Any, step: int, kind: Any, sums: Any) -> Any:
             kept = [_BUILD.alloca_once_value(builder, total) for total in sums]
-            v_all, t_all = spread(arguments[3], kind), spread(arguments[4], kind)
+            v_all, t_all = alike(arguments[3], kind), alike(arguments[4], kind)
             bounds = (begin, end, ir.Constant(n.type, step))
             with _BUILD.for_range_slice(builder, *bounds, intp=n.type) as (i, _):
 
@@ -74,9 +67,8 @@ def _evaluate_column(
                     builder.store(builder.fadd(builder.load(place), term), place)
             return [builder.load(place) for place in kept]
 
-        lanes = ir.VectorType(_DOUBLE, _LANES)
-        zeros = [ir.Constant(lanes, [0.0] * _LANES)] * 2
-        sums = run(ir.Constant(n.type, 0), rest, _LANES, lanes, zeros)
+        zeros = [ir.Constant(VECTOR, [0.0] * LANES)] * 2
+        sums = run(ir.Constant(n.type, 0), rest, LANES, VECTOR, zeros)
         added = [add_in_pairs(builder, split(builder, vector)) for vector in sums]
         added = run(rest, n, 1, _DOUBLE, added)
         return context.make_tuple(builder, signature.return_type, added)

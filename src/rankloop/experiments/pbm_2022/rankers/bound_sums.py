@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rankloop.compiled import RankerKernels
 from rankloop.kernels.jit import hot
 from rankloop.kernels.rankers import ftrl_pbm
-from rankloop.rankers import FTRLPBM
+from rankloop.rankers.ftrl_pbm import WithoutPlan
 
 
 @hot
@@ -39,7 +39,7 @@ def learn_and_sum(
     ftrl_pbm.learn(params, state, context, scratch, items, propensities, memo, feedback)
 
 
-class SummedFTRLPBM(FTRLPBM):
+class SummedFTRLPBM(WithoutPlan):
     """FTRL-PBM that has, after a play, the sums of x_t and of sqrt(x_t / t) up to each of the rounds `marks`.
 
     They are in `kept`, marks x 2 x positions x items. The sums are no state: they are for one play, and one only.

@@ -13,7 +13,7 @@ from rankloop.compiled import RankerKernels
 from rankloop.kernels.jit import hot, kernel
 from rankloop.kernels.rankers import ftrl_pbm
 from rankloop.kernels.solvers import assignment
-from rankloop.rankers import FTRLPBM
+from rankloop.rankers.ftrl_pbm import WithoutPlan
 
 FLOOR = 1e-12  # where the gradient at x = 0 is taken, and the least chance that is played
 
@@ -73,7 +73,7 @@ def steps_from(t: float, K: int, L_hat: Any, x: Any) -> Any:
     return moved
 
 
-class FrankWolfeFTRLPBM(FTRLPBM):
+class FrankWolfeFTRLPBM(WithoutPlan):
     """FTRL-PBM with K Frank-Wolfe steps a round from the leader of the round before."""
 
     def __init__(self, *, n_items: int, n_positions: int, K: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from rankloop.compiled import RankerKernels
 from rankloop.kernels.jit import hot
 from rankloop.kernels.rankers import ftrl_pbm
-from rankloop.rankers import FTRLPBM
+from rankloop.rankers.ftrl_pbm import WithoutPlan
 
 
 @hot
@@ -29,7 +29,7 @@ def learn_from_rewards(
         feedback[j] -= 1.0
 
 
-class RewardFTRLPBM(FTRLPBM):
+class RewardFTRLPBM(WithoutPlan):
     """To see what goes wrong; use `FTRLPBM`."""
 
     def __init__(self, *, n_items: int, n_positions: int) -> None:

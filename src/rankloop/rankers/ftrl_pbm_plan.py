@@ -1,0 +1,123 @@
+"""The plan of FTRL-PBM, as its ranker sees it: a new state, the chances that it stands for, what it must be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.base import Array
+from rankloop.kernels.rankers.ftrl_pbm_planned import PlannedState, plan_anew
+from rankloop.kernels.solvers import list_plan, list_sampling, planned_step
+
+_WITHOUT = {"x", "rows", "seen", "lost"}  # fields of a state without a plan
+
+
+def scratch(n: int, m: int) -> tuple[Any, ...]:
+    """Room for the kernels: for the leader, by a plan and in full, and for matchings."""
+    return planned_step.room(n, list_plan.slots(n, m), m), list_sampling.matching_room(m)
+
+
+def new_state(n: int, m: int) -> PlannedState:
+    """Before the first round: no losses, all items alike (erratum C3)."""
+    state = PlannedState(
+        t=np.ones(1, np.int64),
+        L_hat=np.zeros((m, n)),
+        u=np.zeros(n),
+        v=np.full(m, np.sqrt(n)),
+        fallbacks=np.zeros(2, np.int64),
+        **list_plan.blank(n, m)._asdict(),
+    )
+    plan_anew(state, scratch(n, m))
+    return state
+
+
+def follow(state: PlannedState) -> None:
+    """The leader and a plan, where losses were not learnt but written."""
+    m, n = state.L_hat.shape
+    if not (state.L_hat + state.u + state.v[:, None] > 0).all():
+        state.u[:] = 0.0
+        state.v[:] = np.sqrt(float(n) * state.t[0]) - state.L_hat.min(axis=1)
+    plan_anew(state, scratch(n, m))
+
+
+def chances(saved: Mapping[str, Array]) -> NDArray[np.float64]:
+    """x, written out."""
+    D = np.asarray(saved["L_hat"]) + saved["u"] + np.asarray(saved["v"])[:, None]
+    x: NDArray[np.float64] = np.float64(saved["t"][0]) / (D * D)
+    if not saved["counts"][list_plan.EXACT]:
+        x = np.diff(np.asarray(saved["table"]), prepend=0.0)
+        used = np.asarray(saved["kept"]) >= 0
+        x[:, np.asarray(saved["kept"])[used]] = np.asarray(saved["slot_x"])[:, used]
+    return x
+
+
+def check(saved: Mapping[str, Array]) -> None:
+    """ValueError where arrays of the right shape are no state: neither a leader nor a plan that kernels can follow."""
+    m, n = saved["L_hat"].shape
+    t, x = int(saved["t"][0]), chances(saved)
+    if t < 1:
+        raise ValueError(f"saved state 't' must be at least 1, got {t}")
+    D = np.asarray(saved["L_hat"]) + saved["u"] + np.asarray(saved["v"])[:, None]
+    exact = bool(saved["counts"][list_plan.EXACT])
+    if not ((D > 0).all() or not exact) or not (
+        (x >= 0).all()
+        and np.allclose(x.sum(axis=1), 1, rtol=0, atol=1e-8)
+        and x.sum(axis=0).max() <= 1 + 1e-8
+    ):
+        raise ValueError(
+            "saved state 'u' and 'v' must be multipliers for 'L_hat': chances that sum to 1 over the items and to at "
+            "most 1 over the positions"
+        )
+    slot_bins, bins, matchings, _, _ = np.asarray(saved["counts"]).tolist()
+    kept, place = np.asarray(saved["kept"]), np.asarray(saved["place"])
+    used = np.flatnonzero(kept >= 0)
+    bounds = np.asarray(saved["bounds"])[:bins] if 0 <= bins <= len(saved["bounds"]) else None
+    if (
+        bounds is None
+        or not 0 <= slot_bins <= bins
+        or not 0 <= matchings <= len(saved["matchings"])
+        or not ((kept >= -1) & (kept < n)).all()
+        or not np.array_equal(np.sort(used), np.sort(place[kept[used]]))
+        or not ((place >= 0) | ((place < -slot_bins) & (place >= -bins))).all()
+        or np.count_nonzero(place >= 0) != len(used)
+        or not ((bounds[:, 0] >= 0) & (bounds[:, 0] < bounds[:, 1])).all()
+        or not (bounds[:slot_bins, 1] <= len(used)).all()
+        or not (bounds[slot_bins:, 1] <= n).all()
+        or not (np.sort(saved["matchings"][:matchings, :bins], axis=1) == np.arange(bins)).all()
+    ):
+        raise ValueError("saved state 'counts', 'kept', 'place', 'bounds' and 'matchings' must be a plan")
+    slots = np.asarray(saved["slot_L"])[:, used]
+    if not (
+        np.array_equal(slots, np.asarray(saved["L_hat"])[:, kept[used]])
+        and np.array_equal(slots.T, np.asarray(saved["slot_lines"])[used, :m])
+        and np.array_equal(np.asarray(saved["slot_u"])[used], np.asarray(saved["u"])[kept[used]])
+        and np.allclose(np.asarray(saved["slot_x"])[:, used], x[:, kept[used]], rtol=0, atol=1e-8)
+        and np.allclose(np.asarray(saved["whole"])[:m, :bins].sum(axis=1), 1, rtol=0, atol=1e-8)
+        and (np.diff(saved["table"], prepend=0.0) >= 0).all()
+        and (np.asarray(saved["edge"])[list_plan.LEAST_D, :m] > 0).all()
+    ):
+        raise ValueError("saved state 'slot_L', 'slot_u', 'slot_x' and 'whole' must be of its leader")
+
+
+def is_without(saved: Mapping[str, Array]) -> bool:
+    """Whether a saved state is of the first version, which had x in place of a plan."""
+    return set(saved) >= _WITHOUT
+
+
+def take(state: PlannedState, saved: Mapping[str, Array]) -> None:
+    """Go on from a state of the first version: what was learnt, and a plan for it."""
+    for name in ("t", "L_hat", "u", "v", "fallbacks"):
+        getattr(state, name)[...] = saved[name]
+    follow(state)
+
+
+def state_bytes(n: int, m: int) -> int:
+    """Bytes of a state and of the room for its kernels."""
+    slots, bins, width = list_plan.slots(n, m), list_sampling.most_bins(m), 8 * ((m + 7) // 8)
+    most = min(slots, 2 * m)
+    plan = slots * (2 * m + width + 3) + bins * (m * 9 + 3 + list_plan.MOST_MATCHINGS) + 4 * width + 8
+    own = slots + most * (2 * width + most + 3) + 10 * width
+    return 8 * (2 * m * n + 5 * n + plan + own) + list_sampling.room_bytes(m)

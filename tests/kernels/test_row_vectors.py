@@ -1,0 +1,41 @@
+"""Rows in vectors of eight: bit by bit as NumPy computes them entry by entry, dot products in the fixed order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+from rankloop.kernels.row_vectors import add_row, inverse_cubes, invert_row, multiply_rows, row_dot
+from tests.kernels.lanes import in_lanes
+
+
+@numba.njit(error_model="numpy")
+def _all(out: Any, x: Any, y: Any) -> float:
+    multiply_rows(out, 0, x, 1, y, 2)
+    invert_row(out, 1, x, 0)
+    add_row(out, 2, y, 1, -0.3)
+    inverse_cubes(out, 3, x, 2, y, 0, 0.7, 5.0)
+    return row_dot(x, 1, y, 2)
+
+
+@pytest.mark.parametrize("width", [8, 16, 24])
+def test_rows(width: int) -> None:
+    rng = np.random.default_rng(width)
+    out, x, y = (rng.random((4, width)) + 0.1 for _ in range(3))
+    expected = out.copy()
+    expected[0] = x[1] * y[2]
+    expected[1] = 1.0 / x[0]
+    expected[2] += -0.3 * y[1]
+    inverse = 1.0 / (x[2] + 0.7 + y[0])
+    expected[3] = 5.0 * inverse * inverse * inverse
+    assert _all(out, x, y) == in_lanes(x[1] * y[2])
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_rows_that_are_not_whole_are_refused() -> None:
+    wide = np.ones((4, 16))
+    with pytest.raises(numba.TypingError):
+        _all(wide[:, ::2], wide[:, :8].copy(), wide[:, :8].copy())
