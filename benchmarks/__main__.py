@@ -23,6 +23,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 import rankloop
 from benchmarks import (
     calls,
+    catalogue,
     clicks,
     duels,
     elementary,
@@ -45,6 +46,7 @@ from benchmarks.timing import FULL, QUICK
 BENCHMARKS: dict[str, Any] = {
     "speed": speed,
     "growth": growth,
+    "catalogue": catalogue,
     "startup": startup,
     "calls": calls,
     "top": top,
@@ -64,6 +66,7 @@ BENCHMARKS: dict[str, Any] = {
 _STEPS = {
     "speed": len(speed.SIZES) * len(speed.RANKERS),
     "growth": len(growth.SIZES),
+    "catalogue": len(catalogue.SIZES),
     "startup": 4,
     "calls": len(calls.RANKERS),
     "top": len(top.SIZES),
