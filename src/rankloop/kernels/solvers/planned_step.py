@@ -16,7 +16,7 @@ from rankloop.kernels.row_vectors import add_row, aligned, inverse_cubes, invert
 from rankloop.kernels.solvers.list_network import SolverRoom
 from rankloop.kernels.solvers.list_plan import COLUMNS, GROUND
 
-_GROUND, _INVERSE, _DV, _V, _ONE = range(5)  # rows of `lines`; five more are for the leader in full
+_GROUND, _INVERSE, _DV, _V = range(4)  # rows of `lines`; five more are for the leader in full
 _REACH = 0.7  # as in `tsallis`
 
 
@@ -27,9 +27,7 @@ class StepRoom(NamedTuple):
     tight: NDArray[np.int64]
     h: NDArray[np.float64]  # x / D of the tight rows
     share: NDArray[np.float64]  # ... over the column sums of all
-    lines: NDArray[
-        np.float64
-    ]  # by position: ground, one over the column sums of h, the step, v, 1, and others
+    lines: NDArray[np.float64]  # by position: ground, one over the column sums of h, the step, v, and others
     du: NDArray[np.float64]
     drain: NDArray[np.float64]  # conductance from tight rows to the ground
     w: NDArray[np.float64]  # ... and between them
@@ -40,11 +38,11 @@ def room(n: int, n_slots: int, m: int) -> StepRoom:
     """Room for `n` items on `m` positions, and a plan of `n_slots` slots."""
     most, width = min(n_slots, 2 * m), 8 * ((m + 7) // 8)
     return StepRoom(
-        aligned(n_slots, fill=1.0),
+        aligned(n_slots),
         np.empty(most, np.int64),
         aligned(most, width),
         aligned(most, width),
-        aligned(10, width, fill=1.0),
+        aligned(9, width),
         np.empty(most),
         np.empty(most),
         np.empty((most, most)),
@@ -58,17 +56,17 @@ def room_in_full(m: int, room: Any) -> Any:
     lines, work = room.lines, room.work
     return SolverRoom(
         work[0],
+        lines[4, :m],
         lines[5, :m],
-        lines[6, :m],
         room.tight,
         room.h,
-        lines[7, :m],
+        lines[6, :m],
         room.du,
-        lines[8, :m],
+        lines[7, :m],
         room.w,
         room.drain,
         work[1],
-        lines[9, :m],
+        lines[8, :m],
     )
 
 
@@ -77,7 +75,8 @@ def find_step(t: float, v: Any, plan: Any, room: Any, n_tight: int) -> None:
     """Write the step of the tight rows' multipliers to `room.du`, of the positions' to the last of `room.lines`."""
     _prepare(t, v, plan, room, n_tight)
     h, share, lines, du, drain, w = room.h, room.share, room.lines, room.du, room.drain, room.w
-    multiply_rows(lines, _INVERSE, lines, _GROUND, lines, _ONE)
+    for j in range(lines.shape[1]):
+        lines[_INVERSE, j] = lines[_GROUND, j]
     for a in range(n_tight):
         add_row(lines, _INVERSE, h, a, 1.0)
     invert_row(lines, _INVERSE, lines, _INVERSE)
@@ -116,6 +115,10 @@ def _prepare(t: float, v: Any, plan: Any, room: Any, n_tight: int) -> None:
         lines[_DV, j] = total * (np.sqrt(total) - 1.0)
         lines[_GROUND, j] = plan.edge[GROUND, j]
         lines[_V, j] = v[j]
+    for j in range(m, lines.shape[1]):
+        lines[_DV, j] = 0.0
+        lines[_GROUND, j] = 1.0
+        lines[_V, j] = 0.0
     for a in range(n_tight):
         s = room.tight[a]
         inverse_cubes(h, a, plan.slot_lines, s, lines, _V, plan.slot_u[s], t)
