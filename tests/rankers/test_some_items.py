@@ -76,13 +76,18 @@ def test_all_items_as_candidates_teach_what_a_whole_list_does(name: str) -> None
         ranker.learn(shown, told)
         twin.learn_among(shown, told, every, _positions(twin, 5))
     for field, value in ranker.state_arrays().items():
-<<<<<<< HEAD
-        if field in {"leaders", "led", "fallbacks", "steps", "u", "v", "level", "due"}:
+        if field in {
+            "leaders",
+            "led",
+            "fallbacks",
+            "steps",
+            "u",
+            "v",
+            "level",
+            "due",
+            *list_plan.Plan._fields,
+        }:
             continue  # how a solver got there, which lists have led, and when TopRank looks again
-=======
-        if field in {"leaders", "led", "fallbacks", "steps", "u", "v", "level", *list_plan.Plan._fields}:
-            continue  # how a solver got there, and which lists have led
->>>>>>> aab1ea8 (Set all of the scratch that a planned step reads)
         assert np.allclose(twin.state_arrays()[field], value, rtol=1e-6, atol=1e-9), field
     if isinstance(ranker, rankers.FTRLPBM):
         np.testing.assert_allclose(twin.x, ranker.x, rtol=1e-6, atol=1e-9)
