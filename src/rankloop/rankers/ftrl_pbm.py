@@ -20,8 +20,9 @@ from rankloop.kernels.solvers import hybrid, list_network, list_sampling, tsalli
 from rankloop.kernels.solvers.assignment import best_list
 from rankloop.kernels.solvers.ties import in_order
 from rankloop.ranges import OneOf, Range, Whole
-from rankloop.rankers import ftrl_pbm_plan
+from rankloop.rankers import ftrl_pbm_plan, ftrl_pbm_state
 from rankloop.rankers.click_ranker import same_positions
+from rankloop.rankers.ftrl_pbm_bound import bound
 from rankloop.rankers.some_items import SomeItems
 from rankloop.servable import carried_sums
 
@@ -226,23 +227,7 @@ class FTRLPBM(SomeItems):
         if self._planned:
             ftrl_pbm_plan.check(saved)
             return
-        t, x, seen, lost = int(saved["t"][0]), *(np.asarray(saved[name]) for name in ("x", "seen", "lost"))
-        if t < 1:
-            raise ValueError(f"saved state 't' must be at least 1, got {t}")
-        if not (
-            (x > 0).all()
-            and np.allclose(x.sum(axis=1), 1, rtol=0, atol=1e-8)
-            and np.allclose(x.sum(axis=0), saved["rows"], rtol=0, atol=1e-8)
-            and saved["rows"].max() <= 1 + 1e-8
-        ):
-            raise ValueError(
-                "saved state 'x' must be probabilities: columns that sum to 1, rows to at most 1, as 'rows' says"
-            )
-        D = np.asarray(saved["L_hat"]) + saved["u"] + np.asarray(saved["v"])[:, None]
-        if self.kernels.learn is ftrl_pbm.learn and not (D > 0).all():
-            raise ValueError("saved state 'u' and 'v' must be multipliers for 'L_hat', with positive sums")
-        if not ((lost >= 0) & (lost <= seen)).all():
-            raise ValueError("saved state 'lost' must lie between 0 and 'seen'")
+        ftrl_pbm_state.check(saved, positive=self.kernels.learn is ftrl_pbm.learn)
 
     def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
         # Losses, so the best is the least. Where all items are shown, positions come and go with them.
@@ -361,19 +346,16 @@ class FTRLPBM(SomeItems):
                 "regret_bound is proved for solver='newton' with regulariser='hybrid' or estimator='loss' (or "
                 f"'reduced-variance' with one position and forget=None), got {self!r}"
             )
-        m, n = self.n_positions, self.n_items
-        if self.forget is None and not self.hybrid:
-            return float(3 * m + 2 * m * np.log(T) + 6 * m * np.sqrt(float(n) * T))
-        kept = self.params.kept
-        weight = ftrl_pbm_hybrid.WEIGHT if self.hybrid else 2.0
-        # By how much a negative estimate may be worse than a positive one.
-        factor = (
-            1.0 if self.params.estimator == ftrl_pbm.LOSS else 1.0 / (1.0 - 2 * ftrl_pbm_hybrid.GUARD / kept)
+        unbiased = self.params.estimator == ftrl_pbm.LOSS
+        return bound(
+            self.n_positions,
+            self.n_items,
+            T,
+            hybrid=self.hybrid,
+            forget=self.forget,
+            kept=self.params.kept,
+            never_negative=unbiased,
         )
-        unit = m * np.sqrt(float(n)) * (weight * kept + 4.0 * factor / (weight * kept))
-        if self.forget is None:
-            return float(unit * np.sqrt(T))
-        return float((T / self.forget + kept) * unit * np.sqrt(min(T, self.forget)))
 
     @classmethod
     def bytes_for(
