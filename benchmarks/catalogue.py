@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -17,6 +18,7 @@ from rankloop.base import Ranker
 POSITIONS = 10  # five where there are ten items
 WARM_ROUNDS = 2_000  # played before the clock starts
 MOST_ROUNDS = 20_000  # a slice
+HORIZON = 1_000_000  # of TopRank, which has to know one
 TOP_RANK_UP_TO = 3_000  # items; it holds several numbers for each pair of them
 
 FTRL_PBM, TOP_RANK, RTOP_1F = "FTRLPBM", "TopRank", "RTop1F"
@@ -34,7 +36,7 @@ def measure(effort: Effort, tell: Callable[[str], None], *, sizes: tuple[int, ..
             RTOP_1F: of_rankloop(made_for(rankers.RTop1F, n), users, fused=True),
         }
         if n <= TOP_RANK_UP_TO:
-            racers[TOP_RANK] = _on_clicks(rankers.TopRank, n)
+            racers[TOP_RANK] = _on_clicks(partial(rankers.TopRank, horizon=HORIZON), n)
         for name, spent in race(racers, effort=effort, most_rounds=min(MOST_ROUNDS, len(relevance))).items():
             seconds[name][n] = spent
     return [Growth(name, of_size) for name, of_size in seconds.items()]
