@@ -163,7 +163,7 @@ def test_baselines_help_where_clicks_are_rare() -> None:
     # Erratum C14 and its table: regret on Yandex less by 29 % (half) and 37 % (running mean) at 5e5 rounds.
     regrets = {
         estimator: np.array(
-            [trace.total_regret for trace in runs(WORLDS["rare clicks"], 60_000, 6, estimator)]
+            [trace.total_regret for trace in runs(WORLDS["rare clicks"], 60_000, 16, estimator)]
         )
         for estimator in ("loss", "reduced-variance", "mean")
     }

@@ -70,7 +70,7 @@ def test_each_in_its_own_words() -> None:
     for estimator in ESTIMATORS:
         ranker = played(estimator, 2, 3, rounds=25, seed=5)
         state = ranker.save()
-        x, t = state["x"], int(state["t"][0])
+        x, t = ranker.x, int(state["t"][0])
         B = np.zeros((2, 3))
         if estimator == "reduced-variance":
             B = np.where(x >= 1 / (4 * t), 0.5, 0.0)  # eta_t^2

@@ -19,6 +19,7 @@ from rankloop.experiments.pbm_2022.rankers.reward_form import RewardFTRLPBM
 from rankloop.experiments.pbm_2022.setting import PERIODIC_1, STOCHASTIC, WORLDS, World
 from rankloop.experiments.pbm_2022.solver import objective
 from rankloop.rankers import ftrl_pbm_reference as reference
+from rankloop.rankers.ftrl_pbm import WithoutPlan
 from tests.experiments.quick import captions, judge
 
 PICTURES = {
@@ -66,7 +67,7 @@ def test_sums_are_those_of_the_leaders_that_were_played() -> None:
     marks = np.array([1, 7, 40])
     summed, plain = (
         SummedFTRLPBM(n_items=6, n_positions=3, marks=marks),
-        rankers.FTRLPBM(n_items=6, n_positions=3),
+        WithoutPlan(n_items=6, n_positions=3),
     )
     people = environments.PositionBased(attraction=np.linspace(0.9, 0.1, 6), examination=[1, 0.6, 0.3])
     theirs = simulation.play(summed, people, rounds=40, seed=3)
