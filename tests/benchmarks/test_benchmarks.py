@@ -161,4 +161,4 @@ def test_the_command_prints_and_writes_numbers(
 def test_the_command_names_the_benchmarks_it_knows(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["sped"])
-    assert "speed, growth, startup" in capsys.readouterr().err
+    assert "speed, growth, catalogue, startup" in capsys.readouterr().err
