@@ -12,7 +12,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
-PYTEST_ARGS ?= -q -n auto --dist loadfile
+# Modules in the order of tests/conftest.py, the longest first, and not by their number of tests.
+PYTEST_ARGS ?= -q -n auto --dist loadfile --no-loadscope-reorder
 DEMO_SECONDS ?= 60
 
 help: ## this list

@@ -17,5 +17,5 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest module first, so that no worker is left alone with it at the end."""
-    items.sort(key=lambda item: "portability" not in item.path.parts)
+    """The longest modules first, so that no worker is left alone with one at the end."""
+    items.sort(key=lambda item: ("portability" not in item.path.parts, item.path.name != "test_docs.py"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -25,8 +26,12 @@ async def ask(app: App, method: str, path: str, body: Any = None, *, key: str = 
         "headers": headers,
     }
 
+    given = iter([{"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}])
+
     async def receive() -> Any:
-        return {"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}
+        for message in given:
+            return message
+        return await asyncio.get_running_loop().create_future()  # the caller stays, and says no more
 
     async def send(message: Any) -> None:
         sent.append(message)
