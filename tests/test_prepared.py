@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 from collections.abc import Iterator
 from typing import Any
@@ -116,7 +117,9 @@ def test_the_quick_way_and_the_slow_one_refuse_the_same_with_the_same_words(kind
 
 @pytest.mark.parametrize("kind", CALLED)
 def test_arrays_of_other_kinds_are_as_good(kind: Any) -> None:
-    for ranker in kind.examples():
+    for ranker in itertools.islice(
+        kind.examples(), 1
+    ):  # each kind of array is compiled for: one example is enough
         twin = ranker.clone()
         context = ranker.example_context(np.random.default_rng(5))
         ticket = ranker.rank(context, rng=np.random.default_rng(6))
