@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from rankloop import rankers, simulation
-from rankloop.suite import Entry, NotApplicable, Submission, entry, every_entry, read_submission, run, running
+from rankloop.suite import Entry, NotApplicable, Submission, every_entry, read_submission, run, running
+from rankloop.suite import entry as entries
 from rankloop.suite.delayed import Delayed
 from rankloop.suite.worlds import WORLDS
 from tests.suite import small
@@ -116,7 +117,7 @@ def test_entries_are_read_as_the_command_line_writes_them() -> None:
 
 
 def test_who_cannot_play_anywhere_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry, "MOST_BYTES", 10**8)
+    monkeypatch.setattr(entries, "MOST_BYTES", 10**8)
     with pytest.raises(
         ValueError, match="ListNet can play in none of the worlds: it ranks items by features"
     ):
