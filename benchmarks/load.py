@@ -82,17 +82,18 @@ class Server:
         self.process.wait(30)
 
 
-async def _one(url: str, request: bytes, end: float, latencies: list[float]) -> None:
+async def repeat(url: str, request: bytes, end: float, latencies: list[float]) -> None:
+    """Send the same request again and again on one connection until `end`; seconds of each go to `latencies`."""
     parts = urlsplit(url)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     while time.perf_counter() < end:
         began = time.perf_counter()
         writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(head.decode())
         length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
-        await reader.readexactly(length)
+        told = await reader.readexactly(length)
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(f"{head.decode()}{told.decode()}")
         latencies.append(time.perf_counter() - began)
     writer.close()
 
@@ -107,7 +108,7 @@ def load(server: Server, method: str, path: str, body: bytes, *, seconds: float)
     async def run(duration: float) -> list[float]:
         latencies: list[float] = []
         end = time.perf_counter() + duration
-        await asyncio.gather(*(_one(server.url, request, end, latencies) for _ in range(CONNECTIONS)))
+        await asyncio.gather(*(repeat(server.url, request, end, latencies) for _ in range(CONNECTIONS)))
         return latencies
 
     asyncio.run(run(min(1.0, seconds)))  # warm

@@ -18,7 +18,7 @@ import httpx
 import msgspec
 import numpy as np
 
-from benchmarks.load import CONNECTIONS, Server
+from benchmarks.load import CONNECTIONS, Server, repeat
 from rankloop.serving.engine import Engine
 from rankloop.serving.schemas import CreateRequest, Matrix, RankRequest
 from rankloop.serving.stores.memory import MemoryStore
@@ -66,21 +66,6 @@ class Rate(NamedTuple):
     p50: float
 
 
-async def _one(url: str, request: bytes, end: float, took: list[float]) -> None:
-    parts = urlsplit(url)
-    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-    while time.perf_counter() < end:
-        began = time.perf_counter()
-        writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
-        told = await reader.readexactly(length)
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(told.decode())
-        took.append(time.perf_counter() - began)
-    writer.close()
-
-
 def measure(server: Server, way: Way, *, seconds: float) -> Rate:
     """Load a service for so many seconds in one way."""
     kind = "msgpack" if way.packed else "json"
@@ -92,7 +77,7 @@ def measure(server: Server, way: Way, *, seconds: float) -> Rate:
     async def run(duration: float) -> list[float]:
         took: list[float] = []
         end = time.perf_counter() + duration
-        await asyncio.gather(*(_one(server.url, request, end, took) for _ in range(CONNECTIONS)))
+        await asyncio.gather(*(repeat(server.url, request, end, took) for _ in range(CONNECTIONS)))
         return took
 
     asyncio.run(run(min(0.5, seconds)))  # warm

@@ -101,3 +101,13 @@ def check_counts(S: Array, N: Array) -> None:
     """ValueError unless clicks lie between 0 and displays."""
     if (np.asarray(S) < 0).any() or (np.asarray(S) > np.asarray(N)).any():
         raise ValueError("saved state 'S' must be click counts, from 0 to the displays in 'N'")
+
+
+def are_chances(x: Array, rows: Array) -> bool:
+    """Whether x has the chances of items at positions: each position sums to 1, each item to `rows`, at most 1."""
+    return bool(
+        (x > 0).all()
+        and np.allclose(x.sum(axis=1), 1, rtol=0, atol=1e-8)
+        and np.allclose(x.sum(axis=0), rows, rtol=0, atol=1e-8)
+        and rows.max() <= 1 + 1e-8
+    )

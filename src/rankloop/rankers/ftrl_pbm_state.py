@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from rankloop.base import Array
+from rankloop.rankers.click_ranker import are_chances
 
 
 def check(saved: Mapping[str, Array], *, positive: bool) -> None:
@@ -22,12 +23,7 @@ def check(saved: Mapping[str, Array], *, positive: bool) -> None:
     t, x, seen, lost = int(saved["t"][0]), *(np.asarray(saved[name]) for name in ("x", "seen", "lost"))
     if t < 1:
         raise ValueError(f"saved state 't' must be at least 1, got {t}")
-    if not (
-        (x > 0).all()
-        and np.allclose(x.sum(axis=1), 1, rtol=0, atol=1e-8)
-        and np.allclose(x.sum(axis=0), saved["rows"], rtol=0, atol=1e-8)
-        and saved["rows"].max() <= 1 + 1e-8
-    ):
+    if not are_chances(x, saved["rows"]):
         raise ValueError(
             "saved state 'x' must be probabilities: columns that sum to 1, rows to at most 1, as 'rows' says"
         )

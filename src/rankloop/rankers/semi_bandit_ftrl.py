@@ -16,6 +16,7 @@ from rankloop.kernels.call_checks import within
 from rankloop.kernels.rankers import semi_bandit_ftrl as kernels
 from rankloop.kernels.solvers import list_network, list_sampling
 from rankloop.measures import Measure
+from rankloop.rankers.click_ranker import are_chances
 from rankloop.rankers.constants import learnable
 from rankloop.rankers.some_items import SumsByItem, with_newcomers
 from rankloop.servable import carried_sums
@@ -122,12 +123,7 @@ class SemiBanditFTRL(SumsByItem):
         x, worth = np.asarray(saved["x"]), self.params.worth
         if saved["t"][0] < 1 or (saved["L_hat"] < 0).any():
             raise ValueError("saved state 't' must be at least 1, and 'L_hat' must not be negative")
-        if not (
-            (x > 0).all()
-            and np.allclose(x.sum(axis=1), 1, rtol=0, atol=1e-8)
-            and np.allclose(x.sum(axis=0), saved["rows"], rtol=0, atol=1e-8)
-            and saved["rows"].max() <= 1 + 1e-8
-        ):
+        if not are_chances(x, saved["rows"]):
             raise ValueError(
                 "saved state 'x' must be the chances of items at positions, with sums as in 'rows'"
             )
