@@ -175,6 +175,11 @@ def test_slots_get_different_actions_and_their_own_rewards() -> None:
                 await choosing.reward_slots(engine, NAME, "e0", wrong)
             with pytest.raises(NotFound, match="no event 'e99' with slots"):
                 await choosing.activate_slots(engine, NAME, "e99")
+            await choosing.choose(
+                engine, NAME, body(eventId="f#0")
+            )  # the ID that the first slot of f would have
+            with pytest.raises(NotFound, match="no event 'f' with slots"):
+                await choosing.reward_slots(engine, NAME, "f", rewards)
 
     asyncio.run(go())
 

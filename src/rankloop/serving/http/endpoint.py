@@ -154,13 +154,8 @@ class EndpointApp:
                         answer = await self._endpoint.handle(self._engine, asked, body)
             if isinstance(answer, Created):
                 status, answer = 201, answer.answer
-        except RequestError as error:
-            return error_answer(error, packed=packed)
-        except (StoreError, TimeoutError) as error:
-            return error_answer(Unavailable(str(error) or "the store did not answer in time"), packed=packed)
-        except Exception:
-            _log.exception("%s failed", self._name)
-            return error_answer(_Internal("internal error; the service's log has the details"), packed=packed)
+        except Exception as error:
+            return error_answer(as_request_error(error, self._name), packed=packed)
         if packed:
             return Answer(status, _msgpack(answer), b"application/msgpack")
         return Answer(status, _json(answer), b"application/json")
@@ -179,21 +174,34 @@ class EndpointApp:
     def _decode(self, sent: bytes, body: bytes) -> Any:
         if sent not in _SPOKEN:
             raise Unsupported("Content-Type must be application/json or application/msgpack")
-        try:
-            if sent == _JSON:
-                return self._from_json(body or b"{}")
-            return self._from_msgpack(body or b"\x80")
-        except msgspec.ValidationError as error:
-            found = _FIELD.search(str(error))
-            raise RequestError(
-                _FIELD.sub("", str(error)), field=(found[1] or None) if found else None
-            ) from None
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise Malformed(f"the body cannot be read: {error}") from None
+        if sent == _JSON:
+            return decoded(self._from_json, body or b"{}")
+        return decoded(self._from_msgpack, body or b"\x80")
 
 
 class _Internal(RequestError):
     status, code = 500, "internal"
+
+
+def decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
+    """A body as `decode` reads it; `RequestError` with the field where it is not what is expected."""
+    try:
+        return decode(body)
+    except msgspec.ValidationError as error:
+        found = _FIELD.search(str(error))
+        raise RequestError(_FIELD.sub("", str(error)), field=(found[1] or None) if found else None) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise Malformed(f"the body cannot be read: {error}") from None
+
+
+def as_request_error(error: Exception, what: str) -> RequestError:
+    """What a caller is told of an error in `what`; one that nobody expected is logged."""
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, StoreError | TimeoutError):
+        return Unavailable(str(error) or "the store did not answer in time")
+    _log.error("%s failed", what, exc_info=error)
+    return _Internal("internal error; the service's log has the details")
 
 
 def form_of(headers: dict[bytes, bytes]) -> Form:

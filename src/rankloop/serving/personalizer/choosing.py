@@ -7,7 +7,7 @@ actions that are left, with the features of the slot beside those of the context
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,12 +23,21 @@ _LONGEST = 120  # of an ID in the log, with room for the number of a slot
 _MANY = 1 << 20
 
 
+class _Note(msgspec.Struct):
+    """What is kept with the first slot of an event."""
+
+    slots: list[str]
+
+
 async def choose(engine: Engine, name: str, body: m.RankBody) -> m.RankReply:
     """Choose an action."""
     served = await _find(engine, name)
     event_id = body.event_id or new_id()
     excluded = set(body.excluded_actions or ())
-    answer = await _rank(engine, served, body, _short(event_id), excluded, [], baseline=None, context=None)
+    asked = _read(body)
+    answer = await _rank(
+        engine, served, asked, _short(event_id), excluded, asked.context, baseline=None, note=None
+    )
     if not body.defer_activation:
         await _activate(engine, name, answer)
     order, chosen = iter(answer.items), answer.items[0]
@@ -54,6 +63,7 @@ async def choose_for_slots(engine: Engine, name: str, body: m.SlotsBody) -> m.Sl
             f"there must be an action for each of the {len(ids)} slots, got {len(body.actions)}",
             field="actions",
         )
+    asked = _read(body)
     event_id = body.event_id or new_id()
     taken: set[str] = set()
     answers: list[RankAnswer] = []
@@ -62,12 +72,12 @@ async def choose_for_slots(engine: Engine, name: str, body: m.SlotsBody) -> m.Sl
         answer = await _rank(
             engine,
             served,
-            body,
+            asked,
             _of_slot(event_id, i),
             excluded,
-            read_features([{"slot": slot.features or []}], field="slots"),
+            asked.context + read_features([{"slot": slot.features or []}], field="slots"),
             baseline=slot.baseline_action,
-            context=None if i else {"slots": ids},
+            note=None if i else {"slots": ids},
         )
         answers.append(answer)
         taken.add(answer.items[0])
@@ -120,25 +130,37 @@ async def _find(engine: Engine, name: str) -> ServedRanker:
     return served
 
 
+class _Asked(NamedTuple):
+    """A request as it was read: the IDs of the actions, the features of each, and those of the context."""
+
+    ids: list[str]
+    actions: list[Named]
+    context: Named
+
+
+def _read(body: m.RankBody | m.SlotsBody) -> _Asked:
+    return _Asked(
+        [one.id for one in body.actions],
+        [read_features(one.features, field="actions") or [(f"id={one.id}", 1.0)] for one in body.actions],
+        read_features(body.context_features, field="contextFeatures"),
+    )
+
+
 async def _rank(
     engine: Engine,
     served: ServedRanker,
-    body: m.RankBody | m.SlotsBody,
+    asked: _Asked,
     decision_id: str,
     excluded: set[str],
-    more: Named,
+    context: Named,
     *,
     baseline: str | None,
-    context: Any,
+    note: Any,
 ) -> RankAnswer:
     n_features = served.fold.ranker.n_features
     assert n_features is not None
-    actions = [
-        read_features(one.features, field="actions") or [(f"id={one.id}", 1.0)] for one in body.actions
-    ]
-    shared = read_features(body.context_features, field="contextFeatures") + more
-    rows = to_rows(actions, shared, n_features=n_features)
-    ids = [action.id for action in body.actions]
+    rows = to_rows(asked.actions, context, n_features=n_features)
+    ids = asked.ids
     own = None
     if served.fold.config.policy.apprentice or served.fold.config.policy.holdout:
         own = [one for one in ids if one != baseline]
@@ -147,7 +169,7 @@ async def _rank(
         decision_id,
         ids,
         Matrix(rows.shape, rows.astype("<f4").tobytes()),
-        context,
+        note,
         [one for one in ids if one in excluded],
         baseline=own,
     )
@@ -181,9 +203,10 @@ async def _learn(engine: Engine, served: ServedRanker, requests: list[FeedbackRe
 
 async def _slots(served: ServedRanker, event_id: str) -> list[str]:
     state = await served.decision_state(_of_slot(event_id, 0))
-    if state is None:
-        raise NotFound(f"there is no event {event_id!r} with slots", field="eventId")
-    return msgspec.convert(state.decision.context["slots"], list[str])
+    try:
+        return msgspec.convert(None if state is None else state.decision.context, _Note).slots
+    except msgspec.ValidationError:  # no such list, or one that somebody else gave this ID
+        raise NotFound(f"there is no event {event_id!r} with slots", field="eventId") from None
 
 
 def _short(event_id: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -11,11 +10,13 @@ import msgspec
 
 from rankloop.serving.auth import Guard
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Malformed, NotFound, RequestError, Unavailable
+from rankloop.serving.errors import NotFound, RequestError
 from rankloop.serving.http.endpoint import (
     Receive,
     Scope,
     Send,
+    as_request_error,
+    decoded,
     error_headers,
     headers_of,
     peer_of,
@@ -24,11 +25,9 @@ from rankloop.serving.http.endpoint import (
 )
 from rankloop.serving.personalizer import choosing
 from rankloop.serving.personalizer import messages as m
-from rankloop.serving.stores.contract import StoreError
 
 PERSONALIZER = "personalizer"  # the ranker of a client whose address names none
 
-_log = logging.getLogger("rankloop.serving")
 _encode = msgspec.json.Encoder().encode
 _VERSION = re.compile(r"^v[0-9][^/]*/")
 _EVENTS = "events/"
@@ -37,15 +36,15 @@ _JSON = b"application/json"
 
 class _Call(NamedTuple):
     handle: Callable[..., Awaitable[Any]]
-    body: Any = None
+    decode: Callable[[bytes], Any] | None = None
 
 
 _CALLS = {
-    "rank": _Call(choosing.choose, m.RankBody),
-    "reward": _Call(choosing.reward, m.RewardBody),
+    "rank": _Call(choosing.choose, msgspec.json.Decoder(m.RankBody).decode),
+    "reward": _Call(choosing.reward, msgspec.json.Decoder(m.RewardBody).decode),
     "activate": _Call(choosing.activate),
-    "multislot/rank": _Call(choosing.choose_for_slots, m.SlotsBody),
-    "multislot/reward": _Call(choosing.reward_slots, m.SlotRewardsBody),
+    "multislot/rank": _Call(choosing.choose_for_slots, msgspec.json.Decoder(m.SlotsBody).decode),
+    "multislot/reward": _Call(choosing.reward_slots, msgspec.json.Decoder(m.SlotRewardsBody).decode),
     "multislot/activate": _Call(choosing.activate_slots),
 }
 _CODES = {404: "ResourceNotFound", 500: "InternalServerError", 503: "InternalServerError"}
@@ -73,23 +72,14 @@ class Door:
         try:
             self._guard.check(_with_key(headers), "writer", peer=peer_of(scope), ranker=name)
             call, given = _read_path(scope["path_params"]["rest"])
-            if call.body is not None:
+            if call.decode is not None:
                 raw = await receive_body(headers, receive, self._engine.limits.body_bytes)
-                given.append(_read(raw, call.body))
+                given.append(decoded(call.decode, raw or b"{}"))
             answer = await call.handle(self._engine, name, *given)
-        except RequestError as error:
-            await _refuse(send, error)
-        except (StoreError, TimeoutError) as error:
-            await _refuse(send, Unavailable(str(error) or "the store did not answer in time"))
-        except Exception:
-            _log.exception("%s %s failed", scope["method"], scope["path"])
-            await _refuse(send, _Internal("internal error; the service's log has the details"))
+        except Exception as error:
+            await _refuse(send, as_request_error(error, f"{scope['method']} {scope['path']}"))
         else:
             await (_say_done(send) if answer is None else send_bytes(send, 201, _encode(answer), _JSON))
-
-
-class _Internal(RequestError):
-    status, code = 500, "internal"
 
 
 def _with_key(headers: dict[bytes, bytes]) -> dict[bytes, bytes]:
@@ -121,15 +111,6 @@ def _read_id(event_id: str) -> str:
         return msgspec.convert(event_id, m.Name)
     except msgspec.ValidationError as error:
         raise RequestError(f"eventId {event_id!r}: {error}", field="eventId") from None
-
-
-def _read(raw: bytes, kind: Any) -> Any:
-    try:
-        return msgspec.json.decode(raw or b"{}", type=kind)
-    except msgspec.ValidationError as error:
-        raise RequestError(str(error)) from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Malformed(f"the body cannot be read: {error}") from None
 
 
 async def _say_done(send: Send) -> None:
