@@ -141,12 +141,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=None, help="where the durable run writes")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="rankloop-load-", dir=arguments.folder))
-    from benchmarks import load_features, load_feedback
+    from benchmarks import load_databases, load_features, load_feedback
 
     try:
         run(folder, seconds=arguments.seconds, events=arguments.events)
         load_feedback.run(folder, seconds=arguments.seconds)
         load_features.run(folder / "features", seconds=arguments.seconds)
+        load_databases.run(folder, seconds=arguments.seconds)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -171,9 +172,9 @@ def run(folder: Path, *, seconds: float, events: int) -> None:
 def _service(name: str, *where: str, seconds: float, events: int = 0) -> Measured:
     server = Server("-m", "rankloop", "serve", "--port", "0", *where)
     Client(server.url).create("load", algorithm="RTop1F", items=ITEMS)
-    before = _metrics(server.url)
+    before = metrics(server.url)
     measured = _tell(name, load(server, "POST", "/v1/rankers/load/rank", b"{}", seconds=seconds))
-    after = _metrics(server.url)
+    after = metrics(server.url)
     made = after["rankloop_events_total"] - before["rankloop_events_total"]
     commits = after["rankloop_commits_total"] - before["rankloop_commits_total"]
     print(f"{'':<28}{commits / made:.3f} commits (fsyncs) a rank, {made / commits:.1f} ranks a commit")
@@ -215,7 +216,8 @@ def _restart(server: Server, *where: str) -> None:
     again.stop()
 
 
-def _metrics(url: str) -> dict[str, float]:
+def metrics(url: str) -> dict[str, float]:
+    """The counters of a service that have no labels."""
     told = httpx.get(f"{url}/metrics", trust_env=False).text
     lines = [line.split() for line in told.splitlines() if not line.startswith("#")]
     return {line[0]: float(line[1]) for line in lines if len(line) == 2}

@@ -85,8 +85,9 @@ def measure(
     seconds: float,
     direct: bool,
     connections: int = CONNECTIONS,
+    warm: float = 2.0,
 ) -> Cost:
-    """Ask for `seconds`."""
+    """Ask for `seconds`, after `warm` seconds that do not count, or as many as `seconds` where they are fewer."""
 
     async def run(duration: float) -> list[float]:
         took: list[float] = []
@@ -96,7 +97,7 @@ def measure(
         await asyncio.gather(*(_ask(name, urls, end, took, direct=direct) for name in names))
         return took
 
-    asyncio.run(run(min(2.0, seconds)))  # warm
+    asyncio.run(run(min(warm, seconds)))
     cpu, began = sum(server.cpu() for server in servers), time.perf_counter()
     took = asyncio.run(run(seconds))
     passed, used = time.perf_counter() - began, sum(server.cpu() for server in servers) - cpu

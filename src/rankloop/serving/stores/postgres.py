@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.digests import archived_name, beginning, content, seal
+from rankloop.serving.log.digests import archived_name, beginning, seal
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores.contract import (
     Appended,
@@ -29,6 +29,7 @@ from rankloop.serving.stores.contract import (
 )
 from rankloop.serving.stores.due import Due, OpenList
 from rankloop.serving.stores.postgres_access import PostgresAccess
+from rankloop.serving.stores.postgres_append import CALL, Batch
 from rankloop.serving.stores.postgres_clock import DatabaseClock
 from rankloop.serving.stores.postgres_durability import check_durable_connection, check_durable_server
 from rankloop.serving.stores.postgres_errors import LOST, meaning, without_password
@@ -44,11 +45,6 @@ _COLUMNS = (
     "seq, at, kind, event, body, digest, decision, link, coalesce((SELECT old.link FROM log AS old "
     "WHERE old.ranker = log.ranker AND old.seq = log.seq - 1), (SELECT gap.link FROM gap "
     "WHERE gap.ranker = log.ranker AND gap.seq = log.seq - 1)) AS before"
-)
-# Of rows that were written just now the sender has the rest.
-_WRITTEN = "place, fresh, seq, at, link, before, " + ", ".join(
-    f"CASE WHEN NOT fresh OR before IS NULL THEN {one} END AS {one}"
-    for one in ("kind", "event", "body", "digest", "decision")
 )
 _SNAPSHOT = "seq, at, epoch, code, config, hash, state, link, seal"
 _NO_STATE = "''::bytea"
@@ -232,46 +228,18 @@ class PostgresStore(PostgresAccess, PostgresPlaces, PostgresSubjects, PostgresHi
         for name in {entry.ranker for entry in entries if entry.kind != "config"}:
             if await self._id(name) is None:
                 raise Missing(f"there is no ranker {name!r}")
-        # In one order everywhere, so that two batches never wait for each other's locks.
-        order = sorted(range(len(entries)), key=lambda i: entries[i].ranker)
-        columns: list[list[Any]] = [
-            [entries[i].ranker for i in order],
-            [NUMBER_OF_KIND[entries[i].kind] for i in order],
-            [entries[i].event_id for i in order],
-            [entries[i].decision for i in order],
-            [entries[i].digest for i in order],
-            [entries[i].body for i in order],
-            [content(entries[i]) for i in order],
-            [drawn[0] if (drawn := entries[i].drawn_from) else None for i in order],
-            [drawn[1] if (drawn := entries[i].drawn_from) else None for i in order],
-            [through[i] for i in order],
-        ]
+        batch = Batch(entries, through)
         time = None if self._database_clock else at
-        quiet = self.may_be_quiet(set(columns[0]))
-        call = (
-            f"SELECT {_WRITTEN} FROM append($1, $2::text[], $3::int[], $4::text[], $5::text[], $6::bytea[], "
-            "$7::bytea[], $8::bytea[], $9::bigint[], $10::bytea[], $11::bigint[], $12, $13, $14, $15, $16)"
-        )
+        quiet = self.may_be_quiet(set(batch.columns[0]))
 
         async def work(connection: Any) -> Any:
             self._pids.add(connection.get_server_pid())
             reach("before-commit")
-            told = await connection.fetch(call, time, *columns, epoch, *self._clock.expected(), quiet)
+            told = await connection.fetch(CALL, time, *batch.columns, epoch, *self._clock.expected(), quiet)
             reach("after-commit")
             return told
 
-        found = await self._do(work)
-        appended: list[Appended | None] = [None] * len(entries)
-        for row in found:
-            place, fresh, seq, time_, link, before, *_ = row
-            one = entries[order[place - 1]]
-            made = (
-                Row(seq, time_, one.kind, one.event_id, one.body, one.digest, one.decision, link, before)
-                if fresh and before is not None
-                else self._row(row, one.ranker)
-            )
-            appended[order[place - 1]] = Appended(made, fresh)
-        return [one for one in appended if one is not None]
+        return batch.appended(await self._do(work), self._row)
 
     async def _live(self, ranker: str, which: str, *values: Any) -> list[Row]:
         number = await self._id(ranker)

@@ -134,14 +134,6 @@ END $$;
 CREATE OR REPLACE FUNCTION log_time(given_at bigint, last_at bigint, ahead bigint) RETURNS bigint
 LANGUAGE sql AS $$ SELECT greatest(last_at, clock(given_at) + ahead) $$;
 
-CREATE OR REPLACE FUNCTION keep_clock(of_ranker int, new_seq bigint, new_at bigint, given_at bigint, new_link bytea)
-RETURNS void LANGUAGE sql AS $$
-    -- A new lead is kept where the clock stood still since the row before; otherwise the lead is the same as before.
-    UPDATE ranker SET last_seq = new_seq, last_at = new_at, link = new_link,
-        ahead = CASE WHEN clock(given_at) + ahead < new_at THEN new_at - clock(given_at) ELSE ahead END
-        WHERE id = of_ranker
-$$;
-
 CREATE OR REPLACE FUNCTION check_history(of_ranker int, wanted_seq bigint, wanted_link bytea)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE found bytea;
@@ -171,95 +163,6 @@ CREATE OR REPLACE FUNCTION next_link(old bytea, new_seq bigint, new_at bigint, t
 RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
     SELECT substring(sha256(old || int8send(new_seq) || int8send(new_at) || told) FOR 16)
 $$;
-
--- Followers of a log are told its name. A hint: they look at all logs once a second.
-CREATE OR REPLACE FUNCTION tell(before ranker, new_seq bigint) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    IF new_seq > before.last_seq THEN
-        PERFORM pg_notify('rankloop_' || current_schema(), before.name);
-    END IF;
-END $$;
-
-CREATE OR REPLACE FUNCTION append(
-    given_at bigint, names text[], kinds int[], events text[], decisions text[], digests bytea[], bodies bytea[],
-    contents bytea[], drawn_seqs bigint[], drawn_links bytea[], known_through bigint[], wanted_epoch bigint,
-    expected bigint, tolerance bigint, seen bigint, quiet boolean)
-RETURNS TABLE (place int, fresh boolean, seq bigint, at bigint, kind int, event text, body bytea, digest bytea,
-    decision text, link bytea, before bytea) LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-    mine ranker%ROWTYPE;
-    named text := NULL;
-    next_seq bigint;
-    now_at bigint;
-    last_link bytea;
-    drawn_seq bigint;
-    there log%ROWTYPE;
-BEGIN
-    IF wanted_epoch IS NOT NULL THEN
-        PERFORM check_epoch(wanted_epoch);
-    END IF;
-    PERFORM check_clock(expected, tolerance, seen);
-    FOR i IN 1 .. cardinality(names) LOOP
-        IF named IS DISTINCT FROM names[i] THEN
-            IF named IS NOT NULL THEN
-                PERFORM keep_clock(mine.id, next_seq, now_at, given_at, last_link);
-                IF NOT quiet THEN
-                    PERFORM tell(mine, next_seq);
-                END IF;
-            END IF;
-            named := names[i];
-            IF kinds[i] = 0 THEN
-                INSERT INTO ranker (name, link) SELECT named, beginning(value || '/' || named)
-                    FROM meta WHERE name = 'timeline' ON CONFLICT (name) DO NOTHING;
-            END IF;
-            -- From here to the commit nobody else numbers rows of this ranker.
-            SELECT * INTO STRICT mine FROM ranker WHERE name = named FOR UPDATE;
-            IF mine.place <> 'here' THEN
-                PERFORM check_place(named, mine.place);
-            END IF;
-            IF mine.closed_through <> known_through[i] THEN
-                RAISE EXCEPTION 'segments: rows up to % were moved', mine.closed_through;
-            END IF;
-            next_seq := mine.last_seq;
-            last_link := mine.link;
-            drawn_seq := NULL;
-            now_at := log_time(given_at, mine.last_at, mine.ahead);
-        END IF;
-        -- Most decisions of a batch were drawn from one state: look it up once.
-        IF drawn_seqs[i] IS DISTINCT FROM drawn_seq AND drawn_seqs[i] IS NOT NULL THEN
-            PERFORM check_history(mine.id, drawn_seqs[i], drawn_links[i]);
-            drawn_seq := drawn_seqs[i];
-        END IF;
-        SELECT * INTO there FROM log
-            WHERE ranker = mine.id AND kind = kinds[i] AND event = events[i];
-        place := i;
-        IF FOUND THEN
-            fresh := false;
-            SELECT log.link INTO before FROM log WHERE ranker = mine.id AND seq = there.seq - 1;
-            IF NOT FOUND THEN
-                SELECT gap.link INTO before FROM gap WHERE ranker = mine.id AND seq = there.seq - 1;
-            END IF;
-        ELSE
-            next_seq := next_seq + 1;
-            before := last_link;
-            last_link := next_link(before, next_seq, now_at, contents[i]);
-            INSERT INTO log (ranker, seq, at, kind, event, decision, digest, body, link)
-                VALUES (mine.id, next_seq, now_at, kinds[i], events[i], decisions[i], digests[i], bodies[i], last_link)
-                RETURNING * INTO there;
-            fresh := true;
-        END IF;
-        seq := there.seq; at := there.at; kind := there.kind; event := there.event; body := there.body;
-        digest := there.digest; decision := there.decision; link := there.link;
-        RETURN NEXT;
-    END LOOP;
-    IF named IS NOT NULL THEN
-        PERFORM keep_clock(mine.id, next_seq, now_at, given_at, last_link);
-        IF NOT quiet THEN
-            PERFORM tell(mine, next_seq);
-        END IF;
-    END IF;
-END $$;
 
 CREATE OR REPLACE FUNCTION write_snapshot(
     of_ranker int, s_seq bigint, s_at bigint, s_epoch bigint, s_code text, s_config text, s_hash text, s_state bytea,

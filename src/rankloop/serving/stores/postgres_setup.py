@@ -10,6 +10,7 @@ import msgspec
 from rankloop.serving.log.digests import beginning, link_of, seal
 from rankloop.serving.log.records import KINDS, Row
 from rankloop.serving.stores.contract import Snapshot, StoreError
+from rankloop.serving.stores.postgres_append import APPEND
 from rankloop.serving.stores.postgres_schema import FORMAT, FORWARD, FUNCTIONS, TABLES, TO_SEGMENTS
 
 _PAGE = 1_000
@@ -46,6 +47,7 @@ async def prepare(connection: Any, schema: str, *, may_migrate: bool) -> str:
             await connection.execute(TO_SEGMENTS)
             await connection.execute("UPDATE format SET version = $1", FORMAT)
         await connection.execute(FUNCTIONS)
+        await connection.execute(APPEND)
     return timeline
 
 
