@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from rankloop.base import Ranker, Ranking
 from rankloop.serving.adapters.baselines import NeverLearning
 from rankloop.serving.adapters.list_values import add_discounts, discounts, gains
+from rankloop.serving.adapters.student import quantile
 from rankloop.serving.log.records import Decision, Packed, pack, unpack
 
 Floats = NDArray[np.float64]
@@ -281,7 +282,7 @@ class Estimates:
         return self._interval(mean, spread * n / (n - 1) / sums[LENGTH] ** 2, sums[LENGTH])
 
     def _interval(self, mean: float, variance: float, length: float) -> Interval:
-        reach = _quantile(self.units - 1) * math.sqrt(max(variance, 0.0))
+        reach = quantile(self.units - 1) * math.sqrt(max(variance, 0.0))
         return Interval(float(mean), float(mean - reach), float(mean + reach), int(length), self.units)
 
     def regret(self, which: int) -> Interval | None:
@@ -383,15 +384,3 @@ def weigh(ranker: Ranker, features: Any, ranking: Ranking, *, k: int = 5) -> Flo
 @functools.lru_cache(maxsize=256)
 def _with_observed(n: int, k: int, n_observed: int) -> Floats:
     return np.vstack([discounts(n, k), np.arange(n) < n_observed])
-
-
-@functools.lru_cache(maxsize=1024)
-def _quantile(freedom: int) -> float:
-    """The 97.5% point of Student's t.
-
-    >>> round(_quantile(10), 2)
-    2.23
-    """
-    from scipy.special import stdtrit  # slow to import, and a service without answers needs none
-
-    return float(stdtrit(freedom, 0.975))
