@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME ...] [--quick] [--json FILE]`: every speed that matters, side by side."""
+"""`python -m benchmarks [NAME ...] [--quick] [--json FILE] [--pictures FOLDER]`: every speed that matters."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from benchmarks import (
     duels,
     elementary,
     features,
+    first_call,
     games,
     growth,
     letor,
@@ -48,6 +49,7 @@ BENCHMARKS: dict[str, Any] = {
     "growth": growth,
     "catalogue": catalogue,
     "startup": startup,
+    "first-call": first_call,
     "calls": calls,
     "top": top,
     "topk": topk,
@@ -68,6 +70,7 @@ _STEPS = {
     "growth": len(growth.SIZES),
     "catalogue": len(catalogue.SIZES),
     "startup": 4,
+    "first-call": first_call.STEPS,
     "calls": len(calls.RANKERS),
     "top": len(top.SIZES),
     "topk": len(topk.SETS) * (len(topk.LEARNERS) + len(topk.DEFAULTS)),
@@ -77,7 +80,7 @@ _STEPS = {
     "memory": len(topk.LEARNERS),
     "letor": 24,
     "clicks": 4,
-    "rivals": len(rivals.RANKERS) + 1,
+    "rivals": len(rivals.RANKERS) + 3,
     "features": len(features.SIZES) * len(features.KINDS),
     "pbm": len(pbm.SIZES) + len(pbm.MORE_SIZES),
     "games": len(games.MEASURES) * (len(games.CELLS) + len(games.STRUCTURE)),
@@ -93,6 +96,9 @@ def main(words: list[str] | None = None) -> None:
     )
     parser.add_argument("--quick", action="store_true", help="shorter and rougher: about a third of the time")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers to FILE")
+    parser.add_argument(
+        "--pictures", type=Path, metavar="FOLDER", help="also draw what has a picture into FOLDER"
+    )
     asked = parser.parse_args(words)
     unknown = [name for name in asked.names if name not in BENCHMARKS]
     if unknown:
@@ -103,6 +109,8 @@ def main(words: list[str] | None = None) -> None:
     _show(results, seconds=time.perf_counter() - begun)
     if asked.json is not None:
         asked.json.write_text(json.dumps(_plain(results), indent=2) + "\n")
+    if asked.pictures is not None:
+        _draw(results, asked.pictures)
 
 
 def _run(names: list[str], *, quick: bool) -> dict[str, list[Any]]:
@@ -127,6 +135,15 @@ def _show(results: dict[str, list[Any]], *, seconds: float) -> None:
             if not isinstance(part, str):
                 console.print()
             console.print(part)
+
+
+def _draw(results: dict[str, list[Any]], folder: Path) -> None:
+    from rankloop.plotting import figures
+
+    for name, found in results.items():
+        if hasattr(BENCHMARKS[name], "pictures"):
+            for stem, figure in BENCHMARKS[name].pictures(found).items():
+                figures.save(figure, folder / f"{stem}.png", ending="png")
 
 
 def _machine() -> str:

@@ -139,4 +139,10 @@ def tables(found: list[Call]) -> list[RenderableType]:
     note = (
         "Times: of the kernels alone. Keeping nothing: scratch and types anew at each call, checks in NumPy."
     )
-    return [table, note]
+    return [table, note, *map(_verdict, found)]
+
+
+def _verdict(call: Call) -> str:
+    met = "[green]   met[/]" if call.seconds <= call.aim else "[red]missed[/]"
+    told = f"{1e6 * call.seconds:.1f} microseconds, {call.seconds / call.kernels:.1f} times its kernels"
+    return f"{met}  {call.name}: {told}, aim {1e6 * call.aim:.0f} microseconds"

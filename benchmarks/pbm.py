@@ -42,6 +42,14 @@ MATCHED_UP_TO = (
 
 AIMS_OVER_SCIPY = {(10, 5): 8_000.0, (100, 10): 100_000.0}
 AIM_OVER_BARE = 1 / 3  # from 50 items on
+# Fused over two plain passes as of commit 7bc34f6, before items were summed in bulk, and the aim in times of it.
+BEFORE = {
+    (10, 5): (0.128, 1.6),
+    (50, 10): (0.232, 1.5),
+    (100, 10): (0.457, 1.3),
+    (1_000, 10): (1.307, 3.0),
+    (10_000, 10): (1.267, 4.0),
+}
 AIM_LARGEST = 5_000 / 1_000_000  # rounds at (10000, 10) for each at (10, 5)
 
 
@@ -268,7 +276,13 @@ def _aims(found: list[Rates]) -> list[RenderableType]:
         small, largest = (by_size[size].rounds_per_second[FUSED] for size in ((10, 5), (10_000, 10)))
         told = f"{1e6 * largest / small:,.0f} rounds at (10,000, 10) for a million at (10, 5), aim 5,000"
         lines.append(f"{_met(largest / small >= AIM_LARGEST)}  {told}")
-    return lines
+    return lines + [_beside_before(by_size[size], *BEFORE[size]) for size in BEFORE if size in by_size]
+
+
+def _beside_before(one: Rates, before: float, aim: float) -> str:
+    ratio = one.fused_over(BARE)
+    told = f"{ratio:.2f} of two plain passes, {ratio / before:.2f} times the {before:g} of before"
+    return f"{_met(ratio >= aim * before)}  ({one.n:,}, {one.m}): {told}, aim {aim:g} times"
 
 
 def _memory(found: list[Rates]) -> list[RenderableType]:

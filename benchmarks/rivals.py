@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from benchmarks import bare_pbm, numpy_rivals
-from benchmarks.timing import Contender, Effort, race
+from benchmarks.timing import FULL, Contender, Effort, race
 from rankloop import environments, rankers, simulation
 from rankloop.rankers import pmed_plan
 
@@ -39,6 +39,20 @@ BARE_HYBRID = "bare: two passes of the hybrid"  # over x, with what Newton's met
 PLAIN: dict[str, Any] = {"TopRank": numpy_rivals.TopRank, "MW": numpy_rivals.MW}
 
 
+PLANNED_ROUNDS = 20_000
+AIM_OVER_PROGRAMS = 2.0  # 3.4 as of commit 7bc34f6, when SciPy searched for the nearest alternative
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The beginning of a run of PMED with its defaults: CPU seconds, those of HiGHS among them, and plans."""
+
+    rounds: int
+    plans: int
+    seconds: float
+    program_seconds: float
+
+
 @dataclass(frozen=True, slots=True)
 class RivalRates:
     """Rounds per second of one ranker, each way it can be played; or seconds of one plan of PMED."""
@@ -48,15 +62,17 @@ class RivalRates:
     plan_seconds: float | None = None
 
 
-def measure(effort: Effort, tell: Callable[[str], None]) -> list[RivalRates]:
+def measure(effort: Effort, tell: Callable[[str], None]) -> list[RivalRates | Planned]:
     """Race the ways of each ranker."""
-    found = []
+    found: list[RivalRates | Planned] = []
     for name in (*RANKERS, *([BARE_HYBRID] if HYBRID in RANKERS else ())):
         tell(f"rivals: {name}")
         seconds = race(contenders(name), effort=effort, most_rounds=MOST_ROUNDS)
         found.append(RivalRates(name, {way: 1 / spent for way, spent in seconds.items()}))
     tell("rivals: a plan of PMED")
     found.append(RivalRates("a plan of PMED", {}, plan_seconds()))
+    tell("rivals: PMED with its defaults")
+    found.append(planned(PLANNED_ROUNDS if effort == FULL else PLANNED_ROUNDS // 4))
     return found
 
 
@@ -118,7 +134,30 @@ def plan_seconds() -> float:
     return spent
 
 
-def tables(found: list[RivalRates]) -> list[RenderableType]:
+def planned(rounds: int) -> Planned:
+    """Play PMED from its beginning, where it plans most often."""
+    people, in_programs = environments.named(WORLD), [0.0]
+    program = pmed_plan.linprog
+
+    def timed(*words: Any, **more: Any) -> Any:
+        begun = time.process_time()
+        solved = program(*words, **more)
+        in_programs[0] += time.process_time() - begun
+        return solved
+
+    simulation.play(rankers.PMED(**_SIZE), people, rounds=50, seed=2, progress=False)  # compiles
+    people.restart()
+    pmed_plan.linprog = timed
+    try:
+        begun = time.process_time()
+        trace = simulation.play(rankers.PMED(**_SIZE), people, rounds=rounds, seed=1, progress=False)
+        spent = time.process_time() - begun
+    finally:
+        pmed_plan.linprog = program
+    return Planned(rounds, int(trace.counters["plans"]), spent, in_programs[0])
+
+
+def tables(found: list[RivalRates | Planned]) -> list[RenderableType]:
     """One table; and a line for PMED's plan."""
     table = Table(
         title="From clicks, 10 items on 5 positions: rounds per second",
@@ -130,6 +169,9 @@ def tables(found: list[RivalRates]) -> list[RenderableType]:
         table.add_column(way, justify="right")
     lines: list[RenderableType] = []
     for rates in found:
+        if isinstance(rates, Planned):
+            lines += _of_plans(rates)
+            continue
         if rates.plan_seconds is not None:
             lines.append(f"{rates.ranker}, warm: {1000 * rates.plan_seconds:.0f} ms")
             continue
@@ -137,3 +179,15 @@ def tables(found: list[RivalRates]) -> list[RenderableType]:
         cells = [f"{rate[way]:,.0f}" if way in rate else "" for way in (FUSED, STEPWISE, NUMPY)]
         table.add_row(rates.ranker, *cells, f"{rate[FUSED] / rate[NUMPY]:.0f}x" if NUMPY in rate else "")
     return [table, *lines]
+
+
+def _of_plans(run: Planned) -> list[str]:
+    over = run.seconds / run.program_seconds
+    met = "[green]   met[/]" if over <= AIM_OVER_PROGRAMS else "[red]missed[/]"
+    each = f"{run.plans} plans, {1000 * run.seconds / run.plans:.0f} ms each"
+    rate = f"{run.rounds / run.seconds:,.0f} rounds per second"
+    told = f"{over:.1f} times its linear programmes, aim at most {AIM_OVER_PROGRAMS:g}"
+    return [
+        f"PMED with its defaults, first {run.rounds:,} rounds: {each}, {rate}",
+        f"{met}  PMED at its default tolerance: {told}",
+    ]

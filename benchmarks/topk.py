@@ -24,9 +24,17 @@ MEASURE = "ndcg@10"
 FUSED = "rankloop, fused"
 NUMPY = "NumPy, round by round"
 BARE = "bare: score and sort"
+PLAIN = "bare: the same in plain numba"
 
 AIM_OVER_NUMPY = 20.0
 AIM_OVER_BARE = 0.5
+AIM_OVER_BEFORE = 2.0
+# Fused over plain numba as of commit 7bc34f6, before scores were summed in float32.
+BEFORE = {
+    "MQ2008": {"squared": 1.436, "kl": 1.937, "ranksvm": 1.828, "smooth_dcg": 1.231},
+    "Yahoo sample": {"squared": 2.588, "kl": 3.955, "ranksvm": 3.973, "smooth_dcg": 2.443},
+    "MSLR-WEB": {"squared": 2.861, "kl": 4.284, "ranksvm": 4.139, "smooth_dcg": 2.614},
+}
 
 _MOST_ROUNDS = 200_000
 
@@ -109,6 +117,8 @@ def measure(effort: Effort, tell: Callable[[str], None]) -> list[Rates | Missing
         for learner in (*LEARNERS, *DEFAULTS):
             tell(f"feedback at the top: {learner}, {name}")
             racers = contenders(learner, stream, apart)
+            if learner in BEFORE.get(name, {}):
+                racers[PLAIN] = in_plain_numba(LEARNERS[learner].ours, stream)
             seconds = race(racers, effort=effort, most_rounds=_MOST_ROUNDS)
             rates = {contender: 1 / spent for contender, spent in seconds.items()}
             found.append(Rates(learner, name, _size(dataset), rates))
@@ -156,20 +166,37 @@ def plain(learner: Learner, queries: numpy_rtopkf.Queries, rng: np.random.Genera
 
 def score_and_sort(ours: Callable[[int], Any], stream: environments.QueryStream) -> Contender:
     """The least that a round can cost, with weights that have learnt and no longer change."""
-    ranker = ours(stream.n_features)
-    stream.restart()
-    simulation.play(ranker, stream, rounds=1_000, seed=1, fused=True, progress=False)
+    w = _learnt(ours, stream)
     n, features, offsets = stream.n_positions, stream.params.features, stream.params.offsets
     scores, items, room = np.empty(n), np.empty(n, np.int64), sorting.scratch(n)
 
     def ready(rounds: int) -> Callable[[], object]:
         sequence = sequence_of(len(offsets) - 1, rounds)
         words = np.random.default_rng(1).bit_generator.random_raw(rounds)
-        return lambda: bare_topk.score_and_sort(
-            features, offsets, sequence, words, ranker.state.w, scores, items, room
-        )
+        return lambda: bare_topk.score_and_sort(features, offsets, sequence, words, w, scores, items, room)
 
     return ready
+
+
+def in_plain_numba(ours: Callable[[int], Any], stream: environments.QueryStream) -> Contender:
+    """The same with nothing of ours: a ruler that stays the same when our kernels change."""
+    w = _learnt(ours, stream)
+    n, features, offsets = stream.n_positions, stream.params.features, stream.params.offsets
+    scores, items = np.empty(n), np.empty(n, np.int64)
+
+    def ready(rounds: int) -> Callable[[], object]:
+        sequence = sequence_of(len(offsets) - 1, rounds)
+        return lambda: bare_topk.plain_score_and_sort(features, offsets, sequence, w, scores, items)
+
+    return ready
+
+
+def _learnt(ours: Callable[[int], Any], stream: environments.QueryStream) -> np.ndarray:
+    ranker = ours(stream.n_features)
+    stream.restart()
+    simulation.play(ranker, stream, rounds=1_000, seed=1, fused=True, progress=False)
+    weights: np.ndarray = ranker.state.w
+    return weights
 
 
 def sequence_of(n_queries: int, rounds: int, *, seed: int = 1) -> np.ndarray:
@@ -190,8 +217,8 @@ def tables(found: list[Rates | Missing]) -> list[RenderableType]:
     title = f"Feedback at the top: rounds per second, {MEASURE}"
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("")
-    for column in ("fused", "NumPy", "bare", "fused over NumPy", "fused over bare", "bare over NumPy"):
-        table.add_column(column, justify="right")
+    for column in ("fused", "NumPy", "bare", "plain", "over NumPy", "over bare", "over plain"):
+        table.add_column(column, justify="right", no_wrap=True)
     sizes = {one.dataset: one.size for one in rates}
     for dataset in sizes:
         table.add_section()
@@ -204,20 +231,30 @@ def tables(found: list[Rates | Missing]) -> list[RenderableType]:
 
 
 def _cells(one: Rates) -> list[str]:
-    if NUMPY not in one.rounds_per_second:
-        fused, bare = (f"{one.rounds_per_second[contender]:,.0f}" for contender in (FUSED, BARE))
-        return [fused, "", bare, "", f"{one.fused_over(BARE):.2f}x", ""]
-    rates = [f"{one.rounds_per_second[contender]:,.0f}" for contender in (FUSED, NUMPY, BARE)]
-    ceiling = one.rounds_per_second[BARE] / one.rounds_per_second[NUMPY]
-    return [*rates, f"{one.fused_over(NUMPY):.1f}x", f"{one.fused_over(BARE):.2f}x", f"{ceiling:.1f}x"]
+    rate = one.rounds_per_second
+    rates = [
+        f"{rate[contender]:,.0f}" if contender in rate else "" for contender in (FUSED, NUMPY, BARE, PLAIN)
+    ]
+    over = {NUMPY: ".1f", BARE: ".2f", PLAIN: ".2f"}
+    ratios = [f"{one.fused_over(other):{form}}x" if other in rate else "" for other, form in over.items()]
+    return [*rates, *ratios]
 
 
 def _aims(rates: list[Rates]) -> list[RenderableType]:
     aimed = [one for one in rates if one.learner not in WITHOUT_AIM]
-    return [
+    lines: list[RenderableType] = [
         verdict("over NumPy", {_place(one): one.fused_over(NUMPY) for one in aimed}, AIM_OVER_NUMPY),
         verdict("over bare", {_place(one): one.fused_over(BARE) for one in aimed}, AIM_OVER_BARE),
     ]
+    for dataset, before in BEFORE.items():
+        gains = {
+            _place(one): one.fused_over(PLAIN) / before[one.learner]
+            for one in rates
+            if one.dataset == dataset and PLAIN in one.rounds_per_second
+        }
+        if gains:
+            lines.append(verdict(f"over plain numba on {dataset}, beside before", gains, AIM_OVER_BEFORE))
+    return lines
 
 
 def _place(one: Rates) -> str:

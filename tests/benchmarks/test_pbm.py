@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks import __main__ as command
-from benchmarks import bare_pbm, catalogue, pbm, scipy_ftrl_pbm
+from benchmarks import bare_pbm, pbm, scipy_ftrl_pbm
 from benchmarks.timing import Effort
 from rankloop import rankers
 from rankloop.kernels.solvers import list_network
@@ -126,12 +126,3 @@ def test_the_command_knows_it(
     command.main(["pbm", "--json", str(tmp_path / "numbers.json")])
     assert "1,000,000" in capsys.readouterr().out
     assert json.loads((tmp_path / "numbers.json").read_text())["pbm"][0]["n"] == 10
-
-
-def test_many_items_in_a_table() -> None:
-    found = catalogue.measure(TINY, lambda what: None, sizes=(12, 300))
-    assert [one.name for one in found] == ["FTRLPBM", "TopRank", "RTop1F"]
-    assert all(set(one.seconds) == {12, 300} for one in found)
-    told = _text(catalogue.tables([catalogue.Growth("FTRLPBM", {100: 2e-6, 1_000: 2e-6})]))
-    assert "2.00" in told
-    assert "0.00" in told  # the exponent of what does not grow

@@ -36,13 +36,17 @@ def test_numpy_tells_the_same_story(name: str) -> None:
 def test_rates_and_ratios_belong_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rivals, "RANKERS", {name: rivals.RANKERS[name] for name in ("TopRank", "RankedExp3")})
     monkeypatch.setattr(rivals, "plan_seconds", lambda: 0.05)
+    monkeypatch.setattr(rivals, "planned", lambda rounds: rivals.Planned(rounds, 76, 7.6, 2.0))
     found = rivals.measure(Effort(slice_seconds=0.001, laps=1), lambda _: None)
-    assert [rates.ranker for rates in found] == ["TopRank", "RankedExp3", "a plan of PMED"]
-    rate = found[0].rounds_per_second
+    races = [one for one in found if isinstance(one, rivals.RivalRates)]
+    assert [rates.ranker for rates in races] == ["TopRank", "RankedExp3", "a plan of PMED"]
+    rate = races[0].rounds_per_second
     console = Console(width=120, file=io.StringIO())
     for part in rivals.tables(found):
         console.print(part)
     text = console.file.getvalue()
     assert f"{rate['fused'] / rate['NumPy']:.0f}x" in text
     assert "50 ms" in text
+    assert "76 plans, 100 ms each" in text
+    assert "missed  PMED at its default tolerance: 3.8 times" in text
     assert rate["fused"] > rate["step by step"]

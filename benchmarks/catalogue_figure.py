@@ -1,0 +1,68 @@
+"""The picture of how a round grows with the number of items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmarks.catalogue_rankers import POSITIONS
+from benchmarks.growth import Growth
+from rankloop.plotting import figures
+
+# By the first word of a row: its panel and colour.
+_CLICKS = {
+    "FTRLPBM": figures.BLUE,
+    "TopRank": figures.ORANGE,
+    "RankedExp3": figures.GREEN,
+    "LinTSPBM": figures.SKY,
+    "PBMPIE": figures.PURPLE,
+    "CascadeKLUCB": figures.INK,
+    "PBMTS": figures.GOLD,
+}
+_OTHERS = {
+    "RTop1F": figures.BLUE,
+    "TopFTRL": figures.ORANGE,
+    "PDGD": figures.PURPLE,
+    "RTopKF": figures.GREEN,
+}
+
+
+def draw(found: Sequence[Growth]) -> Figure:
+    """Microseconds a round against the number of items, both on logarithmic axes."""
+    figure, (left, right) = figures.canvas(
+        title="A round of FTRLPBM hardly grows with the number of items; most others look at each",
+        subtitle="Microseconds of a simulated round by number of items, on one core: lower is better.",
+        caption=f"Left: {POSITIONS} of n items are shown and clicks on them observed; dashed, the first rounds of "
+        "FTRLPBM. Right: the top item of a list of all n is rated (RTop1F, TopFTRL), the label of the top document is "
+        f"observed (RTopKF), or clicks on {POSITIONS} documents (PDGD). Lines end where a ranker is of no more use.",
+        width=12.0,
+        height=5.6,
+        columns=2,
+    )
+    _panel(left, found, _CLICKS, "Clicks")
+    _panel(right, found, _OTHERS, "The top of a list, and documents")
+    return figures.finish(figure)
+
+
+def _panel(axes: Axes, found: Sequence[Growth], colours: dict[str, str], title: str) -> None:
+    drawn = set()
+    for one in reversed(found):  # of two rows of a ranker, the second is its line
+        name = one.name.split(",")[0]
+        if name in colours:
+            times = [1e6 * spent for spent in one.seconds.values()]
+            again = name in drawn
+            label = f"_{one.name}" if again else name
+            figures.curve(
+                axes,
+                list(one.seconds),
+                times,
+                label=label,
+                colour=colours[name],
+                dashed=again,
+                points=not again,
+            )
+            drawn.add(name)
+    figures.log_axis(axes, y=True)
+    figures.name_axes(axes, x="items, n", y=f"{title}: microseconds a round")

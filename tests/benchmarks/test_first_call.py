@@ -1,0 +1,36 @@
+"""The first call is timed in processes of its own, on a folder for compiled code that is new."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from benchmarks import first_call
+from benchmarks.timing import QUICK
+
+
+def test_each_example_runs_on_an_empty_folder_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each process adds a file, and they are counted after the first.
+    code = """
+import os, pathlib
+folder = pathlib.Path(os.environ["NUMBA_CACHE_DIR"])
+(folder / f"{len(list(folder.iterdir()))}.nbc").touch()
+"""
+    monkeypatch.setattr(first_call, "_IMPORTS", "pass")
+    monkeypatch.setattr(first_call, "examples", lambda *, quick: {"work": code} if quick else {})
+    (found,) = first_call.measure(QUICK, lambda what: None)
+    assert (found.what, found.functions) == ("work", 1)
+    console = Console(width=120, file=io.StringIO())
+    console.print(*first_call.tables([first_call.FirstCall("work", 12.34, 0.567, 1)]))
+    assert all(text in console.file.getvalue() for text in ("work", "12.3", "0.57"))
+
+
+def test_the_examples_are_the_readmes_and_compile() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    assert first_call.readme_example() in readme
+    assert "simulation.play" in first_call.readme_example()
+    for code in first_call.examples(quick=False).values():
+        compile(code, "example", "exec")
