@@ -158,7 +158,6 @@ def test_a_folder_that_is_served_already_is_named(tmp_path: Path) -> None:
         (["serve", "--memory", "--ranker", "nowhere.at:All"], "'nowhere.at:All' cannot be imported"),
         (["serve", "--memory", "--ranker", "os:system"], "must be a subclass of rankloop.base.Ranker"),
         (["keys", "delete"], "keys delete needs the ID of a key"),
-        (["keys", "delete", "abc"], "there is no key 'abc'"),
         (["keys", "change"], "action must be one of"),
         (["keys", "add", "--role", "owner"], "role must be one of"),
     ],
@@ -171,6 +170,34 @@ def test_what_goes_wrong_is_one_sentence(arguments: list[str], words: str, tmp_p
     assert words in done.output
     assert "secret" not in done.output
     assert done.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["rankers"],
+        ["verify"],
+        ["upgrade"],
+        ["trim"],
+        ["delete", "unwind"],
+        ["erase", "--subject", "somebody"],
+        ["keys", "list"],
+        ["keys", "delete", "abc"],
+        ["keys", "open"],
+    ],
+    ids=" ".join,
+)
+def test_a_folder_without_a_store_is_told_and_not_made(arguments: list[str], tmp_path: Path) -> None:
+    mistyped = tmp_path / "none"
+    done = CliRunner().invoke(app, [*arguments, "--data", str(mistyped)])
+    assert (done.exit_code, done.output) == (2, f"error: there is no store in {mistyped}\n")
+    assert not mistyped.exists()
+
+
+def test_a_key_that_is_not_there_cannot_be_deleted(folder: Path) -> None:
+    done = CliRunner().invoke(app, ["keys", "delete", "abc", "--data", str(folder)])
+    assert (done.exit_code, done.output.count("\n")) == (2, 1)
+    assert "there is no key 'abc'" in done.output
 
 
 def test_an_export_to_a_folder_that_is_not_there_is_one_sentence(folder: Path) -> None:

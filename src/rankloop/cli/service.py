@@ -255,6 +255,8 @@ def keys(
     from rankloop.serving.auth import delete_key, make_key, need_no_keys, stored_keys
 
     one_of("action", action, ("list", "add", "delete", "open"))
+    if action == "delete" and key_id is None:
+        raise ValueError("keys delete needs the ID of a key: `rankloop keys list` shows them")
     now = int(time.time() * 1000)
 
     async def work(store: Store) -> list[str]:
@@ -269,9 +271,7 @@ def keys(
                 rate=rate,
             )
             return [made, "Shown once: keep it. Send it as  Authorization: Bearer KEY"]
-        if action == "delete":
-            if key_id is None:
-                raise ValueError("keys delete needs the ID of a key: `rankloop keys list` shows them")
+        if key_id is not None and action == "delete":
             if not await delete_key(store, key_id, at=now):
                 raise ValueError(f"there is no key {key_id!r}: `rankloop keys list` shows those there are")
             return [f"{key_id} deleted"]
@@ -281,5 +281,5 @@ def keys(
         found = await stored_keys(store)
         return [f"{key.key_id}  {key.role:<6}  {key.note}" for key in found] or ["There are no keys."]
 
-    for line in with_store(make_store(data, database, schema, own=False), work):
+    for line in with_store(make_store(data, database, schema, own=False, create=action == "add"), work):
         typer.echo(line)

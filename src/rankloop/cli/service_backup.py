@@ -79,7 +79,7 @@ def restore(
         raise ValueError("restore into one database at a time: give --database once")
     told = _check(copy)
     try:
-        asyncio.run(put_back(copy, make_store(data, database, schema, segments=segments)))
+        asyncio.run(put_back(copy, make_store(data, database, schema, segments=segments, create=True)))
     except StoreError as error:
         raise ValueError(str(error)) from None
     if _check(data, database, schema, segments) != told:

@@ -70,8 +70,9 @@ def make_stores(
     memory: bool = False,
     unsafe: bool = False,
     segments: Path | None = None,
+    create: bool = True,
 ) -> list[Store]:
-    """The store that the options name, or one for each database, unopened."""
+    """The store that the options name, or one for each database, unopened; a folder without one may be refused."""
     try:
         if memory:
             from rankloop.serving.stores.memory import MemoryStore
@@ -81,9 +82,12 @@ def make_stores(
             return _databases(database, schema, migrate=not read_only, unsafe=unsafe, segments=segments)
         from rankloop.serving.stores.sqlite import SQLiteStore
 
-        return [SQLiteStore(data, read_only=read_only, own=own, segments=segments)]
+        store = SQLiteStore(data, read_only=read_only, own=own, segments=segments)
     except ImportError as error:
         raise ValueError(f"{error.name} is missing: pip install 'rankloop[serve]'") from None
+    if not create and not store.path.exists():
+        raise ValueError(f"there is no store in {data}")
+    return [store]
 
 
 def _databases(
@@ -111,9 +115,12 @@ def make_store(
     read_only: bool = False,
     own: bool = True,
     segments: Path | None = None,
+    create: bool = False,
 ) -> Store:
-    """The store that the options name, unopened; several databases as one."""
-    stores = make_stores(data, database, schema, read_only=read_only, own=own, segments=segments)
+    """The store that the options name, unopened; several databases as one. A folder without one is refused."""
+    stores = make_stores(
+        data, database, schema, read_only=read_only, own=own, segments=segments, create=create
+    )
     if len(stores) == 1:
         return stores[0]
     from rankloop.serving.stores.spread import SpreadStore
