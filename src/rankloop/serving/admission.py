@@ -126,6 +126,8 @@ def check_size(config: Config, limits: Limits, *, n_items: int) -> None:
         kind = registry.find(config.algorithm)
     except ValueError as error:
         raise RequestError(str(error), field="algorithm") from None
+    if not n_items and registry.has_items(config.algorithm):
+        raise RequestError(f"{config.algorithm} needs items: name at least one", field="items")
     try:
         needed = int(kind.bytes_for(**{**config.parameters, "n_items": n_items}))
     except (TypeError, ValueError, ArithmeticError) as error:

@@ -304,11 +304,18 @@ class ServedRanker:
 
 def check_digest(entry: Entry, row: Row) -> None:
     """`Conflict` where the row that is there under the same id says something else."""
-    if entry.digest != row.digest:
+    if entry.digest == row.digest:
+        return
+    if entry.kind == "config":
         raise Conflict(
-            f"{entry.kind} {entry.event_id!r} is there already and says something else (row {row.seq})",
-            field="decision_id" if entry.kind == "decision" else "event_id",
+            f"ranker {entry.event_id!r} is there already, and was created with something else: "
+            "choose another name, or archive it first",
+            field="name",
         )
+    raise Conflict(
+        f"{entry.kind} {entry.event_id!r} is there already and says something else (row {row.seq})",
+        field="decision_id" if entry.kind == "decision" else "event_id",
+    )
 
 
 async def related_rows(fold: Fold, store: Store, name: str, new: list[Row]) -> RelatedRows:

@@ -147,6 +147,21 @@ def test_candidates_in_json_and_in_msgpack(wire: Wire) -> None:
             assert field in (told["error"]["field"] or told["error"]["message"])
 
 
+def test_an_error_names_the_field_in_the_words_of_the_request(wire: Wire) -> None:
+    made = {"name": "unwind", "algorithm": "RTop1F", "items": ["walk", "tea", "nap"]}
+    for path, body, status, field, words in (
+        ("", {"algorithm": "RTop1F"}, 422, "name", "missing required field"),
+        ("", made | {"params": {}}, 422, "params", "unknown field"),
+        ("", made | {"policy": {"deadline": 5}}, 422, "policy.deadline", "unknown field"),
+        ("", made | {"name": "other", "items": []}, 422, "items", "RTop1F needs items"),
+        ("", made | {"items": ["walk", "tea"]}, 409, "name", "ranker 'unwind' is there already"),
+        ("/unwind/feedback", [{"relevance": [1]}], 422, "[0].decision_id", "missing required field"),
+    ):
+        found, told, _ = wire.ask("POST", f"/v1/rankers{path}", body)
+        assert (found, told["error"]["field"]) == (status, field), body
+        assert words in told["error"]["message"]
+
+
 def test_msgpack_with_packed_features(wire: Wire) -> None:
     features = np.array([[0.1, 0.2], [0.3, 0.4]], "<f4")
     body = {"decision_id": "packed", "features": {"shape": [2, 2], "data": features.tobytes()}}

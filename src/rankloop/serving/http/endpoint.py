@@ -44,6 +44,7 @@ _SPOKEN = (_JSON, *_MSGPACK)
 MOVING = (b"x-rankloop-moving", b"1")  # of an answer: the ranker is on its way to another database
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 _FIELD = re.compile(r" - at `\$\.?([^`]*)`$")
+_NAMED = re.compile(r"^Object (?:missing required|contains unknown) field `([^`]*)`")
 
 
 def peer_of(scope: Scope) -> str | None:
@@ -188,8 +189,9 @@ def decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
     try:
         return decode(body)
     except msgspec.ValidationError as error:
-        found = _FIELD.search(str(error))
-        raise RequestError(_FIELD.sub("", str(error)), field=(found[1] or None) if found else None) from None
+        inside, named = _FIELD.search(str(error)), _NAMED.search(str(error))
+        parts = [found[1] for found in (inside, named) if found and found[1]]
+        raise RequestError(_FIELD.sub("", str(error)), field=".".join(parts) or None) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise Malformed(f"the body cannot be read: {error}") from None
 
