@@ -90,6 +90,9 @@ def test_a_saved_ranker_is_asked(log: Path, tmp_path: Path) -> None:
     [
         (["--ranker", "i0,i9"], "the log has no item 'i9'"),
         (["--ranker", "Nobody"], "Nobody"),
+        (["--ranker", "nobody.npz"], "--ranker nobody.npz: there is no such file"),
+        (["--ranker", "Uniform", "--ranker", "i0"], "got 'i0'"),
+        (["--ranker", "Uniform", "--ranker", "i0,i0"], "--ranker i0,i0: policy must rank at least 2"),
         (["--ranker", "PBMPIE"], "needs more than items and positions"),
         (["--ranker", "Uniform", "--estimator", "magic"], "estimator must be one of"),
     ],
@@ -98,6 +101,17 @@ def test_mistakes_are_told_in_a_sentence(words: list[str], told: str, log: Path,
     result = runner.invoke(cli.app, ["evaluate", str(log), *words, "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert told in " ".join(result.output.split())
+
+
+def test_a_table_is_valued_by_the_impression(tmp_path: Path) -> None:
+    table = tmp_path / "shown.csv"
+    rows = [f"{item},{position},{int(item == 'a')},0.5" for item in "ab" for position in (1, 2)] * 100
+    table.write_text("\n".join(["item,position,click,propensity", *rows]))
+    words = ["evaluate", str(table), "--ranker", "a,b", "--out", str(tmp_path)]
+    result = runner.invoke(cli.app, words)
+    assert result.exit_code == 0, result.output
+    assert "as logged  0.5000 clicks an impression" in result.output
+    assert json.loads(runner.invoke(cli.app, [*words, "--json"]).stdout)["unit"] == "clicks an impression"
 
 
 WEIGHTS = np.array([1.0, -0.5])

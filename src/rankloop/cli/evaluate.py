@@ -66,7 +66,8 @@ def evaluate(
     The log must have the chance with which each list, or each item at its position, was shown. Where it rarely shows
     what a ranker would, there is no number but a sentence. The items of a saved ranker are numbered as in the log:
     those that occur, shorter names first, then by the alphabet. Lists may bring features: JSON lines with the fields
-    candidates and features, for rankers of lists with features.
+    candidates and features, for rankers of lists with features. In a table without features each row is an item at
+    its position, and counts alone: the numbers are then clicks an impression. JSON lines give clicks a list.
 
     [b]Examples[/b]
 
@@ -78,10 +79,13 @@ def evaluate(
     """
     require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="evaluate")
     from rankloop import data, logs
+    from rankloop.arguments import one_of
+    from rankloop.logs.evaluation import ESTIMATORS
     from rankloop.plotting import figures
 
     if not log.is_file():
         raise ValueError(f"there is no file {log}")
+    one_of("estimator", estimator, ESTIMATORS)
     lists = data.read_logged_lists(log, first_position=first_position)
     answers = [Answer(_LOGGED, logs.on_policy(lists, confidence=confidence), "")]
     how = {"estimator": estimator, "confidence": confidence, "explore": explore, "seed": seed}
@@ -95,7 +99,7 @@ def evaluate(
     typer.echo(str(lists))
     width = max(len(answer.ranker) for answer in answers)
     for answer in answers:
-        typer.echo(f"{answer.ranker:<{width}}  {_sentence(answer)}")
+        typer.echo(f"{answer.ranker:<{width}}  {_sentence(answer, _unit(lists))}")
     typer.echo(f"Picture: {picture}")
 
 
@@ -109,6 +113,8 @@ def _ask(text: str, lists: LoggedLists, how: dict[str, Any]) -> Answer:
             found = logs.evaluate(lists, policy, **how)
         except logs.TooFewSamples as refusal:
             return Answer(text, None, f"cannot tell: {refusal}")
+        except ValueError as error:
+            raise ValueError(f"--ranker {text}: {error}") from None
     words = [str(one.message) for one in caught if issubclass(one.category, logs.PropensityWarning)]
     return Answer(text, found, "; ".join(words))
 
@@ -119,6 +125,8 @@ def _policy(text: str, lists: LoggedLists) -> Ranker | list[int] | NDArray[np.in
 
     if Path(text).is_file():
         return load(text)
+    if text.endswith(".npz"):
+        raise ValueError(f"--ranker {text}: there is no such file")
     if lists.features is not None:
         return _policy_with_features(text, lists)
     if "," in text:
@@ -169,11 +177,17 @@ def _policy_with_features(text: str, lists: LoggedLists) -> Ranker | NDArray[np.
         ) from error
 
 
-def _sentence(answer: Answer) -> str:
+def _unit(lists: LoggedLists) -> str:
+    """What the numbers count: in a table each row is one item at its position."""
+    one_by_one = lists.items.shape[1] == 1 and lists.n_positions > 1
+    return "clicks an impression" if one_by_one else "clicks a list"
+
+
+def _sentence(answer: Answer, unit: str) -> str:
     if answer.found is None:
         return answer.words
     found = answer.found
-    told = f"{found.value:.4f} clicks a list, {found.confidence:.0%} interval {found.low:.4f} to {found.high:.4f}"
+    told = f"{found.value:.4f} {unit}, {found.confidence:.0%} interval {found.low:.4f} to {found.high:.4f}"
     told += f", effective size {found.effective_size:,.0f} of {found.n_rows:,}"
     if found.draw_error:
         told += (
@@ -189,6 +203,7 @@ def _plain(answers: list[Answer], lists: LoggedLists, estimator: str) -> dict[st
     return {
         "log": lists.name,
         "rows": lists.n_rows,
+        "unit": _unit(lists),
         "estimator": estimator,
         "rankers": [
             {"ranker": answer.ranker, "words": answer.words}
@@ -209,7 +224,7 @@ def draw(answers: list[Answer], lists: LoggedLists, estimator: str) -> Figure:
         title="What the log says of other rankers",
         subtitle=f"{lists.name}: {lists.n_rows:,} lists",
         caption=(
-            f"Clicks a list by the {estimator} estimator; bars are {known[0][1].confidence:.0%} intervals.{left_out}"
+            f"{_unit(lists).capitalize()} by the {estimator} estimator; bars are {known[0][1].confidence:.0%} intervals.{left_out}"
         ),
         height=2.6 + 0.45 * len(known),
     )
@@ -222,6 +237,6 @@ def draw(answers: list[Answer], lists: LoggedLists, estimator: str) -> Figure:
             colour=figures.MUTED if name == _LOGGED else figures.BLUE,
             filled=name != _LOGGED,
         )
-    figures.name_axes(axes, x="clicks a list", y="")
+    figures.name_axes(axes, x=_unit(lists), y="")
     figures.row_axis(axes, [Path(name).name for name, _ in known])
     return figures.finish(figure)

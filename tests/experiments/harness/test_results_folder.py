@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,25 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
         write_whole(path, write)
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["rows.txt"]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [OSError(errno.ENOSPC, "no room"), RuntimeError("parquet: No space left on device (os error 28)")],
+    ids=["of the system", "of a library"],
+)
+def test_a_full_disk_is_an_error_that_names_the_file(problem: Exception, tmp_path: Path) -> None:
+    def write(part: Path) -> None:
+        raise problem
+
+    with pytest.raises(OSError, match=r"rows\.txt") as told:
+        write_whole(tmp_path / "rows.txt", write)
+    assert (told.value.errno, told.value.filename) == (errno.ENOSPC, str(tmp_path / "rows.txt"))
+
+
+def test_an_error_that_is_not_of_the_system_stays(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        write_whole(tmp_path / "rows.txt", lambda part: 1 // 0)
 
 
 def test_left_overs_are_swept_and_finished_files_stay(tmp_path: Path) -> None:
