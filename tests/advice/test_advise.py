@@ -123,6 +123,7 @@ def test_days_are_told() -> None:
         ("clicks", {"users": "some"}, "users"),
         ("clicks", {"n_items": 0}, "n_items"),
         ("clicks", {"n_items": 3, "n_positions": 4}, "n_positions"),
+        ("top", {"n_items": 3, "k": 4}, "k must be a whole number from 1 to 3, got 4"),
         ("clicks", {"n_positions": 3, "examination": (1.0,)}, "examination must have 3"),
         ("clicks", {"n_positions": 1, "examination": (1.5,)}, "examination"),
         ("top", {"measure": "fame"}, "fame"),
@@ -150,6 +151,18 @@ def test_the_command_in_words_and_as_json() -> None:
     told = json.loads(done.output)
     assert told["arguments"]["n_positions"] == 2
     assert told["next_best"]["ranker"] != told["ranker"]
+    words = [
+        "advise",
+        "--feedback",
+        "clicks",
+        "--features",
+        "--n-features",
+        "136",
+        "--users",
+        "stay",
+        "--json",
+    ]
+    assert json.loads(CliRunner().invoke(app, words).output)["arguments"]["n_features"] == 136
 
 
 @pytest.mark.parametrize(
@@ -157,6 +170,7 @@ def test_the_command_in_words_and_as_json() -> None:
     [
         (["--users", "stay"], "give --feedback: top, clicks, labels"),
         (["--feedback", "clicks"], "give --users: stay, change, unknown"),
+        (["--feedback", "likes"], "feedback must be one of 'top', 'clicks', 'labels', got 'likes'"),
         (
             ["--feedback", "clicks", "--users", "stay", "--examination", "1;2"],
             "--examination must be numbers",

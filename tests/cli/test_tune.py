@@ -29,6 +29,9 @@ def test_it_answers_and_reports_and_goes_on(tmp_path: Path, monkeypatch: pytest.
     assert {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert set(json.loads(told.output)) == {"arguments", "gain", "standard_error", "report"}
 
+    other = runner.invoke(cli.app, [*QUICK, "--rounds", "400", "--out", str(out)])
+    assert "holds another search: rounds is 300 there and 400 here" in other.output
+
     def stopped(*args: Any, **kwargs: Any) -> None:
         raise KeyboardInterrupt
 

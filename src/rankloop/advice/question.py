@@ -15,7 +15,7 @@ FEEDBACK = {
 USERS = {
     "stay": "come from one population",
     "change": "change",
-    "unknown": "may change, nobody knows",
+    "unknown": "may or may not change",
 }
 
 
@@ -66,6 +66,8 @@ class Question:
         one_of("users", self.users, USERS)
         for name in ("n_items", "k", "n_features"):
             whole(name, getattr(self, name), at_least=1)
+        if not self.features:
+            whole("k", self.k, at_least=1, at_most=self.n_items)
         if self.per_day is not None:
             whole("per_day", self.per_day, at_least=1)
         if self.n_positions is not None:

@@ -25,6 +25,9 @@ def advise(
     features: Annotated[
         bool, typer.Option("--features", help="Each request brings its own documents with features.")
     ] = False,
+    n_features: Annotated[
+        int, typer.Option(help="How many features a document has, with [b]--features[/b].")
+    ] = 20,
     users: Annotated[
         str | None,
         typer.Option(help="stay, change or unknown; asked for where it is left out.", show_default=False),
@@ -51,18 +54,24 @@ def advise(
       rankloop advise --feedback clicks --items 40 --positions 8 --users unknown
 
       rankloop advise --feedback top --users stay --measure precision@5 --per-day 20000 --json
+
+      rankloop advise --feedback clicks --features --n-features 136 --users unknown
     """
     from rankloop.advice import advise as choose
     from rankloop.advice.question import FEEDBACK, USERS
+    from rankloop.arguments import one_of
 
     known = None if examination is None else _numbers(examination)
+    observed = feedback if feedback is not None else _ask("What do you observe?", FEEDBACK, "--feedback")
+    one_of("feedback", observed, FEEDBACK)
     told = choose(
-        feedback if feedback is not None else _ask("What do you observe?", FEEDBACK, "--feedback"),
+        observed,
         users=users if users is not None else _ask("Your users", USERS, "--users"),
         n_items=items,
         n_positions=positions if positions is not None or known is None else len(known),
         k=top,
         features=features,
+        n_features=n_features,
         measure=measure,
         per_day=per_day,
         examination=known,

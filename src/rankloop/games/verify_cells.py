@@ -90,8 +90,11 @@ def _check_numbers(witness: CellWitness) -> None:
 def _check_parts(class_: str, witness: CellWitness) -> None:
     # What the class does not need is not checked, so it must not be there.
     demand(class_ in ("easy", "hard") or not witness.estimates, f"a {class_} game needs no estimates")
-    demand(class_ in ("hard", "hopeless") or witness.blind is None, f"a {class_} game has no offending pair")
-    demand(class_ == "hopeless" or witness.worlds is None, f"a {class_} game has no such worlds")
+    demand(
+        class_ in ("hard", "hopeless") or witness.blind is None,
+        f"a game of class {class_} has no offending pair",
+    )
+    demand(class_ == "hopeless" or witness.worlds is None, f"a game of class {class_} has no such worlds")
     demand(
         set(witness.touching) <= set(witness.mixtures),
         "only degenerate actions are among the best without a cell",

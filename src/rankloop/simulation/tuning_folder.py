@@ -84,7 +84,8 @@ class TuningFolder:
 
 
 def _check_same(stored: Study, study: Study, path: Path) -> None:
-    for name, value in study.items():
+    # Ranges last: where the ranker declares them, they follow from the rounds.
+    for name, value in sorted(study.items(), key=lambda one: one[0] == "ranges"):
         if stored.get(name) != value:
             raise ValueError(
                 f"folder {path} holds another search: {name} is {_short(stored.get(name))} there and "
