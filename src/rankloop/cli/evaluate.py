@@ -224,7 +224,8 @@ def draw(answers: list[Answer], lists: LoggedLists, estimator: str) -> Figure:
         title="What the log says of other rankers",
         subtitle=f"{lists.name}: {lists.n_rows:,} lists",
         caption=(
-            f"{_unit(lists).capitalize()} by the {estimator} estimator; bars are {known[0][1].confidence:.0%} intervals.{left_out}"
+            f"{_unit(lists).capitalize()} by the {estimator} estimator; "
+            f"bars are {known[0][1].confidence:.0%} intervals.{left_out}"
         ),
         height=2.6 + 0.45 * len(known),
     )
