@@ -8,7 +8,18 @@ import numba
 import numpy as np
 import pytest
 
-from rankloop.kernels.row_vectors import add_row, inverse_cubes, invert_row, multiply_rows, row_dot
+from rankloop.kernels.row_vectors import (
+    add_row,
+    excess_row,
+    fill_row,
+    inverse_cubes,
+    invert_row,
+    multiply_rows,
+    row_dot,
+    row_dots,
+    subtract_rows,
+    sum_rows,
+)
 from tests.kernels.lanes import in_lanes
 
 
@@ -33,6 +44,30 @@ def test_rows(width: int) -> None:
     expected[3] = 5.0 * inverse * inverse * inverse
     assert _all(out, x, y) == in_lanes(x[1] * y[2])
     np.testing.assert_array_equal(out, expected)
+
+
+@numba.njit(error_model="numpy")
+def _several(out: Any, x: Any, y: Any, weights: Any, dots: Any) -> None:
+    fill_row(out, 0, weights, 7.0)
+    excess_row(out, 1, x, 0)
+    sum_rows(out, 2, x, 1, y, 3)
+    subtract_rows(out, 3, y, weights, 2)
+    row_dots(dots, 1, x, 2, y, 3)
+
+
+@pytest.mark.parametrize("width", [8, 16])
+@pytest.mark.parametrize("known", [3, 8, 16])
+def test_several_rows_at_once(width: int, known: int) -> None:
+    rng = np.random.default_rng(width)
+    out, x, y = (rng.random((4, width)) + 0.1 for _ in range(3))
+    weights, dots, expected = rng.random(known), np.zeros((2, 5)), out.copy()
+    expected[0] = np.concatenate([weights, np.full(width, 7.0)])[:width]
+    expected[1] = x[0] * (np.sqrt(x[0]) - 1.0)
+    expected[2] = x[1] + y[0] + y[1] + y[2]
+    expected[3] = out[3] - weights[0] * y[0] - weights[1] * y[1]
+    _several(out, x, y, weights, dots)
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(dots, [[0] * 5, [*(in_lanes(x[2] * y[b]) for b in range(3)), 0, 0]])
 
 
 def test_rows_that_are_not_whole_are_refused() -> None:

@@ -27,9 +27,9 @@ def split(builder: Any, vector: Any) -> list[Any]:
     return [builder.extract_element(vector, ir.Constant(ir.IntType(32), i)) for i in range(LANES)]
 
 
-def spread(builder: Any, value: Any) -> Any:
+def spread(builder: Any, value: Any, kind: Any = VECTOR) -> Any:
     """A vector with `value` in every lane."""
-    first = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(
         first, first, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
     )
@@ -41,6 +41,23 @@ def add_in_pairs(builder: Any, lane: list[Any]) -> Any:
         half = len(lane) // 2
         lane = [builder.fadd(lane[i], lane[i + half]) for i in range(half)]
     return lane[0]
+
+
+def sum_lanes(builder: Any, vector: Any) -> Any:
+    """The same sum of a whole vector: its halves are added to each other until one number is left."""
+    width = LANES
+    while width > 1:
+        width //= 2
+        low, high = (
+            builder.shuffle_vector(
+                vector,
+                vector,
+                ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(first, first + width))),
+            )
+            for first in (0, width)
+        )
+        vector = builder.fadd(low, high)
+    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
 
 def _accumulate(builder: Any, total: Any, first: Any, last: Any, step: int, term: Any) -> Any:
@@ -131,7 +148,7 @@ def _sum_stretch(typing: Any, x: Any, j: Any, start: Any, stop: Any) -> Any:
             return builder.load(builder.bitcast(builder.gep(data, [i]), kind.as_pointer()), align=8)
 
         lanes = _accumulate(builder, _ZEROS, first, middle, LANES, partial(entry, kind=VECTOR))
-        total = add_in_pairs(builder, split(builder, lanes))
+        total = sum_lanes(builder, lanes)
         return _accumulate(builder, total, middle, last, 1, partial(entry, kind=_DOUBLE))
 
     if x.layout != "C":

@@ -98,6 +98,7 @@ def check(saved: Mapping[str, Array]) -> None:
         and np.allclose(np.asarray(saved["whole"])[:m, :bins].sum(axis=1), 1, rtol=0, atol=1e-8)
         and (np.diff(saved["table"], prepend=0.0) >= 0).all()
         and (np.asarray(saved["edge"])[list_plan.LEAST_D, :m] > 0).all()
+        and (np.isfinite(beyond := np.asarray(saved["edge"])[:, m:]) & (beyond > 0)).all()
     ):
         raise ValueError("saved state 'slot_L', 'slot_u', 'slot_x' and 'whole' must be of its leader")
 

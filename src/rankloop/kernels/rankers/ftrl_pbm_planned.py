@@ -67,16 +67,12 @@ def learn(
     state.t[0] += 1
     t = float(state.t[0])
     found = state.counts[list_plan.EXACT] and planned_tsallis.newton(t, state.v, state, scratch[0])
-    for s in range(len(state.kept)):
-        if state.kept[s] >= 0:
-            state.u[state.kept[s]] = state.slot_u[s]
-    if not found or not list_plan.weigh(t, state.v, state):
+    holds = found and list_plan.weigh(t, state.v, state)
+    due = state.t[0] >= state.counts[list_plan.LISTED]
+    if not holds or (due and state.counts[list_plan.SLOT_BINS] == state.counts[list_plan.BINS]):
         plan_anew(state, scratch)
-    elif state.t[0] >= state.counts[list_plan.LISTED]:
-        if state.counts[list_plan.SLOT_BINS] == state.counts[list_plan.BINS]:
-            plan_anew(state, scratch)
-        else:
-            _list(state, scratch)
+    elif due:
+        list_plan.list_matchings(t, state, scratch[1])
 
 
 @apart
@@ -95,10 +91,4 @@ def plan_anew(state: Any, scratch: Any) -> None:
     if state.counts[list_plan.EXACT]:
         planned_tsallis.evaluate(t, v, state, own)
     list_plan.weigh(t, v, state)
-    _list(state, scratch)
-
-
-@hot
-def _list(state: Any, scratch: Any) -> None:
-    list_plan.list_matchings(state, scratch[1])
-    state.counts[list_plan.LISTED] = state.t[0] + 1 + int(np.sqrt(float(state.t[0])))
+    list_plan.list_matchings(t, state, scratch[1])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rankloop.kernels.jit import hot, kernel
 
 TOLERANCE = 1e-10  # of the sums at the solution
-_TIGHT = 5e-10  # a row counts as tight from here on
+TIGHT = 5e-10  # a row counts as tight from here on
 
 
 class SolverRoom(NamedTuple):
@@ -65,7 +65,7 @@ def find_tight(rows: Any, room: Any) -> int:
     """Write the rows that are tight or above one; returns how many, -1 where there is no room for them."""
     n_tight = 0
     for i in range(len(rows)):
-        if room.free[i] == 0.0 or not rows[i] <= 1.0 + _TIGHT:
+        if room.free[i] == 0.0 or not rows[i] <= 1.0 + TIGHT:
             if n_tight == len(room.tight):
                 return -1
             room.tight[n_tight] = i

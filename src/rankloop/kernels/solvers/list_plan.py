@@ -205,33 +205,31 @@ def within_reach(v: Any, plan: Any) -> bool:
 def weigh(t: float, v: Any, plan: Any) -> bool:
     """Write the sums of x over bins and what these lack to one; False where one has become too large."""
     m, first, last = len(v), plan.counts[SLOT_BINS], plan.counts[BINS]
-    for b in range(last):
-        plan.whole[m, b] = 1.0
-    for j in range(m):
-        if first < last and plan.counts[EXACT]:
-            values(plan.sums, j, v[j] - plan.edge[ANCHOR, j], t, last, plan.whole)
-        elif first < last:
-            for b in range(first, last):
-                plan.whole[j, b] = sum_before(plan, j, plan.bounds[b, 1]) - sum_before(
-                    plan, j, plan.bounds[b, 0]
-                )
-        for b in range(first):
-            start, stop = plan.bounds[b, 0], plan.bounds[b, 1]
-            if stop == start + 1:
-                plan.whole[j, b] = plan.slot_x[j, start]
+    if first < last:
+        for j in range(m):
+            if plan.counts[EXACT]:
+                values(plan.sums, j, v[j] - plan.edge[ANCHOR, j], t, last, plan.whole)
             else:
-                plan.whole[j, b] = sum_stretch(plan.slot_x, j, start, stop)
-        for b in range(last):
-            plan.whole[m, b] -= plan.whole[j, b]
+                for b in range(first, last):
+                    start, stop = plan.bounds[b, 0], plan.bounds[b, 1]
+                    plan.whole[j, b] = sum_before(plan, j, stop) - sum_before(plan, j, start)
     good = True
     for b in range(last):
-        good &= plan.whole[m, b] >= -1e-9
+        start, stop, lack = plan.bounds[b, 0], plan.bounds[b, 1], 1.0
+        for j in range(m):
+            if b < first:
+                plan.whole[j, b] = (
+                    plan.slot_x[j, start] if stop == start + 1 else sum_stretch(plan.slot_x, j, start, stop)
+                )
+            lack -= plan.whole[j, b]
+        plan.whole[m, b] = lack
+        good &= lack >= -1e-9
     return good
 
 
 @apart
-def list_matchings(plan: Any, sampler: Any) -> None:
-    """Take x apart and write down the heaviest matchings, in the order in which they come off."""
+def list_matchings(t: float, plan: Any, sampler: Any) -> None:
+    """Take x apart and list the heaviest matchings as they come off; also the round in which to list them again."""
     n_bins = plan.counts[BINS]
     copy_weights(plan, sampler)
     level = begin(n_bins, sampler)
@@ -247,6 +245,7 @@ def list_matchings(plan: Any, sampler: Any) -> None:
         passed += weight
         take_off(weight, level, n_bins, sampler)
     plan.counts[MATCHINGS] = number
+    plan.counts[LISTED] = int(t) + 1 + int(np.sqrt(t))
 
 
 @hot

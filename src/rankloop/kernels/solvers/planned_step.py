@@ -1,7 +1,8 @@
 """One step of Newton's method by a plan: that of `list_network`, with positions in vectors of eight.
 
-Here there are always more items than positions. What is left over of a vector counts as positions that nothing leads
-to: their sums are one, and so is their ground.
+Here there are always more items than positions. What is left over of a vector counts as positions where D is infinite,
+so that x and x / D are zero there: were they only tiny, their products would underflow, which takes the processor
+several times as long.
 """
 
 from __future__ import annotations
@@ -12,9 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.jit import hot
-from rankloop.kernels.row_vectors import add_row, aligned, inverse_cubes, invert_row, multiply_rows, row_dot
+from rankloop.kernels.row_vectors import (
+    add_row,
+    aligned,
+    excess_row,
+    fill_row,
+    inverse_cubes,
+    invert_row,
+    multiply_rows,
+    row_dot,
+    row_dots,
+    subtract_rows,
+    sum_rows,
+)
 from rankloop.kernels.solvers.list_network import SolverRoom
 from rankloop.kernels.solvers.list_plan import COLUMNS, GROUND
+from rankloop.kernels.solvers.small_network import MOST, solve_small
 
 _GROUND, _INVERSE, _DV, _V = range(4)  # rows of `lines`; five more are for the leader in full
 _REACH = 0.7  # as in `tsallis`
@@ -71,22 +85,34 @@ def room_in_full(m: int, room: Any) -> Any:
 
 
 @hot
-def find_step(t: float, v: Any, plan: Any, room: Any, n_tight: int) -> None:
-    """Write the step of the tight rows' multipliers to `room.du`, of the positions' to the last of `room.lines`."""
-    _prepare(t, v, plan, room, n_tight)
+def take_multipliers(v: Any, room: Any) -> None:
+    """Copy the multipliers of the positions to `room.lines`, before the first step."""
+    fill_row(room.lines, _V, v, np.inf)
+
+
+@hot
+def find_step(t: float, plan: Any, room: Any, n_tight: int) -> None:
+    """Write the step of the tight rows' multipliers to `room.du`, of the positions' to `room.lines`."""
+    _prepare(t, plan, room, n_tight)
     h, share, lines, du, drain, w = room.h, room.share, room.lines, room.du, room.drain, room.w
-    for j in range(lines.shape[1]):
-        lines[_INVERSE, j] = lines[_GROUND, j]
-    for a in range(n_tight):
-        add_row(lines, _INVERSE, h, a, 1.0)
+    sum_rows(lines, _INVERSE, lines, _GROUND, h, n_tight)
     invert_row(lines, _INVERSE, lines, _INVERSE)
     multiply_rows(lines, _DV, lines, _DV, lines, _INVERSE)
     for a in range(n_tight):
         multiply_rows(share, a, h, a, lines, _INVERSE)
         drain[a] = row_dot(share, a, lines, _GROUND)
         du[a] -= row_dot(h, a, lines, _DV)
-        for b in range(a):
-            w[a, b] = row_dot(share, a, h, b)
+        row_dots(w, a, share, a, h, a)
+    if n_tight <= MOST:
+        solve_small(w, drain, du, plan.slot_u, room.tight, n_tight)
+    else:
+        _solve(plan.slot_u, room, n_tight)
+    subtract_rows(lines, _DV, share, du, n_tight)
+
+
+@hot
+def _solve(u: Any, room: Any, n_tight: int) -> None:
+    du, drain, w = room.du, room.drain, room.w
     for a in range(n_tight - 1, -1, -1):  # eliminate row a: its conductances pass to the others
         total = drain[a]
         for b in range(a):
@@ -102,28 +128,20 @@ def find_step(t: float, v: Any, plan: Any, room: Any, n_tight: int) -> None:
         total = du[a]
         for b in range(a):
             total += w[a, b] * du[b]
-        du[a] = max(total * w[a, a], -plan.slot_u[room.tight[a]])
-        add_row(lines, _DV, share, a, -du[a])
+        du[a] = max(total * w[a, a], -u[room.tight[a]])
 
 
 @hot
-def _prepare(t: float, v: Any, plan: Any, room: Any, n_tight: int) -> None:
+def _prepare(t: float, plan: Any, room: Any, n_tight: int) -> None:
     # The excess of columns and tight rows, as Newton on 1 / sqrt(sum) takes it, and h.
-    m, h, lines = len(v), room.h, room.lines
-    for j in range(m):
-        total = plan.edge[COLUMNS, j]
-        lines[_DV, j] = total * (np.sqrt(total) - 1.0)
-        lines[_GROUND, j] = plan.edge[GROUND, j]
-        lines[_V, j] = v[j]
-    for j in range(m, lines.shape[1]):
-        lines[_DV, j] = 0.0
-        lines[_GROUND, j] = 1.0
-        lines[_V, j] = 0.0
+    h, lines = room.h, room.lines
+    excess_row(lines, _DV, plan.edge, COLUMNS)
+    sum_rows(lines, _GROUND, plan.edge, GROUND, h, 0)  # a copy
     for a in range(n_tight):
         s = room.tight[a]
         inverse_cubes(h, a, plan.slot_lines, s, lines, _V, plan.slot_u[s], t)
-        if room.free[s] > 0.0:  # it became tight just now: the next pass leaves it out of the ground
-            for j in range(m):
+        if plan.slot_u[s] == 0.0:  # it became tight just now: the next pass leaves it out of the ground
+            for j in range(lines.shape[1]):
                 lines[_GROUND, j] = max(lines[_GROUND, j] - h[a, j], 1e-3 * lines[_GROUND, j])
         total = plan.slot_rows[s]
         room.du[a] = total * (np.sqrt(total) - 1.0)
@@ -144,9 +162,11 @@ def move(t: float, v: Any, plan: Any, room: Any, n_tight: int) -> bool:
             return False
     if not scale > 0.0:
         return False
+    add_row(room.lines, _V, room.lines, _DV, scale)
     for j in range(len(v)):
-        v[j] += scale * room.lines[_DV, j]
+        v[j] = room.lines[_V, j]
     for a in range(n_tight):
         s = room.tight[a]
         plan.slot_u[s] = max(0.0, plan.slot_u[s] + scale * room.du[a])
+        plan.u[plan.kept[s]] = plan.slot_u[s]
     return True

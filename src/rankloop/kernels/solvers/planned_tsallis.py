@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from rankloop.kernels.jit import hot
-from rankloop.kernels.solvers.list_network import TOLERANCE, find_tight
+from rankloop.kernels.solvers.list_network import TIGHT, TOLERANCE
 from rankloop.kernels.solvers.list_plan import ANCHOR, BINS, COLUMNS, GROUND, SLOT_BINS, within_reach
-from rankloop.kernels.solvers.planned_step import find_step, move
+from rankloop.kernels.solvers.planned_step import find_step, move, take_multipliers
 from rankloop.kernels.solvers.shifted_sums import add_entry, value_and_slope
+from rankloop.kernels.solvers.tight_slots import find_tight_slots
 from rankloop.kernels.solvers.tsallis_column import evaluate_column
 
 _STEPS = 6  # two are usual
@@ -45,30 +46,30 @@ def add_loss(state: Any, j: int, i: int, loss: float) -> None:
 @hot
 def newton(t: float, v: Any, plan: Any, room: Any) -> bool:
     """Move `plan.slot_u` and `v` to the optimum, write x of the slots; False where the plan does not reach so far."""
-    _begin(t, plan, room)
+    _begin(t, plan)
+    take_multipliers(v, room)
     for step in range(_STEPS):
         if step > 0:
             evaluate(t, v, plan, room)
-        n_tight = find_tight(plan.slot_rows, room)
+        n_tight = find_tight_slots(plan.slot_u, plan.slot_rows, 1.0 + TIGHT, room.tight)
         if n_tight < 0:
             return False
         if step > 0 and _settled(len(v), plan, room, n_tight):
             return True
-        find_step(t, v, plan, room, n_tight)
+        find_step(t, plan, room, n_tight)
         if not move(t, v, plan, room, n_tight) or not within_reach(v, plan):
             return False
     return False
 
 
 @hot
-def _begin(t: float, plan: Any, room: Any) -> None:
+def _begin(t: float, plan: Any) -> None:
     ratio = t / (t - 1.0)
     for j in range(plan.edge.shape[1]):
         plan.edge[COLUMNS, j] *= ratio
         plan.edge[GROUND, j] *= ratio
     for s in range(len(plan.kept)):
         plan.slot_rows[s] *= ratio
-        room.free[s] = 1.0 if plan.slot_u[s] == 0.0 else 0.0
 
 
 @hot

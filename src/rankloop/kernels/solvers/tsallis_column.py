@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from rankloop.kernels.vector_sums import LANES, VECTOR, add_in_pairs, split, spread
+from rankloop.kernels.vector_sums import LANES, VECTOR, spread, sum_lanes
 
 _BUILD: Any = cgutils
 _TYPES: Any = types
@@ -69,7 +69,7 @@ def _evaluate_column(
 
         zeros = [ir.Constant(VECTOR, [0.0] * LANES)] * 2
         sums = run(ir.Constant(n.type, 0), rest, LANES, VECTOR, zeros)
-        added = [add_in_pairs(builder, split(builder, vector)) for vector in sums]
+        added = [sum_lanes(builder, vector) for vector in sums]
         added = run(rest, n, 1, _DOUBLE, added)
         return context.make_tuple(builder, signature.return_type, added)
 
