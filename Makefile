@@ -15,6 +15,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 # Modules in the order of tests/conftest.py, the longest first, and not by their number of tests.
 PYTEST_ARGS ?= -q -n auto --dist loadfile --no-loadscope-reorder
 DEMO_SECONDS ?= 60
+# Tests start hundreds of processes, each with hundreds of modules: those are kept as bytecode, in an image that says
+# otherwise too.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'

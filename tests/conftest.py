@@ -8,6 +8,8 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+# numba colours the message of every mistake that it tries out while it compiles, though nobody sees most of them.
+os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
 # The first example of a test may compile kernels, so no deadline; the same examples on every machine, so
 # that a red test is red for everyone. `HYPOTHESIS_PROFILE=wander` looks for new ones.
@@ -16,6 +18,10 @@ settings.register_profile("wander", deadline=None, max_examples=1_000, print_blo
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
+LONGEST = ("test_same_bytes.py", "test_docs.py", "test_checks.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest modules first, so that no worker is left alone with one at the end."""
-    items.sort(key=lambda item: ("portability" not in item.path.parts, item.path.name != "test_docs.py"))
+    place = {name: i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(LONGEST)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import posixpath
@@ -19,7 +20,7 @@ import pytest
 import typer
 from playwright.sync_api import expect
 from sphinx.util.inventory import InventoryFile
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from rankloop import base, experiments, rankers
 from tests.serving.browser import launched
@@ -114,8 +115,6 @@ def command() -> typer.main.TyperGroup:
 
 @pytest.mark.parametrize("page", PAGES, ids=_named)
 def test_commands_on_the_page_exist(page: Path, command: typer.main.TyperGroup) -> None:
-    from rankloop import cli
-
     context = typer.Context(command)
     for line in _command_lines(page):
         words = _words_after("rankloop", line)
@@ -137,8 +136,15 @@ def test_commands_on_the_page_exist(page: Path, command: typer.main.TyperGroup) 
                 assert word.partition("=")[0] in known, f"{line!r}: there is no option {word!r}"
         if path == ["reproduce"] and len(words) > 1 and re.fullmatch(r"[a-z0-9-]+\d[a-z0-9-]*", words[1]):
             assert words[1] in experiments.names(), f"{line!r}: there is no such experiment"
-        result = CliRunner().invoke(cli.app, [*path, "--help"])
+        result = _help_of(*path)
         assert result.exit_code == 0, f"{line!r}: {result.output}"
+
+
+@functools.cache
+def _help_of(*path: str) -> Result:
+    from rankloop import cli
+
+    return CliRunner().invoke(cli.app, [*path, "--help"])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_named)

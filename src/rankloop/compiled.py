@@ -275,8 +275,17 @@ class CompiledRanker(Ranker):
             raise ValueError(f"ranking.memo must have {len(memo)} parts, got {len(ranking.memo)}")
         check_items(ranking.items, n, n if self.n_items is None else self.n_items)
         self.check_ticket(ranking)
+        # Copied into order: else the kernel would be compiled once more, for arrays of another kind.
+        items, propensities, *memo_parts = map(_in_order, given)
         self.kernels.learn(
-            self.params, self.state, request, self.scratch(n), ranking.items, given[1], ranking.memo, revealed
+            self.params,
+            self.state,
+            _in_order(request),
+            self.scratch(n),
+            items,
+            propensities,
+            tuple(memo_parts),
+            _in_order(revealed),
         )
 
     def until_pause(self) -> int | None:
@@ -296,6 +305,10 @@ class CompiledRanker(Ranker):
             A ranking of the right shape.
         """
         return
+
+
+def _in_order(part: Any) -> Any:
+    return np.require(part, requirements=("C", "A", "W")) if type(part) is np.ndarray else part
 
 
 class CompiledEnvironment(Environment):

@@ -188,6 +188,8 @@ def test_the_stream_tells_what_changes(wire: Wire) -> None:
     first = _next_event(response)
     wire.ask("POST", "/v1/rankers/unwind/rank", {})
     second = _next_event(response)
+    if second["model_seq"] == first["model_seq"]:  # what changed just before may be told once more
+        second = _next_event(response)
     assert second["name"] == "unwind"
     assert second["model_seq"] == first["model_seq"] + 1
     connection.close()
