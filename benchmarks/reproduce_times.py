@@ -15,6 +15,7 @@ import numpy as np
 from numba.core import event
 
 from rankloop import experiments
+from rankloop.experiments import shared_runs
 from rankloop.experiments.experiment import Experiment, Job
 from rankloop.experiments.harness import expected_time
 from rankloop.whole_file import write_whole
@@ -55,6 +56,7 @@ def sampled(experiment: Experiment, compiling: Compiling) -> dict[str, float]:
     jobs = experiment.jobs(quick=False)
     paces: list[float] = []
     spent = 0.0
+    shared_runs.forget()  # what another experiment has played counts for this one, too
     for job in drawn(jobs, DRAWS, seed=1):
         compiling.met = False
         seconds = _seconds(experiment, job)

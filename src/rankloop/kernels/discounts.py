@@ -14,7 +14,8 @@ _FEW = 2_000  # logarithms that are quicker had in Python than compiled for
 
 def by_logarithm(n_items: int) -> NDArray[np.float64]:
     """1 / log2(1 + rank): DCG's."""
-    return _reciprocal_logarithms(n_items).copy()
+    at_once = 1 << (n_items - 1).bit_length()  # one table for all lengths up to it: lists are of many lengths
+    return _reciprocal_logarithms(min(at_once, max(n_items, _FEW)))[:n_items].copy()
 
 
 @functools.lru_cache(maxsize=16)

@@ -23,9 +23,9 @@ from rankloop.experiments import runs
 from rankloop.experiments.experiment import Job, seeded
 from rankloop.experiments.own import OnOwnData
 from rankloop.experiments.pbm_2022 import own_log
-from rankloop.experiments.pbm_2022.setting import HORIZON, N_ITEMS, N_POSITIONS, PHASE, STOCHASTIC
+from rankloop.experiments.pbm_2022.setting import HORIZON, N_ITEMS, N_POSITIONS, PHASE, POINTS, STOCHASTIC
+from rankloop.experiments.shared_runs import play_once
 from rankloop.rankers import registry
-from rankloop.simulation import play
 
 RUNS = 10
 QUICK_HORIZON, QUICK_PHASE, QUICK_RUNS = 20_000, 2_000, 2
@@ -77,12 +77,15 @@ class Comparison(OnOwnData):
         told = job.settings
         people = world(told["source"], told["change"], phase=told["phase"])
         ranker = make(told["algorithm"], horizon=told["rounds"], quick=told["quick"])
-        trace = play(ranker, people, rounds=told["rounds"], seed=job.seed, points=_POINTS, progress=False)
+        points = POINTS if told["algorithm"] == FTRL else _POINTS
+        trace = play_once(ranker, people, rounds=told["rounds"], seed=job.seed, points=points)
+        shown = slice(points // _POINTS - 1, None, points // _POINTS)
+        rounds = trace.rounds[shown]
         columns = {
-            "round": trace.rounds,
-            "reward": trace.total / trace.rounds,
-            "regret": trace.regret,
-            "ideal": people.ideal(trace.rounds) / trace.rounds,
+            "round": rounds,
+            "reward": trace.total[shown] / rounds,
+            "regret": trace.regret[shown],
+            "ideal": people.ideal(rounds) / rounds,
         }
         return pl.DataFrame({key: told[key] for key in ("panel", "source", "change", "algorithm")} | columns)
 

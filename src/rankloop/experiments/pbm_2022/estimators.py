@@ -17,11 +17,12 @@ from rankloop.experiments.pbm_2022.estimators_figures import LOSS, MEAN, OFFERED
 from rankloop.experiments.pbm_2022.rankers.reward_form import RewardFTRLPBM
 from rankloop.experiments.pbm_2022.setting import SOURCES, STOCHASTIC, WORLDS, World
 from rankloop.experiments.runs import chosen, ends, mean_and_error
+from rankloop.experiments.shared_runs import play_once
 from rankloop.rankers import FTRLPBM
-from rankloop.simulation import play
 
 RUNS, QUICK_RUNS = 20, 3
 BEYOND = 3.0  # standard errors
+_POINTS = 50
 _CHANCE = 0.1  # of being shown, for the variances
 _PLAYED = [
     (world, estimator)
@@ -67,15 +68,16 @@ class PBMEstimators(Experiment):
         estimator, rounds = job.settings["estimator"], job.settings["rounds"]
         size: dict[str, Any] = {"n_items": people.n_items, "n_positions": people.n_positions}
         ranker = RewardFTRLPBM(**size) if estimator == REWARD else FTRLPBM(**size, estimator=estimator)
-        trace = play(ranker, people, rounds=rounds, seed=job.seed, points=50, progress=False)
+        trace = play_once(ranker, people, rounds=rounds, seed=job.seed, points=setting.POINTS)
+        shown = slice(setting.POINTS // _POINTS - 1, None, setting.POINTS // _POINTS)
         return pl.DataFrame(
             {
                 "source": world.source,
                 "kind": world.kind,
                 "estimator": estimator,
-                "round": trace.rounds,
-                "average": trace.total / trace.rounds,
-                "regret": trace.regret,
+                "round": trace.rounds[shown],
+                "average": trace.total[shown] / trace.rounds[shown],
+                "regret": trace.regret[shown],
                 "fallbacks": trace.counters["solver_fallbacks"],
                 "inexact": trace.counters["solver_inexact"],
                 "variance": variances(world.source, _CHANCE)[estimator],

@@ -14,8 +14,8 @@ from rankloop.experiments.mutations import altered, times, together
 from rankloop.experiments.pbm_2022 import ftrl_figures, setting
 from rankloop.experiments.pbm_2022.setting import KINDS, STOCHASTIC, WORLDS, World
 from rankloop.experiments.runs import chosen, ends, mean_and_error
+from rankloop.experiments.shared_runs import play_once
 from rankloop.rankers import FTRLPBM
-from rankloop.simulation import play
 
 # Average reward at a million rounds in an implementation independent of this package; its errors were not kept.
 REFERENCE = {
@@ -25,7 +25,6 @@ REFERENCE = {
 }
 REFERENCE_REGRET = {"gap-0.03": (8465, 560), "gap-0.01": (6694, 420), "yandex": (5678, 450)}  # at HALF
 HALF = setting.HORIZON // 2
-POINTS = 200
 
 
 _CHANCE = together(
@@ -75,7 +74,7 @@ class PBMFTRL(Experiment):
         world, people = setting.played_in(job)
         ranker = FTRLPBM(n_items=people.n_items, n_positions=people.n_positions)
         rounds = job.settings["rounds"]
-        trace = play(ranker, people, rounds=rounds, seed=job.seed, points=10 * POINTS, progress=False)
+        trace = play_once(ranker, people, rounds=rounds, seed=job.seed, points=setting.POINTS)
         kept = np.arange(9, len(trace.rounds), 10)  # a window of ten recorded rounds each
         return pl.DataFrame(
             {

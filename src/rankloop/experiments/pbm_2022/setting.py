@@ -32,6 +32,7 @@ KINDS = (STOCHASTIC, PERIODIC_1, PERIODIC_2)
 HORIZON, PHASE = 1_000_000, 100_000
 QUICK_HORIZON, QUICK_PHASE = 100_000, 10_000
 N_ITEMS, N_POSITIONS = 10, 5
+POINTS = 2_000  # rounds that a shared run of FTRL-PBM records; each experiment takes those that it shows
 
 
 @dataclass(frozen=True, slots=True)

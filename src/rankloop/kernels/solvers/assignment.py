@@ -51,15 +51,22 @@ def assign(gains: Any, items: Any, room: Any) -> None:
         item_price[i] = 0.0
         shown_at[i] = -1
     for first in range(m):
-        for i in range(n):
-            distance[i] = np.inf
-            queue[i] = i
+        item, reached = _nearest(gains, first, room)
         position_price[first] = 0.0
-        position, reached, n_open, item = first, 0.0, n, -1
+        if shown_at[item] < 0:  # nobody is pushed
+            position_price[first] -= reached
+            shown_at[item] = first
+            items[first] = item
+            continue
+        for i in range(n):
+            came_from[i] = first
+            queue[i] = i
+        n_open = n - 1
+        queue[item] = n_open
+        queue[n_open] = item
         # queue[:n_open] are the items that no shortest way has been found to yet
-        while item < 0 or shown_at[item] >= 0:
-            if item >= 0:
-                position = shown_at[item]
+        while shown_at[item] >= 0:
+            position = shown_at[item]
             offset = reached + position_price[position]
             reached, nearest = np.inf, 0
             for place in range(n_open):
@@ -88,6 +95,25 @@ def assign(gains: Any, items: Any, room: Any) -> None:
             pushed = items[position]
             items[position] = item
             item = pushed
+
+
+@hot
+def _nearest(gains: Any, first: int, room: Any) -> Any:
+    # The item to which the way straight from position `first` is shortest, and how long that is; it writes all
+    # distances. Of equal ones a free item, the last of them, otherwise the first. Passes without branches: they take
+    # half the time of one that compares as it goes.
+    item_price, distance, shown_at = room.item_price, room.distance, room.shown_at
+    n = len(distance)
+    for i in range(n):
+        distance[i] = item_price[i] - gains[first, i]
+    reached = distance[0]
+    for i in range(1, n):
+        reached = distance[i] if distance[i] < reached else reached
+    item = -1
+    for i in range(n):
+        if distance[i] == reached and (item < 0 or shown_at[i] < 0):
+            item = i
+    return item, reached
 
 
 @kernel
