@@ -30,6 +30,7 @@ FROM_CLICKS = ("PDGD", "MGD", "DBGD", "RTop-1F")
 ROUNDS = {"mq2008": 200_000, "yahoo": 50_000, "mslr": 50_000, "synthetic": 200_000}
 OWN_ROUNDS = 50_000
 QUICK_ROUNDS = 5_000
+_WORK = {"MGD": 10.0, PL_RANK: 7.0, "DBGD": 2.5, RANDOM: 0.2}  # time of a round, beside PDGD's
 _CHECKPOINTS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 200_000)
 
 
@@ -62,7 +63,7 @@ def _relevant(queries: Dataset) -> Dataset:
 def job(dataset: str, kind: str, learner: str, *, rounds: int, seed: int) -> Job:
     """One run of one learner with one kind of users."""
     told = {"set": dataset, "kind": kind, "learner": learner, "rounds": rounds}
-    cost = rounds * {"MGD": 10.0, PL_RANK: 10.0, LISTNET: 2.0}.get(learner, 1.0)
+    cost = rounds * _WORK.get(learner, 1.0) * {"yahoo": 3.5, "mslr": 4.0}.get(dataset, 1.0)
     return seeded(f"{letor.label_of(dataset)}, {learner}, {kind}", seed=seed, cost=cost, **told)
 
 

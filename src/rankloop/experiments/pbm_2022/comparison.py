@@ -39,7 +39,7 @@ _LOG = "clicks/yandex_wscd/trainSample.jsonl.gz"
 _POINTS = 200
 # Seconds of a million rounds, roughly: costly jobs start first. PMED's optimisation holds the interpreter, so its jobs
 # are spread over the whole time, each beside one that is compiled.
-_COST = {FTRL: 4.0, TOP_RANK: 0.6, PIE: 5.0, EXP3: 0.6, MW: 1.5}
+_COST = {FTRL: 1.0, TOP_RANK: 0.1, PIE: 3.2, EXP3: 0.2, MW: 0.6}
 
 
 class Panel(NamedTuple):
@@ -198,7 +198,7 @@ def jobs(
         for algorithm in (*ALGORITHMS, *also):
             own = _code(algorithm)
             for seed in range(1, count + 1):
-                cost = _COST.get(algorithm, 5.0 - 4.0 * (seed + place / len(wanted)) / (count + 1))
+                cost = _COST.get(algorithm, 6.0 - 3.6 * (seed + place / len(wanted)) / (count + 1))
                 name = f"({panel.name}) {algorithm}"
                 found.append(seeded(name, seed=seed, cost=cost, algorithm=algorithm, **told, **own))
     return found

@@ -27,13 +27,14 @@ def learn_and_sum(
     """As FTRL-PBM; x_t is added up before it moves on."""
     sums, marks, kept = scratch[2], scratch[3], scratch[4]
     t, place = state.t[0], np.searchsorted(marks, state.t[0])
-    keep = place < len(marks) and marks[place] == t
     m, n = state.x.shape
     for j in range(m):
         for i in range(n):
             sums[0, j, i] += state.x[j, i]
             sums[1, j, i] += np.sqrt(state.x[j, i] / float(t))
-            if keep:
+    if place < len(marks) and marks[place] == t:
+        for j in range(m):
+            for i in range(n):
                 kept[place, 0, j, i] = sums[0, j, i]
                 kept[place, 1, j, i] = sums[1, j, i]
     ftrl_pbm.learn(params, state, context, scratch, items, propensities, memo, feedback)
