@@ -35,6 +35,7 @@ class Beside(NamedTuple):
     p99: float
     batch: float  # events in a commit
     commit: float  # from the first event handed to the store until all are folded
+    memory: float  # MB of the service
     transactions: float  # of the database for one commit; those of the leases are among them
 
 
@@ -71,7 +72,7 @@ def one(where: list[str], n_rankers: int, database: postgresql.Server | None, *,
             made = transactions(database)
         before, used = metrics(server.url), processor_seconds(postmaster) if postmaster else 0.0
         told = measure([server], names, seconds=seconds, direct=True, warm=0.0)
-        after = metrics(server.url)
+        after, memory = metrics(server.url), server.memory()
         if database is not None:
             used, made = processor_seconds(postmaster) - used, transactions(database) - made
     finally:
@@ -88,6 +89,7 @@ def one(where: list[str], n_rankers: int, database: postgresql.Server | None, *,
         told.p99,
         events / commits,
         1000 * took / commits,
+        memory,
         made / commits,
     )
 
@@ -100,9 +102,23 @@ def run(folder: Path, *, seconds: float) -> None:
         f"\none process on SQLite beside one replica on PostgreSQL, {CONNECTIONS} connections, {len(ITEMS)} items, "
         f"every list answered; medians of {ROUNDS} runs of {seconds:g} s each, in turn\n"
     )
-    heads = ("events/s", "us service", "us database", "p50 ms", "p99 ms", "a commit", "ms", "transactions")
+    heads = (
+        "events/s",
+        "us service",
+        "us database",
+        "p50 ms",
+        "p99 ms",
+        "a commit",
+        "ms",
+        "MB",
+        "transactions",
+    )
+    try:
+        database = start(folder)
+    except RuntimeError as missing:
+        print(f"left out: {missing}")
+        return
     print(f"{'':<24}" + "".join(f"{head:>13}" for head in heads))
-    database = start(folder)
     try:
         for n_rankers in (1, 8):
             found: dict[str, list[Beside]] = {"SQLite": [], "PostgreSQL": []}
