@@ -178,7 +178,7 @@ class RTop1F(CompiledRanker):
         return (np.empty(1),)
 
     def check_ticket(self, ranking: Ranking) -> None:
-        if ranking.memo[0][0] > 0:
+        if self.params.k > 1 and ranking.memo[0][0] > 0:  # a slot of one item begins and ends with it
             first = int(ranking.items[0]) // self.params.k * self.params.k
             slot = range(first, min(first + self.params.k, self.n_items))
             if set(ranking.items[: len(slot)].tolist()) != set(slot):

@@ -30,7 +30,6 @@ from rankloop.serving.housekeeping import Housekeeping
 from rankloop.serving.ids import new_id
 from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
-from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.fingerprint import stamped
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws
@@ -52,7 +51,6 @@ from rankloop.serving.schemas import (
 from rankloop.serving.sealing import Sealing
 from rankloop.serving.served_ranker import ServedRanker, check_digest
 from rankloop.serving.stores.contract import (
-    Appended,
     Broken,
     Diverged,
     Fenced,
@@ -62,6 +60,7 @@ from rankloop.serving.stores.contract import (
     Store,
     StoreError,
 )
+from rankloop.serving.taking_in import take_in
 
 _log = logging.getLogger("rankloop.serving")
 
@@ -230,43 +229,20 @@ class Engine(Administration):
                 raise Unavailable(str(error)) from error
             self.store_trouble = None
             try:
-                written = await self._take_in(entries, appended)
+                written = await take_in(self, entries, appended)
             except StoreError as error:  # written, and folded later: who asks again gets the same answer
                 raise Unavailable(str(error)) from error
         self.changed.set()
         return written
 
-    async def _take_in(self, entries: list[Entry], appended: list[Appended]) -> list[Written]:
-        rows_of: dict[str, list[Row]] = {}
-        for entry, one in zip(entries, appended, strict=True):
-            # Where others write as well, a row that was there already may not be folded here yet.
-            if entry.ranker in self.rankers and (one.new or self.store.shared):
-                rows_of.setdefault(entry.ranker, []).append(one.row)
-        outcomes: dict[tuple[str, int], Outcome] = {}
-        failed: set[str] = set()
-        for name, rows in rows_of.items():
-            try:
-                for row, outcome in zip(rows, await self.rankers[name].take_in(rows), strict=True):
-                    outcomes[name, row.seq] = outcome
-            except BaseException as error:
-                await self.roster.recover(name, error)
-                failed.add(name)
-            self.housekeeping.changed.add(name)
-        return [
-            Written(
-                one.row,
-                one.new,
-                outcomes.get((entry.ranker, one.row.seq)) if one.new else None,
-                entry.ranker in failed or (one.new and self.roster.let_go_of(entry)),
-            )
-            for entry, one in zip(entries, appended, strict=True)
-        ]
-
     async def write(self, entry: Entry) -> Written:
         """Write one entry with whatever else is waiting. The same id with another body is kept as a conflict."""
         if self.broken:
             raise Unavailable(f"read-only: {self.broken}")
-        (written,) = await self._submit([entry])
+        check_entry(entry, self.limits)
+        (written,) = await self.commit.submit([entry])
+        if written.failed:
+            raise self._folded_anew(entry.ranker)
         if not written.new:
             await self._check_same(entry, written.row)
         return written
@@ -276,10 +252,14 @@ class Engine(Administration):
         for entry in entries:
             check_entry(entry, self.limits)
         written = await self.commit.submit(entries)
-        if any(one.failed for one in written):
-            self.roster.find(entries[0].ranker)
-            raise Unavailable(f"ranker {entries[0].ranker!r} was folded anew: ask again")
+        for one in written:
+            if one.failed:
+                raise self._folded_anew(entries[0].ranker)
         return written
+
+    def _folded_anew(self, name: str) -> Unavailable:
+        self.roster.find(name)
+        return Unavailable(f"ranker {name!r} was folded anew: ask again")
 
     async def _check_same(self, entry: Entry, row: Row) -> None:
         try:
@@ -378,18 +358,21 @@ class Engine(Administration):
             )
         entries = await served.feedback_entries(requests)
         full = len(served.fold.parked) >= self.limits.parked and await served.crowded(now=self.now())
-        known = [not full or is_known for _, is_known in entries]
+        if not full:
+            return await self._feedback_answers([entry for entry, _ in entries])
+        known = [is_known for _, is_known in entries]
         if known == [False]:
             raise Busy(f"limit reached: {self.limits.parked:,} feedback events that wait for their decision")
-        wanted = [entry for (entry, _), is_wanted in zip(entries, known, strict=True) if is_wanted]
-        if wanted and self.broken:
-            raise Unavailable(f"read-only: {self.broken}")
-        told = iter(await self._feedback_answers(wanted))
+        told = iter(await self._feedback_answers([entry for entry, is_known in entries if is_known]))
         return [next(told) if is_known else EventAnswer("busy", 0) for is_known in known]
 
     async def _feedback_answers(self, entries: list[Entry]) -> list[EventAnswer]:
+        if not entries:
+            return []
+        if self.broken:
+            raise Unavailable(f"read-only: {self.broken}")
         answers = []
-        for entry, written in zip(entries, await self._submit(entries) if entries else [], strict=True):
+        for entry, written in zip(entries, await self._submit(entries), strict=True):
             answers.append(event_answer(written))
             if not written.new and entry.digest != written.row.digest:
                 await self._submit([conflict(entry)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,7 @@ from rankloop.serving.errors import Busy, NotFound, Relocating, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.records import Entry, Row
+from rankloop.serving.pending import Pending
 from rankloop.serving.tracing import tracing
 
 MOST_IN_A_BATCH = 512
@@ -35,6 +37,8 @@ class Written(NamedTuple):
 
 
 Write = Callable[[list[Entry]], Awaitable[list[Written]]]
+Queued = tuple[list[Entry], Pending[list[Written]]]
+Told = list[list[Written] | Exception]  # what each of a batch comes to
 
 
 class GroupCommit:
@@ -44,7 +48,7 @@ class GroupCommit:
         self._write = write
         self._most = most_waiting
         self._seconds = seconds  # that anybody waits for the store
-        self._queue: deque[tuple[list[Entry], asyncio.Future[list[Written]]]] = deque()
+        self._queue: deque[Queued] = deque()
         self._come = asyncio.Event()
         self._enough = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -72,7 +76,7 @@ class GroupCommit:
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
 
-    def submit(self, entries: list[Entry]) -> asyncio.Future[list[Written]]:
+    def submit(self, entries: list[Entry]) -> Pending[list[Written]]:
         """Queue them, to be written together; `Busy` where there is no room."""
         if self._task is None or self._task.done():
             raise Unavailable("the service is stopping")
@@ -80,7 +84,7 @@ class GroupCommit:
             raise self._late()
         if self.waiting + len(entries) > self._most:
             raise Busy(f"limit reached: {self._most:,} events that wait for the disk; try again in a second")
-        future: asyncio.Future[list[Written]] = asyncio.get_running_loop().create_future()
+        future: Pending[list[Written]] = Pending()
         self._queue.append((entries, future))
         self.waiting += len(entries)
         self._come.set()
@@ -93,7 +97,7 @@ class GroupCommit:
         while True:
             await self._come.wait()
             await self._gather()
-            batch: list[tuple[list[Entry], asyncio.Future[list[Written]]]] = []
+            batch: list[Queued] = []
             entries: list[Entry] = []
             while self._queue and len(entries) < MOST_IN_A_BATCH:
                 one = self._queue.popleft()
@@ -103,21 +107,14 @@ class GroupCommit:
                 self._come.clear()
             began = time.perf_counter()
             timer = asyncio.get_running_loop().call_later(self._seconds, self._give_up, batch)
+            told: Told
             try:
                 with tracing.commit(len(entries)):
-                    written = await self._write(entries)
+                    told = _apart(batch, await self._write(entries))
             except (NotFound, Relocating) as error:
-                await self._write_apart(batch, error)
+                told = await self._write_apart(batch, error)
             except Exception as error:
-                for _, future in batch:
-                    if not future.done():
-                        future.set_exception(error)
-            else:
-                first = 0
-                for asked, future in batch:
-                    if not future.done():  # the caller may have gone
-                        future.set_result(written[first : first + len(asked)])
-                    first += len(asked)
+                told = [error] * len(batch)
             timer.cancel()
             self.overdue = False
             self.waiting -= len(entries)
@@ -127,38 +124,39 @@ class GroupCommit:
             self.seconds += took
             self._usual += 0.2 * (len(entries) - self._usual)
             self._takes += 0.2 * (took - self._takes)
+            # Last: who is told may ask for more at once.
+            for (_, future), found in zip(batch, told, strict=True):
+                if isinstance(found, Exception):
+                    future.fail(found)
+                else:
+                    future.settle(found)
 
-    async def _write_apart(
-        self, batch: list[tuple[list[Entry], asyncio.Future[list[Written]]]], error: NotFound | Relocating
-    ) -> None:
+    async def _write_apart(self, batch: list[Queued], error: NotFound | Relocating) -> Told:
         """A ranker of the batch is gone, or on its way, and nothing was written: only who asked for it is refused."""
-        for entries, future in batch:
+        if len(batch) == 1:
+            return [error]
+        told: Told = []
+        for entries, _ in batch:
             try:
-                if len(batch) == 1:
-                    raise error
-                written = await self._write(entries)
+                told.append(await self._write(entries))
             except Exception as refused:
-                if not future.done():
-                    future.set_exception(refused)
-            else:
-                if not future.done():
-                    future.set_result(written)
+                told.append(refused)
+        return told
 
     def _late(self) -> Unavailable:
         return Unavailable(
             f"the store has not answered for {self._seconds:g} s; what was sent may yet be written: send it again"
         )
 
-    def _give_up(self, batch: list[tuple[list[Entry], asyncio.Future[list[Written]]]]) -> None:
+    def _give_up(self, batch: list[Queued]) -> None:
         """Nobody waits longer. The batch may be written yet; what was queued behind it is not."""
         self.overdue = True
-        for entries, _ in self._queue:
-            self.waiting -= len(entries)
-        for _, future in (*batch, *self._queue):
-            if not future.done():
-                future.set_exception(self._late())
+        queued = list(self._queue)
+        self.waiting -= sum(len(entries) for entries, _ in queued)
         self._queue.clear()
         self._come.clear()
+        for _, future in (*batch, *queued):
+            future.fail(self._late())
 
     async def _gather(self) -> None:
         self._target = min(MOST_IN_A_BATCH, int(0.9 * self._usual))
@@ -168,3 +166,11 @@ class GroupCommit:
             timer = asyncio.get_running_loop().call_later(patience, self._enough.set)
             await self._enough.wait()
             timer.cancel()
+
+
+def _apart(batch: list[Queued], written: list[Written]) -> Told:
+    """What was written together, for each who asked; nobody asks for nothing."""
+    if len(written) == len(batch):
+        return [[one] for one in written]
+    rest = iter(written)
+    return [list(itertools.islice(rest, len(entries))) for entries, _ in batch]

@@ -14,6 +14,7 @@ from rankloop.serving.log.stored_features import items_shown
 _Z = 1.959963984540054  # of the two-sided 95% interval
 SHOWN, OBSERVED, POSITIVE, SUM, SQUARES = range(5)
 _AT_ONCE = 64  # lists
+_INT = np.dtype("<i4")
 
 
 class SavedItemCounts(msgspec.Struct):
@@ -33,8 +34,8 @@ class ItemCounts:
     def __init__(self, since: int = 0) -> None:
         self.since = since
         self._sums = np.zeros((5, 0))
-        self._shown: list[NDArray[np.int32]] = []
-        self._observed: list[tuple[NDArray[np.int32], NDArray[np.float64]]] = []
+        self._shown: list[bytes] = []  # int32
+        self._observed: list[tuple[bytes, NDArray[np.float64]]] = []
 
     def _reach(self, n_items: int) -> None:
         if self._sums.shape[1] < n_items:
@@ -46,7 +47,7 @@ class ItemCounts:
         """A list was drawn; nothing is counted where there is no catalogue, because each request brings its items."""
         if n_items:
             self._reach(n_items)
-            self._shown.append(items_shown(decision))
+            self._shown.append(_numbers(decision))
             if len(self._shown) == _AT_ONCE:
                 self._count()
 
@@ -55,7 +56,7 @@ class ItemCounts:
         if not n_items or decision.candidates is not None:
             return
         self._reach(n_items)
-        self._observed.append((items_shown(decision)[: len(values)], values))
+        self._observed.append((_numbers(decision)[: _INT.itemsize * len(values)], values))
         if len(self._observed) == _AT_ONCE:
             self._count()
 
@@ -63,10 +64,10 @@ class ItemCounts:
         """Count what waits, in the order in which it came: sums of floats depend on it."""
         sums = self._sums
         if self._shown:
-            np.add.at(sums[SHOWN], np.concatenate(self._shown), 1.0)
+            np.add.at(sums[SHOWN], np.frombuffer(b"".join(self._shown), _INT), 1.0)
             self._shown = []
         if self._observed:
-            items = np.concatenate([one for one, _ in self._observed])
+            items = np.frombuffer(b"".join([one for one, _ in self._observed]), _INT)
             values = np.concatenate([told for _, told in self._observed])
             np.add.at(sums[OBSERVED], items, 1.0)
             np.add.at(sums[POSITIVE], items, (values > 0).astype(np.float64))
@@ -95,6 +96,13 @@ class ItemCounts:
         found = cls(saved.since)
         found._sums = np.array(unpack(saved.sums))
         return found
+
+
+def _numbers(decision: Decision) -> bytes:
+    """The numbers of the shown items in the catalogue (int32)."""
+    if decision.stored is None and decision.candidates is None:
+        return decision.shown
+    return items_shown(decision).tobytes()
 
 
 def mean_interval(n: float, total: float, squares: float) -> tuple[float, float, float] | None:

@@ -12,6 +12,7 @@ import msgspec
 
 MOST = 240  # buckets in a series
 WINDOWS = {"hour": (60_000, 60), "day": (900_000, 96)}  # milliseconds of a bucket, and how many are kept
+_HOUR, _DAY = WINDOWS["hour"][0], WINDOWS["day"][0]
 _DELAYS = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)  # seconds
 
 
@@ -60,6 +61,15 @@ class Series(msgspec.Struct):
 
     def at(self, seq: int, at: int) -> tuple[Bucket, Bucket, Bucket]:
         """The buckets for this row: of all time, of the last hour, of the last day."""
+        if self.buckets and self.hour and self.day:
+            now = self.buckets[-1], self.hour[-1], self.day[-1]
+            if (
+                seq - now[0].first_seq < self.width
+                and at - now[1].first_at < _HOUR
+                and at - now[2].first_at < _DAY
+            ):  # as nearly always, the newest ones
+                now[0].last_at = now[1].last_at = now[2].last_at = at
+                return now
         if not self.buckets or seq - self.buckets[-1].first_seq >= self.width:
             if len(self.buckets) == MOST:
                 pairs = zip(self.buckets[::2], self.buckets[1::2], strict=True)
@@ -79,7 +89,8 @@ class Series(msgspec.Struct):
         """A list was drawn."""
         for bucket in self.at(seq, at):
             bucket.decisions += 1
-            bucket.explored += explored
+            if explored:
+                bucket.explored += 1
 
     def was_late(self, seq: int, at: int) -> None:
         """Feedback came after its deadline."""

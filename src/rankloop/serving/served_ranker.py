@@ -197,9 +197,10 @@ class ServedRanker:
 
     async def decision_states(self, decision_ids: list[str]) -> dict[str, DecisionState | None]:
         """The states of several decisions. Those that are not at hand are read from the store together."""
-        found = {one: self.fold.recent.get(one) for one in decision_ids}
-        missing = [one for one, state in found.items() if state is None]
-        if missing:
+        recent = self.fold.recent
+        found = {one: recent.get(one) for one in decision_ids}
+        if None in found.values():
+            missing = [one for one, state in found.items() if state is None]
             for one, story in (await self.store.stories(self.name, missing)).items():
                 # Through the end of the log: on a replica the decision may be written and not folded yet.
                 found[one] = _state_of(self.fold, story, through=1 << 60)
@@ -216,8 +217,11 @@ class ServedRanker:
     async def feedback_entries(self, requests: list[FeedbackRequest]) -> list[tuple[Entry, bool]]:
         """For each the entry, and whether there is a list that it is about; what one of them raises, all of them do."""
         states = await self.decision_states([one.decision_id for one in requests])
-        told = [(one, states[one.decision_id]) for one in requests]
-        return [(self.feedback_entry(one, state), state is not None) for one, state in told]
+        entries = []
+        for one in requests:
+            state = states[one.decision_id]
+            entries.append((self.feedback_entry(one, state), state is not None))
+        return entries
 
     def feedback_entry(self, request: FeedbackRequest, state: DecisionState | None) -> Entry:
         """The entry for feedback, which is checked here as far as its decision is known, and nowhere else.
@@ -324,7 +328,9 @@ async def related_rows(fold: Fold, store: Store, name: str, new: list[Row]) -> R
     await imports.find_parts(store, name, new, related)
     wanted: dict[str, None] = {}
     for row in new:
-        about = row.event_id if row.kind == "decision" and row.event_id in fold.parked else row.decision
+        about = row.decision
+        if row.kind == "decision" and fold.parked and row.event_id in fold.parked:
+            about = row.event_id
         if about is not None:
             state = fold.recent.get(about)
             if state is None:

@@ -20,6 +20,7 @@ from rankloop.serving.http.connection import limited
 from rankloop.serving.http.stepping import begin_task, go_on
 from rankloop.serving.limits import Limits
 from rankloop.serving.log.records import Entry
+from rankloop.serving.pending import Pending
 from rankloop.serving.schemas import CreateRequest
 from rankloop.serving.stores.contract import Appended
 from rankloop.serving.stores.memory import MemoryStore
@@ -260,3 +261,38 @@ def test_a_coroutine_goes_on_with_its_futures_and_its_end_is_told() -> None:
         assert told == [7, None, None]
 
     asyncio.run(story())
+
+
+def test_a_coroutine_goes_on_as_soon_as_what_is_pending_is_settled(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        told: list[Any] = []
+
+        async def waits(pending: Pending[int]) -> Any:
+            try:
+                return await pending
+            except ValueError as error:
+                return str(error)
+
+        good, bad, gone, awaited = (Pending[int]() for _ in range(4))
+        for one in (good, bad, gone):
+            go_on(waits(one), told.append)
+        task = asyncio.create_task(waits(awaited))
+        await asyncio.sleep(0)
+        good.settle(3)
+        assert told == [3]  # no turn of the loop in between
+        bad.fail(ValueError("no"))
+        assert told == [3, "no"]
+        bad.settle(4)  # too late: it has ended
+        assert told == [3, "no"]
+        awaited.settle(5)
+        assert await task == 5
+
+        def fails() -> None:
+            raise RuntimeError("whoever settles it goes on")
+
+        gone.then = fails
+        gone.settle(6)
+        assert gone.result() == 6
+
+    asyncio.run(story())
+    assert "whoever settles it goes on" in caplog.text

@@ -18,17 +18,14 @@ class NeverLearning:
 
     def __init__(self, n_measures: int) -> None:
         self.sums = np.zeros((3, n_measures))
-
-    @property
-    def lists(self) -> float:
-        """How many lists were counted."""
-        return max(self.sums[LISTS].tolist(), default=0.0)
+        self.changes = 0  # of the sums, since it was made
 
     def add(self, gain: Floats, discount: Floats, *, lists: int) -> None:
         """Gains of `lists` lists together, by measure and by item in the order given; discounts by position."""
         self.sums[RANDOM] += gain.sum(axis=1) * discount.mean(axis=1)
         self.sums[FROZEN] += (gain * discount).sum(axis=1)
         self.sums[LISTS] += lists
+        self.changes += 1
 
     def add_seen(self, gain: Floats, items: NDArray[np.int64], discount: Floats) -> None:
         """Gains of the first few items of one list that was drawn at random: each stands for n / few."""
@@ -37,6 +34,7 @@ class NeverLearning:
         self.sums[RANDOM] += stretched.sum(axis=1) * discount.mean(axis=1)
         self.sums[FROZEN] += (stretched * discount[:, items[:seen]]).sum(axis=1)
         self.sums[LISTS] += 1
+        self.changes += 1
 
     def add_clicks(self, clicks: Floats, items: NDArray[np.int64], chances: Floats, *, n_items: int) -> None:
         """Clicks of one list, whose chance of having each item where it was is known."""
@@ -44,6 +42,7 @@ class NeverLearning:
         self.sums[RANDOM] += weighed.sum() / n_items
         self.sums[FROZEN] += weighed[items == np.arange(len(items))].sum()
         self.sums[LISTS] += 1
+        self.changes += 1
 
     def points(self, which: int, name: str) -> dict[str, float]:
         """Means for each list, flat, for a series; nothing before there are two lists."""

@@ -91,7 +91,7 @@ class Estimates:
         self.block = np.zeros((3, n_items if form in ("blocks", "weights") else 0))
         self.length = 0
         self.never_learning = NeverLearning(n_measures)
-        self._told: tuple[tuple[int, float], dict[str, float]] = ((-1, 0.0), {})
+        self._told: tuple[tuple[int, int], dict[str, float]] = ((-1, 0), {})
         self._lists: list[NDArray[np.int64]] = []  # of the open block, not summed yet
 
     @classmethod
@@ -338,7 +338,7 @@ class Estimates:
 
     def points(self) -> dict[str, float]:
         """The estimates as they stand, flat, for a series: of each measure, and of random and unchanged lists."""
-        counted = (self.units, self.never_learning.lists)
+        counted = (self.units, self.never_learning.changes)
         if self._told[0] == counted:
             return self._told[1]
         told: dict[str, float] = {}

@@ -8,6 +8,8 @@ from rankloop.serving.permissions import Permission
 class Asked(dict[str, str]):
     """The names in the path and query of a request; `caller`: what its caller may do."""
 
+    __slots__ = ("caller",)
+
     def __init__(self, names: dict[str, str], caller: Permission) -> None:
-        super().__init__(names)
+        dict.__init__(self, names)
         self.caller = caller

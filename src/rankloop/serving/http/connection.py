@@ -137,9 +137,7 @@ class LimitedConnection(HttpToolsProtocol):
             return False
         self._unset_keepalive_if_required()
         self._phase, self._short = _ANSWER, True
-        head.app.begin(
-            head.headers, head.form, {"name": head.name}, data[end:], self.address, self._end_short
-        )
+        head.app.begin(head.headers, head.form, head.params, data[end:], self.address, self._end_short)
         return True
 
     def _end_short(self, answer: Answer | None) -> None:

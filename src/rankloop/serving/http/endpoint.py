@@ -147,12 +147,15 @@ class EndpointApp:
         reach("after-decode")
         status = 200
         try:
-            with tracing.request(self._name, headers, asked.get("name")):
-                if at_hand or not self._endpoint.reads_much:
-                    answer = await self._endpoint.handle(self._engine, asked, body)
-                else:
-                    async with asyncio.timeout(self._engine.limits.store_seconds):
+            if at_hand:  # and nobody traces it
+                answer = await self._endpoint.handle(self._engine, asked, body)
+            else:
+                with tracing.request(self._name, headers, asked.get("name")):
+                    if not self._endpoint.reads_much:
                         answer = await self._endpoint.handle(self._engine, asked, body)
+                    else:
+                        async with asyncio.timeout(self._engine.limits.store_seconds):
+                            answer = await self._endpoint.handle(self._engine, asked, body)
             if isinstance(answer, Created):
                 status, answer = 201, answer.answer
         except Exception as error:

@@ -78,10 +78,10 @@ async def _archive(engine: Engine, params: Asked, body: None) -> m.ArchivedAnswe
     return await engine.archive(params["name"])
 
 
-async def _rank(engine: Engine, params: Asked, body: Any) -> Any:
+def _rank(engine: Engine, params: Asked, body: Any) -> Awaitable[Any]:
     if isinstance(body, list):
-        return await rank_many(engine, params["name"], body)
-    return await engine.rank(params["name"], body)
+        return rank_many(engine, params["name"], body)
+    return engine.rank(params["name"], body)
 
 
 async def _activate(engine: Engine, params: Asked, body: m.ActivateRequest) -> m.EventAnswer:

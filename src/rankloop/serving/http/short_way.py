@@ -18,7 +18,7 @@ class Head(NamedTuple):
     """The head of a request that was parsed before; the same bytes mean the same."""
 
     app: EndpointApp
-    name: str
+    params: dict[str, str]  # in the path: the name of the ranker
     headers: dict[bytes, bytes]
     form: Form
     length: int  # of the body
@@ -37,7 +37,7 @@ class ShortWay:
     def __init__(self, app: App) -> None:
         self._app = app
         self._default: list[tuple[bytes, bytes]] = []
-        self._first = b""  # the default headers as bytes
+        self._first: dict[tuple[int, bytes], bytes] = {}  # by status and type: answers up to their length
 
     def head(self, scope: Any, data: bytes) -> tuple[bytes, Head] | None:
         """The bytes of the head of a whole request, and what they mean; None where it goes the usual way.
@@ -76,7 +76,7 @@ class ShortWay:
         if found is None or home is None:
             return None
         endpoint_app, _, name = found
-        return data[:end], Head(endpoint_app, name, headers, form_of(headers), length, home)
+        return data[:end], Head(endpoint_app, {"name": name}, headers, form_of(headers), length, home)
 
     def serves(self, head: Head) -> bool:
         """Whether this process answers for a ranker, and need not send the request to another replica.
@@ -92,8 +92,9 @@ class ShortWay:
             Not so where the ranker may have gone to another database.
         """
         ownership = head.home.engine.ownership
-        is_there = head.home is self._app.home(head.name)
-        return is_there and (ownership is None or ownership.owns(head.name))
+        name = head.params["name"]
+        is_there = head.home is self._app.home(name)
+        return is_there and (ownership is None or ownership.owns(name))
 
     def as_bytes(self, answer: Answer, default: list[tuple[bytes, bytes]], *, close: bool) -> bytes:
         """An answer as it goes over the wire.
@@ -113,20 +114,16 @@ class ShortWay:
             All of it.
         """
         if default is not self._default:
-            self._default, self._first = default, _lines(default)
-        more = _lines(answer.more) if answer.more else b""
-        return (
-            b"%b%bcontent-type: %b\r\ncontent-length: %d\r\nx-content-type-options: nosniff\r\n%b%b\r\n%b"
-            % (
-                STATUS_LINE[answer.status],
-                self._first,
-                answer.kind,
-                len(answer.body),
-                more,
-                b"connection: close\r\n" if close else b"",
-                answer.body,
-            )
-        )
+            self._default, self._first = default, {}
+        status, body, kind, more = answer
+        first = self._first.get((status, kind))
+        if first is None:
+            first = b"%b%bcontent-type: %b\r\ncontent-length: " % (STATUS_LINE[status], _lines(default), kind)
+            self._first[status, kind] = first
+        rest = _lines(more) if more else b""
+        if close:
+            rest += b"connection: close\r\n"
+        return b"%b%d\r\nx-content-type-options: nosniff\r\n%b\r\n%b" % (first, len(body), rest, body)
 
 
 def _lines(headers: list[tuple[bytes, bytes]] | tuple[tuple[bytes, bytes], ...]) -> bytes:

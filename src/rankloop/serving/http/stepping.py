@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
+
+from rankloop.serving.pending import Pending
 
 Result = TypeVar("Result")
 _running: set[asyncio.Task[Any]] = set()  # a loop keeps no tasks alive
@@ -28,7 +31,10 @@ def go_on(coroutine: Coroutine[Any, Any, Result], done: Callable[[Result | None]
         done(None)
         raise
     else:
-        future.add_done_callback(lambda _: go_on(coroutine, done))
+        if type(future) is Pending:
+            future.then = functools.partial(go_on, coroutine, done)
+        else:
+            future.add_done_callback(lambda _: go_on(coroutine, done))
 
 
 def begin_task(coroutine: Coroutine[Any, Any, Result], done: Callable[[Result | None], None]) -> None:

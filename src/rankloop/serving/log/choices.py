@@ -155,8 +155,8 @@ def is_chosen(decision: Decision) -> bool:
 
 def ticket(fold: Fold, decision: Decision) -> Ranking | None:
     """The ranking of a list that was the ranker's alone, for `learn`; None where the items have changed too much."""
-    shown = np.frombuffer(decision.shown, _INT).astype(np.int64)
-    items = fold.places(shown) if fold.has_items else shown
+    shown = np.frombuffer(decision.shown, _INT)
+    items = fold.places(shown) if fold.has_items else shown.astype(np.int64)
     chances = decision.propensities
     ranking = Ranking(
         items,

@@ -29,6 +29,9 @@ class Outcome(NamedTuple):
     imported: tuple[int, Mapping[str, int]] | None = None
 
 
+_LEARNS = Outcome("accepted", True)
+
+
 class DecisionState(msgspec.Struct, gc=False, eq=False):
     """One decision as it stands: its row, read once, and what has happened to it.
 
@@ -105,7 +108,7 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
             self.answer = digest
             return Outcome("late", True)
         self.answer = digest
-        return Outcome("accepted", True)
+        return _LEARNS
 
 
 # Feedback on one id that waits for its list: the newest this many. The list has one answer, so more is of no use.
@@ -168,7 +171,8 @@ class DecisionCache:
 
     def put(self, key: tuple[int, str], state: DecisionState) -> None:
         """Keep it, and let go of the oldest where there are too many."""
-        self.remove(key)
+        if key in self.kept:
+            self.remove(key)
         self.kept[key] = state
         self.n_bytes += state.n_bytes + _OVERHEAD
         while self.n_bytes > self._most and len(self.kept) > 1:

@@ -133,8 +133,8 @@ def draw_within(
     """
     policy = fold.config.policy
     greedy, bound = is_greedy(policy, key), bound_of(policy)
-    way = way_of(fold.ranker, has_items=fold.has_items, whole=free is None)
-    if not bound or baseline is None or way == "top" or not len(baseline):
+    way = way_of(fold.ranker, has_items=fold.has_items, whole=free is None) if bound else "top"
+    if baseline is None or way == "top" or not len(baseline):
         return _greedy(fold, features, free) if greedy else choices.draw(fold, features, free, rng)
     places = np.concatenate([baseline, _NONE if reach is None else reach])
     if greedy:

@@ -42,7 +42,8 @@ def learn_from(
         What the row came to.
     """
     decision = state.decision
-    fold.trial.answered(fold.ranker, decision, values)
+    if decision.trial is not None:
+        fold.trial.answered(fold.ranker, decision, values)
     if fold.frozen:
         return Outcome(outcome.status)
     delay = state.delay(row, at=at)
@@ -66,11 +67,11 @@ def learn_from(
     elif choices.by_ranker(decision):
         fold.estimates.add_part(values, fold.ranker.exploration_block() != before)
     fold.item_counts.observed(decision, values, n_items=len(fold.catalogue) or len(fold.stored.names))
-    fold.series.answered(
-        row.seq,
-        at,
-        reward=float(np.add.reduce(values)) / len(values) if len(values) else 0.0,
-        delay=delay,
-        estimate=fold.estimates.points(),
-    )
+    fold.series.answered(row.seq, at, reward=_mean(values), delay=delay, estimate=fold.estimates.points())
     return outcome
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    if len(values) == 1:
+        return float(values[0])
+    return float(np.add.reduce(values)) / len(values) if len(values) else 0.0

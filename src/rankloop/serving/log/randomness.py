@@ -6,6 +6,8 @@ The same decision from the same state gives the same list, on any replica and in
 from __future__ import annotations
 
 import hashlib
+import struct
+from typing import Any
 
 import numpy as np
 
@@ -30,17 +32,19 @@ def coin(key: bytes, purpose: bytes) -> float:
     return int.from_bytes(digest, "little") / (1 << 64)
 
 
-_WORDS = np.dtype("<u8")
+_WORDS = struct.Struct("<QQ")
 
 
 class Draws:
     """Makes generators from keys. The last one is overwritten by the next: to draw, not to keep."""
 
     def __init__(self) -> None:
-        # Setting the key of one Philox takes a fifth of the time of making one.
+        # Setting the key of one Philox takes a tenth of the time of making one, as long as numbers come in tuples:
+        # NumPy reads them one by one.
         self._philox = np.random.Philox(key=0)
         self._generator = np.random.Generator(self._philox)
-        self._state = self._philox.state
+        self._key: dict[str, Any] = {"counter": (0,) * 4}
+        self._state: Any = {**self._philox.state, "state": self._key, "buffer": (0,) * 4}
 
     def generator(self, key: bytes) -> np.random.Generator:
         """The generator of `key`: the same numbers as `np.random.Philox(key=...)` at counter 0.
@@ -52,6 +56,6 @@ class Draws:
         >>> draws.generator(b"0123456789abcdef").random() == first
         True
         """
-        self._state["state"]["key"] = np.frombuffer(key, _WORDS)
+        self._key["key"] = _WORDS.unpack(key)
         self._philox.state = self._state
         return self._generator

@@ -347,8 +347,9 @@ def encode(body: msgspec.Struct) -> bytes:
     """The body of a row as bytes."""
     if type(body) is Decision and body.rails is None:
         # As it was before there were guard rails, stored features, a baseline, and a choice.
-        there = (body.stored, body.trial, body.choice)
-        n_left_out = 1 + next((i for i, part in enumerate(there) if part is not None), len(there))
+        n_left_out = 1
+        if body.stored is None:
+            n_left_out = 2 if body.trial is not None else 3 if body.choice is not None else 4
         return _encode(msgspec.structs.astuple(body)[:-n_left_out])
     if type(body) is Items and not body.update and body.features is None and body.feature_names is None:
         return _encode((body.add, body.retire))

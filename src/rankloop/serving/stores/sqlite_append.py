@@ -15,12 +15,9 @@ from rankloop.serving.stores.sqlite_schema import KIND_BITS, SEQ, SEQ_BITS, read
 
 _ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT = "INSERT INTO log (id, topic, at, event, decision, digest, body, link) VALUES "
-_AT_ONCE = (
-    64,
-    16,
-    4,
-    1,
-)  # rows of one statement: few statements, since each gives up the interpreter and waits for it
+# By rows: few statements, since each gives up the interpreter and waits for it. The same text every time, whose hash
+# finds the prepared statement.
+_STATEMENTS = {size: _INSERT + ", ".join([_ROW] * size) for size in (64, 32, 16, 8, 4, 2, 1)}
 
 
 class Known:
@@ -129,12 +126,12 @@ class Batch:
 
     def _execute(self, values: list[Any], n: int) -> None:
         first, width = 0, len(values) // n
-        for size in _AT_ONCE:
+        for size, statement in _STATEMENTS.items():
             while n - first >= size:
                 part = values[first * width : (first + size) * width]
                 if first + size == n:
                     reach("mid-batch")
-                self._writer.execute(_INSERT + ", ".join([_ROW] * size), part)
+                self._writer.execute(statement, part)
                 first += size
 
 

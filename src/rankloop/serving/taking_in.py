@@ -1,0 +1,59 @@
+"""Rows that were just written are folded, each by its ranker, and who waits for one is told what it came to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankloop.serving.group_commit import Written
+from rankloop.serving.log.decision_state import Outcome
+from rankloop.serving.log.records import Entry
+from rankloop.serving.stores.contract import Appended
+
+if TYPE_CHECKING:
+    from rankloop.serving.engine import Engine
+
+
+async def take_in(engine: Engine, entries: list[Entry], appended: list[Appended]) -> list[Written]:
+    """Fold what is durable now.
+
+    Parameters
+    ----------
+    engine : Engine
+        Whose rankers they are.
+    entries : list of Entry
+        What was to be written.
+    appended : list of Appended
+        The row of each, and whether it is new.
+
+    Returns
+    -------
+    list of Written
+        What each came to. A ranker that fails is folded anew from the store, and its entries are marked.
+    """
+    rankers, shared = engine.rankers, engine.store.shared
+    places: dict[str, list[int]] = {}  # of the rows of each ranker
+    for i, (entry, one) in enumerate(zip(entries, appended, strict=True)):
+        # Where others write as well, a row that was there already may not be folded here yet.
+        if entry.ranker in rankers and (one.new or shared):
+            places.setdefault(entry.ranker, []).append(i)
+    outcomes: list[Outcome | None] = [None] * len(entries)
+    failed: set[str] = set()
+    for name, its in places.items():
+        try:
+            told = await rankers[name].take_in([appended[i].row for i in its])
+            for i, outcome in zip(its, told, strict=True):
+                outcomes[i] = outcome if appended[i].new else None
+        except BaseException as error:
+            await engine.roster.recover(name, error)
+            failed.add(name)
+        engine.housekeeping.changed.add(name)
+    goes = engine.ownership is not None
+    return [
+        Written(
+            one.row,
+            one.new,
+            outcome,
+            entry.ranker in failed or (goes and one.new and engine.roster.let_go_of(entry)),
+        )
+        for entry, one, outcome in zip(entries, appended, outcomes, strict=True)
+    ]
