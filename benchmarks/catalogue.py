@@ -171,10 +171,7 @@ def _bytes(held: dict[int, int]) -> str:
     if not held:
         return ""
     size = held[max(held)]
-    return (
-        f"{size / 1e9:.2f} GB"
-        if size >= 1e8
-        else f"{size / 1e6:.1f} MB"
-        if size >= 1e5
-        else f"{size / 1e3:.0f} kB"
+    unit, name = next(
+        (unit, name) for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if size >= unit / 10
     )
+    return f"{size / unit:.2f} GB" if name == "GB" else f"{size / unit:.1f} {name}"

@@ -41,8 +41,8 @@ def draw(found: Sequence[Growth]) -> Figure:
         height=5.6,
         columns=2,
     )
-    _panel(left, found, _CLICKS, "Clicks")
-    _panel(right, found, _OTHERS, "The top of a list, and documents")
+    _panel(left, found, _CLICKS, "Clicks observed")
+    _panel(right, found, _OTHERS, "Other feedback, and documents")
     return figures.finish(figure)
 
 
@@ -65,4 +65,5 @@ def _panel(axes: Axes, found: Sequence[Growth], colours: dict[str, str], title: 
             )
             drawn.add(name)
     figures.log_axis(axes, y=True)
-    figures.name_axes(axes, x="items, n", y=f"{title}: microseconds a round")
+    figures.name_axes(axes, x="items, n", y=title)
+    axes.set_ylim(0.05, 60_000)  # both panels alike

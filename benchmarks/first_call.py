@@ -1,7 +1,4 @@
-"""CPU seconds of a new process that calls something first: with nothing compiled yet, and with everything compiled.
-
-Another version of the package is measured with `PYTHONPATH=/path/to/it/src python -m benchmarks first-call`.
-"""
+"""CPU seconds of a new process that calls something first: with nothing compiled yet, and with everything compiled."""
 
 from __future__ import annotations
 
@@ -16,33 +13,9 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.table import Table
 
-from benchmarks.timing import FULL, Effort
+from benchmarks.timing import Effort
 
-_README = "the first example of the README"
-_IMPORTS = "from rankloop import data, environments, rankers, simulation"
-_EXAMPLES = {
-    "RTop1F(10) plays 1,000 rounds": f"""
-{_IMPORTS}
-users = environments.FixedItems(environments.users.noisy_halves(n_items=10), measure="dcg")
-simulation.play(rankers.RTop1F(n_items=10, horizon=1000), users, rounds=1000, seed=1)
-""",
-    "RTopKF plays 1,000 rounds": f"""
-{_IMPORTS}
-queries = data.synthetic_letor(n_queries=50, n_features=20, seed=1)
-users = environments.QueryStream(queries, measure="ndcg@10")
-simulation.play(rankers.RTopKF(n_features=20), users, rounds=1000, seed=1)
-""",
-    "FTRLPBM(10, 5) plays 1,000 rounds": f"""
-{_IMPORTS}
-simulation.play(rankers.FTRLPBM(n_items=10, n_positions=5), environments.named("gap-0.03"), rounds=1000, seed=1)
-""",
-    "FTRLPBM(10, 5), one rank and one learn": f"""
-{_IMPORTS}
-import numpy
-ranker = rankers.FTRLPBM(n_items=10, n_positions=5)
-ranker.learn(ranker.rank(rng=numpy.random.default_rng(1)), [0, 1, 0, 0, 0])
-""",
-}
+IMPORTS = "from rankloop import data, environments, rankers, simulation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +28,22 @@ class FirstCall:
     functions: int
 
 
-def examples(*, quick: bool) -> dict[str, str]:
-    """What is called, by name; only the README's in a quick look."""
-    return {_README: readme_example(), **({} if quick else _EXAMPLES)}
-
-
 def readme_example() -> str:
     """The first Python block of the README."""
     text = (Path(__file__).parents[1] / "README.md").read_text()
     return text.split("```python\n", 1)[1].split("```", 1)[0]
 
 
-STEPS = len(examples(quick=False))
-
-
 def measure(effort: Effort, tell: Callable[[str], None]) -> list[FirstCall]:
+    """The example of the README."""
+    return timed({"the first example of the README": readme_example()}, tell)
+
+
+def timed(examples: Mapping[str, str], tell: Callable[[str], None]) -> list[FirstCall]:
     """Run each example with a new folder for compiled code, then a few times more with the same one."""
-    _cpu_seconds(_IMPORTS, os.environ)  # Python's own files are compiled beforehand
+    _cpu_seconds(IMPORTS, os.environ)  # Python's own files are compiled beforehand
     found = []
-    for what, code in examples(quick=effort != FULL).items():
+    for what, code in examples.items():
         tell(f"first call: {what}")
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "NUMBA_CACHE_DIR": folder}

@@ -29,7 +29,7 @@ PLAIN = "bare: the same in plain numba"
 AIM_OVER_NUMPY = 20.0
 AIM_OVER_BARE = 0.5
 AIM_OVER_BEFORE = 2.0
-# Fused over plain numba as of commit 7bc34f6, before scores were summed in float32.
+# Fused over plain numba as of commit 7bc34f6.
 BEFORE = {
     "MQ2008": {"squared": 1.436, "kl": 1.937, "ranksvm": 1.828, "smooth_dcg": 1.231},
     "Yahoo sample": {"squared": 2.588, "kl": 3.955, "ranksvm": 3.973, "smooth_dcg": 2.443},
@@ -253,7 +253,7 @@ def _aims(rates: list[Rates]) -> list[RenderableType]:
             if one.dataset == dataset and PLAIN in one.rounds_per_second
         }
         if gains:
-            lines.append(verdict(f"over plain numba on {dataset}, beside before", gains, AIM_OVER_BEFORE))
+            lines.append(verdict(f"over plain numba on {dataset}, over before", gains, AIM_OVER_BEFORE))
     return lines
 
 

@@ -3,6 +3,7 @@
 Names of pictures as arguments make only those.
 """
 
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -82,10 +83,17 @@ def of_suite(drawn: Path) -> None:
     write_report([suite.run(suite.every_entry())], drawn.parent)
 
 
+def of_benchmark(name: str, drawn: Path) -> None:
+    """The picture of a benchmark, which prints its table: both from one run."""
+    command = [sys.executable, "-m", "benchmarks", name, "--pictures", str(drawn.parent)]
+    subprocess.run(command, cwd=HERE.parents[1], check=True)
+
+
 PICTURES: dict[str, Callable[[Path], object]] = {
     "pbm-2022-leader.png": lambda drawn: from_experiment("pbm-2022-leader", "leader", drawn),
     "learning-curves.png": lambda drawn: figures.save(learning_curves.draw(), drawn, ending="png"),
     "catalogue-sizes.png": lambda drawn: figures.save(catalogue_sizes.draw(), drawn, ending="png"),
+    "catalogue-growth.png": lambda drawn: of_benchmark("catalogue", drawn),
     "comparison.png": lambda drawn: figures.save(comparison.draw(), drawn, ending="png"),
     "fit-clicks.png": lambda drawn: figures.save(
         fit_clicks.draw(logs.fit_pbm(clicks_of_users())), drawn, ending="png"

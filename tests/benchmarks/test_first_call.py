@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from benchmarks import first_call
-from benchmarks.timing import QUICK
+from benchmarks import __main__ as command
+from benchmarks import first_call, first_calls
 
 
 def test_each_example_runs_on_an_empty_folder_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,9 +19,8 @@ import os, pathlib
 folder = pathlib.Path(os.environ["NUMBA_CACHE_DIR"])
 (folder / f"{len(list(folder.iterdir()))}.nbc").touch()
 """
-    monkeypatch.setattr(first_call, "_IMPORTS", "pass")
-    monkeypatch.setattr(first_call, "examples", lambda *, quick: {"work": code} if quick else {})
-    (found,) = first_call.measure(QUICK, lambda what: None)
+    monkeypatch.setattr(first_call, "IMPORTS", "pass")
+    (found,) = first_call.timed({"work": code}, lambda what: None)
     assert (found.what, found.functions) == ("work", 1)
     console = Console(width=120, file=io.StringIO())
     console.print(*first_call.tables([first_call.FirstCall("work", 12.34, 0.567, 1)]))
@@ -32,5 +31,14 @@ def test_the_examples_are_the_readmes_and_compile() -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     assert first_call.readme_example() in readme
     assert "simulation.play" in first_call.readme_example()
-    for code in first_call.examples(quick=False).values():
+    for code in first_calls.EXAMPLES.values():
         compile(code, "example", "exec")
+
+
+def test_a_minute_of_compiling_is_not_part_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[list[str]] = []
+    monkeypatch.setattr(command, "_run", lambda names, *, quick: run.append(names) or {})
+    for words in ([], ["first-calls"]):
+        command.main(words)
+    assert run[0] == [name for name in command.BENCHMARKS if name != "first-calls"]
+    assert run[1] == ["first-calls"]
