@@ -17,6 +17,7 @@ from rankloop.kernels.row_vectors import (
     multiply_rows,
     row_dot,
     row_dots,
+    scale,
     subtract_rows,
     sum_rows,
 )
@@ -52,6 +53,7 @@ def _several(out: Any, x: Any, y: Any, weights: Any, dots: Any) -> None:
     excess_row(out, 1, x, 0)
     sum_rows(out, 2, x, 1, y, 3)
     subtract_rows(out, 3, y, weights, 2)
+    scale(out, 2 * out.shape[1], 0.7)
     row_dots(dots, 1, x, 2, y, 3)
 
 
@@ -65,6 +67,7 @@ def test_several_rows_at_once(width: int, known: int) -> None:
     expected[1] = x[0] * (np.sqrt(x[0]) - 1.0)
     expected[2] = x[1] + y[0] + y[1] + y[2]
     expected[3] = out[3] - weights[0] * y[0] - weights[1] * y[1]
+    expected[:2] *= 0.7
     _several(out, x, y, weights, dots)
     np.testing.assert_array_equal(out, expected)
     np.testing.assert_array_equal(dots, [[0] * 5, [*(in_lanes(x[2] * y[b]) for b in range(3)), 0, 0]])

@@ -142,6 +142,21 @@ def _fill_row(typing: Any, out: Any, i: Any, x: Any, beyond: Any) -> Any:
 fill_row: Any = intrinsic(_fill_row)
 
 
+def _scale(typing: Any, values: Any, number: Any, factor: Any) -> Any:
+    """Multiply the first `number` entries, a multiple of eight, of a vector or a matrix."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        start = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        factors = spread(builder, arguments[2])
+        _write(builder, [start], arguments[1], lambda own: builder.fmul(own, factors))
+        return context.get_dummy_value()
+
+    return None if values.layout != "C" else (types.void(values, types.intp, types.float64), codegen)
+
+
+scale: Any = intrinsic(_scale)
+
+
 def _add_row(typing: Any, out: Any, i: Any, x: Any, j: Any, factor: Any) -> Any:
     """out[i] += factor * x[j]."""
 

@@ -120,5 +120,5 @@ def state_bytes(n: int, m: int) -> int:
     slots, bins, width = list_plan.slots(n, m), list_sampling.most_bins(m), 8 * ((m + 7) // 8)
     most = min(slots, 2 * m)
     plan = slots * (2 * m + width + 3) + bins * (m * 9 + 3 + list_plan.MOST_MATCHINGS) + 4 * width + 8
-    own = slots + most * (2 * width + most + 3) + 9 * width
+    own = most * (2 * width + most + 3) + 9 * width
     return 8 * (2 * m * n + 5 * n + plan + own) + list_sampling.room_bytes(m)

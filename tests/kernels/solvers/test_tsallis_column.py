@@ -16,8 +16,8 @@ Floats = NDArray[np.float64]
 
 
 @numba.njit
-def _column(L: Any, j: int, u: Any, v: float, t: float, free: Any, x: Any, rows: Any) -> Any:
-    return evaluate_column(L, j, u, v, t, free, x, rows)
+def _column(L: Any, j: int, u: Any, v: float, t: float, weight: float, x: Any, rows: Any) -> Any:
+    return evaluate_column(L, j, u, v, t, weight, x, rows)
 
 
 @pytest.mark.parametrize("n", range(1, 41))
@@ -25,11 +25,12 @@ def test_a_column(n: int) -> None:
     rng = np.random.default_rng(n)
     m, t = 3, float(rng.integers(1, 1000))
     L, u, v = rng.random((m, n)) * 50, rng.random(n) * (rng.random(n) < 0.5), rng.random(m) + 1
-    free = (u == 0).astype(np.float64)
-    x, rows = np.full((m, n), np.nan), np.zeros(n)
+    weight = 1.0 if n % 2 else 0.25
+    free = weight * (u == 0)
+    x, rows = np.full((m, n), np.nan), np.full(n, np.nan)
     expected_rows = np.zeros(n)
-    for j in (1, 0, 2):
-        total, ground = _column(L, j, u, v[j], t, free, x, rows)
+    for j in (0, 2, 1):
+        total, ground = _column(L, j, u, v[j], t, weight, x, rows)
         inverse = 1.0 / (L[j] + u + v[j])
         chances = t * inverse * inverse
         np.testing.assert_array_equal(x[j], chances)
@@ -45,4 +46,4 @@ def test_a_slice_of_a_matrix_is_refused() -> None:
     n = 10
     room = np.ones(n)
     with pytest.raises(numba.TypingError):
-        _column(whole[:, ::2], 0, room, 1.0, 1.0, room, np.empty((3, n)), np.zeros(n))
+        _column(whole[:, ::2], 0, room, 1.0, 1.0, 1.0, np.empty((3, n)), np.zeros(n))

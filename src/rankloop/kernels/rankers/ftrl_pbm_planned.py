@@ -89,6 +89,6 @@ def plan_anew(state: Any, scratch: Any) -> None:
         state.counts[list_plan.EXACT] = failure != 2
     list_plan.make(L, u, v, rows, state)
     if state.counts[list_plan.EXACT]:
-        planned_tsallis.evaluate(t, v, state, own)
+        planned_tsallis.evaluate(t, v, state)
     list_plan.weigh(t, v, state)
     list_plan.list_matchings(t, state, scratch[1])

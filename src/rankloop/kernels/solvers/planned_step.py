@@ -37,7 +37,6 @@ _REACH = 0.7  # as in `tsallis`
 class StepRoom(NamedTuple):
     """Room to work in; never state."""
 
-    free: NDArray[np.float64]  # 1 where a row is not tight
     tight: NDArray[np.int64]
     h: NDArray[np.float64]  # x / D of the tight rows
     share: NDArray[np.float64]  # ... over the column sums of all
@@ -52,7 +51,6 @@ def room(n: int, n_slots: int, m: int) -> StepRoom:
     """Room for `n` items on `m` positions, and a plan of `n_slots` slots."""
     most, width = min(n_slots, 2 * m), 8 * ((m + 7) // 8)
     return StepRoom(
-        aligned(n_slots),
         np.empty(most, np.int64),
         aligned(most, width),
         aligned(most, width),

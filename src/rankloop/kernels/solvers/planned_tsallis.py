@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rankloop.kernels.jit import hot
+from rankloop.kernels.row_vectors import scale
 from rankloop.kernels.solvers.list_network import TIGHT, TOLERANCE
 from rankloop.kernels.solvers.list_plan import ANCHOR, BINS, COLUMNS, GROUND, SLOT_BINS, within_reach
 from rankloop.kernels.solvers.planned_step import find_step, move, take_multipliers
@@ -50,7 +51,7 @@ def newton(t: float, v: Any, plan: Any, room: Any) -> bool:
     take_multipliers(v, room)
     for step in range(_STEPS):
         if step > 0:
-            evaluate(t, v, plan, room)
+            evaluate(t, v, plan)
         n_tight = find_tight_slots(plan.slot_u, plan.slot_rows, 1.0 + TIGHT, room.tight)
         if n_tight < 0:
             return False
@@ -65,23 +66,17 @@ def newton(t: float, v: Any, plan: Any, room: Any) -> bool:
 @hot
 def _begin(t: float, plan: Any) -> None:
     ratio = t / (t - 1.0)
-    for j in range(plan.edge.shape[1]):
-        plan.edge[COLUMNS, j] *= ratio
-        plan.edge[GROUND, j] *= ratio
-    for s in range(len(plan.kept)):
-        plan.slot_rows[s] *= ratio
+    scale(plan.edge, 2 * plan.edge.shape[1], ratio)  # COLUMNS and GROUND
+    scale(plan.slot_rows, len(plan.slot_rows), ratio)
 
 
 @hot
-def evaluate(t: float, v: Any, plan: Any, room: Any) -> None:
+def evaluate(t: float, v: Any, plan: Any) -> None:
     """Chances of the slots, their row sums, and the sums of x and of x / D over all items."""
     bulk = plan.counts[SLOT_BINS] < plan.counts[BINS]
-    for s in range(len(plan.kept)):
-        plan.slot_rows[s] = 0.0
-        room.free[s] = 1.0 if plan.slot_u[s] == 0.0 else 0.0
     for j in range(len(v)):
         total, ground = evaluate_column(
-            plan.slot_L, j, plan.slot_u, v[j], t, room.free, plan.slot_x, plan.slot_rows
+            plan.slot_L, j, plan.slot_u, v[j], t, 1.0, plan.slot_x, plan.slot_rows
         )
         if bulk:
             value, slope = value_and_slope(plan.sums, j, v[j] - plan.edge[ANCHOR, j])

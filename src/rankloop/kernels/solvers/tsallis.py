@@ -45,11 +45,11 @@ def newton(t: float, L: Any, u: Any, v: Any, x: Any, rows: Any, room: Any) -> in
 def evaluate(t: float, L: Any, u: Any, v: Any, x: Any, rows: Any, room: Any) -> None:
     """x, its row sums, its column sums, and the sums of x / D over the rows whose multiplier is zero."""
     m, n = L.shape
+    weight = 1.0 if n > m else 0.0
     for i in range(n):
-        rows[i] = 0.0
-        room.free[i] = 1.0 if u[i] == 0.0 and n > m else 0.0
+        room.free[i] = weight if u[i] == 0.0 else 0.0
     for j in range(m):
-        room.columns[j], room.ground[j] = evaluate_column(L, j, u, v[j], t, room.free, x, rows)
+        room.columns[j], room.ground[j] = evaluate_column(L, j, u, v[j], t, weight, x, rows)
 
 
 @hot
