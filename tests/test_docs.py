@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import io
+import itertools
 import os
 import posixpath
 import re
@@ -66,6 +69,16 @@ def _python_blocks(page: Path) -> Iterator[tuple[int, str]]:
         yield line, textwrap.dedent(fence["body"])
 
 
+def _said_to_print(page: Path) -> dict[int, str]:
+    """What a page says that its blocks print: by the line of the block, the text that stands right below it."""
+    text, found = page.read_text(), {}
+    fences = list(_FENCE.finditer(text))
+    for fence, below in itertools.pairwise(fences):
+        if below["language"] == "text" and not text[fence.end() : below.start()].strip():
+            found[text.count("\n", 0, fence.start("body"))] = below["body"]
+    return found
+
+
 def _command_lines(page: Path) -> Iterator[str]:
     """Everything the page tells a reader to type: lines of shell blocks, and code within sentences."""
     text = page.read_text()
@@ -99,9 +112,15 @@ def test_code_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
+    said = _said_to_print(page)
     for line, source in blocks:
-        # The blank lines in front make a traceback point at the line of the page.
-        exec(compile("\n" * line + source, str(page), "exec"), module.__dict__)
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            # The blank lines in front make a traceback point at the line of the page.
+            exec(compile("\n" * line + source, str(page), "exec"), module.__dict__)
+        if line in said:  # line breaks may differ
+            assert printed.getvalue().split() == said[line].split(), (
+                f"{page.name}:{line}: it prints\n{printed.getvalue()}"
+            )
 
 
 @pytest.fixture(scope="module")

@@ -159,7 +159,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 def test_a_file_that_is_no_ranker_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("hello")
-    with pytest.raises(ValueError, match=r"notes\.txt: not a saved ranker"):
+    with pytest.raises(ValueError, match=r"notes\.txt: not a saved ranker: it is no \.npz file"):
         Uniform(n_items=3).load(path)
     path.write_bytes(b"")
     with pytest.raises(ValueError, match=r"notes\.txt: not a saved ranker"):

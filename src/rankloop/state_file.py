@@ -160,4 +160,6 @@ def read(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
         with np.load(path, allow_pickle=False) as saved:
             return {name: saved[name] for name in saved.files}
     except (ValueError, EOFError, zipfile.BadZipFile, TypeError) as error:
-        raise ValueError(f"{os.fspath(path)}: not a saved ranker: {error}") from error
+        # NumPy takes any other file for a pickle, and tells how to load it all the same.
+        why = "it is no .npz file" if "allow_pickle" in str(error) else str(error)
+        raise ValueError(f"{os.fspath(path)}: not a saved ranker: {why}") from error

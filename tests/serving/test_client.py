@@ -289,8 +289,11 @@ def test_what_cannot_be_sent_is_refused_here(call: Call) -> None:
     asked = Asked(httpx.Response(200, json=SHOWN))
     with pytest.raises(TypeError, match="JSON cannot hold"):
         call("http://service", "rank", "unwind", context=object(), settings=asked.settings())
-    with pytest.raises(ValueError, match="JSON"):
+    with pytest.raises(ValueError, match=r"relevance must be finite, got \[nan\]"):
         call("http://service", "feedback", "unwind", "a", relevance=[float("nan")], settings=asked.settings())
+    many = [{"decision_id": "a", "clicks": [1.0]}, {"decision_id": "b", "clicks": [float("inf")]}]
+    with pytest.raises(ValueError, match=r"clicks must be finite, got \[inf\]"):
+        call("http://service", "feedback_many", "unwind", many, settings=asked.settings())
     assert asked.requests == []
 
 

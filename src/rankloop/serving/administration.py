@@ -75,7 +75,8 @@ class Administration(abc.ABC):
             if n_items > self.limits.items:
                 raise RequestError(f"limit reached: {self.limits.items:,} items", field="add")
             check_size(fold.config, self.limits, n_items=n_items)
-            refuse(lambda: fold.check_items(change), field="add" if fold.has_items else "features")
+            named = "add" if request.add else "retire"
+            refuse(lambda: fold.check_items(change), field=named if fold.has_items else "features")
         return event_answer(await self.write(Entry(name, "items", event_id, body, digest_of(body))))
 
     async def freeze(self, name: str, request: FreezeRequest) -> EventAnswer:

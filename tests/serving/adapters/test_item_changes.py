@@ -41,10 +41,12 @@ def test_items_come_and_go(algorithm: str) -> None:
             await rounds(engine, 20, first=300)
             await engine.rollback("unwind", RollbackRequest(seq))  # what was known, about the items of today
             assert "tea" not in (await rank(engine)).items
-            with pytest.raises(RequestError, match="there already"):
+            with pytest.raises(RequestError, match="there already") as told:
                 await engine.change_items("unwind", ItemsRequest(add=["swim"]))
-            with pytest.raises(RequestError, match="is not an item"):
+            assert told.value.field == "add"
+            with pytest.raises(RequestError, match="is not an item") as told:
                 await engine.change_items("unwind", ItemsRequest(retire=["tea"]))
+            assert told.value.field == "retire"
             with pytest.raises(RequestError, match="last item"):
                 await engine.change_items("unwind", ItemsRequest(retire=engine.rankers["unwind"].fold.items))
             await engine.change_items("unwind", ItemsRequest(add=["tea"]))

@@ -18,8 +18,25 @@ class SupportsArray(Protocol):
 
 
 def json_bytes(body: object) -> bytes:
-    """The body of a request."""
+    """The body of a request; ValueError with the field where a number in it is not finite."""
+    try:
+        return _written(body)
+    except ValueError:
+        for part in body if isinstance(body, list) else [body]:
+            _check_finite(part)
+        raise
+
+
+def _written(body: object) -> bytes:
     return json.dumps(body, allow_nan=False, separators=(",", ":"), default=_plain).encode()
+
+
+def _check_finite(part: object) -> None:
+    for name, value in part.items() if isinstance(part, dict) else ():
+        try:
+            _written(value)
+        except ValueError:
+            raise ValueError(f"{name} must be finite, got {value!r:.60}") from None
 
 
 def _plain(value: Any) -> Any:
