@@ -126,6 +126,17 @@ def test_a_place_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         Feed(Taker(), "r", tmp_path / "clicks.jsonl")
 
 
+def test_a_file_that_was_sent_to_another_ranker_is_not_taken_for_sent(tmp_path: Path) -> None:
+    path, taker = tmp_path / "clicks.jsonl", Taker()
+    _lines(path, "a")
+    assert Feed(taker, "r", path).send_new() == Fed(1, 0)
+    with pytest.raises(ValueError, match=r"was sent to 'r': delete it to send all to 'other'"):
+        Feed(taker, "other", path)
+    kept = tmp_path / "clicks.jsonl.sent"
+    kept.write_text(" ".join(kept.read_text().split()[:3]))  # as an older version wrote it
+    assert Feed(taker, "r", path).send_new() == Fed(0, 0)
+
+
 def test_the_command_feeds_a_service(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     with Service("--memory") as service, service.client() as client:

@@ -189,6 +189,12 @@ def test_the_command_appends_to_a_file_beside_the_service(tmp_path: Path) -> Non
             told = await asyncio.to_thread(CliRunner().invoke, app, run)
             assert "8 events sent" in told.output
             assert "0 events sent" in (await asyncio.to_thread(CliRunner().invoke, app, run)).output
+            run[1] = "nobody"
+            told = await asyncio.to_thread(CliRunner().invoke, app, run)
+            assert (told.exit_code, told.output) == (
+                2,
+                "error: there is no ranker 'nobody'; there are unwind\n",
+            )
 
     play(story)
     assert len(out.read_text().splitlines()) == 8

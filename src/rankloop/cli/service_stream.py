@@ -17,6 +17,7 @@ from rankloop.cli.service_store import (
     DataOption,
     SchemaOption,
     allow_rankers,
+    chosen,
     looking,
 )
 from rankloop.cli.settings import ConfigOption
@@ -96,6 +97,8 @@ def stream(
 
     async def work(store: Store) -> None:
         nonlocal sent
+        for name in rankers or ():
+            await chosen(store, name)
         sink: Sink
         if is_url:
             sink = Webhook(to, secret, tell=lambda problem: typer.echo(problem, err=True))

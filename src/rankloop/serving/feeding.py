@@ -69,13 +69,21 @@ class Feed:
 
     def _read_place(self) -> Place:
         try:
-            return Place(*map(int, self._kept.read_text().split()))
+            # Files of an older version do not name the ranker.
+            *place, ranker = (*self._kept.read_text().split(), self._ranker)[:4]
+            found = Place(*map(int, place))
         except FileNotFoundError:
             return Place()
         except (ValueError, TypeError):
             raise ValueError(
                 f"{self._kept} does not say how far {self._path} was sent: delete it to begin anew"
             ) from None
+        if ranker != self._ranker:
+            raise ValueError(
+                f"{self._kept} says how far {self._path} was sent to {ranker!r}: "
+                f"delete it to send all to {self._ranker!r}"
+            )
+        return found
 
     def send_new(self) -> Fed:
         """Send what is there and was not sent yet, whole lines only."""
@@ -86,7 +94,7 @@ class Feed:
                 return Fed(taken, refused)
             good = send_bodies(self._client, self._ranker, self._decoded(lines), self._left_out)
             taken, refused = taken + good, refused + len(lines) - good
-            told = " ".join(map(str, place))
+            told = " ".join(map(str, (*place, self._ranker)))
             write_whole(self._kept, lambda part, told=told: part.write_text(told))  # type: ignore[misc]
             self.place = place
 
