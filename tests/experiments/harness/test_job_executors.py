@@ -95,7 +95,7 @@ def test_users_of_ones_own_log_are_known_where_they_are_sent(monkeypatch: pytest
 def test_the_time_of_every_experiment_is_recorded() -> None:
     for name in experiments.names():
         experiment = experiments.get(name)
-        if experiment.missing() is None and name != "pbm-2022-solver":  # whose jobs are too long for a sample
+        if experiment.missing() is None:
             jobs = experiment.jobs(quick=False)
             work = expected_time.expected(experiment, jobs, jobs, slowness=1.0)
             assert work is not None, f"python -m benchmarks.reproduce_times {name}"
