@@ -82,7 +82,6 @@ class Fold:
             if name not in self.number:
                 self.number[name] = len(self.catalogue)
                 self.catalogue.append(name)
-        self._named = np.array(self.catalogue, object)  # reads fifty names in a third of the time of a list
         self.active: NDArray[np.int64] = np.array([self.number[name] for name in names], np.int64)
         self._place = np.full(len(self.catalogue), -1, np.int64)
         self._place[self.active] = np.arange(len(names))
@@ -101,11 +100,8 @@ class Fold:
         """What was shown, by name, best first."""
         if decision.stored is not None:
             return list(map(self.stored.names.__getitem__, items_shown(decision).tolist()))
-        shown = np.frombuffer(decision.shown, _SHOWN)
-        if decision.candidates is None:
-            found: list[str] = self._named[shown].tolist()
-            return found
-        return list(map(decision.candidates.__getitem__, shown.tolist()))
+        known = self.catalogue if decision.candidates is None else decision.candidates
+        return list(map(known.__getitem__, np.frombuffer(decision.shown, _SHOWN).tolist()))
 
     def current(self) -> list[str]:
         """The order that the ranker holds best now; empty where each request brings its own items."""
