@@ -20,7 +20,6 @@ from typing import Any
 
 from rankloop.kernels.jit import CACHE
 from rankloop.kernels.loop import play_rounds
-from rankloop.kernels.parts import keep_whole
 
 _ONE_AT_A_TIME = threading.Lock()
 _ROLES = ("rank", "learn", "arrive", "respond", "value", "hindsight")
@@ -36,8 +35,6 @@ def fused(*kernels: Any) -> Callable[..., Any]:
 def _fused(*kernels: Any) -> Callable[..., Any]:
     if not hasattr(play_rounds, "py_func"):
         return functools.partial(play_rounds, *kernels)  # numba is switched off, for a debugger
-    for kernel in kernels:
-        keep_whole(kernel)  # a ranker and its users are also called step by step
     sources = [_import_line(kernel, role) for kernel, role in zip(kernels, _ROLES, strict=True)]
     if None in sources:
         return functools.partial(play_rounds, *kernels)

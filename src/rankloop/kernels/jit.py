@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import shutil
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.extending import register_jitable
 
-from rankloop.kernels import elementary, notice, parts
+from rankloop.kernels import elementary, notice
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -40,30 +38,19 @@ def _fingerprint() -> str:
 # numba compares a cached kernel with its own file only, so a kernel would go on calling the old version of one that
 # was edited in another file. Each state of this folder therefore has a cache of its own.
 CACHE = Path(_CONFIG.CACHE_DIR or _FOLDER / "__pycache__") / f"kernels-{_fingerprint()}"
-_PARTS = CACHE / "parts"
-_ONE_FOLDER_AT_A_TIME = threading.Lock()
 
 
 def _compile(function: Function, options: dict[str, Any]) -> Function:
-    compiled: Any = _kept_in(CACHE, function, options)
-    if options["cache"] and "inline" not in options and hasattr(compiled, "py_func"):
-        alone = options | {"no_cpython_wrapper": True}
-        parts.split(compiled, functools.partial(_kept_in, _PARTS, function, alone), _PARTS)
-    return cast(Function, compiled)
-
-
-def _kept_in(folder: Path, function: Callable[..., object], options: dict[str, Any]) -> Any:
-    with _ONE_FOLDER_AT_A_TIME:
-        elsewhere = _CONFIG.CACHE_DIR
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            _CONFIG.CACHE_DIR = str(folder)
-        except OSError:
-            pass  # a read-only installation: numba then finds a folder of the user's
-        try:
-            return numba.njit(**options)(function)
-        finally:
-            _CONFIG.CACHE_DIR = elsewhere
+    elsewhere = _CONFIG.CACHE_DIR
+    try:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        _CONFIG.CACHE_DIR = str(CACHE)
+    except OSError:
+        pass  # a read-only installation: numba then finds a folder of the user's
+    try:
+        return cast(Function, numba.njit(**options)(function))
+    finally:
+        _CONFIG.CACHE_DIR = elsewhere
 
 
 def kernel(function: Function) -> Function:
