@@ -89,6 +89,8 @@ class QueryStream(CompiledEnvironment):
         self.n_positions = int(lengths.max())
         self.n_features = int(features.shape[1])
         self.sparse = isinstance(features, SparseRows)
+        if self.sparse:
+            self.kernels = self.kernels._replace(arrive=kernels.arrive_sparse)
         # pairwise_loss is of the form f(order) . g(relevance) for labels 0 and 1 only (erratum A4).
         binary = bool(np.isin(relevance, (0.0, 1.0)).all())
         separable = scored.separable and (binary or scored.family != "pairwise_loss")

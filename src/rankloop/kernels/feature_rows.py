@@ -12,8 +12,6 @@ from rankloop.kernels.jit import IN_CALLERS
 from rankloop.kernels.sparse_rows import SparseRows
 from rankloop.kernels.vector_sums import dot
 
-_WITH_RUNTIME: Any = {"error_model": "numpy", "nogil": True}
-
 
 def score(features: Any, w: Any, scores: Any) -> None:
     """Scores X w."""
@@ -64,11 +62,6 @@ def plain_dot(features: Any, i: Any, w: Any) -> Any:
     return total
 
 
-def between(features: Any, start: Any, stop: Any) -> Any:
-    """The rows from `start` up to, not including, `stop`: views."""
-    return features[start:stop]
-
-
 def _chosen(features: Any, dense: Callable[..., Any], sparse: Callable[..., Any]) -> Callable[..., Any]:
     return sparse if getattr(features, "instance_class", None) is SparseRows else dense
 
@@ -96,8 +89,3 @@ def _bounds(features: Any, least: Any, most: Any) -> Any:
 @overload(plain_dot, jit_options=IN_CALLERS)
 def _plain_dot(features: Any, i: Any, w: Any) -> Any:
     return _chosen(features, plain_dot, sparse_sums.plain_dot)
-
-
-@overload(between, jit_options=_WITH_RUNTIME)
-def _between(features: Any, start: Any, stop: Any) -> Any:
-    return _chosen(features, between, sparse_sums.between)

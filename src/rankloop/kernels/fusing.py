@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rankloop.kernels.jit import CACHE
+from rankloop.kernels.jit import CACHE, counts_references
 from rankloop.kernels.loop import play_rounds
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -38,11 +38,12 @@ def _fused(*kernels: Any) -> Callable[..., Any]:
     sources = [_import_line(kernel, role) for kernel, role in zip(kernels, _ROLES, strict=True)]
     if None in sources:
         return functools.partial(play_rounds, *kernels)
+    way = "kernel" if any(map(counts_references, kernels)) else "apart"
     text = "\n".join(
         [
             "from typing import Any",
             *map(str, sources),
-            "from rankloop.kernels.jit import kernel",
+            f"from rankloop.kernels.jit import {way} as compiled",
             _named_loop(),
         ]
     )
@@ -55,7 +56,7 @@ def _fused(*kernels: Any) -> Callable[..., Any]:
 
 
 def _named_loop() -> str:
-    text = inspect.getsource(play_rounds.py_func).replace("@loop", "@kernel")  # type: ignore[attr-defined]
+    text = inspect.getsource(play_rounds.py_func).replace("@loop", "@compiled")  # type: ignore[attr-defined]
     for role in _ROLES:
         text = text.replace(f"    {role}: Any,\n", "")
     return text

@@ -138,6 +138,23 @@ def loop(function: Function) -> Function:
     return _compile(function, _OPTIONS | {"cache": False})
 
 
+def counts_references(compiled: Any) -> bool:
+    """Whether a kernel counts who holds the arrays that it returns, so that its callers must do so, too.
+
+    Parameters
+    ----------
+    compiled : callable
+        What one of the decorators here returned.
+
+    Returns
+    -------
+    bool
+        Whether it does; one that is `inlined` is part of its caller, and does what that does.
+    """
+    options = compiled.targetoptions
+    return bool(options.get("_nrt", True)) and options.get("inline") != "always"
+
+
 def _forget_old_code() -> None:
     # Caches of earlier states of the folder, unless something was compiled into them within a week.
     for folder in CACHE.parent.glob("kernels-*"):

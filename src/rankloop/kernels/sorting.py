@@ -15,14 +15,15 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from rankloop.kernels.jit import IN_CALLERS, apart, inlined, kernel
+from rankloop.kernels.order_vectors import count_above
 from rankloop.kernels.random import below
+from rankloop.kernels.vector_sums import LANES
 
 COUNT_UP_TO = 128  # where counting and radix sort cost the same
 _SIGN = np.uint64(1 << 63)
 _BITS = np.uint64(11)
 _BINS = 1 << 11  # two tables of counts fit into the first-level cache
 _LOW = np.uint64(_BINS - 1)
-_FEW = 4  # with fewer items for each wanted place, all are sorted
 _CROWD = 16  # insertion sort moves no item further than this
 
 
@@ -80,13 +81,13 @@ def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> bool:
     bool
         Whether some are equal.
     """
-    return (_by_counting if room.dtype == np.int64 else _by_either)(scores, n, items, room)
+    return (by_count if room.dtype == np.int64 else _by_either)(scores, n, items, room)
 
 
 def _choose(scores: Any, n: Any, items: Any, room: Any) -> Any:
     # The same choice, made when a caller is compiled.
     if room.dtype == types.int64:
-        return lambda scores, n, items, room: _by_counting(scores, n, items, room)
+        return lambda scores, n, items, room: by_count(scores, n, items, room)
     return lambda scores, n, items, room: _by_either(scores, n, items, room)
 
 
@@ -96,7 +97,7 @@ overload(by_falling_score, jit_options=IN_CALLERS, strict=False)(_choose)  # str
 @inlined
 def _by_either(scores: Any, n: int, items: Any, room: Any) -> bool:
     if n <= COUNT_UP_TO:
-        return _by_counting(scores, n, items, room)
+        return by_count(scores, n, items, room)
     _by_place(scores, n, items, room)
     tied = False
     for i in range(1, n):
@@ -155,55 +156,26 @@ def greedy_order(scores: Any, n: int, key: Any, first: int, items: Any, room: An
         What `scratch` gave for `n`.
     """
     if by_falling_score(scores, n, items, room):
-        _shuffle_ties(scores, n, key, first, items)
+        shuffle_ties(scores, n, key, first, items)
 
 
-@inlined
-def greedy_top(scores: Any, n: int, m: int, key: Any, first: int, items: Any, room: Any) -> None:
-    """The first `m` places of `greedy_order`, which may be all it writes: for lists of which no more is looked at.
+@apart
+def shuffle_ties(scores: Any, n: int, key: Any, first: int, items: Any) -> None:
+    """Give equal scores, which stand together in `items`, a random order, from the numbers of `key` at `first` on.
 
     Parameters
     ----------
     scores : ndarray of float
         One score for each item.
     n : int
-        How many items there are.
-    m : int
-        How many of them are wanted.
+        How many places `items` has.
     key : numpy.uint64
         The key of the stream that breaks ties.
     first : int
         Where in the stream to begin.
     items : ndarray of int
-        Where the order goes; room for all n.
-    room : ndarray of int
-        What `scratch` gave for `n`.
+        Items by falling score.
     """
-    if n <= _FEW * m or not _insert_top(scores, n, m, items):
-        greedy_order(scores, n, key, first, items, room)
-
-
-@apart
-def _insert_top(scores: Any, n: int, m: int, items: Any) -> bool:
-    # One more than wanted, each put where it belongs; hardly any gets past the last of them. False where two are equal.
-    for i in range(n):
-        if i > m and not scores[i] > scores[items[m]]:
-            if scores[i] == scores[items[m]]:
-                return False
-            continue
-        j = min(i, m)
-        while j > 0 and scores[items[j - 1]] < scores[i]:
-            items[j] = items[j - 1]
-            j -= 1
-        items[j] = i
-    tied = False
-    for j in range(m):
-        tied |= scores[items[j]] == scores[items[j + 1]]
-    return not tied
-
-
-@apart
-def _shuffle_ties(scores: Any, n: int, key: Any, first: int, items: Any) -> None:
     start = 0
     for i in range(1, n):
         if scores[items[i]] != scores[items[i - 1]]:
@@ -244,37 +216,52 @@ def sorted_copy(values: Any) -> Any:
 
 
 @inlined
-def _by_counting(scores: Any, n: int, items: Any, beaten_by: Any) -> bool:
-    # Four items at a time meet all the others: four counts stay in registers, and compare as one instruction.
-    whole = n & ~3
-    for i in range(0, whole, 4):
-        score_0, score_1, score_2, score_3 = scores[i], scores[i + 1], scores[i + 2], scores[i + 3]
-        count_0 = count_1 = count_2 = count_3 = 0
-        for j in range(n):
-            score = scores[j]
-            count_0 += score > score_0
-            count_1 += score > score_1
-            count_2 += score > score_2
-            count_3 += score > score_3
-        beaten_by[i] = count_0
-        beaten_by[i + 1] = count_1
-        beaten_by[i + 2] = count_2
-        beaten_by[i + 3] = count_3
-    for i in range(whole, n):
-        count = 0
-        for j in range(n):
-            count += scores[j] > scores[i]
-        beaten_by[i] = count
-    places = 0
-    for i in range(n):
-        places += beaten_by[i]
-        items[beaten_by[i]] = i
-    tied = places != n * (n - 1) // 2  # every tied pair loses one place
-    if tied:
+def by_count(scores: Any, n: int, items: Any, beaten_by: Any) -> bool:
+    """As `by_falling_score`, by counting for every item how many beat it.
+
+    Parameters
+    ----------
+    scores : ndarray of float
+        One score for each item.
+    n : int
+        How many items there are.
+    items : ndarray of int
+        Where the order goes.
+    beaten_by : ndarray of int
+        Room for n counts.
+
+    Returns
+    -------
+    bool
+        Whether some are equal.
+    """
+    if n < LANES:
         for i in range(n):
-            items[i] = i
-        _put_right(scores, n, items)
+            count = 0
+            for j in range(n):
+                count += scores[j] > scores[i]
+            beaten_by[i] = count
+    else:
+        count_above(scores, n, beaten_by)
+    places: Any = 0
+    for i in range(n):
+        places += np.int64(beaten_by[i])
+        items[beaten_by[i]] = i
+    tied = bool(places != n * (n - 1) // 2)  # every tied pair loses one place
+    if tied:
+        _place_ties(beaten_by, n, items)
     return tied
+
+
+@apart
+def _place_ties(beaten_by: Any, n: int, items: Any) -> None:
+    for place in range(n):
+        items[place] = -1
+    for i in range(n):
+        at: Any = np.int64(beaten_by[i])
+        while items[at] >= 0:  # taken by an equal one
+            at += 1
+        items[at] = i
 
 
 @apart

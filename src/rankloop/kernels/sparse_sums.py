@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from rankloop.kernels.sparse_rows import SparseRows
 from rankloop.kernels.vector_sums import sparse_dot
 
 
@@ -63,10 +62,3 @@ def plain_dot(features: Any, i: Any, w: Any) -> Any:
     for entry in range(features.indptr[i], features.indptr[i + 1]):
         total += features.data[entry] * w[features.indices[entry]]
     return total
-
-
-def between(features: Any, start: Any, stop: Any) -> Any:
-    """The rows from `start` up to, not including, `stop`: views."""
-    return SparseRows(
-        features.data, features.indices, features.indptr[start : stop + 1], (stop - start, features.shape[1])
-    )

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels.feature_rows import between, plain_dot
+from rankloop.kernels.feature_rows import plain_dot
 from rankloop.kernels.jit import hot, inlined, kernel
 from rankloop.kernels.measures import average_precision, err, pairwise_loss
 from rankloop.kernels.random import below, shuffle
+from rankloop.kernels.sparse_rows import SparseRows
 
 IN_ORDER, SHUFFLED, DRAWN = range(3)
 SEPARABLE, AVERAGE_PRECISION, ERR, PAIRWISE_LOSS = range(4)
@@ -45,9 +46,9 @@ class QueryStreamState(NamedTuple):
     total_best: NDArray[np.float64]  # summed values of the best rankings
 
 
-@kernel
-def arrive(params: Any, state: Any, key: Any) -> Any:
-    """The features of the next query's documents."""
+@hot
+def next_query(params: Any, state: Any, key: Any) -> Any:
+    """The number of the next query."""
     n_queries = len(params.offsets) - 1
     place = state.t[0] % n_queries
     if params.order == SHUFFLED:
@@ -61,7 +62,23 @@ def arrive(params: Any, state: Any, key: Any) -> Any:
     state.query[0] = query
     state.t[0] += 1
     state.total_best[0] += params.best[query]
-    return between(params.features, params.offsets[query], params.offsets[query + 1])
+    return query
+
+
+@inlined
+def arrive(params: Any, state: Any, key: Any) -> Any:
+    """The features of the next query's documents."""
+    query = next_query(params, state, key)
+    return params.features[params.offsets[query] : params.offsets[query + 1]]
+
+
+@inlined
+def arrive_sparse(params: Any, state: Any, key: Any) -> Any:
+    """The same of `SparseRows`."""
+    query, rows = next_query(params, state, key), params.features
+    start, stop = params.offsets[query], params.offsets[query + 1]
+    shape = (stop - start, rows.shape[1])
+    return SparseRows(rows.data, rows.indices, rows.indptr[start : stop + 1], shape)
 
 
 @hot

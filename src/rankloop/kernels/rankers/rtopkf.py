@@ -18,7 +18,7 @@ from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.linear import project, softmax
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import draw, uniform
-from rankloop.kernels.sorting import greedy_top
+from rankloop.kernels.top_places import greedy_top
 
 SQUARED, RANKSVM, KL, SMOOTH_DCG = range(4)
 NO_GUESS, ZERO, SCORE, MEAN = range(4)
@@ -82,12 +82,13 @@ def rank(
     header[0] = n
     header[1] = gamma
     header[2] = epsilon
-    guess_labels(params, state, scores, n, guesses)
+    if params.guess != NO_GUESS:
+        guess_labels(params, state, scores, n, guesses)
     keep_known_part(params, context, scores, weights, guesses, epsilon, known)
     for place in range(min(params.n_observed, n)):
         item = items[place]
         shown[place, _SCORE] = scores[item]
-        shown[place, _GUESS] = guesses[item]
+        shown[place, _GUESS] = guesses[item] if params.guess != NO_GUESS else 0.0
         shown[place, _WEIGHT] = weights[item] if params.surrogate == SMOOTH_DCG else 0.0
         shown[place, _GREEDY] = 0.0
         for other in range(min(params.n_observed, n)):

@@ -31,7 +31,8 @@ from rankloop.kernels.rankers.rtopkf import (
     scheduled,
     surprise,
 )
-from rankloop.kernels.sorting import greedy_order, greedy_top
+from rankloop.kernels.sorting import greedy_order
+from rankloop.kernels.top_places import greedy_top
 
 CENTRED = 4  # beside the surrogates of the paper
 RATE = 0.03
