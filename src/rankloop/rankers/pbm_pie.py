@@ -76,6 +76,7 @@ class PBMPIE(ClickRanker):
     unservable = "it needs to know beforehand how many rounds there will be"
     no_candidates = "it explores at the last position of a list of all its positions"
     kernels = RankerKernels(pbm_pie.rank, pbm_pie.learn)
+    algorithm_version = 2
 
     def __init__(
         self,

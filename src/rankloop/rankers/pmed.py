@@ -75,7 +75,7 @@ class PMED(ClickRanker):
     no_candidates = "its plan is made of lists of all items"
     kernels = RankerKernels(pmed.rank, pmed.learn)
 
-    algorithm_version = 2
+    algorithm_version = 3
     portable = False  # its plans come from HiGHS, whose last digits depend on the machine
 
     def __init__(

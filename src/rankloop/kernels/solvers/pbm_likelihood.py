@@ -13,6 +13,7 @@ from rankloop.kernels.jit import hot
 
 _HIGHEST = 1.0 - 1e-12
 _STEPS = 60
+_CLOSE = 1e-14
 _SETTLED = 1e-9
 
 
@@ -47,10 +48,10 @@ def _root(S: Any, N: Any, weights: Any, first: int, last: int, start: float) -> 
         else:
             low = x
         after = x - excess / slope if slope > 0.0 else high
+        if abs(after - x) <= _CLOSE:  # before the bounds: at the root itself one of them is x, the other far away
+            return min(max(after, low), high)
         if not low < after < high:
             after = 0.5 * (low + high) if high < _HIGHEST else 0.5 * (x + _HIGHEST)
-        if abs(after - x) <= 1e-14:
-            return after
         x = after
     return x
 
