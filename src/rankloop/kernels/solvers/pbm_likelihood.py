@@ -48,7 +48,8 @@ def _root(S: Any, N: Any, weights: Any, first: int, last: int, start: float) -> 
         else:
             low = x
         after = x - excess / slope if slope > 0.0 else high
-        if abs(after - x) <= _CLOSE:  # before the bounds: at the root itself one of them is x, the other far away
+        # Before the bounds are looked at: at the root itself one of them is x, and the other far away.
+        if abs(after - x) <= _CLOSE:
             return min(max(after, low), high)
         if not low < after < high:
             after = 0.5 * (low + high) if high < _HIGHEST else 0.5 * (x + _HIGHEST)
