@@ -13,7 +13,7 @@ from rankloop.arguments import number, one_of, shares, whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks, TopK
-from rankloop.kernels import sorting
+from rankloop.kernels import narrow_rows, sorting
 from rankloop.kernels.rankers import linear_clicks, rtopkf, rtopkf_adaptive
 from rankloop.measures.measure import HIGHEST_GRADE
 from rankloop.ranges import Between, Falling, OneOf, Range
@@ -120,6 +120,7 @@ class RTopKF(LinearRanker):
     summary = "Observes the labels of the top documents, and learns weights for features."
     kernels = RankerKernels(rtopkf.rank, rtopkf.learn)
     takes_sparse = cuts_lists = True
+    algorithm_version = 2
     defaults_before: ClassVar[Mapping[int, Mapping[str, Any]]] = {
         1: {"learning_rate": "camera-ready"},
         2: {"epsilon": None},
@@ -263,11 +264,11 @@ class RTopKF(LinearRanker):
         return found if self._given.get("surrogate") else {"learning_rate": OneOf("adagrad", steps), **found}
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        common = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64), sorting.scratch(n)
+        d, order, room = self.n_features, np.empty(n, np.int64), sorting.scratch(n)
+        common = np.empty(n), np.empty(n), np.empty(n), order, room, narrow_rows.scratch(d)
         if not self.adaptive:
             return common
-        mean, gradient = np.empty(self.n_features), np.empty(self.n_features)
-        return *common, mean, gradient, np.empty(n, np.int64), np.empty(n, np.int64)
+        return *common, np.empty(d), np.empty(d), np.empty(n, np.int64), np.empty(n, np.int64)
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
         return np.empty(n)
@@ -343,7 +344,7 @@ class RTopKF(LinearRanker):
     ) -> int:
         observed = min(k, 2) if estimator == "paper" else k
         ticket = 8 * (observed * (n_features + 5) + 2 * n_features + 2 * n_items)
-        return 48 * n_features + 48 * n_items + sorting.scratch_bytes(n_items) + ticket
+        return 56 * n_features + 48 * n_items + sorting.scratch_bytes(n_items) + ticket
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

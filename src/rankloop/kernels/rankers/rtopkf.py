@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.elementary import exp, power
-from rankloop.kernels.feature_rows import combine, copy_row, score
+from rankloop.kernels.feature_rows import copy_row
 from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.linear import project, softmax
 from rankloop.kernels.measures import exp2_gain
+from rankloop.kernels.narrow_rows import combine, score
 from rankloop.kernels.random import draw, uniform
 from rankloop.kernels.top_places import greedy_top
 
@@ -63,11 +64,11 @@ def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> Any:
     """Lines 3-6."""
-    scores, weights, guesses, order, room = scratch
+    scores, weights, guesses, order, room, narrow = scratch
     header, shown, known, rows = memo
     n = context.shape[0]
     listed = min(n, len(items))
-    score(context, state.w, scores)  # line 4
+    score(context, state.w, narrow, scores)  # line 4
     greedy_top(scores, n, listed, key, 1, order, room)
     gamma = min(1.0, scheduled(params.gamma, params.gamma_power, state.t[0]))
     explored = uniform(key, 0) < gamma
@@ -84,7 +85,7 @@ def rank(
     header[2] = epsilon
     if params.guess != NO_GUESS:
         guess_labels(params, state, scores, n, guesses)
-    keep_known_part(params, context, scores, weights, guesses, epsilon, known)
+    keep_known_part(params, context, scores, weights, guesses, epsilon, narrow, known)
     for place in range(min(params.n_observed, n)):
         item = items[place]
         shown[place, _SCORE] = scores[item]
@@ -100,31 +101,37 @@ def rank(
 @inlined
 def guess_labels(params: Any, state: Any, scores: Any, n: int, guesses: Any) -> None:
     """R_hat, which must not use the labels of this round."""
-    mean = state.labels[0] / max(1.0, state.labels[1])
-    for i in range(n):
-        if params.guess == SCORE:
+    if params.guess == SCORE:
+        for i in range(n):
             guesses[i] = min(max(scores[i], 0.0), params.max_grade)
-        elif params.guess == MEAN:
-            guesses[i] = mean
-        else:
-            guesses[i] = 0.0
+    else:
+        mean = state.labels[0] / max(1.0, state.labels[1])
+        for i in range(n):
+            guesses[i] = mean if params.guess == MEAN else 0.0
 
 
 @inlined
 def keep_known_part(
-    params: Any, context: Any, scores: Any, weights: Any, guesses: Any, epsilon: float, known: Any
+    params: Any,
+    context: Any,
+    scores: Any,
+    weights: Any,
+    guesses: Any,
+    epsilon: float,
+    narrow: Any,
+    known: Any,
 ) -> None:
     """known[0]: the gradient at R_hat in terms of w; known[1]: the mean of the features under SmoothDCG's softmax."""
     n = context.shape[0]
     if params.surrogate == SMOOTH_DCG:
         softmax(scores, n, epsilon, weights)
-        combine(context, weights, known[1])
+        combine(context, weights, narrow, known[1])
         if params.guess != NO_GUESS:
             total = 0.0
             for i in range(n):
                 weights[i] *= exp2_gain(guesses[i])
                 total += weights[i]
-            combine(context, weights, known[0])
+            combine(context, weights, narrow, known[0])
             for j in range(context.shape[1]):
                 known[0, j] = (known[0, j] - total * known[1, j]) / epsilon
             softmax(scores, n, epsilon, weights)
@@ -134,7 +141,7 @@ def keep_known_part(
                 weights[i] = 2.0 * (scores[i] - guesses[i])
             else:
                 weights[i] = _exp(scores[i]) - _exp(guesses[i])
-        combine(context, weights, known[0])
+        combine(context, weights, narrow, known[0])
 
 
 @inlined

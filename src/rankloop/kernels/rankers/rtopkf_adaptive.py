@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from rankloop.kernels import adagrad
 from rankloop.kernels.elementary import power
 from rankloop.kernels.exploring_lists import chance, explore
-from rankloop.kernels.feature_rows import combine, copy_row, score
+from rankloop.kernels.feature_rows import copy_row
 from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.linear import softmax
 from rankloop.kernels.measures import exp2_gain
+from rankloop.kernels.narrow_rows import average, combine, score
 from rankloop.kernels.random import uniform
 from rankloop.kernels.rankers.rtopkf import (
     KL,
@@ -79,13 +80,13 @@ def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> Any:
     """The greedy order, or one that explores; and all of the gradient that is known without labels."""
-    scores, weights, guesses, order, room, mean, _, places, marks = scratch
+    scores, weights, guesses, order, room, narrow, mean, _, places, marks = scratch
     header, shown, known, rows = memo
     n, d, t = context.shape[0], context.shape[1], state.t[0]
     observed = min(params.n_observed, n)
     kept, drawn = _explored_positions(params, n, observed)
     listed = min(n, len(items))
-    score(context, state.w, scores)
+    score(context, state.w, narrow, scores)
     greedy_top(scores, n, listed, key, 1, order, room)
     gamma = _gamma(params, n, observed, t)
     explored = uniform(key, 0) < gamma
@@ -106,12 +107,13 @@ def rank(
             scores[i] = _cut(params, scores[i])
     guess_labels(params, state, scores, n, guesses)
     if params.surrogate == CENTRED:
-        _centre(params, state, context, scores, weights, guesses, mean)
+        average(context, weights, narrow, mean)
+        _centre(params, state, scores, n, guesses)
     else:
-        keep_known_part(params, context, scores, weights, guesses, header[2], known)
+        keep_known_part(params, context, scores, weights, guesses, header[2], narrow, known)
     soft = 0.0
     if params.relative:
-        soft = _stay_in_width(params, context, scores, weights, guesses, header[2], known, mean)
+        soft = _stay_in_width(params, context, scores, weights, guesses, header[2], narrow, known, mean)
     alpha = power(t + 1.0, -1.0 / 3.0)
     for place in range(observed):
         item = items[place]
@@ -163,6 +165,8 @@ def _gamma(params: Any, n: int, observed: int, t: int) -> Any:
 @inlined
 def _epsilon(params: Any, scores: Any, n: int, t: int) -> Any:
     # By default SmoothDCG's softmax is as wide as the scores are: a part of their standard deviation, or all of it.
+    if params.surrogate != SMOOTH_DCG:
+        return 1.0
     if params.epsilon > 0.0:
         return max(params.epsilon_floor, scheduled(params.epsilon, params.epsilon_power, t))
     _, variance = _moments(scores, n)
@@ -188,6 +192,7 @@ def _stay_in_width(
     weights: Any,
     guesses: Any,
     epsilon: float,
+    narrow: Any,
     known: Any,
     along: Any,
 ) -> Any:
@@ -202,7 +207,7 @@ def _stay_in_width(
     for i in range(n):
         guessed += weights[i] * exp2_gain(guesses[i]) * (scores[i] - soft) / epsilon
         weights[i] = (scores[i] - mean) / (n * variance) if 0.0 < variance < np.inf else 0.0
-    combine(context, weights, along)
+    combine(context, weights, narrow, along)
     softmax(scores, n, epsilon, weights)
     if params.guess != NO_GUESS:
         for j in range(d):
@@ -211,19 +216,14 @@ def _stay_in_width(
 
 
 @inlined
-def _centre(
-    params: Any, state: Any, context: Any, scores: Any, weights: Any, guesses: Any, mean: Any
-) -> None:
-    # The mean row; and the guess s_i - mean of s + usual label, at which the gradient is 0 without any label.
-    n = context.shape[0]
-    average = 0.0
+def _centre(params: Any, state: Any, scores: Any, n: int, guesses: Any) -> None:
+    # The guess s_i - mean of s + usual label, at which the gradient is 0 without any label.
+    average_score = 0.0
     for i in range(n):
-        weights[i] = 1.0 / n
-        average += scores[i] / n
-    combine(context, weights, mean)
+        average_score += scores[i] / n
     usual = state.labels[0] / state.labels[1] if state.labels[1] > 0.0 else 0.0
     for i in range(n):
-        guesses[i] = _cut(params, scores[i] - average + usual)
+        guesses[i] = _cut(params, scores[i] - average_score + usual)
 
 
 @inlined
@@ -250,7 +250,7 @@ def learn(
     feedback: Any,
 ) -> None:
     """The estimated gradient, then one step of AdaGrad."""
-    gradient = scratch[6]
+    gradient = scratch[7]
     header, shown, known, rows = memo
     n, gamma = int(header[0]), header[1]
     observed, d = min(params.n_observed, n), len(state.w)
