@@ -181,7 +181,7 @@ def test_a_play_allocates_nothing_a_round(name: str, stream: environments.QueryS
     many, _ = memory.play(topk.LEARNERS[name], stream, 250)
     assert few == many
     lots, peak = memory.play(topk.LEARNERS[name], stream, 20_000)
-    assert lots < 100 * few
+    assert lots <= 100 * few
     assert peak < 20_000 * 100
 
 

@@ -231,7 +231,8 @@ def test_a_ranker_keeps_the_defaults_that_it_was_created_with() -> None:
             # A row of before, and the request that led to it once more.
             asked = Config("RTopKF", 7, parameters=parameters, policy=Policy())
             digest = bytes.fromhex(registry.config_hash(asked))[:16]
-            await engine.commit.submit([Entry("docs", "config", "docs", records.encode(asked), digest)])
+            before = msgspec.structs.replace(asked, version=RTopKF.algorithm_version)
+            await engine.commit.submit([Entry("docs", "config", "docs", records.encode(before), digest)])
             await create(engine, "docs", algorithm="RTopKF", parameters=parameters)
             assert not engine.rankers["docs"].fold.ranker.adaptive
 
