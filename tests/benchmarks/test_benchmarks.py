@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from benchmarks import __main__ as command
 from benchmarks import bare, growth, numpy_ftpl, numpy_rtop1f, speed, startup, top
@@ -19,6 +17,7 @@ from benchmarks.timing import Effort, race
 from rankloop import environments, rankers, simulation
 from rankloop.kernels import sorting
 from rankloop.kernels.random import uniform
+from tests.benchmarks.printed import printed
 
 M, T = 6, 1_500
 PLAIN = [
@@ -127,10 +126,7 @@ def test_rows_columns_and_ratios_belong_together() -> None:
     assert set(first.rounds_per_second) == set(speed.contenders("RTop1F", speed.relevance_for(10)))
     expected = first.rounds_per_second[speed.FUSED] / first.rounds_per_second[speed.NUMPY]
     assert first.fused_over(speed.NUMPY) == expected
-    console = Console(width=120, file=io.StringIO())
-    for part in speed.tables(found):
-        console.print(part)
-    text = console.file.getvalue()
+    text = printed(speed.tables(found))
     assert f"{first.rounds_per_second[speed.FUSED]:,.0f}" in text
     assert text.count("aim 50x") == text.count("aim 0.5x") == 2
 

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from benchmarks import __main__ as command
 from benchmarks import bare_clicks, catalogue, catalogue_rankers
 from benchmarks.timing import Effort
+from tests.benchmarks.printed import printed
 
 TINY = Effort(slice_seconds=0.001, laps=1)
-
-
-def _text(parts: list[Any]) -> str:
-    console = Console(width=140, file=io.StringIO())
-    for part in parts:
-        console.print(part)
-    return console.file.getvalue()
 
 
 def _rows() -> list[catalogue.Rounds]:
@@ -56,7 +48,7 @@ def test_rankers_that_count_have_seen_every_item() -> None:
 
 
 def test_exponents_verdicts_and_sizes() -> None:
-    text = _text(catalogue.tables(_rows()))
+    text = printed(catalogue.tables(_rows()))
     exponents = {
         line.split("│")[1].strip(): line.split("│")[6].strip() for line in text.splitlines() if "│" in line
     }

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 
 from benchmarks import clicks, session_em
 from rankloop import data
 from rankloop.feedback import ClickLog
 from rankloop.logs.em import Cells, Prior, maximise
+from tests.benchmarks.printed import printed
 
 
 def test_sessions_and_counts_take_the_same_steps() -> None:
@@ -51,10 +50,7 @@ def test_tables_add_up() -> None:
         clicks.Fitting("counts", 20_000, 0.01, 0.25, 42),
         clicks.Streaming(1_000_000, 2.0, 5_000, 0.5, 0.4, 0.1, 100.0, 160.0),
     ]
-    console = Console(width=120, file=io.StringIO())
-    for part in clicks.tables(found):
-        console.print(part)
-    text = console.file.getvalue()
+    text = printed(clicks.tables(found))
     assert "1,000x" in text
     assert "1,000,000" in text
     assert "met  20,000 sessions in 0.250 s" in text

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from benchmarks import features
 from benchmarks.numpy_features import LinearPBM
 from benchmarks.timing import Effort
 from rankloop import environments, rankers, simulation
+from tests.benchmarks.printed import printed
 
 ROUNDS, SEEDS = 300, 12
 
@@ -40,7 +39,4 @@ def test_rates_and_ratios_belong_together(monkeypatch: pytest.MonkeyPatch) -> No
     found = features.measure(Effort(slice_seconds=0.001, laps=1), lambda _: None)
     assert [rates.ranker for rates in found] == ["LinTSPBM", "LinUCBPBM"]
     rate = found[0].rounds_per_second
-    console = Console(width=140, file=io.StringIO())
-    for part in features.tables(found):
-        console.print(part)
-    assert f"{rate[features.FUSED] / rate[features.NUMPY]:.0f}x" in console.file.getvalue()
+    assert f"{rate[features.FUSED] / rate[features.NUMPY]:.0f}x" in printed(features.tables(found))

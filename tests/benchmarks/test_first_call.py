@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from benchmarks import __main__ as command
 from benchmarks import first_call, first_calls
+from tests.benchmarks.printed import printed
 
 
 def test_each_example_runs_on_an_empty_folder_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,9 +21,8 @@ folder = pathlib.Path(os.environ["NUMBA_CACHE_DIR"])
     monkeypatch.setattr(first_call, "IMPORTS", "pass")
     (found,) = first_call.timed({"work": code}, lambda what: None)
     assert (found.what, found.functions) == ("work", 1)
-    console = Console(width=120, file=io.StringIO())
-    console.print(*first_call.tables([first_call.FirstCall("work", 12.34, 0.567, 1)]))
-    assert all(text in console.file.getvalue() for text in ("work", "12.3", "0.57"))
+    text = printed(first_call.tables([first_call.FirstCall("work", 12.34, 0.567, 1)]))
+    assert all(told in text for told in ("work", "12.3", "0.57"))
 
 
 def test_the_examples_are_the_readmes_and_compile() -> None:

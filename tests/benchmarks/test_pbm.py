@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from benchmarks import __main__ as command
 from benchmarks import bare_pbm, pbm, scipy_ftrl_pbm
@@ -17,15 +14,9 @@ from benchmarks.timing import Effort
 from rankloop import rankers
 from rankloop.kernels.solvers import list_network
 from rankloop.rankers import ftrl_pbm_reference as reference
+from tests.benchmarks.printed import printed
 
 TINY = Effort(slice_seconds=0.001, laps=1)
-
-
-def _text(parts: list[Any]) -> str:
-    console = Console(width=120, file=io.StringIO())
-    for part in parts:
-        console.print(part)
-    return console.file.getvalue()
 
 
 def _scipy(n: int, m: int, K: int) -> scipy_ftrl_pbm.FTRLPBM:
@@ -86,7 +77,7 @@ def test_rows_ratios_and_aims_belong_together(monkeypatch: pytest.MonkeyPatch) -
     first = found[0].rounds_per_second
     assert set(first) == {pbm.FUSED, pbm.SCIPY, pbm.BARE, pbm.BARE_OWN}
     assert found[0].fused_over(pbm.SCIPY) == first[pbm.FUSED] / first[pbm.SCIPY]
-    text = _text(pbm.tables(found))
+    text = printed(pbm.tables(found))
     assert f"{first[pbm.FUSED]:,.0f}" in text
     assert "aim 8,000x" in text
     assert text.count("within 3x") == 2
@@ -106,7 +97,7 @@ def test_exponents_are_fitted_along_one_size_at_a_time() -> None:
     found = [_made(n, m, 1e-6 * n**0.8 * m**1.5) for n, m in (*pbm.SIZES, *pbm.MORE_SIZES)]
     assert pbm.exponent(found, pbm.FUSED, m=10) == pytest.approx(0.8)
     assert pbm.exponent(found, pbm.FUSED, n=1_000) == pytest.approx(1.5)
-    text = _text(pbm.tables(found))
+    text = printed(pbm.tables(found))
     assert "≥ 1,000x" in text
     assert "0.80" in text
     assert "1.50" in text

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from benchmarks import rivals
 from benchmarks.timing import Effort
 from rankloop import environments, rankers, simulation
+from tests.benchmarks.printed import printed
 
 ROUNDS, SEEDS = 600, 30
 SIZE: dict[str, Any] = {"n_items": 5, "n_positions": 3, "horizon": ROUNDS}
@@ -41,10 +40,7 @@ def test_rates_and_ratios_belong_together(monkeypatch: pytest.MonkeyPatch) -> No
     races = [one for one in found if isinstance(one, rivals.RivalRates)]
     assert [rates.ranker for rates in races] == ["TopRank", "RankedExp3", "a plan of PMED"]
     rate = races[0].rounds_per_second
-    console = Console(width=120, file=io.StringIO())
-    for part in rivals.tables(found):
-        console.print(part)
-    text = console.file.getvalue()
+    text = printed(rivals.tables(found))
     assert f"{rate['fused'] / rate['NumPy']:.0f}x" in text
     assert "50 ms" in text
     assert "76 plans, 100 ms each" in text

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
-from typing import Any
 
 import numba
 import numpy as np
 import pytest
 from numba.core.runtime import _nrt_python, rtsys
-from rich.console import Console
 
 from benchmarks import __main__ as command
 from benchmarks import bare_topk, letor, memory, numpy_rtopkf, topk
 from benchmarks.timing import Effort
 from rankloop import data, environments, simulation
 from rankloop.kernels import sorting
+from tests.benchmarks.printed import printed
 
 TINY = Effort(slice_seconds=0.001, laps=1)
 D = 5
@@ -31,13 +29,6 @@ def dataset() -> data.Dataset:
 @pytest.fixture
 def stream(dataset: data.Dataset) -> environments.QueryStream:
     return environments.QueryStream(dataset, measure=topk.MEASURE)
-
-
-def _text(parts: list[Any]) -> str:
-    console = Console(width=120, file=io.StringIO())
-    for part in parts:
-        console.print(part)
-    return console.file.getvalue()
 
 
 @pytest.mark.parametrize("name", topk.LEARNERS)
@@ -128,7 +119,7 @@ def test_rows_ratios_and_aims_belong_together(dataset: data.Dataset, monkeypatch
     assert set(first) == {topk.FUSED, topk.NUMPY, topk.BARE}
     assert rates[0].fused_over(topk.NUMPY) == first[topk.FUSED] / first[topk.NUMPY]
     assert set(rates[-1].rounds_per_second) == {topk.FUSED, topk.BARE}, "the defaults have no NumPy version"
-    text = _text(topk.tables(found))
+    text = printed(topk.tables(found))
     assert f"{first[topk.FUSED]:,.0f}" in text
     assert "nothing else is here" in text
     assert "aim 20x" in text
@@ -189,7 +180,7 @@ def test_memory_is_told(dataset: data.Dataset, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(memory, "datasets", lambda: ({"made up": dataset}, []))
     found = memory.measure(TINY, lambda _: None)
     assert all(one.dataset_shared and one.lists_shared for one in found)
-    text = _text(memory.tables(found))
+    text = printed(memory.tables(found))
     assert "made up" in text
     assert text.count("met") == 2
     assert "missed" not in text

@@ -64,10 +64,9 @@ class Question:
     def __post_init__(self) -> None:
         one_of("feedback", self.feedback, FEEDBACK)
         one_of("users", self.users, USERS)
-        for name in ("n_items", "k", "n_features"):
+        for name in ("n_items", "n_features"):
             whole(name, getattr(self, name), at_least=1)
-        if not self.features:
-            whole("k", self.k, at_least=1, at_most=self.n_items)
+        whole("k", self.k, at_least=1, at_most=None if self.features else self.n_items)
         if self.per_day is not None:
             whole("per_day", self.per_day, at_least=1)
         if self.n_positions is not None:

@@ -88,6 +88,11 @@ def average(features: Any, weights: Any, room: Any, out: Any) -> None:
     out : ndarray of float
         Where the mean goes.
     """
+    _wide_average(features, weights, out)
+
+
+@inlined
+def _wide_average(features: Any, weights: Any, out: Any) -> None:
     n = features.shape[0]
     for i in range(n):
         weights[i] = 1.0 / n
@@ -255,9 +260,7 @@ def _narrow_average(features: Any, weights: Any, room: Any, out: Any) -> None:
     for j in range(d):
         out[j] /= n
     if not _all_finite(out, d):
-        for i in range(n):
-            weights[i] = 1.0 / n
-        feature_rows.combine(features, weights, out)
+        _wide_average(features, weights, out)
 
 
 def _narrow_sparse_average(features: Any, weights: Any, room: Any, out: Any) -> None:
@@ -275,9 +278,8 @@ def _narrow_sparse_average(features: Any, weights: Any, room: Any, out: Any) -> 
             last_two[features.indices[entry]] += features.data[entry]
         for entry in range(start, stop):
             j = features.indices[entry]
-            out[j] += np.float64(
-                first_two[j] + last_two[j]
-            )  # of several rows with this entry, the first adds all
+            # Of several rows with this entry, the first adds all.
+            out[j] += np.float64(first_two[j] + last_two[j])
             first_two[j] = np.float32(0.0)
             last_two[j] = np.float32(0.0)
     for entry in range(features.indptr[n - n % 4], features.indptr[n]):
@@ -285,9 +287,7 @@ def _narrow_sparse_average(features: Any, weights: Any, room: Any, out: Any) -> 
     for j in range(d):
         out[j] /= n
     if not _all_finite(out, d):
-        for i in range(n):
-            weights[i] = 1.0 / n
-        feature_rows.combine(features, weights, out)
+        _wide_average(features, weights, out)
 
 
 def _chosen(features: Any, wide: Any, dense: Any, sparse: Any) -> Any:

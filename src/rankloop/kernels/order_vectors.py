@@ -29,12 +29,10 @@ def _count_above(typing: Any, values: Any, n: Any, counts: Any) -> Any:
         last = builder.sub(n, step)
         none = ir.Constant(_COUNTS, [0] * LANES)
         with _BUILD.for_range_slice(builder, zero, n, step, intp=n.type) as (i, _):
-            first = builder.select(
-                builder.icmp_signed("<", i, last), i, last
-            )  # the last eight may meet twice
+            # The last eight may be counted twice.
+            first = builder.select(builder.icmp_signed("<", i, last), i, last)
             eight = builder.load(builder.bitcast(builder.gep(given, [first]), VECTOR.as_pointer()), align=8)
             sums = _BUILD.alloca_once_value(builder, none)
-            builder.store(none, sums)
             with _BUILD.for_range_slice(builder, zero, n, one, intp=n.type) as (j, _):
                 other = spread(builder, builder.load(builder.gep(given, [j])))
                 larger = builder.sext(builder.fcmp_ordered(">", other, eight), _COUNTS)
