@@ -17,12 +17,12 @@ from rankloop.kernels.sorting import by_falling_score
 
 
 @loop
-def draw_and_sort(words: Any, scores: Any, items: Any, room: Any) -> None:
+def draw_and_sort(words: Any, scores: Any, items: Any, scratch: Any) -> None:
     """A round for each word, with our own sort."""
     for word in words:
         for i in range(len(scores)):
             scores[i] = uniform(word, i)
-        by_falling_score(scores, len(scores), items, room)
+        by_falling_score(scores, len(scores), items, scratch)
 
 
 @numba.njit(error_model="numpy", nogil=True)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rankloop.kernels.feature_rows import score
 from rankloop.kernels.jit import loop
+from rankloop.kernels.rows import score
 from rankloop.kernels.sorting import greedy_order
-from rankloop.kernels.vector_sums import dot
+from rankloop.kernels.vectors import dot
 
 
 @loop
@@ -31,7 +31,7 @@ def update(rounds: int, features: Any, m: int, inverse: Any, u: Any) -> None:
 
 @loop
 def bounds(
-    rounds: int, features: Any, inverse: Any, scores: Any, u: Any, items: Any, room: Any, words: Any
+    rounds: int, features: Any, inverse: Any, scores: Any, u: Any, items: Any, scratch: Any, words: Any
 ) -> None:
     """A round: x' M^-1 x of every item, and a sort."""
     for t in range(rounds):
@@ -39,16 +39,16 @@ def bounds(
             for k in range(len(u)):
                 u[k] = dot(features[i], inverse[k])
             scores[i] = dot(features[i], u)
-        greedy_order(scores, len(features), words[t % len(words)], 0, items, room)
+        greedy_order(scores, len(features), words[t % len(words)], 0, items, scratch)
 
 
 @loop
 def draw(
-    rounds: int, features: Any, root: Any, scores: Any, u: Any, items: Any, room: Any, words: Any
+    rounds: int, features: Any, root: Any, scores: Any, u: Any, items: Any, scratch: Any, words: Any
 ) -> None:
     """A round: one product with a root of the inverse, a score for every item, and a sort."""
     for t in range(rounds):
         for k in range(len(u)):
             u[k] = dot(root[t % len(u)], root[k])
         score(features, u, scores)
-        greedy_order(scores, len(features), words[t % len(words)], 0, items, room)
+        greedy_order(scores, len(features), words[t % len(words)], 0, items, scratch)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numba
 
+from rankloop.kernels import hybrid, tsallis
 from rankloop.kernels.jit import loop
-from rankloop.kernels.solvers import hybrid, tsallis
 
 
 @numba.njit(error_model="numpy", nogil=True)
@@ -30,16 +30,16 @@ def double_loop(rounds: int, L: Any, u: Any, v: Any, x: Any, columns: Any) -> No
 
 
 @loop
-def own_pass(rounds: int, L: Any, u: Any, v: Any, x: Any, rows: Any, room: Any) -> None:
+def own_pass(rounds: int, L: Any, u: Any, v: Any, x: Any, rows: Any, scratch: Any) -> None:
     """With the kernel that the solver uses: vectors of eight, and row sums and slopes as well."""
     for t in range(1, rounds + 1):
         for _ in range(2):
-            tsallis.evaluate(float(t), L, u, v, x, rows, room)
+            tsallis.evaluate(float(t), L, u, v, x, rows, scratch)
 
 
 @loop
-def hybrid_pass(rounds: int, L: Any, u: Any, v: Any, x: Any, rows: Any, room: Any) -> None:
+def hybrid_pass(rounds: int, L: Any, u: Any, v: Any, x: Any, rows: Any, scratch: Any) -> None:
     """The same for the hybrid regulariser."""
     for t in range(1, rounds + 1):
         for _ in range(2):
-            hybrid.evaluate(0.5 * float(t), L, u, v, x, rows, room)
+            hybrid.evaluate(0.5 * float(t), L, u, v, x, rows, scratch)

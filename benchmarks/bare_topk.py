@@ -10,20 +10,20 @@ from typing import Any
 import numba
 import numpy as np
 
-from rankloop.kernels.feature_rows import score
 from rankloop.kernels.jit import loop
+from rankloop.kernels.rows import score
 from rankloop.kernels.sorting import greedy_order
 
 
 @loop
 def score_and_sort(
-    features: Any, offsets: Any, sequence: Any, words: Any, w: Any, scores: Any, items: Any, room: Any
+    features: Any, offsets: Any, sequence: Any, words: Any, w: Any, scores: Any, items: Any, scratch: Any
 ) -> None:
     """A round for each query in `sequence`: the scores X w, and the documents by falling score."""
     for i in range(len(sequence)):
         documents = features[offsets[sequence[i]] : offsets[sequence[i] + 1]]
         score(documents, w, scores)
-        greedy_order(scores, documents.shape[0], words[i], 0, items, room)
+        greedy_order(scores, documents.shape[0], words[i], 0, items, scratch)
 
 
 @numba.njit(error_model="numpy", nogil=True)

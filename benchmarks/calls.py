@@ -13,7 +13,7 @@ from rich.table import Table
 from benchmarks.timing import Contender, Effort, race
 from rankloop import rankers
 from rankloop.base import Ranking
-from rankloop.prepared import entry_point
+from rankloop.compiled import entry_point
 
 _AS_CALLED, _KEEPING_NOTHING, _KERNELS = "rank + learn", "keeping nothing", "kernels alone"
 _SHAPE = 22, 46

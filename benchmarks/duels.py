@@ -85,12 +85,12 @@ def _plain(n_candidates: int, people: environments.ClickedQueries) -> Contender:
 def _bare(people: environments.ClickedQueries) -> Contender:
     n, features, offsets = people.n_positions, people.params.features, people.params.offsets
     w = np.random.default_rng(1).standard_normal(features.shape[1])
-    scores, items, room = np.empty(n), np.empty(n, np.int64), sorting.scratch(n)
+    scores, items, scratch = np.empty(n), np.empty(n, np.int64), sorting.scratch(n)
 
     def ready(rounds: int) -> Callable[[], object]:
         words = np.random.default_rng(1).bit_generator.random_raw(rounds)
         sequence = sequence_of(len(offsets) - 1, rounds)
-        return lambda: bare_topk.score_and_sort(features, offsets, sequence, words, w, scores, items, room)
+        return lambda: bare_topk.score_and_sort(features, offsets, sequence, words, w, scores, items, scratch)
 
     return ready
 

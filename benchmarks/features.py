@@ -70,15 +70,15 @@ def contenders(name: str, d: int) -> dict[str, Contender]:
 def _bare(features: np.ndarray, *, draws: bool) -> Contender:
     n, d = features.shape
     lists: Any = bare_features.draw if draws else bare_features.bounds
-    room = (np.empty(n), np.empty(d), np.empty(n, np.int64), sorting.scratch(n))
+    scratch = (np.empty(n), np.empty(d), np.empty(n, np.int64), sorting.scratch(n))
     words = np.random.default_rng(1).bit_generator.random_raw(1_000)  # type: ignore[attr-defined]
 
     def ready(rounds: int) -> Callable[[], object]:
         inverse = np.eye(d)
 
         def run() -> None:
-            lists(rounds, features, inverse, *room, words)
-            bare_features.update(rounds, features, POSITIONS, inverse, room[1])
+            lists(rounds, features, inverse, *scratch, words)
+            bare_features.update(rounds, features, POSITIONS, inverse, scratch[1])
 
         return run
 

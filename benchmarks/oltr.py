@@ -16,8 +16,8 @@ from benchmarks.speed import of_rankloop
 from benchmarks.timing import Contender, Effort, race
 from benchmarks.topk import sequence_of
 from rankloop import data, environments, rankers
-from rankloop.kernels.feature_rows import score
 from rankloop.kernels.jit import loop
+from rankloop.kernels.rows import score
 
 SIZES = {"20 documents x 46": (20, 46), "120 documents x 136": (120, 136)}
 FUSED, NUMPY, BARE = "rankloop, fused", "NumPy, round by round", "bare: one pass over the features"

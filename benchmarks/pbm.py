@@ -14,7 +14,7 @@ from rich.table import Table
 from benchmarks import bare_pbm, scipy_ftrl_pbm
 from benchmarks.timing import FULL, Contender, Effort, race
 from rankloop import environments, rankers, simulation
-from rankloop.kernels.solvers import list_network
+from rankloop.kernels import list_network
 
 Size = tuple[int, int]  # items, positions
 
@@ -135,8 +135,8 @@ def bare_own(ranker: rankers.FTRLPBM) -> Contender:
     """The same with the solver's own kernel."""
     L, u, v, x = (part.copy() for part in (ranker.state.L_hat, ranker.state.u, ranker.state.v, ranker.x))
     rows = x.sum(axis=0)
-    room = list_network.room(ranker.n_items, ranker.n_positions)
-    return lambda rounds: lambda: bare_pbm.own_pass(rounds, L, u, v, x, rows, room)
+    scratch = list_network.new_scratch(ranker.n_items, ranker.n_positions)
+    return lambda rounds: lambda: bare_pbm.own_pass(rounds, L, u, v, x, rows, scratch)
 
 
 def scipy_round(people: environments.PositionBased, effort: Effort) -> float:

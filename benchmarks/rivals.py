@@ -89,9 +89,9 @@ def contenders(name: str) -> dict[str, Contender]:
 def _bare_hybrid() -> Contender:
     ranker = RANKERS[HYBRID]()
     simulation.play(ranker, environments.named(WORLD), rounds=5_000, seed=1, points=1, progress=False)
-    state, room = ranker.state, ranker.scratch(ranker.n_positions)[0]
+    state, scratch = ranker.state, ranker.scratch(ranker.n_positions)[0]
     parts = [part.copy() for part in (state.L_hat, state.u, state.v, state.x, state.rows)]
-    return lambda rounds: lambda: bare_pbm.hybrid_pass(rounds, *parts, room)
+    return lambda rounds: lambda: bare_pbm.hybrid_pass(rounds, *parts, scratch)
 
 
 def _ours(name: str, *, fused: bool) -> Contender:

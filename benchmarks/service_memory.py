@@ -22,7 +22,6 @@ _LIBRARIES = (
     ("Python, asyncio", "pass"),
     ("NumPy", "import numpy, numpy.random"),
     ("the compiler's library", "import llvmlite.binding"),
-    ("... without pages that nothing looks at", "CompilerPages().release()"),
     ("numba", "import numba"),
     (
         "web server, SQLite, metrics",
@@ -31,11 +30,9 @@ _LIBRARIES = (
     ("rankers", "import rankloop.rankers"),
     ("service", "import rankloop.serving.server, rankloop.serving.stores.sqlite"),
     ("command line", "import rankloop.cli, pydantic"),
-    ("the compiler's pages again", "CompilerPages().release()"),
 )
 _COUNT = """
 import sys
-from rankloop.serving.compiler_pages import CompilerPages
 def told():
     return [int(line.split()[1]) for line in open("/proc/self/smaps_rollup") if line.startswith(("Rss", "Anonymous"))]
 for step in sys.argv[1:]:

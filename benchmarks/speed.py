@@ -134,11 +134,11 @@ def of_numpy(kind: Any, gains: np.ndarray) -> Contender:
 
 def bare_sort(m: int) -> Contender:
     """The least that a round can cost, with our sort."""
-    scores, items, room = np.empty(m), np.empty(m, np.int64), sorting.scratch(m)
+    scores, items, scratch = np.empty(m), np.empty(m, np.int64), sorting.scratch(m)
 
     def ready(rounds: int) -> Callable[[], object]:
         words = np.random.default_rng(1).bit_generator.random_raw(rounds)
-        return lambda: bare.draw_and_sort(words, scores, items, room)
+        return lambda: bare.draw_and_sort(words, scores, items, scratch)
 
     return ready
 

@@ -168,12 +168,12 @@ def score_and_sort(ours: Callable[[int], Any], stream: environments.QueryStream)
     """The least that a round can cost, with weights that have learnt and no longer change."""
     w = _learnt(ours, stream)
     n, features, offsets = stream.n_positions, stream.params.features, stream.params.offsets
-    scores, items, room = np.empty(n), np.empty(n, np.int64), sorting.scratch(n)
+    scores, items, scratch = np.empty(n), np.empty(n, np.int64), sorting.scratch(n)
 
     def ready(rounds: int) -> Callable[[], object]:
         sequence = sequence_of(len(offsets) - 1, rounds)
         words = np.random.default_rng(1).bit_generator.random_raw(rounds)
-        return lambda: bare_topk.score_and_sort(features, offsets, sequence, words, w, scores, items, room)
+        return lambda: bare_topk.score_and_sort(features, offsets, sequence, words, w, scores, items, scratch)
 
     return ready
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from rankloop import simulation
-from rankloop.base import Ranker
-from rankloop.calls import with_sentences
+from rankloop.base import Ranker, with_sentences
 from rankloop.checks import every_ranker
 from rankloop.environments import FixedItems
 from rankloop.rankers import FTPL, FTRLPBM, FeedExp3, RTop1F, Uniform

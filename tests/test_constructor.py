@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from rankloop import environments, measures, rankers
+from rankloop.base import Constructed, import_path, plain
 from rankloop.checks import every_environment, every_ranker
-from rankloop.constructor import Constructed, import_path, plain
 from rankloop.environments import ClickMatrix, FixedItems, Periodic, PositionBased
 from rankloop.rankers import FTRLPBM, BestInHindsight, Fixed, RTop1F, Uniform
 
@@ -149,4 +149,4 @@ def test_plain_values() -> None:
 def test_import_paths_are_the_short_ones() -> None:
     assert import_path(FTRLPBM) == "rankloop.rankers:FTRLPBM"
     assert import_path(Theirs) == f"{__name__}:Theirs"
-    assert import_path(Constructed) == "rankloop.constructor:Constructed"
+    assert import_path(Constructed) == "rankloop.base:Constructed"

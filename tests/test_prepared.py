@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankloop import prepared
+from rankloop import compiled
 from rankloop.base import Ranking
 from rankloop.checks import every_ranker
 from rankloop.compiled import CompiledRanker
@@ -44,8 +44,8 @@ def _overwrite(thing: Any) -> None:
             _overwrite(part)
 
 
-def _calls(ranker: Any) -> prepared.PreparedCalls:
-    found: prepared.PreparedCalls = ranker._calls()
+def _calls(ranker: Any) -> compiled.PreparedCalls:
+    found: compiled.PreparedCalls = ranker._calls()
     return found
 
 
@@ -155,7 +155,7 @@ def test_a_ranker_that_gets_another_state_uses_it() -> None:
     assert ranker.state.t[0] == 1
 
 
-def test_two_calls_at_once_have_two_rooms_and_long_lists_have_longer_ones() -> None:
+def test_two_calls_at_once_have_two_buffers_and_long_lists_have_longer_ones() -> None:
     ranker = RTopKF(n_features=3)
     calls = _calls(ranker)
     first, second = calls._take(ranker, 4), calls._take(ranker, 4)
@@ -165,9 +165,9 @@ def test_two_calls_at_once_have_two_rooms_and_long_lists_have_longer_ones() -> N
     assert calls._take(ranker, 9).length == 9
 
 
-def test_not_every_ranker_keeps_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepared, "_MOST_ROOMS", 3)
-    prepared._rooms_kept.clear()
+def test_not_every_ranker_keeps_its_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "_MOST_BUFFERS", 3)
+    compiled._buffers_kept.clear()
     many = [RTop1F(n_items=3) for _ in range(5)]
     for ranker in many * 2:
         ranker.rank(rng=np.random.default_rng(1))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankloop import measures, state_file
+from rankloop import base, measures
 from rankloop.checks import every_ranker
 from rankloop.rankers import FTPL, FTRLPBM, Fixed, ListNet, RTop1F, Uniform
 from rankloop.serving.log import records
@@ -48,7 +48,7 @@ def test_the_state_alone_is_arrays_of_numbers() -> None:
     # The service packs these into its snapshots, so there may be nothing more in them.
     ranker = FTRLPBM(n_items=4, n_positions=2)
     assert set(ranker.state_arrays()) == set(ranker.state._fields)
-    assert set(ranker.save()) == {*ranker.state._fields, state_file.ORIGIN}
+    assert set(ranker.save()) == {*ranker.state._fields, base.ORIGIN}
     for array in ranker.state_arrays().values():
         assert records.pack(array)
 
@@ -56,7 +56,7 @@ def test_the_state_alone_is_arrays_of_numbers() -> None:
 def test_a_file_holds_no_pickle(tmp_path: Path) -> None:
     RTop1F(n_items=5, measure=measures.dcg, k=np.int64(2)).save(tmp_path / "ranker.npz")
     with np.load(tmp_path / "ranker.npz", allow_pickle=False) as saved:
-        told = json.loads(str(saved[state_file.ORIGIN]))
+        told = json.loads(str(saved[base.ORIGIN]))
     assert told["class"] == "rankloop.rankers:RTop1F"
     assert told["parameters"] | {"n_items": 5, "measure": "dcg", "k": 2, "max_grade": 1} == told["parameters"]
 
@@ -100,7 +100,7 @@ def test_the_same_arguments_in_another_form_are_the_same() -> None:
 
 def test_what_an_older_version_saved_is_loaded() -> None:
     ranker = learnt(RTop1F(n_items=5, horizon=100))
-    old = {name: value for name, value in ranker.save().items() if name != state_file.ORIGIN}
+    old = {name: value for name, value in ranker.save().items() if name != base.ORIGIN}
     other = RTop1F(n_items=5, horizon=100)
     other.load(old)
     assert same(ranker, other)
@@ -115,7 +115,7 @@ class Coloured(Uniform):
 
 def test_an_argument_that_a_file_cannot_hold_is_named_and_not_compared() -> None:
     saved = learnt(Coloured(n_items=3, colour=object())).save()
-    told = state_file.read_origin(saved)
+    told = base.read_origin(saved)
     assert told is not None
     assert told["left_out"] == {"colour": "object"}
     other = Coloured(n_items=3, colour=object())
@@ -125,10 +125,10 @@ def test_an_argument_that_a_file_cannot_hold_is_named_and_not_compared() -> None
 
 def test_an_argument_that_is_no_longer_there_is_named() -> None:
     ranker = Uniform(n_items=3)
-    told = json.loads(str(ranker.save()[state_file.ORIGIN]))
+    told = json.loads(str(ranker.save()[base.ORIGIN]))
     told["parameters"]["speed"] = 3
     with pytest.raises(ValueError, match="Uniform with speed=3, which Uniform here does not have"):
-        ranker.load(ranker.save() | {state_file.ORIGIN: np.array(json.dumps(told))})
+        ranker.load(ranker.save() | {base.ORIGIN: np.array(json.dumps(told))})
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_an_argument_that_is_no_longer_there_is_named() -> None:
 def test_an_origin_that_is_none_is_refused(wrong: str) -> None:
     ranker = Uniform(n_items=3)
     with pytest.raises(ValueError, match=r"'ranker\.json' must hold a class and its parameters"):
-        ranker.load(ranker.save() | {state_file.ORIGIN: np.array(wrong)})
+        ranker.load(ranker.save() | {base.ORIGIN: np.array(wrong)})
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

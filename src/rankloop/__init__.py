@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers an
     from rankloop import simulation as simulation
     from rankloop import surrogates as surrogates
     from rankloop.advice.choose import advise as advise
-    from rankloop.rankers.load import load as load
+    from rankloop.rankers.registry import load as load
     from rankloop.serving.client import AsyncClient as AsyncClient
     from rankloop.serving.client import Client as Client
 
@@ -69,7 +69,7 @@ _MODULES = frozenset(
 
 _CLIENTS = frozenset({"AsyncClient", "Client"})  # of the ranking service
 _FOR_CLIENTS = ("httpx",)
-_FUNCTIONS = {"advise": "rankloop.advice", "load": "rankloop.rankers.load"}
+_FUNCTIONS = {"advise": "rankloop.advice", "load": "rankloop.rankers.registry"}
 
 __all__ = ["__version__"]
 

@@ -12,20 +12,500 @@
 from __future__ import annotations
 
 import abc
+import contextlib
+import functools
+import inspect
+import json
 import os
-from collections.abc import Iterator, Mapping
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop import state_file
 from rankloop.arguments import numbers, one_of, whole
-from rankloop.calls import with_sentences
-from rankloop.constructor import Constructed
+from rankloop.notebook import card
 from rankloop.ranges import Range
-from rankloop.ranking import Array, Memo, Ranking, draw_key
 from rankloop.servable import Servable
+
+# A ranking that was shown: the ticket between `rank` and `learn`.
+
+
+Array = NDArray[Any]
+Memo = tuple[Array, ...]
+
+
+def draw_key(rng: np.random.Generator) -> np.uint64:
+    """One 64-bit word of `rng`; a kernel expands it into as many numbers as it needs.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Where the randomness comes from.
+
+    Returns
+    -------
+    numpy.uint64
+        The word.
+    """
+    return np.uint64(generator(rng).bit_generator.random_raw())
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """Read the argument `rng`.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        What was given.
+
+    Returns
+    -------
+    numpy.random.Generator
+        The same.
+
+    Raises
+    ------
+    ValueError
+        Where it is anything else, such as a seed.
+    """
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng must be a generator, such as np.random.default_rng(1), got {rng!r}")
+    return rng
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """A ranking that was shown: the ticket that `learn` needs to use its feedback.
+
+    Parameters
+    ----------
+    items : ndarray of int
+        Item indices, best position first; positions count from 0.
+    propensities : ndarray of float, optional
+        Exact probability with which each shown (item, position) was shown; None where the ranking is
+        deterministic or the probability has no closed form.
+    memo : Memo, optional
+        Written and read only by the ranker that issued it; plain arrays.
+    explored : bool, optional
+        Whether this ranking was shown to find something out rather than to please.
+    """
+
+    items: NDArray[np.int64]
+    propensities: NDArray[np.float64] | None = None
+    memo: Memo = ()
+    explored: bool = False
+
+    def save(self) -> dict[str, Array]:
+        """The ticket as named arrays, ready for `np.savez`."""
+        saved: dict[str, Array] = {"items": self.items, "explored": np.asarray(self.explored)}
+        if self.propensities is not None:
+            saved["propensities"] = self.propensities
+        return saved | {f"memo.{i}": part for i, part in enumerate(self.memo)}
+
+    @classmethod
+    def load(cls, saved: Mapping[str, Array]) -> Ranking:
+        """The ticket that `save` wrote.
+
+        Parameters
+        ----------
+        saved : mapping of str to array_like
+            What `save` gave.
+        """
+        n_parts = sum(name.startswith("memo.") for name in saved)
+        for name in ("items", "explored", *(f"memo.{i}" for i in range(n_parts))):
+            if name not in saved:
+                raise ValueError(f"saved ticket has no {name!r}, only {sorted(saved)}")
+        items = numbers("items", saved["items"])
+        if items.ndim != 1 or (items != np.floor(items)).any():
+            raise ValueError(f"items must be a list of item numbers, got {saved['items']!r}")
+        return cls(
+            items=items.astype(np.int64),
+            propensities=np.asarray(saved["propensities"], np.float64) if "propensities" in saved else None,
+            memo=tuple(np.asarray(saved[f"memo.{i}"]) for i in range(n_parts)),
+            explored=bool(saved["explored"]),
+        )
+
+
+# `rank` and `learn` called with something else: one sentence, for every ranker, instead of a traceback from inside.
+
+
+def with_sentences(kind: type) -> None:
+    """Let the methods `rank` and `learn` that a class defines check their arguments first.
+
+    Parameters
+    ----------
+    kind : type
+        A ranker. Signatures and docstrings stay as they are.
+    """
+    for name, checked in (("rank", _rank), ("learn", _learn)):
+        method = vars(kind).get(name)
+        if method is not None and not getattr(method, "__isabstractmethod__", False):
+            setattr(kind, name, checked(method))
+
+
+def _rank(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def rank(self: Any, *args: Any, rng: Any = None, **kwargs: Any) -> Any:
+        return method(self, *args, rng=generator(rng), **kwargs)
+
+    return rank
+
+
+def _learn(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def learn(self: Any, ranking: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(ranking, Ranking):
+            raise ValueError(f"ranking must be a Ranking that rank() returned, got {ranking!r}")
+        return method(self, ranking, *args, **kwargs)
+
+    return learn
+
+
+# Objects that remember the arguments of their constructor: `repr`, `get_params` and `clone`, once for all.
+
+
+_LONGEST = 100  # numbers of an array that are written out
+
+
+class Constructed:
+    """Remembers what it was constructed with; `Ranker` and `Environment` inherit it, and so does every subclass."""
+
+    _given: dict[str, Any]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = _remembering(cls.__init__)  # type: ignore[method-assign]
+
+    def get_params(self) -> dict[str, Any]:
+        """The arguments of the constructor.
+
+        Returns
+        -------
+        dict
+            A value for each parameter of the constructor: the one that was given, or the default.
+
+        Examples
+        --------
+        >>> from rankloop.rankers import Uniform
+        >>> Uniform(n_items=4).get_params()
+        {'n_items': 4, 'n_positions': None}
+        """
+        known = inspect.signature(type(self)).parameters
+        given = vars(self).get("_given", {})
+        params = {}
+        for name, parameter in known.items():
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                params.update(given.get(name, {}))
+            elif name in given:
+                params[name] = given[name]
+            elif parameter.default is not inspect.Parameter.empty:
+                params[name] = parameter.default
+        return params
+
+    def clone(self) -> Self:
+        """A fresh one with the same arguments, in its initial state.
+
+        Returns
+        -------
+        Self
+            Another object of the same class.
+
+        Examples
+        --------
+        >>> from rankloop.rankers import Uniform
+        >>> Uniform(n_items=4).clone()
+        Uniform(n_items=4)
+        """
+        given = {name: _kept(value) for name, value in vars(self).get("_given", {}).items()}
+        positional, named = [], {}
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            if name not in given:
+                continue
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                positional.extend(given[name])
+            elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                named.update(given[name])
+            elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+                positional.append(given[name])
+            else:
+                named[name] = given[name]
+        return type(self)(*positional, **named)
+
+    def __repr__(self) -> str:
+        given = vars(self).get("_given", {})
+        shown = ", ".join(f"{name}={_written(value)}" for name, value in given.items())
+        return f"{type(self).__name__}({shown})"
+
+    def _facts(self) -> dict[str, object]:
+        given = vars(self).get("_given", {})
+        return {name: _written(value) for name, value in given.items()}
+
+    def _repr_html_(self) -> str:
+        return card(type(self).__name__, self._facts())
+
+
+def plain(value: Any) -> Any:
+    """Write an argument as JSON can hold it.
+
+    Parameters
+    ----------
+    value : Any
+        An argument: None, a string, numbers, lists and arrays of them, or something with a method `as_argument`
+        that returns one of these.
+
+    Returns
+    -------
+    Any
+        The same of None, bool, int, float, str, list and dict.
+
+    Raises
+    ------
+    TypeError
+        Where it is something else.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic | np.ndarray) and value.dtype.kind in "biufU":
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+        return {name: plain(part) for name, part in value.items()}
+    if hasattr(value, "as_argument"):
+        return plain(value.as_argument())
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+def import_path(kind: type) -> str:
+    """Where a class is found: `package.module:Class`, by the shortest package that exports it.
+
+    Parameters
+    ----------
+    kind : type
+        A class.
+
+    Returns
+    -------
+    str
+        As `rankloop.rankers.registry.find` takes it.
+
+    Examples
+    --------
+    >>> from rankloop.rankers.ftrl_pbm import FTRLPBM
+    >>> import_path(FTRLPBM)
+    'rankloop.rankers:FTRLPBM'
+    """
+    parts = kind.__module__.split(".")
+    for n in range(1, len(parts)):
+        package = ".".join(parts[:n])
+        if getattr(sys.modules.get(package), kind.__qualname__, None) is kind:
+            return f"{package}:{kind.__qualname__}"
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _remembering(init: Callable[..., None]) -> Callable[..., None]:
+    signature = inspect.signature(init)
+
+    @functools.wraps(init)
+    def remember(self: Any, *args: Any, **kwargs: Any) -> None:
+        # A constructor that calls its parent's comes here first, and its own arguments are the ones that count.
+        if "_given" not in vars(self):
+            try:
+                given = signature.bind(self, *args, **kwargs).arguments
+            except TypeError:
+                given = {}  # the call below says what is wrong with them
+            self._given = {name: _kept(value) for name, value in list(given.items())[1:]}
+        init(self, *args, **kwargs)
+
+    return remember
+
+
+def _kept(value: Any) -> Any:
+    # A copy of what the caller might change later.
+    if isinstance(value, np.ndarray):
+        return value.copy() if value.flags.writeable else value
+    if isinstance(value, list | tuple) and type(value) in (list, tuple):
+        return type(value)(_kept(part) for part in value)
+    if type(value) is dict:
+        return {name: _kept(part) for name, part in value.items()}
+    return value
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        if value.size <= _LONGEST:
+            return repr(value.tolist())
+        return f"<{'x'.join(map(str, value.shape))} {value.dtype}>"
+    if isinstance(value, np.generic):
+        return repr(value.item())
+    if type(value) in (list, tuple) and len(value) > _LONGEST:
+        return f"<{type(value).__name__} of {len(value):,}>"
+    if type(value) in (list, tuple) and any(isinstance(part, np.ndarray | np.generic) for part in value):
+        inside = ", ".join(map(_written, value)) + ("," if type(value) is tuple and len(value) == 1 else "")
+        return f"[{inside}]" if type(value) is list else f"({inside})"
+    if hasattr(value, "as_argument"):
+        return repr(value.as_argument())
+    return " ".join(repr(value).split())
+
+
+# The file of a saved ranker: its state as named arrays, its class and arguments as JSON. Never pickle.
+
+
+Arrays = Mapping[str, NDArray[Any]]
+ORIGIN = "ranker.json"  # beside the arrays; a field of a NamedTuple cannot be called so
+
+
+def state_origin(ranker: Constructed) -> NDArray[np.str_]:
+    """Class and arguments of a ranker, as an array that `np.savez` takes.
+
+    Parameters
+    ----------
+    ranker : Constructed
+        A ranker.
+
+    Returns
+    -------
+    numpy.ndarray
+        One string of JSON. An argument that JSON cannot hold is named there without its value.
+    """
+    parameters, left_out = {}, {}
+    for name, value in ranker.get_params().items():
+        try:
+            parameters[name] = plain(value)
+        except TypeError:
+            left_out[name] = type(value).__name__
+    told = {"class": import_path(type(ranker)), "parameters": parameters, "left_out": left_out}
+    return np.array(json.dumps(told))
+
+
+def read_origin(saved: Arrays) -> dict[str, Any] | None:
+    """Class and arguments from a saved ranker.
+
+    Parameters
+    ----------
+    saved : mapping of str to numpy.ndarray
+        What was saved.
+
+    Returns
+    -------
+    dict or None
+        `class`, `parameters` and `left_out`; None where an older version saved, which wrote only the state.
+
+    Raises
+    ------
+    ValueError
+        Where it cannot be read.
+    """
+    if ORIGIN not in saved:
+        return None
+    try:
+        told = json.loads(str(saved[ORIGIN]))
+        if isinstance(told["class"], str) and all(
+            isinstance(told[part], dict) for part in ("parameters", "left_out")
+        ):
+            return dict(told)
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise ValueError(
+        f"saved state {ORIGIN!r} must hold a class and its parameters, got {saved[ORIGIN]!s:.100}"
+    )
+
+
+def check_origin(saved: Arrays, ranker: Constructed) -> None:
+    """Refuse the state of a ranker of another class or with other arguments.
+
+    Parameters
+    ----------
+    saved : mapping of str to numpy.ndarray
+        What was saved. Nothing is refused where an older version saved only the state.
+    ranker : Constructed
+        The ranker that is to take it over.
+
+    Raises
+    ------
+    ValueError
+        Naming the class, or the parameter and both values.
+    """
+    told = read_origin(saved)
+    if told is None:
+        return
+    here = json.loads(str(state_origin(ranker)))
+    mine, theirs = (path.rpartition(":")[2] for path in (here["class"], told["class"]))
+    if mine != theirs:
+        raise ValueError(f"saved state is of {theirs}, this ranker is {mine}")
+    for name, value in told["parameters"].items():
+        if name in here["left_out"]:
+            continue
+        if name not in here["parameters"]:
+            raise ValueError(
+                f"saved state is of {mine} with {name}={value!r}, which {mine} here does not have"
+            )
+        if here["parameters"][name] != value:
+            raise ValueError(
+                f"saved state is of {mine} with {name}={value!r}, this ranker has {name}={here['parameters'][name]!r}"
+            )
+
+
+def write_state(path: str | os.PathLike[str], arrays: Arrays) -> None:
+    """Write arrays to a file in NumPy's npz format, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file, under exactly this name; one that is there is replaced.
+    arrays : mapping of str to numpy.ndarray
+        What to write.
+    """
+    path = Path(path)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(draft).chmod(0o666 & ~umask)  # as any new file; mkstemp makes it private
+        Path(draft).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(draft).unlink()
+        raise
+
+
+def read_state(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    """The arrays that `write` wrote.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        Every array by name.
+
+    Raises
+    ------
+    ValueError
+        Where it is no such file.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as saved:
+            return {name: saved[name] for name in saved.files}
+    except (ValueError, EOFError, zipfile.BadZipFile, TypeError) as error:
+        # NumPy takes any other file for a pickle, and tells how to load it all the same.
+        why = "it is no .npz file" if "allow_pickle" in str(error) else str(error)
+        raise ValueError(f"{os.fspath(path)}: not a saved ranker: {why}") from error
+
 
 __all__ = [
     "Array",
@@ -173,10 +653,10 @@ class Ranker(Constructed, Servable, abc.ABC):
         dict of str to numpy.ndarray or None
             The arrays where no path is given.
         """
-        saved = self.state_arrays() | {state_file.ORIGIN: state_file.origin(self)}
+        saved = self.state_arrays() | {ORIGIN: state_origin(self)}
         if path is None:
             return saved
-        state_file.write(path, saved)
+        write_state(path, saved)
         return None
 
     def load(self, saved: Mapping[str, Array] | str | os.PathLike[str]) -> None:
@@ -194,10 +674,10 @@ class Ranker(Constructed, Servable, abc.ABC):
             changes then.
         """
         if isinstance(saved, str | os.PathLike):
-            saved = state_file.read(saved)
-        state_file.check_origin(saved, self)
+            saved = read_state(saved)
+        check_origin(saved, self)
         fields = self.state._asdict()
-        if set(saved) - {state_file.ORIGIN} != set(fields):
+        if set(saved) - {ORIGIN} != set(fields):
             raise ValueError(f"saved state has {sorted(saved)}, {type(self).__name__} needs {sorted(fields)}")
         for name, value in fields.items():
             if np.shape(saved[name]) != value.shape or np.asarray(saved[name]).dtype != value.dtype:

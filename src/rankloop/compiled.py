@@ -6,23 +6,191 @@ by one, and `simulation.play` hands the same kernels to the compiled loop, so bo
 
 from __future__ import annotations
 
+import sys
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.base import (
-    Environment,
-    Memo,
-    Ranker,
-    Ranking,
-    draw_key,
-    whole,
-)
+from rankloop.base import Environment, Feedback, Memo, Ranker, Ranking, draw_key, whole
 from rankloop.features import LARGEST_FEATURE as LARGEST_FEATURE
 from rankloop.features import read_features as read_features
-from rankloop.prepared import PreparedCalls
+from rankloop.kernels.call_checks import ordinary
+
+# A ranker's kernels made ready for calls from Python, one at a time.
+#
+# A compiled kernel called from Python first finds out the type of everything that it is given: with thirty arrays in
+# params, state and scratch that takes five to ten times as long as the kernel itself, for ten items. A ranker's
+# arrays are of the same types at every call, so the machine code for them is looked up once. Scratch is made once as
+# well.
+
+
+_MOST_BUFFERS = 1_000  # kept at once, of all rankers together: a service may have a hundred thousand of them
+_MOST_LENGTHS = 1_000
+_IN_ORDER = 0x101  # NumPy's flags of an array whose entries lie one after another, each where a number of its size may
+_FLOAT = np.dtype(np.float64)
+_buffers_kept: deque[list[Buffers]] = deque()
+
+
+class Buffers(NamedTuple):
+    """What one call works in; two threads have two."""
+
+    length: int  # of the longest list that fits
+    scratch: tuple[Any, ...]
+    seen: NDArray[np.bool_]
+
+
+class Form(NamedTuple):
+    """What a ticket looks like for lists of one length."""
+
+    n_revealed: int
+    parts: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]  # shape and kind of items, propensities and memo
+
+
+class PreparedCalls:
+    """The kernels of one ranker, with the arrays that they work in."""
+
+    def __init__(self, ranker: CompiledRanker) -> None:
+        self.params = ranker.params
+        self.state = ranker.state
+        self.kernels = ranker.kernels
+        self.feedback = ranker.feedback
+        n = 1 if ranker.n_positions is None else ranker.n_positions
+        _, propensities, memo = ranker.blank_ticket(n)
+        self.has_propensities = len(propensities) > 0
+        self.no_propensities = propensities[:0]
+        self.n_memo = len(memo)
+        self.knows_feedback = type(ranker.feedback).check is Feedback.check
+        self.clicks = ranker.feedback.kind == "clicks"
+        self.most = sys.float_info.max if ranker.max_grade is None else float(ranker.max_grade)
+        self._free: list[Buffers] = []
+        self._forms: dict[int, Form] = {}
+        self._entries: dict[Any, Callable[..., Any]] = {}
+
+    def are_of(self, ranker: CompiledRanker) -> bool:
+        """Whether these are still the ranker's own arrays and kernels."""
+        return (
+            self.state is ranker.state
+            and self.params is ranker.params
+            and self.kernels is ranker.kernels
+            and self.feedback is ranker.feedback
+        )
+
+    def rank(
+        self, ranker: CompiledRanker, request: Any, key: np.uint64, items: Any, propensities: Any, memo: Any
+    ) -> bool:
+        """Call the kernel `rank`, which writes the ticket."""
+        buffers = self._take(ranker, len(items))
+        arguments = (self.params, self.state, request, key, buffers.scratch, items, propensities, memo)
+        explored = self._entry(self.kernels.rank, request, arguments)(*arguments)
+        self._free.append(buffers)
+        return bool(explored)
+
+    def learn(
+        self, ranker: CompiledRanker, ranking: Ranking, revealed: NDArray[np.float64], request: Any
+    ) -> None:
+        """Call the kernel `learn` with what `read` accepted."""
+        buffers = self._take(ranker, len(ranking.items))
+        propensities = ranking.propensities if self.has_propensities else self.no_propensities
+        ticket = (ranking.items, propensities, ranking.memo)
+        arguments = (self.params, self.state, request, buffers.scratch, *ticket, revealed)
+        self._entry(self.kernels.learn, request, arguments)(*arguments)
+        self._free.append(buffers)
+
+    def read(self, ranker: CompiledRanker, ranking: Ranking, feedback: ArrayLike) -> Any:
+        """The feedback as numbers where ticket and feedback are such as they nearly always are; None otherwise.
+
+        None says only that they must be looked at again, more slowly: they may still be good.
+        """
+        items = ranking.items
+        if not self.knows_feedback or type(items) is not np.ndarray or items.ndim != 1:
+            return None
+        n = len(items)
+        if n != ranker.n_positions and ranker.n_positions is not None:
+            return None
+        form = self._form(ranker, n)
+        memo = ranking.memo[: self.n_memo] if ranker.keeps_context else ranking.memo
+        parts = (items, ranking.propensities, *memo) if self.has_propensities else (items, *memo)
+        if len(parts) != len(form.parts):
+            return None
+        for part, (shape, dtype) in zip(parts, form.parts, strict=True):
+            if (
+                type(part) is not np.ndarray
+                or part.dtype != dtype
+                or part.shape != shape
+                or part.flags.num & _IN_ORDER != _IN_ORDER
+            ):
+                return None
+        revealed = _numbers(feedback)
+        if revealed is None or revealed.shape != (form.n_revealed,):
+            return None
+        buffers = self._take(ranker, n)
+        n_items = n if ranker.n_items is None else ranker.n_items
+        good = ordinary(items, buffers.seen, n_items, revealed, self.clicks, self.most)
+        self._free.append(buffers)
+        return revealed if good else None
+
+    def _take(self, ranker: CompiledRanker, n: int) -> Buffers:
+        # Nobody else has it until it is put back. It may be longer than a list, never shorter.
+        try:
+            buffers = self._free.pop()
+        except IndexError:
+            pass
+        else:
+            if buffers.length >= n:
+                return buffers
+        _buffers_kept.append(self._free)
+        if len(_buffers_kept) > _MOST_BUFFERS:
+            _buffers_kept.popleft().clear()
+        return Buffers(
+            n, ranker.scratch(n), np.zeros(n if ranker.n_items is None else ranker.n_items, np.bool_)
+        )
+
+    def _form(self, ranker: CompiledRanker, n: int) -> Form:
+        form = self._forms.get(n)
+        if form is None:
+            items, propensities, memo = ranker.blank_ticket(n)
+            parts = (items, propensities, *memo) if self.has_propensities else (items, *memo)
+            form = Form(self.feedback.length(n), tuple((part.shape, part.dtype) for part in parts))
+            if len(self._forms) >= _MOST_LENGTHS:
+                self._forms.clear()
+            self._forms[n] = form
+        return form
+
+    def _entry(self, kernel: Callable[..., Any], request: Any, arguments: tuple[Any, ...]) -> Any:
+        # The machine code for this kind of request; the kernel itself where it has to look at the types.
+        if request is None:
+            kind: Any = kernel
+        elif type(request) is np.ndarray and request.flags.num & _IN_ORDER == _IN_ORDER:
+            kind = kernel, request.dtype, request.ndim
+        else:
+            return kernel
+        found = self._entries.get(kind)
+        if found is None:
+            found = self._entries[kind] = entry_point(kernel, arguments)
+        return found
+
+
+def _numbers(feedback: ArrayLike) -> NDArray[np.float64] | None:
+    if type(feedback) is not np.ndarray:
+        try:
+            feedback = np.asarray(feedback)
+        except ValueError:  # rows of different lengths
+            return None
+    if feedback.dtype is _FLOAT:
+        return feedback if feedback.flags.num & _IN_ORDER == _IN_ORDER else None
+    return feedback.astype(np.float64) if feedback.dtype.kind in "biuf" else None
+
+
+def entry_point(kernel: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+    """The machine code of `kernel` for arguments of these types, which it takes for granted from then on."""
+    if not hasattr(kernel, "overloads"):
+        return kernel  # type: ignore[no-any-return]  # in Python: numba is switched off, or a reference version
+    types = tuple(map(kernel.typeof_pyval, arguments))
+    kernel.compile(types)
+    return kernel.overloads[types].entry_point  # type: ignore[no-any-return]
 
 
 class RankerKernels(NamedTuple):
@@ -84,7 +252,7 @@ class CompiledRanker(Ranker):
     keeps_context = False  # whether `learn` needs the request again; it then travels in the ticket
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        """Room for the kernels to work in on a list of `n` items; never state.
+        """Arrays for the kernels to work in on a list of `n` items; never state.
 
         Parameters
         ----------
@@ -114,7 +282,7 @@ class CompiledRanker(Ranker):
         return ()
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
-        """Room for exact propensities; empty where there are none.
+        """An array for exact propensities; empty where there are none.
 
         Parameters
         ----------

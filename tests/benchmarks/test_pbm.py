@@ -12,8 +12,8 @@ from benchmarks import __main__ as command
 from benchmarks import bare_pbm, pbm, scipy_ftrl_pbm
 from benchmarks.timing import Effort
 from rankloop import rankers
-from rankloop.kernels.solvers import list_network
-from rankloop.rankers import ftrl_pbm_reference as reference
+from rankloop.kernels import list_network
+from rankloop.rankers import ftrl_pbm as reference
 from tests.benchmarks.printed import printed
 
 TINY = Effort(slice_seconds=0.001, laps=1)
@@ -63,7 +63,7 @@ def test_the_bare_passes_evaluate_x_and_its_columns() -> None:
     bare_pbm.double_loop(rounds, L, u, v, x, columns)
     np.testing.assert_allclose(x, expected)
     np.testing.assert_allclose(columns, expected.sum(axis=1))
-    x, rows, room = np.empty_like(L), np.empty(9), list_network.room(9, 4)
+    x, rows, room = np.empty_like(L), np.empty(9), list_network.new_scratch(9, 4)
     bare_pbm.own_pass(rounds, L, u, v, x, rows, room)
     np.testing.assert_allclose(x, expected)
     np.testing.assert_allclose(room.columns, expected.sum(axis=1))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rankloop import rankers
-from rankloop.kernels import feature_rows, linear, sorting, top_places
+from rankloop.kernels import descent, rows, sorting
 
 SIZES = (256, 512, 1024, 2048)
 SHORT = (32, 64, 128)  # up to here every item is compared with every other
@@ -81,8 +81,8 @@ def every_pair(m: int) -> int:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", RuntimeWarning)  # words wrap around, as they should
-    sorting.count_above = top_places.count_above = count_above
-    linear.dot = feature_rows.dot = (
+    sorting.count_above = sorting.count_above = count_above
+    descent.dot = rows.dot = (
         np.dot
     )  # the compiled one cannot be run in plain Python; over three features, a constant
     found = {

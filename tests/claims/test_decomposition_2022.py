@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rankloop.rankers import ftrl_pbm_reference
+from rankloop.rankers import ftrl_pbm
 from tests.kernels.leader import find
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ def test_a_decomposition_has_at_most_so_many_lists(n: int) -> None:
     rng, counts = np.random.default_rng(n), []
     for _ in range(30):
         W = doubly_stochastic(rng, n)
-        lists, weights = ftrl_pbm_reference.birkhoff(W)
+        lists, weights = ftrl_pbm.birkhoff(W)
         mean = np.zeros((n, n))
         for items, weight in zip(lists, weights, strict=True):
             mean[np.arange(n), items] += weight
@@ -44,19 +44,19 @@ def test_a_decomposition_has_at_most_so_many_lists(n: int) -> None:
 def test_a_decomposition_takes_matchings_in_proportion_to_n_squared(monkeypatch: pytest.MonkeyPatch) -> None:
     # Leaders of FTRL-PBM. Each matching is Hopcroft-Karp's, O(n^2.5): with n squared of them O(n^4.5) in all.
     calls = 0
-    matching = ftrl_pbm_reference.maximum_bipartite_matching
+    matching = ftrl_pbm.maximum_bipartite_matching
 
     def counted(*given: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
         return matching(*given, **named)
 
-    monkeypatch.setattr(ftrl_pbm_reference, "maximum_bipartite_matching", counted)
+    monkeypatch.setattr(ftrl_pbm, "maximum_bipartite_matching", counted)
     rng, found = np.random.default_rng(1), {}
     for n in (4, 8, 16):
         for _ in range(5):
             calls = 0
-            ftrl_pbm_reference.birkhoff(find(100.0, rng.random((n // 2, n)) * 40).x)
+            ftrl_pbm.birkhoff(find(100.0, rng.random((n // 2, n)) * 40).x)
             assert calls <= n * n - 2 * n + 3  # the last finds that nothing is left
             found[n] = max(found.get(n, 0), calls)
     assert found[16] / found[8] > 3  # of order n squared indeed: n log n would be 2.7

@@ -12,7 +12,7 @@ from rankloop import environments, rankers, simulation
 from rankloop.base import Ranking
 from rankloop.checks import check_same_story
 from rankloop.environments import ClickUsers
-from rankloop.environments.best_click_lists import best_of_world, every_list
+from rankloop.environments.click_users import best_of_world, every_list
 from rankloop.feedback import (
     CascadeModel,
     ClickChainModel,

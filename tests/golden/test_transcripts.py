@@ -8,7 +8,6 @@ seeds will notice. If it is meant, write the transcripts anew, look at the diffe
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,11 +19,7 @@ from rankloop import rankers
 from rankloop.base import Ranker, Ranking
 
 FOLDER = Path(__file__).parent
-CLASSES = {
-    name: found
-    for name, found in vars(rankers).items()
-    if inspect.isclass(found) and issubclass(found, Ranker) and name in rankers.__all__
-}
+CLASSES: dict[str, type[Ranker]] = {name: getattr(rankers, name) for name in rankers.__all__}
 ROUNDS = 20
 
 

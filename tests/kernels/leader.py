@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels.solvers import list_network, tsallis
+from rankloop.kernels import list_network, tsallis
 
 Floats = NDArray[np.float64]
 KINDS = ("even", "powers", "ties", "spikes", "vertex", "equal positions", "equal items")
@@ -41,12 +41,12 @@ def find(
     m, n = L.shape
     u = np.zeros(n) if u is None else u.copy()
     v = np.full(m, np.sqrt(n * t)) if v is None else v.copy()
-    x, rows, room = np.empty((m, n)), np.empty(n), list_network.room(n, m)
+    x, rows, scratch = np.empty((m, n)), np.empty(n), list_network.new_scratch(n, m)
     steps, how = -1, 0
     if not slow:
-        steps = tsallis.newton(t, L, u, v, x, rows, room)
+        steps = tsallis.newton(t, L, u, v, x, rows, scratch)
     if steps < 0:
-        how = tsallis.recover(t, L, u, v, x, rows, room)
+        how = tsallis.recover(t, L, u, v, x, rows, scratch)
     return Leader(x, rows, u, v, steps, how)
 
 

@@ -8,20 +8,20 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels.solvers import list_sampling
+from rankloop.kernels import lists
 
 Floats = NDArray[np.float64]
 Lists = dict[tuple[int, ...], float]
 
 
-def bins(x: Floats) -> tuple[list[list[int]], list_sampling.SamplerRoom]:
+def bins(x: Floats) -> tuple[list[list[int]], lists.SamplingScratch]:
     """The items of each bin, and the room with their sums."""
-    room = list_sampling.room(len(x))
-    n_stretches, n_bins = list_sampling._merge(x, x.sum(axis=0), room)
+    scratch = lists.sampling_scratch(len(x))
+    n_stretches, n_bins = lists._merge(x, x.sum(axis=0), scratch)
     items: list[list[int]] = [[] for _ in range(n_bins)]
     for s in range(n_stretches):
-        items[room.owner[s]] += range(room.start[s], room.stop[s])
-    return items, room
+        items[scratch.owner[s]] += range(scratch.start[s], scratch.stop[s])
+    return items, scratch
 
 
 def matchings_of(x: Floats) -> Iterator[tuple[float, list[int]]]:
@@ -31,13 +31,13 @@ def matchings_of(x: Floats) -> Iterator[tuple[float, list[int]]]:
     """
     m, u = len(x), 0.0
     while u < 1.0 - 2e-9:  # the rest is what the sums of x are off
-        items, room = bins(x)
+        items, scratch = bins(x)
         n_bins = len(items)
-        list_sampling._choose(u, n_bins, room)
-        begin = room.whole[0, :n_bins].sum() - room.mass[0, :n_bins].sum()
-        chosen = room.chosen[:n_bins].tolist()
+        lists._choose(u, n_bins, scratch)
+        begin = scratch.whole[0, :n_bins].sum() - scratch.mass[0, :n_bins].sum()
+        chosen = scratch.chosen[:n_bins].tolist()
         assert sorted(chosen) == list(range(n_bins)), "a bin is used twice or not at all"
-        length = min(room.mass[c, b] if c < m else room.slack[b] for c, b in enumerate(chosen))
+        length = min(scratch.mass[c, b] if c < m else scratch.slack[b] for c, b in enumerate(chosen))
         assert length > 0
         assert begin <= u + 1e-12 < begin + length + 1e-12
         yield length, chosen[:m]
@@ -47,10 +47,12 @@ def matchings_of(x: Floats) -> Iterator[tuple[float, list[int]]]:
 def law(x: Floats) -> Lists:
     """The chance of each list."""
     chances: Lists = {}
-    items, room = bins(x)
+    items, scratch = bins(x)
     for weight, chosen in matchings_of(x):
         for shown in product(*(items[b] for b in chosen)):
-            inside = [x[j, i] / room.whole[j, b] for j, (i, b) in enumerate(zip(shown, chosen, strict=True))]
+            inside = [
+                x[j, i] / scratch.whole[j, b] for j, (i, b) in enumerate(zip(shown, chosen, strict=True))
+            ]
             chances[shown] = chances.get(shown, 0.0) + weight * float(np.prod(inside))
     return chances
 

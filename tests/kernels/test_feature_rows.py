@@ -11,23 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankloop.features import sparse_rows
-from rankloop.kernels import feature_rows
-from tests.sparse_lists import rows
+from rankloop.kernels import rows
+from tests.sparse_lists import rows as random_rows
 
 SEEDS = st.integers(0, 2**32 - 1)
 
 
 @numba.njit
 def both(features: Any, w: Any, weights: Any, scores: Any, out: Any) -> None:
-    feature_rows.score(features, w, scores)
-    feature_rows.combine(features, weights, out)
+    rows.score(features, w, scores)
+    rows.combine(features, weights, out)
 
 
 @numba.njit
 def others(features: Any, i: Any, w: Any, row: Any, least: Any, most: Any) -> Any:
-    feature_rows.copy_row(features, i, row)
-    feature_rows.bounds(features, least, most)
-    return feature_rows.plain_dot(features, i, w)
+    rows.copy_row(features, i, row)
+    rows.bounds(features, least, most)
+    return rows.plain_dot(features, i, w)
 
 
 @given(st.integers(1, 6), st.integers(1, 40), SEEDS)
@@ -48,7 +48,7 @@ def test_scores_and_their_transpose_are_products_of_matrices(dtype: Any, n: int,
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_sparse_rows_give_the_bits_of_dense_ones(dtype: Any, n: int, d: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    X = rows(rng, n, d, dtype)
+    X = random_rows(rng, n, d, dtype)
     w, v, i = rng.normal(size=d), rng.normal(size=n), int(rng.integers(n))
     found = []
     for features in (X, sparse_rows(X)):

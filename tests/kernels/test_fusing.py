@@ -18,7 +18,7 @@ import pytest
 import rankloop
 from rankloop import environments, rankers, simulation
 from rankloop.compiled import EnvironmentKernels, RankerKernels
-from rankloop.kernels import fusing
+from rankloop.kernels import loop as fusing
 from rankloop.kernels.loop import play_rounds
 
 MATRIX = np.random.default_rng(1).integers(0, 2, (300, 5))

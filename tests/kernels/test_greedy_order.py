@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from rankloop.kernels import sorting, top_places
+from rankloop.kernels import sorting
 from tests.kernels.splitmix import MASK
 
 
 @numba.njit
-def greedy_order(scores: Any, n: int, key: Any, first: int, items: Any, room: Any) -> None:
-    sorting.greedy_order(scores, n, key, first, items, room)
+def greedy_order(scores: Any, n: int, key: Any, first: int, items: Any, scratch: Any) -> None:
+    sorting.greedy_order(scores, n, key, first, items, scratch)
 
 
 def order(scores: Any, key: int, *, first: int = 1, spare: int = 0) -> NDArray[np.int64]:
@@ -32,8 +32,8 @@ def order(scores: Any, key: int, *, first: int = 1, spare: int = 0) -> NDArray[n
 
 
 @numba.njit
-def greedy_top(scores: Any, n: int, m: int, key: Any, items: Any, room: Any) -> None:
-    top_places.greedy_top(scores, n, m, key, 1, items, room)
+def greedy_top(scores: Any, n: int, m: int, key: Any, items: Any, scratch: Any) -> None:
+    sorting.greedy_top(scores, n, m, key, 1, items, scratch)
 
 
 LENGTHS = st.one_of(st.integers(1, 9), st.sampled_from([48, 49, 90, 127, 128, 129, 130, 337]))

@@ -7,7 +7,7 @@ import math
 import pytest
 from scipy.optimize import brentq
 
-from rankloop.kernels.kl_ucb import log_level, upper_bound
+from rankloop.kernels.click_counts import log_level, upper_bound
 
 
 def kl(p: float, q: float) -> float:

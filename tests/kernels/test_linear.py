@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankloop.kernels import linear
+from rankloop.kernels import descent
 
 SEEDS = st.integers(0, 2**32 - 1)
 
 
 @numba.njit
 def project(w: Any, radius: float) -> None:
-    linear.project(w, radius)
+    descent.project(w, radius)
 
 
 @settings(max_examples=60)

@@ -9,23 +9,24 @@ import pytest
 
 from rankloop import data, environments, rankers
 from rankloop.features import sparse_rows
-from rankloop.kernels import feature_rows, narrow_rows
+from rankloop.kernels import rows as feature_rows
+from rankloop.kernels import rows as narrow_rows
 from rankloop.kernels.jit import loop
 
 SIZES = [(1, 1), (3, 5), (5, 15), (4, 16), (9, 17), (7, 46), (6, 136)]
 
 
 @loop
-def made(features, w, weights, room, scores, combined, mean):  # type: ignore[no-untyped-def]
-    narrow_rows.score(features, w, room, scores)
-    narrow_rows.combine(features, weights, room, combined)
-    narrow_rows.average(features, weights.copy(), room, mean)
+def made(features, w, weights, scratch, scores, combined, mean):  # type: ignore[no-untyped-def]
+    narrow_rows.narrow_score(features, w, scratch, scores)
+    narrow_rows.narrow_combine(features, weights, scratch, combined)
+    narrow_rows.average(features, weights.copy(), scratch, mean)
 
 
 def all_of(features, w, weights):  # type: ignore[no-untyped-def]
     n, d = features.shape
     found = np.empty(n), np.empty(d), np.empty(d)
-    made(features, w, weights, narrow_rows.scratch(d), *found)
+    made(features, w, weights, narrow_rows.narrow_scratch(d), *found)
     return found
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from rankloop.kernels import notice
-from rankloop.kernels.rankers import baselines
+from rankloop.kernels import jit
+from rankloop.rankers import reference
 
 SLOW = """
 import time
-from rankloop.kernels import notice
+from rankloop.kernels import jit
 from rankloop.kernels.jit import kernel
-notice.PATIENCE = {patience}
+jit.PATIENCE = {patience}
 @kernel
 def twice(x):
     return x + x
@@ -27,7 +27,7 @@ print(twice({argument}))
 class Compiling:
     """What numba tells of a function that it compiles."""
 
-    data = {"dispatcher": baselines.rank_uniform}  # noqa: RUF012
+    data = {"dispatcher": reference.rank_uniform}  # noqa: RUF012
 
 
 def said(tmp_path: Path, *, patience: float, progress: str | None) -> str:
@@ -60,23 +60,21 @@ def test_nothing_is_said_of_what_is_quick_or_to_nobody(
 def test_the_line_names_ranker_and_environment() -> None:
     loop = type("Loop", (), {})()
     source = "def play_rounds(): pass"
-    scope = {"rank": baselines.rank_uniform, "arrive": baselines.learn_nothing}
+    scope = {"rank": reference.rank_uniform, "arrive": reference.learn_nothing}
     exec(source, scope)
     loop.py_func = scope["play_rounds"]
-    assert notice._name(loop) == "the loop of baselines and baselines"
+    assert jit._name(loop) == "the loop of baselines and baselines"
 
 
 def test_those_who_draw_themselves_can_mute_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RANKLOOP_PROGRESS", "1")
-    monkeypatch.setattr(notice, "PATIENCE", 0.0)
-    with notice.muted():
-        notice.NOTICE.on_start(Compiling())
-        notice.NOTICE.on_end(Compiling())
+    monkeypatch.setattr(jit, "PATIENCE", 0.0)
+    with jit.muted():
+        jit.NOTICE.on_start(Compiling())
+        jit.NOTICE.on_end(Compiling())
     assert capsys.readouterr().err == ""
-    notice.NOTICE.on_start(Compiling())
-    notice.NOTICE.on_end(Compiling())
-    assert capsys.readouterr().err.startswith(
-        "rankloop: compiling rankloop.kernels.rankers.baselines.rank_uniform;"
-    )
+    jit.NOTICE.on_start(Compiling())
+    jit.NOTICE.on_end(Compiling())
+    assert capsys.readouterr().err.startswith("rankloop: compiling rankloop.rankers.reference.rank_uniform;")

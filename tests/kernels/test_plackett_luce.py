@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rankloop.kernels.plackett_luce import room_for_weights
-from rankloop.kernels.rankers import neural
+from rankloop.rankers import neural
 from tests.kernels.splitmix import uniforms
 
 

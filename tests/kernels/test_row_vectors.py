@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from rankloop.kernels.row_vectors import (
+from rankloop.kernels.vectors import (
     add_row,
     excess_row,
     fill_row,

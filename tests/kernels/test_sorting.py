@@ -78,12 +78,12 @@ def test_each_shape_at_the_lengths_where_the_method_changes(n: int, shape: str) 
 @pytest.mark.parametrize("n", BOTH_SIDES)
 def test_what_was_in_the_scratch_does_not_matter(n: int) -> None:
     scores = np.random.default_rng(1).integers(0, 9, n).astype(np.float64)
-    room = sorting.scratch(n)
+    scratch = sorting.scratch(n)
     items = np.empty(n, np.int64)
     for rubbish in (0, 1, 2**64 - 1):
-        room.view(np.uint64)[...] = rubbish
+        scratch.view(np.uint64)[...] = rubbish
         items[...] = -7
-        sorting.by_falling_score(scores, len(scores), items, room)
+        sorting.by_falling_score(scores, len(scores), items, scratch)
         np.testing.assert_array_equal(items, reference(scores))
 
 

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from rankloop.kernels.vector_sums import dot, sum_stretch
+from rankloop.kernels.vectors import dot, sum_stretch
 from tests.kernels.lanes import in_lanes
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankloop import rankers
-from rankloop.kernels.kl_ucb import log_level, upper_bound
+from rankloop.kernels.click_counts import log_level, upper_bound
 
 
 def test_without_a_budget_it_is_cascade_kl_ucb() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankloop.rankers.exact_pseudoinverse import pseudoinverse
+from rankloop.rankers.feedexp3 import pseudoinverse
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (5, 3), (12, 7), (30, 16)])

@@ -212,5 +212,5 @@ def test_memory_is_of_the_size_of_x() -> None:
     for estimator, most in (("loss", 3), ("mean", 5)):
         ranker = FTRLPBM(n_items=2000, n_positions=20, estimator=estimator)
         assert sum(part.nbytes for part in ranker.state) < most * 8 * 2000 * 20
-        room = sum(part.nbytes for rooms in ranker.scratch(20) for part in rooms)
-        assert room < 8 * 2000 * 20
+        scratch = sum(part.nbytes for rooms in ranker.scratch(20) for part in rooms)
+        assert scratch < 8 * 2000 * 20

@@ -10,8 +10,8 @@ import pytest
 from rankloop import simulation
 from rankloop.base import Ranking
 from rankloop.environments import ClickMatrix, Periodic, PositionBased
-from rankloop.kernels.rankers.ftrl_pbm_hybrid import GUARD, WEIGHT
 from rankloop.rankers import FTRLPBM
+from rankloop.rankers.ftrl_pbm import GUARD, WEIGHT
 from tests.kernels.leader import check_chances
 from tests.kernels.solvers.test_hybrid import Leader, check_optimal
 from tests.rankers.test_ftrl_pbm import ESTIMATORS, TORTURE, ticket

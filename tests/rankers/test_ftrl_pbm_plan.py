@@ -12,10 +12,9 @@ import pytest
 from rankloop import simulation
 from rankloop.base import Ranking
 from rankloop.environments import PositionBased
-from rankloop.kernels.rankers import ftrl_pbm_planned
-from rankloop.kernels.solvers import list_plan
-from rankloop.kernels.solvers.shifted_sums import TERMS
-from rankloop.rankers import FTRLPBM
+from rankloop.kernels import list_plan
+from rankloop.kernels.vectors import TERMS
+from rankloop.rankers import FTRLPBM, ftrl_pbm_plan
 from rankloop.rankers.ftrl_pbm import WithoutPlan
 from tests.kernels.leader import Floats, check_chances, find
 from tests.kernels.solvers.test_tsallis import by_slsqp
@@ -99,7 +98,7 @@ def _draw(params: Any, state: Any, scratch: Any, keys: Any, counts: Any) -> int:
     items, chances = np.empty(m, np.int64), np.empty(m)
     repeated = 0
     for key in keys:
-        ftrl_pbm_planned.rank(params, state, None, key, scratch, items, chances, ())
+        ftrl_pbm_plan.rank(params, state, None, key, scratch, items, chances, ())
         for j in range(m):
             counts[j, items[j]] += 1
             for k in range(j):

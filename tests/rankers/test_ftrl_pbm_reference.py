@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankloop import simulation
 from rankloop.environments import PositionBased
 from rankloop.rankers import FTRLPBM
-from rankloop.rankers.ftrl_pbm_reference import frank_wolfe
+from rankloop.rankers.ftrl_pbm import frank_wolfe
 from tests.kernels.leader import check_chances, find
 
 Floats = NDArray[np.float64]

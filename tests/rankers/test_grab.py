@@ -9,8 +9,8 @@ import pytest
 
 from rankloop import rankers
 from rankloop.base import Ranking
-from rankloop.kernels.kl_ucb import upper_bound
-from rankloop.kernels.rankers import grab
+from rankloop.kernels.click_counts import upper_bound
+from rankloop.rankers import grab
 from tests.rankers.odd_positions import regret_where_the_middle_is_seen_first
 
 

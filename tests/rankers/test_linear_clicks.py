@@ -10,8 +10,8 @@ import pytest
 from rankloop import data, environments, rankers, simulation
 from rankloop.base import Ranking, draw_key
 from rankloop.checks import check_same_story
-from rankloop.kernels.rankers.pbm_ts import normal
-from rankloop.rankers.linear_clicks import LinearClickRanker
+from rankloop.rankers.linear_bandits import LinearClickRanker
+from rankloop.rankers.pbm_ts import normal
 
 CASCADE = [rankers.CascadeLinUCB, rankers.CascadeLinTS]
 PBM = [rankers.LinUCBPBM, rankers.LinTSPBM]

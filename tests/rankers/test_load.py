@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rankloop
-from rankloop import state_file
+from rankloop import base
 from rankloop.checks import every_ranker
 from rankloop.rankers import Uniform
 
@@ -55,9 +55,7 @@ def test_somebody_elses_ranker_comes_back(tmp_path: Path) -> None:
 
 def write(path: Path, **origin: Any) -> None:
     told = {"class": "rankloop.rankers:Uniform", "parameters": {"n_items": 3}, "left_out": {}} | origin
-    state_file.write(
-        path, Uniform(n_items=3).state_arrays() | {state_file.ORIGIN: np.array(json.dumps(told))}
-    )
+    base.write_state(path, Uniform(n_items=3).state_arrays() | {base.ORIGIN: np.array(json.dumps(told))})
 
 
 @pytest.mark.parametrize(
@@ -83,7 +81,7 @@ def test_what_is_no_ranker_is_refused(origin: dict[str, Any], sentence: str, tmp
 
 
 def test_a_file_with_state_alone_says_what_to_do(tmp_path: Path) -> None:
-    state_file.write(tmp_path / "old", Uniform(n_items=3).state_arrays())
+    base.write_state(tmp_path / "old", Uniform(n_items=3).state_arrays())
     with pytest.raises(ValueError, match="old: does not say which ranker it is; build one"):
         rankloop.load(tmp_path / "old")
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from rankloop import data, environments, rankers, simulation
 from rankloop.base import Ranking
 from rankloop.feedback import TopClicks
-from rankloop.kernels import directions
 from rankloop.kernels.jit import kernel
 from rankloop.measures import ndcg
+from rankloop.rankers import dueling
 
-DIRECTION = kernel(directions.direction.py_func)  # type: ignore[attr-defined]
+DIRECTION = kernel(dueling.direction.py_func)  # type: ignore[attr-defined]
 
 
 def tried(key: Any, d: int, n_candidates: int) -> NDArray[np.float64]:

@@ -17,8 +17,7 @@ import torch
 import rankloop
 from rankloop import checks, data, environments, rankers, simulation, surrogates
 from rankloop.base import Ranking
-from rankloop.rankers.neural import ModuleRanker, NeuralPDGD, NeuralRTopK
-from rankloop.rankers.neural.module_ranker import small_module
+from rankloop.rankers.neural import ModuleRanker, NeuralPDGD, NeuralRTopK, small_module
 from rankloop.surrogates import estimators
 
 torch.set_num_threads(1)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from rankloop import checks, data, environments, measures, simulation
 from rankloop.kernels.plackett_luce import room_for_weights
-from rankloop.kernels.rankers.pl_rank import pl_rank_3
 from rankloop.rankers import ListNet, PLRank
+from rankloop.rankers.pl_rank import pl_rank_3
 
 Scores = NDArray[np.float64]
 
@@ -32,8 +32,8 @@ def expected_value(scores: Scores, gains: Scores, m: int) -> float:
 
 def estimated(scores: Scores, gains: Scores, m: int, n_samples: int, key: int) -> Scores:
     n, slope = len(scores), np.empty(len(scores))
-    order, room = np.empty(n, np.int64), np.empty((5, room_for_weights(n)))
-    pl_rank_3(scores, gains, n, m, n_samples, np.uint64(key), order, room, slope)
+    order, scratch = np.empty(n, np.int64), np.empty((5, room_for_weights(n)))
+    pl_rank_3(scores, gains, n, m, n_samples, np.uint64(key), order, scratch, slope)
     return slope
 
 

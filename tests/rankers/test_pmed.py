@@ -10,9 +10,7 @@ from scipy.optimize import minimize
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Ranking
-from rankloop.kernels.rankers import pmed
-from rankloop.kernels.solvers import nearest_alternative
-from rankloop.rankers import pmed_plan
+from rankloop.rankers import pmed, pmed_plan
 
 
 def kl(p: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -92,7 +90,7 @@ def test_the_derivatives_are_those_of_the_distance() -> None:
     for rival in (3, 4):
 
         def at(y: np.ndarray, rival: int = rival) -> tuple[float, np.ndarray, np.ndarray]:
-            value = nearest_alternative.distance(
+            value = pmed_plan.distance(
                 y, rival, q, model.mu, model.log_c, model.order, theta, kappa, slope, bend
             )
             return value, slope.copy(), bend.copy()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Ranking
-from rankloop.kernels.rankers import precision_ftrl
+from rankloop.rankers import precision_ftrl
 
 
 def solved(L: np.ndarray, n: int, eta: float, level: float = 0.0) -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Ranking
-from rankloop.kernels.rankers import ranked_exp3
+from rankloop.rankers import ranked_exp3
 
 
 @pytest.mark.judges("2022-198")

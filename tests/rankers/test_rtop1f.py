@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankloop import environments, measures, rankers, simulation
 from rankloop.base import Ranking
-from rankloop.kernels.rankers import rtop1f
+from rankloop.rankers import rtop1f
 
 Relevance = Callable[[int, int], float]
 

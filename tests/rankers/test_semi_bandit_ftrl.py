@@ -10,7 +10,7 @@ import pytest
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Ranking
-from rankloop.kernels.rankers import semi_bandit_ftrl as kernels
+from rankloop.rankers import semi_bandit_ftrl as kernels
 
 
 def led(losses: list[float], *, measure: str = "dcg@2", t: int = 20, **arguments: Any) -> Any:

@@ -11,7 +11,7 @@ import pytest
 
 from rankloop import rankers
 from rankloop.base import Ranker, Ranking
-from rankloop.kernels.solvers import list_plan
+from rankloop.kernels import list_plan
 
 MADE: dict[str, dict[str, Any]] = {
     "CascadeKLUCB": {"n_positions": 3},

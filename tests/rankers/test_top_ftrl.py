@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from rankloop import environments, rankers
 from rankloop.base import Ranking
-from rankloop.kernels.rankers import top_ftrl
-from rankloop.kernels.solvers import permutahedron
+from rankloop.kernels import permutahedron
+from rankloop.rankers import top_ftrl
 from rankloop.simulation import play
 from tests.kernels.solvers.test_permutahedron import lists, moved
 
@@ -107,10 +107,10 @@ def test_lists_come_as_often_as_they_should(k: int) -> None:
 
 def conjugate(G: Floats, f: Floats, beta: float) -> float:
     """max over lists' means p of p . G - beta |p|^2 / 2."""
-    order, room = np.arange(len(f)), permutahedron.room(len(f))
+    order, scratch = np.arange(len(f)), permutahedron.leader_scratch(len(f))
     permutahedron.sort_again(G, order)
-    permutahedron.lead(G, order, f, beta, room)
-    return float(room.p @ G[order] - beta * room.p @ room.p / 2)
+    permutahedron.lead(G, order, f, beta, scratch)
+    return float(scratch.p @ G[order] - beta * scratch.p @ scratch.p / 2)
 
 
 @pytest.mark.parametrize("k", [1, 2])
@@ -122,8 +122,8 @@ def test_the_cost_of_a_round_is_never_less_than_the_proof_s(seed: int, k: int) -
     ranker = at(G.tolist(), beta=10 ** rng.uniform(1, 2.5), k=k)
     state, f = ranker.state, ranker.params.f
     beta, place_of = float(state.beta[0]), np.argsort(state.order)
-    room = permutahedron.room(4)
-    permutahedron.lead(G, state.order, f, beta, room)
+    scratch = permutahedron.leader_scratch(4)
+    permutahedron.lead(G, state.order, f, beta, scratch)
     for relevance in itertools.product((0.0, 1.0), repeat=4):
         mean, lost = 0.0, 0.0
         for chance, shown, place in outcomes(ranker):
@@ -131,10 +131,10 @@ def test_the_cost_of_a_round_is_never_less_than_the_proof_s(seed: int, k: int) -
             for position, item in enumerate(shown[:k]):
                 if place < 0 or place_of[item] == place or position < k - 1:
                     step[item] = (relevance[item] - 0.5) / state.observed[place_of[item]]
-            linear = float(room.p[place_of] @ step)
+            linear = float(scratch.p[place_of] @ step)
             mean += chance * (conjugate(G + step, f, beta) - conjugate(G, f, beta) - linear)
             lost -= chance * float(f @ np.array(relevance)[list(shown)])
-        lost += float(room.p[place_of] @ np.array(relevance))
+        lost += float(scratch.p[place_of] @ np.array(relevance))
         assert mean + lost <= state.cost[0] + 1e-9
         assert mean >= -1e-9
 
@@ -145,7 +145,7 @@ def test_the_cost_of_a_round_is_never_less_than_the_proof_s(seed: int, k: int) -
 def test_beta_grows_as_the_proof_needs(settings: dict[str, Any]) -> None:
     rng = np.random.default_rng(1)
     ranker = rankers.TopFTRL(n_items=5, **settings)
-    room, params, n = permutahedron.room(5), ranker.params, ranker.max_grade or 1
+    scratch, params, n = permutahedron.leader_scratch(5), ranker.params, ranker.max_grade or 1
     times = 1 if params.k == 1 else 2
     a = 5 * params.largest_gain * np.sqrt(times * top_ftrl.CAUTION * params.largest_gain * params.f[0] / 2)
     for t in range(300):
@@ -157,7 +157,7 @@ def test_beta_grows_as_the_proof_needs(settings: dict[str, Any]) -> None:
         wanted = (np.arange(5) < 2) if t < 150 else (np.arange(5) > 2)
         ranker.learn(shown, (n * wanted[shown.items[: params.k]]).astype(float))
         step = float(state.beta[0]) - beta
-        distance = permutahedron.lead(state.G_hat, state.order, params.f, float(state.beta[0]), room)
+        distance = permutahedron.lead(state.G_hat, state.order, params.f, float(state.beta[0]), scratch)
         assert step >= top_ftrl.KAPPA * cost / params.farthest - 1e-9
         assert step * distance <= top_ftrl.KAPPA * cost + 1e-9
 

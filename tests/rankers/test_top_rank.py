@@ -11,7 +11,7 @@ import pytest
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Ranking
-from rankloop.kernels.rankers import top_rank
+from rankloop.rankers import top_rank
 
 
 def blocks_of(worse: np.ndarray) -> list[list[int]]:

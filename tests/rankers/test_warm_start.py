@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankloop.constructor import plain
+from rankloop.base import plain
 from rankloop.feedback import Sessions
-from rankloop.kernels.rankers import gradient, rtopkf_adaptive
+from rankloop.kernels import descent
 from rankloop.logs import fit_ranker
-from rankloop.rankers import DBGD, MGD, PDGD, CalibratedSquared, ListNet, PLRank, RTopKF
+from rankloop.rankers import DBGD, MGD, PDGD, CalibratedSquared, ListNet, PLRank, RTopKF, rtopkf_adaptive
 
 START = np.array([2.0, -1.0, 0.5])
 SCHEDULED = {"learning_rate": (0.5, 0.5)}
@@ -62,7 +62,7 @@ def test_a_start_at_zero_is_no_start(kind: Any, settings: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("kind", "rate"), [(RTopKF, rtopkf_adaptive.RATE), (ListNet, gradient.RATE), (PLRank, gradient.RATE)]
+    ("kind", "rate"), [(RTopKF, rtopkf_adaptive.RATE), (ListNet, descent.RATE), (PLRank, descent.RATE)]
 )
 def test_features_seen_larger_than_ever_leave_the_start(kind: Any, rate: float) -> None:
     # AdaGrad divides what it learnt by how much the scale grew; the start has the units of the features already.

@@ -42,7 +42,7 @@ def users(environment: Environment, *, seed: int) -> NDArray[np.float64]:
     return np.concatenate(seen)
 
 
-# Not compared: kernels, arguments, and what `rankloop.prepared` keeps to make calls quick.
+# Not compared: kernels, arguments, and what `rankloop.compiled` keeps to make calls quick.
 _NOT_HELD = {"kernels", "_given", "_prepared"}
 
 

@@ -15,7 +15,7 @@ from rankloop.cli.braille_chart import Line, line_chart, live_view
 from rankloop.compiled import CompiledRanker
 from rankloop.environments import FixedItems
 from rankloop.experiments.top1_2015.setting import N_ITEMS, NOISE, users
-from rankloop.kernels.notice import muted
+from rankloop.kernels.jit import muted
 from rankloop.rankers import FTPL, TopFTRL, Uniform
 from rankloop.simulation import play
 

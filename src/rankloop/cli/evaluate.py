@@ -120,8 +120,7 @@ def _ask(text: str, lists: LoggedLists, how: dict[str, Any]) -> Answer:
 
 
 def _policy(text: str, lists: LoggedLists) -> Ranker | list[int] | NDArray[np.int64]:
-    from rankloop.rankers.load import load
-    from rankloop.rankers.registry import find
+    from rankloop.rankers.registry import find, load
 
     if Path(text).is_file():
         return load(text)

@@ -15,7 +15,7 @@ from rich.text import Text
 from rankloop.base import Environment, Ranker
 from rankloop.cli.braille_chart import Line, line_chart, live_view
 from rankloop.environments.click_worlds import ClickWorlds
-from rankloop.kernels.notice import muted
+from rankloop.kernels.jit import muted
 from rankloop.plotting.thinning import thin
 from rankloop.simulation import Trace
 

@@ -94,7 +94,7 @@ def compile_ranker(name: str, calls: bool) -> int:
     int
         How many kernels and loops are ready.
     """
-    from rankloop.kernels.notice import muted
+    from rankloop.kernels.jit import muted
     from rankloop.rankers import registry
 
     ready = set()

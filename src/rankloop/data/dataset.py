@@ -246,13 +246,13 @@ class Dataset:
         """
         if by != "query":
             raise ValueError(f"by must be 'query', got {by!r}")
-        from rankloop.kernels.text import query_scale
+        from rankloop.kernels import text
 
         queries = np.repeat(np.arange(self.n_queries), self.lengths)
         least = np.full((self.n_queries, self.n_features), np.inf)
         most, out = -least, np.empty_like(self.features)
-        query_scale.bounds(self.features, queries, np.inf, least, most)
-        query_scale.place(self.features, queries, np.arange(len(queries)), least, most, True, out)
+        text.bounds(self.features, queries, np.inf, least, most)
+        text.place(self.features, queries, np.arange(len(queries)), least, most, True, out)
         return replace(self, features=out)
 
     def bounded(self, *, norm: float = 1.0) -> "Dataset":

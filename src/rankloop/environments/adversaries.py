@@ -1,21 +1,31 @@
-"""Two worlds that top-1 feedback cannot tell apart, although different rankings are best in them (2015, Lemma 11).
-
-Take the difference of the first and the last row of the measure's matrix over all relevance vectors, remove what
-the relevance of single items can explain, and add what is left to (world 0) or take it from (world 1) the uniform
-distribution. Every item is then relevant with the same probability in both worlds, so a learner that observes the
-relevance of one item a round behaves alike in both, and loses in one what it gains in the other: linear regret.
-"""
+"""Adversaries: sequences of users that are hard to learn from, and worlds that cannot be told apart."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import permutations, product
+from types import SimpleNamespace
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankloop import measures
 from rankloop.arguments import one_of, whole
+from rankloop.base import Ranking
+from rankloop.compiled import EnvironmentKernels
+from rankloop.environments.fixed_items import FixedItems, note_separable, note_tabled
 from rankloop.environments.users import Listed, listed
+from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.random import uniform
+
+# Two worlds that top-1 feedback cannot tell apart, although different rankings are best in them (2015, Lemma 11).
+#
+# Take the difference of the first and the last row of the measure's matrix over all relevance vectors, remove what
+# the relevance of single items can explain, and add what is left to (world 0) or take it from (world 1) the uniform
+# distribution. Every item is then relevant with the same probability in both worlds, so a learner that observes the
+# relevance of one item a round behaves alike in both, and loses in one what it gains in the other: linear regret.
+
 
 _FEWEST_ITEMS = {"ndcg": 3, "average_precision": 3, "auc": 4}
 _MOST_ITEMS = 6
@@ -101,3 +111,162 @@ def _unexplained(
     difference = values[0] - values[-1]
     residual = difference - explained @ np.linalg.lstsq(explained, difference, rcond=None)[0]
     return outcomes, values, residual / (np.abs(residual).max() * len(outcomes))
+
+
+# Users of one of two worlds: which of them is decided when the first one comes.
+
+
+class TwoWorldsUsers(NamedTuple):
+    """Relevance vectors, their summed chances in each world, and the world; -1 where chance decides."""
+
+    vectors: NDArray[Any]
+    cumulative: NDArray[np.float64]
+    world: int
+
+
+class TwoWorldsSeparableState(NamedTuple):
+    """As of fixed items, and the world."""
+
+    t: NDArray[np.int64]
+    relevance: NDArray[np.float64]
+    gain: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    total_gain: NDArray[np.float64]
+    total_offset: NDArray[np.float64]
+    world: NDArray[np.int64]  # decided when the first user comes
+
+
+class TwoWorldsTabledState(NamedTuple):
+    """As of fixed items, and the world."""
+
+    t: NDArray[np.int64]
+    relevance: NDArray[np.float64]
+    totals: NDArray[np.float64]
+    world: NDArray[np.int64]  # decided when the first user comes
+
+
+@inlined
+def _draw(users: Any, state: Any, key: Any) -> None:
+    if state.t[0] == 0:
+        state.world[0] = users.world if users.world >= 0 else int(uniform(key, 1) < 0.5)
+    summed = users.cumulative[state.world[0]]
+    row = np.searchsorted(summed, uniform(key, 0) * summed[-1], side="right")
+    for i in range(len(state.relevance)):
+        state.relevance[i] = users.vectors[row, i]
+
+
+@hot
+def arrive_separable(params: Any, state: Any, key: Any) -> None:
+    """A user of the world, for a separable measure."""
+    _draw(params.users, state, key)
+    note_separable(params, state)
+
+
+@hot
+def arrive_tabled(params: Any, state: Any, key: Any) -> None:
+    """A user of the world, for any measure."""
+    _draw(params.users, state, key)
+    note_tabled(params, state)
+
+
+# Two worlds that no feedback tells apart, taken from a hopeless verdict: linear regret for every learner.
+
+
+class TwoWorlds(Protocol):
+    """Relevance vectors, their probabilities in both worlds, and the regret that no learner can avoid."""
+
+    @property
+    def outcomes(self) -> Sequence[Any]: ...
+    @property
+    def chances(self) -> tuple[Sequence[Any], Sequence[Any]]: ...
+    @property
+    def forced(self) -> Any: ...
+
+
+class HopelessVerdict(Protocol):
+    """A verdict of `rankloop.games` about a ranking game, or anything else that names a measure and two worlds."""
+
+    @property
+    def measure(self) -> str | None: ...
+    @property
+    def worlds(self) -> TwoWorlds | None: ...
+
+
+class Indistinguishable(FixedItems):
+    """Users of one of two worlds in which feedback looks alike, although different orders are best.
+
+    Parameters
+    ----------
+    verdict : HopelessVerdict
+        A hopeless verdict about a ranking game, from `games.classify`.
+    world : int, optional
+        0 or 1; None draws one for the first user, so that on average over seeds every learner loses at
+        least `forced_regret` a round, whatever it does.
+
+    Examples
+    --------
+    >>> from rankloop import games
+    >>> verdict = games.classify(games.ranking_game(measure="ndcg", n_items=3, k=1))
+    >>> people = Indistinguishable(verdict)
+    >>> people.measure, round(people.forced_regret, 4)
+    ('ndcg', 0.0357)
+    """
+
+    def __init__(self, verdict: HopelessVerdict, *, world: int | None = None) -> None:
+        worlds = verdict.worlds
+        if worlds is None:
+            class_ = getattr(verdict, "class_", "unknown")
+            raise ValueError(
+                f"verdict must be hopeless and list two worlds, got one that is {class_} and lists none"
+            )
+        if verdict.measure is None or not all(isinstance(vector, Sequence) for vector in worlds.outcomes):
+            raise ValueError("verdict must be about a ranking game, whose outcomes are relevance vectors")
+        if world not in (0, 1, None):
+            raise ValueError(f"world must be 0, 1 or None, got {world!r}")
+        chances = np.array([[float(chance) for chance in side] for side in worlds.chances])
+        vectors = np.array(worlds.outcomes)
+        self._best = []
+        for side in chances:
+            # Users who never come would change nothing but the largest grade.
+            self._best.append(FixedItems(listed(vectors, weights=side), measure=verdict.measure).best().items)
+        super().__init__(listed(vectors, weights=chances.mean(axis=0)), measure=verdict.measure)
+        self.forced_regret = float(worlds.forced)
+        users = TwoWorldsUsers(
+            self.users.vectors,  # type: ignore[union-attr]
+            np.cumsum(chances, axis=1),
+            -1 if world is None else world,
+        )
+        self.params = self.params._replace(users=users)
+        which = np.zeros(1, np.int64)
+        arrive: Any
+        if self._separable:
+            self.state = TwoWorldsSeparableState(**self.state._asdict(), world=which)
+            arrive = arrive_separable
+        else:
+            self.state = TwoWorldsTabledState(**self.state._asdict(), world=which)
+            arrive = arrive_tabled
+        self.kernels = EnvironmentKernels(arrive, *self.kernels[1:])
+
+    @property
+    def world(self) -> int | None:
+        """Which world it is; None until it is drawn."""
+        if self.params.users.world >= 0:
+            return int(self.params.users.world)
+        return int(self.state.world[0]) if self.state.t[0] > 0 else None
+
+    @property
+    def remaining(self) -> int | None:
+        return None
+
+    def best(self, context: Any = None) -> Ranking:
+        """The best ranking of the world; of both together until one is drawn."""
+        return super().best(context) if self.world is None else Ranking(self._best[self.world].copy())
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        # The top item seen: whether the first and the third agree tells the worlds apart, and no learner sees both.
+        for measure, others, world in (("ndcg", (), None), ("average_precision", (0, 0, 0), 1)):
+            vectors = [(*r, *others) for r in ((0, 1, 0), (1, 0, 0), (0, 1, 1), (1, 0, 1))]
+            chances = ((0.5, 0.0, 0.0, 0.5), (0.0, 0.5, 0.5, 0.0))
+            worlds = SimpleNamespace(outcomes=vectors, chances=chances, forced=0.01)
+            yield cls(SimpleNamespace(measure=measure, worlds=worlds), world=world)

@@ -3,18 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankloop import measures
 from rankloop.arguments import one_of, whole
 from rankloop.compiled import EnvironmentKernels
+from rankloop.environments import query_stream
+from rankloop.environments.click_users import draw_clicks
 from rankloop.environments.query_stream import Example, Queries, QueryStream
 from rankloop.feedback import ClickModel, DynamicBayesianModel
-from rankloop.kernels.environments import clicked_queries as kernels
-from rankloop.kernels.environments import query_stream
+from rankloop.kernels.jit import hot
 from rankloop.measures import Measure
+
+# Queries that come one by one, and users who click on the first documents of each list.
+
+
+class ClickedQueriesParams(NamedTuple):
+    """Those of a query stream, the grade of each document, and how users of a document of that grade behave."""
+
+    features: Any  # an array, or `SparseRows`
+    relevance: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    order: int
+    measure: int
+    discount: NDArray[np.float64]
+    cutoff: int
+    max_grade: int
+    gains: NDArray[np.float64]
+    query_offset: NDArray[np.float64]
+    best: NDArray[np.float64]
+    grades: NDArray[np.int64]
+    n_shown: int
+    browsing: Any  # tables by grade
+
+
+@hot
+def respond(params: Any, state: Any, items: Any, key: Any, revealed: Any) -> None:
+    """Clicks on the documents that are shown."""
+    start, stop = params.offsets[state.query[0]], params.offsets[state.query[0] + 1]
+    n_shown = min(params.n_shown, stop - start)
+    draw_clicks(params.browsing, params.grades, start, items, n_shown, key, revealed)
+
 
 # By kind of user and highest grade: the chance of a click on a document of each grade, and the chance to stop after it.
 _KINDS: dict[str, dict[int, tuple[tuple[float, ...], tuple[float, ...]]]] = {
@@ -101,9 +133,7 @@ class ClickedQueries(QueryStream):
     """
 
     reveals: ClassVar[str] = "clicks"
-    kernels = EnvironmentKernels(
-        query_stream.arrive, kernels.respond, query_stream.value, query_stream.hindsight
-    )
+    kernels = EnvironmentKernels(query_stream.arrive, respond, query_stream.value, query_stream.hindsight)
 
     def __init__(
         self,
@@ -132,7 +162,7 @@ class ClickedQueries(QueryStream):
                 f"clicks must know the grades 0 to {grades.max()}, got a model of {self.click_model.n_items}"
             )
         tables = self.click_model.browsing(self.n_shown)
-        self.params: Any = kernels.ClickedQueriesParams(
+        self.params: Any = ClickedQueriesParams(
             **self.params._asdict(), grades=grades, n_shown=self.n_shown, browsing=tables
         )
 

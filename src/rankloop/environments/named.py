@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 from rankloop.arguments import one_of, whole
 from rankloop.environments import users
 from rankloop.environments.adversaries import adversary
-from rankloop.environments.click_matrix import halves_exchanged
 from rankloop.environments.click_users import ClickUsers
-from rankloop.environments.click_worlds import ClickWorlds
-from rankloop.environments.corrupted import Corrupted
-from rankloop.environments.drifting import Drifting
+from rankloop.environments.click_worlds import (
+    ClickWorlds,
+    Corrupted,
+    Drifting,
+    LowerBound,
+    Periodic,
+    PositionBased,
+    ScheduledWorlds,
+    halves_exchanged,
+)
 from rankloop.environments.fixed_items import FixedItems
-from rankloop.environments.lower_bound import LowerBound
-from rankloop.environments.periodic import Periodic
-from rankloop.environments.position_based import PositionBased
-from rankloop.environments.scheduled_worlds import ScheduledWorlds
 from rankloop.feedback import (
     CascadeModel,
     ClickChainModel,

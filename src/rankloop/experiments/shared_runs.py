@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import pickle
 
-from rankloop.base import Environment, Ranker
-from rankloop.constructor import import_path
+from rankloop.base import Environment, Ranker, import_path
 from rankloop.simulation import Trace, play
 
 _played: dict[bytes, Trace] = {}

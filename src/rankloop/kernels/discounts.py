@@ -1,4 +1,4 @@
-"""What a gain counts for at each rank, ranks counting from 1."""
+"""What a gain counts for at each rank, and which gain a kernel uses, without loading the compiler."""
 
 from __future__ import annotations
 
@@ -8,6 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.elementary import log2
+
+# Which gain g(r) a kernel uses, as numbers. Apart from the kernels, so that naming one compiles nothing.
+
+
+NOT_SEPARABLE = -1
+IDENTITY = 0  # g(r) = r                                sum_loss, precision
+EXP2 = 1  # g(r) = 2^r - 1                              dcg
+NDCG = 2  # g(r) = (2^r - 1) / Z(r)                     ndcg
+PAIRS = 3  # g(r) = r, offset -s(s+1)/2, binary r only  pairwise_loss
+AUC = 4  # the same two divided by N(r) = s(m-s)        auc
+
+
+# What a gain counts for at each rank, ranks counting from 1.
+
 
 _FEW = 2_000  # logarithms that are quicker had in Python than compiled for
 

@@ -4,16 +4,100 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import shutil
+import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
 from numba.extending import register_jitable
 
-from rankloop.kernels import elementary, notice
+from rankloop.kernels import elementary
+
+# One line on the terminal when compiling takes long, so that nobody waits for a silent program.
+#
+# Compiled code is kept on disk, so a line is shown the first time only, and again after rankloop or numba has
+# changed. It is shown where standard error is a terminal or RANKLOOP_PROGRESS is set; RANKLOOP_PROGRESS=0 switches it
+# off.
+
+
+PATIENCE = 2.0  # seconds of compiling before a word is said
+
+
+class Notice(event.Listener):
+    """Follows what numba compiles, outermost function by outermost function."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.begun = 0.0
+        self.what = ""
+        self.told = False
+        self.muted = 0
+        self.lock = threading.Lock()
+
+    def on_start(self, event: Any) -> None:
+        with self.lock:
+            if self.depth == 0:
+                self.begun, self.what, self.told = time.perf_counter(), _name(event.data["dispatcher"]), False
+            self.depth += 1
+            self._speak()
+
+    def on_end(self, event: Any) -> None:
+        with self.lock:
+            self._speak()
+            self.depth -= 1
+
+    def _speak(self) -> None:
+        # Parts are compiled one after another, each with a start and an end: no clock of its own is needed.
+        if self.told or self.muted or time.perf_counter() - self.begun < PATIENCE or not wanted():
+            return
+        self.told = True
+        line = f"rankloop: compiling {self.what}; the first time takes up to half a minute, then it is kept on disk"
+        print(line, file=sys.stderr, flush=True)
+
+
+def wanted() -> bool:
+    """Whether anybody is there to read it."""
+    asked = os.environ.get("RANKLOOP_PROGRESS", "")
+    return sys.stderr.isatty() if asked == "" else asked != "0"
+
+
+@contextmanager
+def muted() -> Iterator[None]:
+    """Say nothing meanwhile, for those who draw on the terminal themselves and say so there."""
+    NOTICE.muted += 1
+    try:
+        yield
+    finally:
+        NOTICE.muted -= 1
+
+
+def _name(dispatcher: Any) -> str:
+    function = dispatcher.py_func
+    rank, arrive = (function.__globals__.get(role) for role in ("rank", "arrive"))
+    if function.__name__ == "play_rounds" and rank is not None and arrive is not None:
+        return f"the loop of {_module(rank)} and {_module(arrive)}"
+    return f"{function.__module__}.{function.__name__}"
+
+
+def _module(kernel: Any) -> str:
+    return str(kernel.py_func.__module__).rpartition(".")[2]
+
+
+NOTICE = Notice()
+
+
+def listen() -> None:
+    """Begin to follow what numba compiles."""
+    register: Any = event.register
+    register("numba:compile", NOTICE)
+
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -23,20 +107,20 @@ _WITHOUT_RUNTIME = _OPTIONS | {"_nrt": False}  # not in numba's documentation: s
 # For functions that are compiled with each caller, into it.
 IN_CALLERS: Any = {"error_model": "numpy", "nogil": True, "_nrt": False, "forceinline": True}
 _CONFIG: Any = numba.config
-notice.listen()
+listen()
 _FOLDER = Path(__file__).parent
 
 
 def _fingerprint() -> str:
     digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(_FOLDER.rglob("*.py")):
-        if "__pycache__" not in source.parts:  # the loops are written there, made of what is hashed here
+    for folder in ("environments", "kernels", "rankers"):  # kernels there call kernels of other files
+        for source in sorted((_FOLDER.parent / folder).glob("*.py")):
             digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
 
 # numba compares a cached kernel with its own file only, so a kernel would go on calling the old version of one that
-# was edited in another file. Each state of this folder therefore has a cache of its own.
+# was edited in another file. Each state of these folders therefore has a cache of its own.
 CACHE = Path(_CONFIG.CACHE_DIR or _FOLDER / "__pycache__") / f"kernels-{_fingerprint()}"
 
 
@@ -156,7 +240,7 @@ def counts_references(compiled: Any) -> bool:
 
 
 def _forget_old_code() -> None:
-    # Caches of earlier states of the folder, unless something was compiled into them within a week.
+    # Caches of earlier states of the sources, unless something was compiled into them within a week.
     for folder in CACHE.parent.glob("kernels-*"):
         with contextlib.suppress(OSError):  # another process may be doing the same
             if folder != CACHE and folder.stat().st_mtime < time.time() - 7 * 86_400:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.discounts import AUC, EXP2, IDENTITY, NDCG, NOT_SEPARABLE, PAIRS
 from rankloop.kernels.elementary import exp2, exp2m1, log2
-from rankloop.kernels.gain_kinds import AUC, EXP2, IDENTITY, NDCG, NOT_SEPARABLE, PAIRS
 from rankloop.kernels.jit import apart, hot, inlined, kernel
 
 __all__ = [

@@ -1,9 +1,4 @@
-"""Items by falling score, without a branch that the processor could mispredict.
-
-Short lists count, for every item, how many beat it (n**2 comparisons, but several at a time); longer ones are
-radix-sorted. A comparison sort loses to one or the other at every length.
-Of equal scores the lower index is first, or the first from a given index on, or a random one.
-"""
+"""The first places of a list by falling score, without sorting what comes after them."""
 
 from __future__ import annotations
 
@@ -15,9 +10,15 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from rankloop.kernels.jit import IN_CALLERS, apart, inlined, kernel
-from rankloop.kernels.order_vectors import count_above
 from rankloop.kernels.random import below
-from rankloop.kernels.vector_sums import LANES
+from rankloop.kernels.vectors import LANES, count_above
+
+# Items by falling score, without a branch that the processor could mispredict.
+#
+# Short lists count, for every item, how many beat it (n**2 comparisons, but several at a time); longer ones are
+# radix-sorted. A comparison sort loses to one or the other at every length. Of equal scores the lower index is first,
+# or the first from a given index on, or a random one.
+
 
 COUNT_UP_TO = 128  # where counting and radix sort cost the same
 _SIGN = np.uint64(1 << 63)
@@ -41,13 +42,13 @@ def scratch(n: int) -> NDArray[Any]:
     Returns
     -------
     ndarray of int
-        The room, for `room` of the functions below.
+        The arrays, for `scratch` of the functions below.
     """
     return np.empty(scratch_bytes(n) // 8, np.int64 if n <= COUNT_UP_TO else np.uint64)
 
 
 def scratch_bytes(n: int) -> int:
-    """Bytes of the room to sort `n` items.
+    """Bytes of the scratch to sort `n` items.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def scratch_bytes(n: int) -> int:
     return 8 * (n if n <= COUNT_UP_TO else 3 * n + 2 * _BINS)
 
 
-def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> bool:
+def by_falling_score(scores: Any, n: int, items: Any, scratch: Any) -> bool:
     """Write to `items` the indices of the first n `scores`, highest first; of equal ones, the lower index.
 
     Parameters
@@ -73,7 +74,7 @@ def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> bool:
         How many items there are.
     items : ndarray of int
         Where the order goes.
-    room : ndarray of int
+    scratch : ndarray of int
         What `scratch` gave for `n`.
 
     Returns
@@ -81,24 +82,24 @@ def by_falling_score(scores: Any, n: int, items: Any, room: Any) -> bool:
     bool
         Whether some are equal.
     """
-    return (by_count if room.dtype == np.int64 else _by_either)(scores, n, items, room)
+    return (by_count if scratch.dtype == np.int64 else _by_either)(scores, n, items, scratch)
 
 
-def _choose(scores: Any, n: Any, items: Any, room: Any) -> Any:
+def _choose(scores: Any, n: Any, items: Any, scratch: Any) -> Any:
     # The same choice, made when a caller is compiled.
-    if room.dtype == types.int64:
-        return lambda scores, n, items, room: by_count(scores, n, items, room)
-    return lambda scores, n, items, room: _by_either(scores, n, items, room)
+    if scratch.dtype == types.int64:
+        return lambda scores, n, items, scratch: by_count(scores, n, items, scratch)
+    return lambda scores, n, items, scratch: _by_either(scores, n, items, scratch)
 
 
 overload(by_falling_score, jit_options=IN_CALLERS, strict=False)(_choose)  # strict compares annotations, too
 
 
 @inlined
-def _by_either(scores: Any, n: int, items: Any, room: Any) -> bool:
+def _by_either(scores: Any, n: int, items: Any, scratch: Any) -> bool:
     if n <= COUNT_UP_TO:
-        return by_count(scores, n, items, room)
-    _by_place(scores, n, items, room)
+        return by_count(scores, n, items, scratch)
+    _by_place(scores, n, items, scratch)
     tied = False
     for i in range(1, n):
         tied |= scores[items[i]] == scores[items[i - 1]]
@@ -106,7 +107,7 @@ def _by_either(scores: Any, n: int, items: Any, room: Any) -> bool:
 
 
 @inlined
-def by_falling_score_from(first: int, scores: Any, n: int, turned: Any, items: Any, room: Any) -> None:
+def by_falling_score_from(first: int, scores: Any, n: int, turned: Any, items: Any, scratch: Any) -> None:
     """The same, but of equal ones the index that comes first from `first` on, counting in a circle.
 
     With another `first` each round, no item is favoured by its number. `turned` is room for n scores.
@@ -123,18 +124,18 @@ def by_falling_score_from(first: int, scores: Any, n: int, turned: Any, items: A
         Room for n scores.
     items : ndarray of int
         Where the order goes.
-    room : ndarray of int
+    scratch : ndarray of int
         What `scratch` gave for `n`.
     """
     for i in range(n):
         turned[i] = scores[(i + first) % n]
-    by_falling_score(turned, n, items, room)
+    by_falling_score(turned, n, items, scratch)
     for place in range(n):
         items[place] = (items[place] + first) % n
 
 
 @inlined
-def greedy_order(scores: Any, n: int, key: Any, first: int, items: Any, room: Any) -> None:
+def greedy_order(scores: Any, n: int, key: Any, first: int, items: Any, scratch: Any) -> None:
     """The same, but equal ones in random order, from the numbers of `key` at `first` and after.
 
     A stable sort would show documents with equal scores as the file lists them, and files list the good ones first
@@ -152,10 +153,10 @@ def greedy_order(scores: Any, n: int, key: Any, first: int, items: Any, room: An
         Where in the stream to begin.
     items : ndarray of int
         Where the order goes.
-    room : ndarray of int
+    scratch : ndarray of int
         What `scratch` gave for `n`.
     """
-    if by_falling_score(scores, n, items, room):
+    if by_falling_score(scores, n, items, scratch):
         shuffle_ties(scores, n, key, first, items)
 
 
@@ -277,18 +278,18 @@ def _put_right(scores: Any, n: int, items: Any) -> None:
 
 
 @apart
-def _by_place(scores: Any, n: int, items: Any, room: Any) -> None:
+def _by_place(scores: Any, n: int, items: Any, scratch: Any) -> None:
     # Two radix passes over where a score lies between the highest and the lowest, in 2**22 steps; the few that
     # share a step are put right by insertion. Where many do, the bits of the scores decide. Scores must not be NaN.
-    places, other_places, other_items = room[:n], room[n : 2 * n], room[2 * n : 3 * n].view(np.int64)
-    low, high = room[3 * n : 3 * n + _BINS], room[3 * n + _BINS : 3 * n + 2 * _BINS]
+    places, other_places, other_items = scratch[:n], scratch[n : 2 * n], scratch[2 * n : 3 * n].view(np.int64)
+    low, high = scratch[3 * n : 3 * n + _BINS], scratch[3 * n + _BINS : 3 * n + 2 * _BINS]
     lowest = highest = scores[0]
     for i in range(n):
         lowest = scores[i] if scores[i] < lowest else lowest
         highest = scores[i] if scores[i] > highest else highest
     steps = float(_BINS * _BINS - 1) / (highest - lowest)
     if not 0.0 < steps < np.inf:
-        _by_radix(scores, n, items, room)
+        _by_radix(scores, n, items, scratch)
         return
     low[:] = 0
     high[:] = 0
@@ -321,7 +322,7 @@ def _by_place(scores: Any, n: int, items: Any, room: Any) -> None:
         run = run + 1 if places[i] == places[i - 1] else 0
         longest = run if run > longest else longest
     if longest > _CROWD:
-        _by_radix(scores, n, items, room)
+        _by_radix(scores, n, items, scratch)
     elif longest > 0:
         _put_right(scores, n, items)
 
@@ -334,9 +335,9 @@ def _falling_key(score: float) -> Any:
 
 
 @apart
-def _by_radix(scores: Any, n: int, items: Any, room: Any) -> None:
-    keys, other_keys, other_items = room[:n], room[n : 2 * n], room[2 * n : 3 * n].view(np.int64)
-    counts = room[3 * n : 3 * n + 8 * 256]  # 256 for each of the 8 digits
+def _by_radix(scores: Any, n: int, items: Any, scratch: Any) -> None:
+    keys, other_keys, other_items = scratch[:n], scratch[n : 2 * n], scratch[2 * n : 3 * n].view(np.int64)
+    counts = scratch[3 * n : 3 * n + 8 * 256]  # 256 for each of the 8 digits
     counts[:] = 0
     for i in range(n):
         key = _falling_key(scores[i])
@@ -367,3 +368,73 @@ def _by_radix(scores: Any, n: int, items: Any, room: Any) -> None:
     if swapped:
         for i in range(n):
             items[i] = other_items[i]
+
+
+_GROUPS = 16  # with more wanted places than groups, all of a list is ordered
+_SORT_ALL = 48  # up to this length, that is as quick
+
+
+@inlined
+def greedy_top(scores: Any, n: int, m: int, key: Any, first: int, items: Any, scratch: Any) -> None:
+    """The first `m` places of `greedy_order`, which may be all it writes: for lists of which no more is looked at.
+
+    Parameters
+    ----------
+    scores : ndarray of float
+        One score for each item.
+    n : int
+        How many items there are.
+    m : int
+        How many of them are wanted.
+    key : numpy.uint64
+        The key of the stream that breaks ties.
+    first : int
+        Where in the stream to begin.
+    items : ndarray of int
+        Where the order goes; room for all n.
+    scratch : ndarray of int
+        What `sorting.scratch` gave for `n`.
+    """
+    if n <= _SORT_ALL or m > _GROUPS or not _few(scores, n, m, key, first, items, scratch):
+        greedy_order(scores, n, key, first, items, scratch)
+
+
+@apart
+def _few(scores: Any, n: int, m: int, key: Any, first: int, items: Any, scratch: Any) -> bool:
+    # Of the highest scores of sixteen groups, take the m-th: at least m items reach it, and about twice as many do.
+    # These alone are ordered. False where too many reach it.
+    whole = scratch.view(np.int64)
+    least = _reached_by(m, scores, n, whole)
+    number = 0
+    for i in range(n):
+        whole[number] = i
+        number += scores[i] >= least
+    if number < m or 3 * number > n:
+        return False
+    chosen, counts = whole[:number], whole[number : 2 * number]
+    high = whole[2 * number : 3 * number].view(np.float64)
+    for i in range(number):
+        high[i] = scores[chosen[i]]
+    tied = by_count(high, number, items, counts)
+    for place in range(number):
+        items[place] = chosen[items[place]]
+    if tied:
+        shuffle_ties(scores, number, key, first, items)
+    return True
+
+
+@inlined
+def _reached_by(m: int, scores: Any, n: int, scratch: Any) -> Any:
+    highest, counts = scratch[:_GROUPS].view(np.float64), scratch[_GROUPS : 2 * _GROUPS]
+    for group in range(_GROUPS):
+        highest[group] = scores[group]
+    for start in range(_GROUPS, n - _GROUPS + 1, _GROUPS):
+        for group in range(_GROUPS):
+            score = scores[start + group]
+            highest[group] = score if score > highest[group] else highest[group]
+    count_above(highest, _GROUPS, counts)
+    least = np.inf
+    for group in range(_GROUPS):
+        score = highest[group] if counts[group] < m else np.inf
+        least = score if score < least else least
+    return least

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
-from rankloop.kernels.solvers import pbm_roots
+from rankloop.kernels import click_fits
 from rankloop.logs.em import Cells, Maximum, Numbers, Prior, log_prior
 
 _HALVINGS = 30
@@ -120,7 +120,7 @@ class Newton:
     def _best_alpha(self, beta: Numbers, start: Numbers) -> Numbers:
         prior, by_item, x = self.prior, self.by_item, start.copy()
         liked = prior.impressions * prior.mean
-        pbm_roots.likeliest(
+        click_fits.likeliest(
             by_item.starts,
             by_item.other,
             beta,
@@ -134,7 +134,7 @@ class Newton:
 
     def _best_beta(self) -> Numbers:
         cells, x = self.cells, self.beta.copy()
-        pbm_roots.likeliest(self.starts, cells.items, self.alpha, cells.clicked, self.missed, 0.0, 0.0, x)
+        click_fits.likeliest(self.starts, cells.items, self.alpha, cells.clicked, self.missed, 0.0, 0.0, x)
         return np.where(self.free, x, self.beta)
 
     def _derivatives(self) -> tuple[Numbers, Numbers]:

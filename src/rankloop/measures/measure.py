@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import whole
-from rankloop.kernels import gain_kinds
+from rankloop.kernels import discounts
 from rankloop.measures import inputs
 
 Floats = NDArray[np.float64]
@@ -57,7 +57,7 @@ class Measure:
         Equals f(order) . g(relevance) with g applied to each item's relevance on its own. These are the
         measures whose value can be estimated from one item's relevance at a time.
     kind : int, optional
-        Which g the kernels use, from `rankloop.kernels.gain_kinds`; -1 when not separable.
+        Which g the kernels use, from `rankloop.kernels.discounts`; -1 when not separable.
     binary : bool, optional
         Only defined for relevance 0 and 1.
     cutoffs : {"none", "optional", "required"}
@@ -83,7 +83,7 @@ class Measure:
     family: str
     is_loss: bool
     linear: bool
-    kind: int = gain_kinds.NOT_SEPARABLE
+    kind: int = discounts.NOT_SEPARABLE
     binary: bool = False
     cutoffs: Literal["none", "optional", "required"] = "none"
     weights: Callable[[int], Floats] | None = None
@@ -102,7 +102,7 @@ class Measure:
 
         `pairwise_loss` does so for binary relevance only.
         """
-        return self.kind != gain_kinds.NOT_SEPARABLE
+        return self.kind != discounts.NOT_SEPARABLE
 
     def __repr__(self) -> str:
         return f"<measure {self.name}>"
@@ -236,13 +236,13 @@ class Measure:
         from rankloop.kernels import measures as kernels
 
         # Erratum A4: pairwise_loss is f . g + offset for binary relevance only, and otherwise not.
-        relevances = self._read(relevance, binary=self.kind in (gain_kinds.PAIRS, gain_kinds.AUC))
+        relevances = self._read(relevance, binary=self.kind in (discounts.PAIRS, discounts.AUC))
         *lead, m = relevances.shape
         gains, offsets = kernels.gain_rows(self.kind, relevances.reshape(-1, m), self.discount(m))
         return gains.reshape(relevances.shape), offsets.reshape(lead)
 
     def _read(self, relevance: ArrayLike, *, binary: bool) -> Floats:
-        limit = HIGHEST_GRADE if self.kind in (gain_kinds.EXP2, gain_kinds.NDCG) else np.inf
+        limit = HIGHEST_GRADE if self.kind in (discounts.EXP2, discounts.NDCG) else np.inf
         highest = limit if self.max_grade is None else self.max_grade
         return inputs.read_relevance(relevance, binary=binary, highest=highest, measure=self.name)
 

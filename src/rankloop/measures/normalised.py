@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels import gain_kinds
+from rankloop.kernels import discounts
 from rankloop.kernels.discounts import by_logarithm
 from rankloop.measures.inputs import Rows
 from rankloop.measures.measure import Measure
@@ -19,7 +19,7 @@ def _average_precision(measure: Measure, rows: Rows) -> NDArray[np.float64]:
 
 
 ndcg = Measure(
-    family="ndcg", is_loss=False, linear=False, kind=gain_kinds.NDCG, cutoffs="optional", weights=by_logarithm
+    family="ndcg", is_loss=False, linear=False, kind=discounts.NDCG, cutoffs="optional", weights=by_logarithm
 )
 """dcg divided by its largest value over all orders, at the same cut-off; 1 when nothing is relevant."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels import gain_kinds
+from rankloop.kernels import discounts
 from rankloop.kernels.discounts import by_rank
 from rankloop.measures.inputs import Rows
 from rankloop.measures.measure import Measure
@@ -21,7 +21,7 @@ pairwise_loss = Measure(
     family="pairwise_loss",
     is_loss=True,
     linear=False,
-    kind=gain_kinds.PAIRS,
+    kind=discounts.PAIRS,
     weights=by_rank,
     score=_pairwise_loss,
 )
@@ -29,6 +29,6 @@ pairwise_loss = Measure(
 
 # Erratum A17: a loss, one minus what is usually called AUC.
 auc = Measure(
-    family="auc", is_loss=True, linear=False, kind=gain_kinds.AUC, binary=True, weights=by_rank, max_grade=1
+    family="auc", is_loss=True, linear=False, kind=discounts.AUC, binary=True, weights=by_rank, max_grade=1
 )
 """pairwise_loss divided by the number of pairs of unequal relevance; 0 when there is none."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from rankloop.kernels import gain_kinds
+from rankloop.kernels import discounts
 from rankloop.kernels.discounts import by_logarithm, by_rank, evenly
 from rankloop.measures.measure import Measure
 
-sum_loss = Measure(family="sum_loss", is_loss=True, linear=True, kind=gain_kinds.IDENTITY, weights=by_rank)
+sum_loss = Measure(family="sum_loss", is_loss=True, linear=True, kind=discounts.IDENTITY, weights=by_rank)
 """Sum over items of rank times relevance, ranks counting from 1."""
 
 dcg = Measure(
-    family="dcg", is_loss=False, linear=True, kind=gain_kinds.EXP2, cutoffs="optional", weights=by_logarithm
+    family="dcg", is_loss=False, linear=True, kind=discounts.EXP2, cutoffs="optional", weights=by_logarithm
 )
 """Discounted cumulative gain: sum over items of (2^relevance - 1) / log2(1 + rank)."""
 
@@ -19,7 +19,7 @@ precision = Measure(
     family="precision",
     is_loss=False,
     linear=True,
-    kind=gain_kinds.IDENTITY,
+    kind=discounts.IDENTITY,
     cutoffs="required",
     weights=evenly,
 )

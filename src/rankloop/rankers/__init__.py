@@ -1,38 +1,80 @@
-"""One file per algorithm, each named after its paper's name for it."""
+"""One file per algorithm, with its kernels above and its class below; a file is loaded when its ranker is used."""
 
-from rankloop.rankers.best_in_hindsight import BestInHindsight
-from rankloop.rankers.calibrated_squared import CalibratedSquared
-from rankloop.rankers.cascade_kl_ucb import CascadeKLUCB
-from rankloop.rankers.cascade_lin_ts import CascadeLinTS
-from rankloop.rankers.cascade_lin_ucb import CascadeLinUCB
-from rankloop.rankers.cascade_robust_ucb import CascadeRobustUCB
-from rankloop.rankers.dbgd import DBGD
-from rankloop.rankers.feedexp3 import FeedExp3
-from rankloop.rankers.fixed import Fixed
-from rankloop.rankers.ftpl import FTPL
-from rankloop.rankers.ftrl_pbm import FTRLPBM
-from rankloop.rankers.grab import GRAB
-from rankloop.rankers.lin_ts_pbm import LinTSPBM
-from rankloop.rankers.lin_ucb_pbm import LinUCBPBM
-from rankloop.rankers.listnet import ListNet
-from rankloop.rankers.mgd import MGD
-from rankloop.rankers.mw import MW
-from rankloop.rankers.neural import NeuralPDGD as NeuralPDGD  # not in __all__: they need torch
-from rankloop.rankers.neural import NeuralRTopK as NeuralRTopK
-from rankloop.rankers.pbm_pie import PBMPIE
-from rankloop.rankers.pbm_ts import PBMTS
-from rankloop.rankers.pdgd import PDGD
-from rankloop.rankers.pege import PEGE
-from rankloop.rankers.pl_rank import PLRank
-from rankloop.rankers.pmed import PMED
-from rankloop.rankers.precision_ftrl import PrecisionFTRL
-from rankloop.rankers.ranked_exp3 import RankedExp3
-from rankloop.rankers.rtop1f import RTop1F
-from rankloop.rankers.rtopkf import RTopKF
-from rankloop.rankers.semi_bandit_ftrl import SemiBanditFTRL
-from rankloop.rankers.top_ftrl import TopFTRL
-from rankloop.rankers.top_rank import TopRank
-from rankloop.rankers.uniform import Uniform
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers and editors
+    from rankloop.rankers.cascade import CascadeKLUCB as CascadeKLUCB
+    from rankloop.rankers.cascade import CascadeRobustUCB as CascadeRobustUCB
+    from rankloop.rankers.dueling import DBGD as DBGD
+    from rankloop.rankers.dueling import MGD as MGD
+    from rankloop.rankers.feedexp3 import FeedExp3 as FeedExp3
+    from rankloop.rankers.ftpl import FTPL as FTPL
+    from rankloop.rankers.ftrl_pbm import FTRLPBM as FTRLPBM
+    from rankloop.rankers.full_information import CalibratedSquared as CalibratedSquared
+    from rankloop.rankers.full_information import ListNet as ListNet
+    from rankloop.rankers.grab import GRAB as GRAB
+    from rankloop.rankers.linear_bandits import CascadeLinTS as CascadeLinTS
+    from rankloop.rankers.linear_bandits import CascadeLinUCB as CascadeLinUCB
+    from rankloop.rankers.linear_bandits import LinTSPBM as LinTSPBM
+    from rankloop.rankers.linear_bandits import LinUCBPBM as LinUCBPBM
+    from rankloop.rankers.mw import MW as MW
+    from rankloop.rankers.neural import NeuralPDGD as NeuralPDGD
+    from rankloop.rankers.neural import NeuralRTopK as NeuralRTopK
+    from rankloop.rankers.pbm_pie import PBMPIE as PBMPIE
+    from rankloop.rankers.pbm_ts import PBMTS as PBMTS
+    from rankloop.rankers.pdgd import PDGD as PDGD
+    from rankloop.rankers.pege import PEGE as PEGE
+    from rankloop.rankers.pl_rank import PLRank as PLRank
+    from rankloop.rankers.pmed import PMED as PMED
+    from rankloop.rankers.precision_ftrl import PrecisionFTRL as PrecisionFTRL
+    from rankloop.rankers.ranked_exp3 import RankedExp3 as RankedExp3
+    from rankloop.rankers.reference import BestInHindsight as BestInHindsight
+    from rankloop.rankers.reference import Fixed as Fixed
+    from rankloop.rankers.reference import Uniform as Uniform
+    from rankloop.rankers.rtop1f import RTop1F as RTop1F
+    from rankloop.rankers.rtopkf import RTopKF as RTopKF
+    from rankloop.rankers.semi_bandit_ftrl import SemiBanditFTRL as SemiBanditFTRL
+    from rankloop.rankers.top_ftrl import TopFTRL as TopFTRL
+    from rankloop.rankers.top_rank import TopRank as TopRank
+
+_MODULES = {
+    "BestInHindsight": "reference",
+    "CalibratedSquared": "full_information",
+    "CascadeKLUCB": "cascade",
+    "CascadeLinTS": "linear_bandits",
+    "CascadeLinUCB": "linear_bandits",
+    "CascadeRobustUCB": "cascade",
+    "DBGD": "dueling",
+    "FTPL": "ftpl",
+    "FTRLPBM": "ftrl_pbm",
+    "FeedExp3": "feedexp3",
+    "Fixed": "reference",
+    "GRAB": "grab",
+    "LinTSPBM": "linear_bandits",
+    "LinUCBPBM": "linear_bandits",
+    "ListNet": "full_information",
+    "MGD": "dueling",
+    "MW": "mw",
+    "NeuralPDGD": "neural",
+    "NeuralRTopK": "neural",
+    "PBMPIE": "pbm_pie",
+    "PBMTS": "pbm_ts",
+    "PDGD": "pdgd",
+    "PEGE": "pege",
+    "PLRank": "pl_rank",
+    "PMED": "pmed",
+    "PrecisionFTRL": "precision_ftrl",
+    "RTop1F": "rtop1f",
+    "RTopKF": "rtopkf",
+    "RankedExp3": "ranked_exp3",
+    "SemiBanditFTRL": "semi_bandit_ftrl",
+    "TopFTRL": "top_ftrl",
+    "TopRank": "top_rank",
+    "Uniform": "reference",
+}
 
 __all__ = [
     "DBGD",
@@ -66,4 +108,16 @@ __all__ = [
     "TopFTRL",
     "TopRank",
     "Uniform",
-]
+]  # the neural ones need torch
+
+
+if not TYPE_CHECKING:  # a checker would take every name for known, and of any type
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module 'rankloop.rankers' has no attribute {name!r}")
+        return getattr(importlib.import_module(f"rankloop.rankers.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({name for name in globals() if not name.startswith("_")} | {*_MODULES})

@@ -11,7 +11,7 @@ from rankloop.arguments import whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import read_positions
 from rankloop.feedback import Clicks
-from rankloop.rankers.some_items import SomeItems
+from rankloop.rankers.candidates import SomeItems
 
 
 class ClickRanker(SomeItems):

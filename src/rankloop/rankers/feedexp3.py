@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from itertools import permutations, product
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,10 +15,176 @@ from rankloop.arguments import whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
-from rankloop.kernels.elementary import log, power
-from rankloop.kernels.rankers import feedexp3
+from rankloop.kernels.elementary import exp, log, power
+from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.random import below, uniform
 from rankloop.measures import Measure
-from rankloop.rankers.exact_pseudoinverse import pseudoinverse
+
+# FeedExp3 (Cesa-Bianchi, Lugosi and Stoltz 2006, Figure 1): exponential weights, whatever the actions let one see.
+#
+# With L = K H, where H holds what each action may reveal of each outcome, the feedback on action I, divided by the
+# chance of playing it, is an unbiased estimate of every action's loss.
+
+
+class FeedExp3Params(NamedTuple):
+    """The actions, which of them count as one when looking (pooled), and K with one column for each (pool, pattern)."""
+
+    orders: NDArray[np.int64]
+    pool: NDArray[np.int64]
+    n_pools: int
+    K: NDArray[np.float64]
+    k: int
+    n_grades: int
+    n_patterns: int  # that can be seen of an action, without the one of zeros only
+    eta: float  # times t^(-2/3)
+    gamma: float  # times t^(-1/3)
+
+
+class FeedExp3State(NamedTuple):
+    """Summed estimates of the losses, and the rounds."""
+
+    L_tilde: NDArray[np.float64]
+    t: NDArray[np.int64]
+
+
+@inlined
+def _weigh(params: Any, state: Any, weights: Any) -> Any:
+    n = len(weights)
+    eta = params.eta * power(float(state.t[0] + 1), -2.0 / 3.0)
+    least = state.L_tilde[0]
+    for i in range(1, n):
+        least = min(least, state.L_tilde[i])
+    total = 0.0
+    for i in range(n):
+        weights[i] = exp(-eta * (state.L_tilde[i] - least))
+        total += weights[i]
+    return total
+
+
+@hot
+def rank(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> Any:
+    """Draw an action; the memo keeps its number and the chance that its pool was played."""
+    (weights,) = scratch
+    n = len(weights)
+    gamma = min(1.0, params.gamma * power(float(state.t[0] + 1), -1.0 / 3.0))
+    total = _weigh(params, state, weights)
+    explored = uniform(key, 0) < gamma
+    chosen = n - 1
+    if explored:
+        chosen = below(key, 1, n)
+    else:
+        mark = uniform(key, 1) * total
+        for i in range(n):
+            mark -= weights[i]
+            if mark < 0.0:
+                chosen = i
+                break
+    chance = 0.0
+    for i in range(n):
+        if params.pool[i] == params.pool[chosen]:
+            chance += (1.0 - gamma) * weights[i] / total + gamma / n
+    for position in range(len(items)):
+        items[position] = params.orders[chosen, position]
+    memo[0][0] = chosen
+    memo[1][0] = min(chance, 1.0)
+    return explored
+
+
+@hot
+def learn(
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
+) -> None:
+    """The estimates of all actions gain k(i, I) h / p(I)."""
+    pattern = 0
+    for place in range(params.k - 1, -1, -1):
+        pattern = pattern * params.n_grades + int(feedback[place])
+    state.t[0] += 1
+    if pattern == 0:
+        return  # H is zero there
+    column = params.pool[memo[0][0]] * params.n_patterns + pattern - 1
+    for i in range(len(state.L_tilde)):
+        state.L_tilde[i] += params.K[i, column] / memo[1][0]
+
+
+# The pseudo-inverse of a small matrix of whole numbers, computed in whole numbers: the same on every machine.
+
+
+Whole = NDArray[Any]  # of Python's whole numbers, which have any size
+
+
+def pseudoinverse(H: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The Moore-Penrose inverse of `H`, every entry rounded once.
+
+    Parameters
+    ----------
+    H : ndarray of int64
+        A matrix; the cost grows with the cube of its rank.
+
+    Returns
+    -------
+    ndarray of float64
+        columns x rows.
+
+    Examples
+    --------
+    >>> pseudoinverse(np.array([[1, 1], [1, 1], [0, 0]]))
+    array([[0.25, 0.25, 0.  ],
+           [0.25, 0.25, 0.  ]])
+    """
+    distinct, copy, count = np.unique(H, axis=0, return_inverse=True, return_counts=True)
+    rows = distinct.astype(object)
+    R = rows[_independent(rows)]
+    if not len(R):
+        return np.zeros(H.shape[::-1])
+    # H = B R, so H^+ = R^T (R R^T)^-1 (B^T B)^-1 B^T, each distinct row counted as often as it stands in H. With the
+    # numerators of (R R^T)^-1, of B and of (B^T B)^-1, all denominators but the last determinant cancel.
+    adjugate, _ = _inverse(R @ R.T)
+    B = rows @ R.T @ adjugate
+    shared = math.gcd(*B.ravel().tolist())
+    B //= shared
+    inner, determinant = _inverse((B.T * count.astype(object)) @ B)
+    exact = R.T @ adjugate @ inner @ B.T
+    rounded = np.array([[entry / (determinant * shared) for entry in row] for row in exact.tolist()])
+    return np.ascontiguousarray(rounded[:, copy.ravel()])
+
+
+def _independent(matrix: Whole) -> list[int]:
+    """The first rows that are independent of those before them."""
+    chosen: list[int] = []
+    reduced: list[tuple[int, Whole]] = []  # a column, and a row that is not 0 there
+    for i, row in enumerate(matrix):
+        for pivot, known in reduced:
+            if row[pivot]:
+                row = row * known[pivot] - known * row[pivot]
+        found = np.flatnonzero(row)
+        if len(found):
+            row = row // math.gcd(*row.tolist())
+            reduced.append((int(found[0]), row))
+            chosen.append(i)
+    return chosen
+
+
+def _inverse(matrix: Whole) -> tuple[Whole, int]:
+    """(numerators, denominator) of the inverse of a positive definite matrix, without fractions (Bareiss 1968)."""
+    n = len(matrix)
+    work = np.concatenate([matrix, np.eye(n, dtype=np.int64).astype(object)], axis=1)
+    before = 1
+    for i in range(n):
+        pivot = work[i, i]  # a leading minor, so it is positive
+        others = np.arange(n) != i
+        work[others] = (work[others] * pivot - np.outer(work[others, i], work[i])) // before
+        before = pivot
+    return work[:, n:], int(before)
+
 
 _MOST_ORDERS = 5_040
 _MOST_ENTRIES = 1 << 23
@@ -75,7 +241,7 @@ class FeedExp3(CompiledRanker):
     max_grade: int
     summary = "Observes the relevance of the top items, and keeps a weight for each possible order."
     no_candidates = "its weights are of orders of all items"
-    kernels = RankerKernels(feedexp3.rank, feedexp3.learn)
+    kernels = RankerKernels(rank, learn)
 
     def __init__(
         self,
@@ -108,7 +274,7 @@ class FeedExp3(CompiledRanker):
         K, self.scale = self._solve(orders, pool, n_pools)
         k_star = max(1.0, float(np.abs(K).max(initial=0.0)))
         log_n = log(n_orders) if n_orders > 1 else 1.0
-        self.params = feedexp3.FeedExp3Params(
+        self.params = FeedExp3Params(
             orders,
             pool.astype(np.int64),
             n_pools,
@@ -120,7 +286,7 @@ class FeedExp3(CompiledRanker):
             gamma=float(power(k_star * n_pools, 2 / 3) * power(log_n, 1 / 3)),
         )
         self.k_star = k_star
-        self.state = feedexp3.FeedExp3State(np.zeros(n_orders), np.zeros(1, np.int64))
+        self.state = FeedExp3State(np.zeros(n_orders), np.zeros(1, np.int64))
 
     def _solve(
         self, orders: NDArray[np.int64], pool: NDArray[np.int64], n_pools: int

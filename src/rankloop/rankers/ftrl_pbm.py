@@ -3,33 +3,369 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from rankloop import state_file
+from rankloop import base
 from rankloop.arguments import one_of, whole
 from rankloop.base import Array, Ranking
 from rankloop.compiled import RankerKernels, read_positions
 from rankloop.feedback import Clicks
+from rankloop.kernels import hybrid, list_network, lists, tsallis
 from rankloop.kernels.call_checks import within
-from rankloop.kernels.rankers import ftrl_pbm, ftrl_pbm_hybrid, ftrl_pbm_planned
-from rankloop.kernels.solvers import hybrid, list_network, list_sampling, tsallis
-from rankloop.kernels.solvers.assignment import best_list
-from rankloop.kernels.solvers.ties import in_order
+from rankloop.kernels.elementary import power
+from rankloop.kernels.jit import hot
+from rankloop.kernels.lists import best_list, in_order, show
+from rankloop.kernels.random import uniform
 from rankloop.ranges import OneOf, Range, Whole
-from rankloop.rankers import ftrl_pbm_plan, ftrl_pbm_state
-from rankloop.rankers.click_ranker import same_positions
-from rankloop.rankers.ftrl_pbm_bound import bound
-from rankloop.rankers.some_items import SomeItems
+from rankloop.rankers import ftrl_pbm_plan
+from rankloop.rankers.candidates import SomeItems
+from rankloop.rankers.click_ranker import are_chances, same_positions
 from rankloop.servable import carried_sums
 
+# FTRL-PBM (2022, Algorithm 1): lists drawn from a regularised leader, losses weighted by inverse propensity.
+#
+# The leader of the next round is found when feedback comes, because `rank` may not change anything: it only draws.
+# Arrays are position-major: L_hat[j, i] belongs to item i at position j.
+
+
+LOSS, REDUCED_VARIANCE, MEAN = range(3)
+
+
+class FTRLPBMParams(NamedTuple):
+    """Which estimator of the losses, and what is left of them after a round."""
+
+    estimator: int
+    kept: float  # 1 where nothing is forgotten
+
+
+class FTRLPBMState(NamedTuple):
+    """What was learnt, the leader that follows from it, and how it was found."""
+
+    t: NDArray[np.int64]  # the round that is to come, counted from 1
+    L_hat: NDArray[np.float64]
+    u: NDArray[np.float64]  # multipliers of the items' row sums, warm for the next solve
+    v: NDArray[np.float64]  # ... and of the positions' column sums
+    x: NDArray[np.float64]  # the leader: the chance of item i at position j
+    rows: NDArray[np.float64]  # its sum over positions
+    seen: NDArray[np.float64]  # how often item i stood at position j; only for the running mean
+    lost: NDArray[np.float64]  # how often it was not clicked there
+    fallbacks: NDArray[np.int64]  # solves that needed the slow way; and those of them that ended inexact
+
+
+@hot
+def rank(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> bool:
+    """Alg. 1, line 4."""
+    return show(state.x, state.rows, key, scratch[1], items, propensities)
+
+
+@hot
+def learn(
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
+) -> None:
+    """Alg. 1, lines 5-7 and the next line 3."""
+    estimate(params, state, items, propensities, feedback)
+    state.t[0] += 1
+    t, room = rounds_kept(params, state), scratch[0]
+    if not _is_warm(state, items) or (
+        tsallis.newton(t, state.L_hat, state.u, state.v, state.x, state.rows, room) < 0
+    ):
+        failure = tsallis.recover(t, state.L_hat, state.u, state.v, state.x, state.rows, room)
+        state.fallbacks[0] += 1
+        state.fallbacks[1] += failure == 2
+
+
+@hot
+def rounds_kept(params: Any, state: Any) -> Any:
+    """t; where rounds are forgotten, the sum of what each still counts for."""
+    t = float(state.t[0])
+    return t if params.kept == 1.0 else (1.0 - power(params.kept, t)) / (1.0 - params.kept)
+
+
+@hot
+def discount(params: Any, state: Any) -> None:
+    """Forget a share of all sums; of the multipliers as well, so that they still nearly belong to L_hat."""
+    kept = params.kept
+    if kept == 1.0:
+        return
+    for i in range(len(state.u)):
+        state.u[i] *= kept
+    for j in range(len(state.v)):
+        state.v[j] *= kept
+        for i in range(len(state.u)):
+            state.L_hat[j, i] *= kept
+            if params.estimator == MEAN:
+                state.lost[j, i] *= kept
+                state.seen[j, i] *= kept
+
+
+@hot
+def _is_warm(state: Any, items: Any) -> bool:
+    # A click that was less likely than its baseline allows for, as a late one may be, lowers L_hat by so much that D is
+    # negative there. The sums of t / D^2 do not show it, and Newton's method would end with a leader who is none.
+    least = 1.0
+    for j in range(len(items)):
+        least = min(least, state.L_hat[j, items[j]] + state.u[items[j]] + state.v[j])
+    return least > 0.0
+
+
+@hot
+def estimate(params: Any, state: Any, items: Any, propensities: Any, feedback: Any) -> None:
+    """Alg. 1, lines 6-7: add an unbiased estimate of the losses to L_hat.
+
+    Every estimate is B + 1{shown} (loss - B) / x with a baseline B that does not depend on what was drawn: 0; 1/2
+    where x >= eta_t^2; or the mean loss so far.
+    """
+    L_hat, m, n = state.L_hat, state.x.shape[0], state.x.shape[1]
+    floor = 0.25 / rounds_kept(params, state)  # eta_t^2
+    discount(params, state)
+    if params.estimator == REDUCED_VARIANCE:
+        for j in range(m):
+            for i in range(n):
+                L_hat[j, i] += 0.5 if state.x[j, i] >= floor else 0.0
+    elif params.estimator == MEAN:
+        for j in range(m):
+            for i in range(n):
+                L_hat[j, i] += (state.lost[j, i] + 0.5) / (state.seen[j, i] + 1.0)
+    for j in range(m):
+        i = items[j]
+        loss, baseline = 1.0 - feedback[j], 0.0
+        if params.estimator == REDUCED_VARIANCE:
+            baseline = 0.5 if state.x[j, i] >= floor else 0.0
+        elif params.estimator == MEAN:
+            baseline = (state.lost[j, i] + 0.5) / (state.seen[j, i] + 1.0)
+            state.lost[j, i] += loss
+            state.seen[j, i] += 1.0
+        L_hat[j, i] += (loss - baseline) / propensities[j]
+
+
+# FTRL-PBM with the hybrid regulariser: the leader of `kernels.solvers.hybrid`, and baselines that it can bear.
+#
+# A click on an item that had little chance where it stood counts as a large negative loss where there is a baseline.
+# One of more than an eighth of c / sqrt(x) would move that item's chance by more than the analysis allows for, and
+# the ranker could stay with it for long. So the baseline ends there, which costs nothing where x is not small.
+
+
+WEIGHT = 0.5  # c / sqrt(t)
+GUARD = 0.125  # of c sqrt(x): the largest baseline
+
+
+@hot
+def learn_hybrid(
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
+) -> None:
+    """Alg. 1, lines 5-7 and the next line 3."""
+    estimate_hybrid(params, state, items, propensities, feedback)
+    state.t[0] += 1
+    c, room = WEIGHT * np.sqrt(rounds_kept(params, state)), scratch[0]
+    if hybrid.newton(c, state.L_hat, state.u, state.v, state.x, state.rows, room) < 0:
+        failure = hybrid.recover(c, state.L_hat, state.u, state.v, state.x, state.rows, room)
+        state.fallbacks[0] += 1
+        state.fallbacks[1] += failure == 2
+
+
+@hot
+def estimate_hybrid(params: Any, state: Any, items: Any, propensities: Any, feedback: Any) -> None:
+    """Add B + 1{shown} (loss - B) / x to L_hat, unbiased because B does not depend on what was drawn."""
+    most = GUARD * WEIGHT * np.sqrt(rounds_kept(params, state))
+    discount(params, state)
+    L_hat, x = state.L_hat, state.x
+    for j in range(x.shape[0]):
+        shown = items[j]
+        loss, own = 1.0 - feedback[j], 0.0
+        if params.estimator != LOSS:
+            own = _baseline(params, state, j, shown, most)
+            for i in range(x.shape[1]):
+                L_hat[j, i] += _baseline(params, state, j, i, most)
+        L_hat[j, shown] += (loss - own) / propensities[j]
+        if params.estimator == MEAN:
+            state.lost[j, shown] += loss
+            state.seen[j, shown] += 1.0
+
+
+@hot
+def _baseline(params: Any, state: Any, j: int, i: int, most: float) -> Any:
+    B = (state.lost[j, i] + 0.5) / (state.seen[j, i] + 1.0) if params.estimator == MEAN else 0.5
+    return min(B, most * np.sqrt(state.x[j, i]))
+
+
+# What is proved about the regret of FTRL-PBM: Theorem 1 with its lower terms, the hybrid, and forgetting.
+
+
+def bound(
+    m: int, n: int, rounds: int, *, hybrid: bool, forget: int | None, kept: float, never_negative: bool
+) -> float:
+    """The bound on the regret after `rounds` with m positions and n items.
+
+    Parameters
+    ----------
+    m : int
+        Positions.
+    n : int
+        Items.
+    rounds : int
+        T.
+    hybrid : bool
+        Whether the regulariser is the hybrid.
+    forget : int or None
+        Rounds that are remembered; None for all.
+    kept : float
+        What is kept of a sum from one round to the next; 1 where nothing is forgotten.
+    never_negative : bool
+        Whether estimates are of losses, which are not negative.
+
+    Returns
+    -------
+    float
+        The bound.
+    """
+    if forget is None and not hybrid:
+        return float(3 * m + 2 * m * np.log(rounds) + 6 * m * np.sqrt(float(n) * rounds))
+    weight = WEIGHT if hybrid else 2.0
+    # By how much a negative estimate may be worse than a positive one.
+    factor = 1.0 if never_negative else 1.0 / (1.0 - 2 * GUARD / kept)
+    unit = m * np.sqrt(float(n)) * (weight * kept + 4.0 * factor / (weight * kept))
+    if forget is None:
+        return float(unit * np.sqrt(rounds))
+    return float((rounds / forget + kept) * unit * np.sqrt(min(rounds, forget)))
+
+
+# What a saved state of FTRL-PBM without a plan must be, where x is written out.
+
+
+def check(saved: Mapping[str, Array], *, positive: bool) -> None:
+    """ValueError where arrays of the right shape are no state.
+
+    Parameters
+    ----------
+    saved : mapping of str to ndarray
+        The arrays by name.
+    positive : bool
+        Whether losses and multipliers must have positive sums.
+    """
+    t, x, seen, lost = int(saved["t"][0]), *(np.asarray(saved[name]) for name in ("x", "seen", "lost"))
+    if t < 1:
+        raise ValueError(f"saved state 't' must be at least 1, got {t}")
+    if not are_chances(x, saved["rows"]):
+        raise ValueError(
+            "saved state 'x' must be probabilities: columns that sum to 1, rows to at most 1, as 'rows' says"
+        )
+    D = np.asarray(saved["L_hat"]) + saved["u"] + np.asarray(saved["v"])[:, None]
+    if positive and not (D > 0).all():
+        raise ValueError("saved state 'u' and 'v' must be multipliers for 'L_hat', with positive sums")
+    if not ((lost >= 0) & (lost <= seen)).all():
+        raise ValueError("saved state 'lost' must lie between 0 and 'seen'")
+
+
+# FTRL-PBM as the paper computes it: Algorithm 2 (Frank-Wolfe) and Algorithm 3 (Birkhoff), in NumPy and SciPy.
+#
+# For reference and for experiments about the paper's method; the rankers' defaults are exact and many thousand times
+# as quick. Matrices here are positions x items, as in the state.
+
+
+Matrix = NDArray[np.float64]
+_FLOOR = 1e-12  # where the gradient of -sqrt(x) is taken for x = 0 (erratum C1)
+
+
+def frank_wolfe(x: Matrix, L_hat: Matrix, eta_t: float, K: int) -> Matrix:
+    """Algorithm 2, from x^(1) = `x`.
+
+    Repairs (errata C1, C3, C4): k starts at 2, because the step 2 / (1 + 1) = 1 jumps to a vertex and forgets where it
+    came from; the last iterate is returned; the linear subproblem is a weighted assignment, not a matching.
+    """
+    for k in range(2, K + 2):
+        r = L_hat - 0.5 / eta_t / np.sqrt(np.maximum(x, _FLOOR))  # line 3
+        positions, items = linear_sum_assignment(r)  # line 4
+        gamma = 2.0 / (1.0 + k)  # line 5
+        x = (1.0 - gamma) * x  # line 6
+        x[positions, items] += gamma
+    return x
+
+
+def birkhoff(x: Matrix) -> tuple[list[NDArray[np.int64]], Matrix]:
+    """Algorithm 3, lines 1-7: lists of items and their weights, which sum to one; the mean of the lists is `x`."""
+    m, n = x.shape
+    rest = 1.0 - x.sum(axis=0)
+    W = np.vstack(
+        [x, np.tile(rest / max(n - m, 1), (n - m, 1))]
+    )  # line 1; nothing to complete for n = m (C6)
+    W = np.maximum(W, 0.0)
+    lists: list[NDArray[np.int64]] = []
+    weights: list[float] = []
+    while True:  # line 2
+        W[W < _FLOOR] = 0.0
+        matching = maximum_bipartite_matching(csr_array(W), perm_type="column")  # line 4
+        if (matching < 0).any():
+            break
+        gamma = W[np.arange(n), matching].min()  # line 5
+        lists.append(matching[:m].astype(np.int64))
+        weights.append(gamma)
+        W[np.arange(n), matching] -= gamma  # line 6
+    if not lists:  # only where W is zero but for rounding errors, which no x is
+        raise ValueError(f"x must have column sums of one and row sums of at most one, got {x!r}")
+    return lists, np.array(weights) / np.sum(weights)
+
+
+def rank_by_birkhoff(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> bool:
+    """Algorithm 3, line 8."""
+    lists, weights = birkhoff(state.x)
+    drawn = int(np.searchsorted(np.cumsum(weights), uniform(key, 0), side="right"))
+    items[:] = lists[min(drawn, len(lists) - 1)]
+    propensities[:] = np.minimum(state.x[np.arange(len(items)), items], 1.0)
+    return bool(propensities.sum() < 0.5 * len(items))
+
+
+def learner(K: int) -> Callable[..., None]:
+    """Algorithm 1, lines 5-7 and 3, with K Frank-Wolfe steps."""
+
+    def learn(
+        params: Any,
+        state: Any,
+        context: Any,
+        scratch: Any,
+        items: Any,
+        propensities: Any,
+        memo: Any,
+        feedback: Any,
+    ) -> None:
+        estimate(params, state, items, propensities, feedback)
+        state.t[0] += 1
+        eta_t = 1.0 / (2.0 * np.sqrt(state.t[0]))
+        state.x[:] = np.maximum(frank_wolfe(state.x, state.L_hat, eta_t, K), _FLOOR)
+        state.x[:] /= state.x.sum(axis=1, keepdims=True)
+        state.rows[:] = state.x.sum(axis=0)
+
+    return learn
+
+
 _ESTIMATORS = {
-    "loss": ftrl_pbm.LOSS,
-    "reduced-variance": ftrl_pbm.REDUCED_VARIANCE,
-    "mean": ftrl_pbm.MEAN,
+    "loss": LOSS,
+    "reduced-variance": REDUCED_VARIANCE,
+    "mean": MEAN,
 }
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker, and 1 / x squared would overflow
 
@@ -127,10 +463,10 @@ class FTRLPBM(SomeItems):
                 "solver='frank-wolfe' is the paper's and needs regulariser='tsallis' and forget=None, got "
                 f"regulariser={regulariser!r} and forget={forget!r}"
             )
-        self.kernels = RankerKernels(ftrl_pbm.rank, ftrl_pbm_hybrid.learn if self.hybrid else ftrl_pbm.learn)
+        self.kernels = RankerKernels(rank, learn_hybrid if self.hybrid else learn)
         if (solver, sampler) != ("newton", "lazy"):
             self._take_reference(solver, sampler)
-        self.params = ftrl_pbm.FTRLPBMParams(
+        self.params = FTRLPBMParams(
             _ESTIMATORS[estimator], 1.0 if self.forget is None else 1.0 - 1.0 / self.forget
         )
         self._proved = solver == "newton" and (
@@ -142,15 +478,15 @@ class FTRLPBM(SomeItems):
             n, m, estimator=estimator, regulariser=regulariser, forget=forget, solver=solver, sampler=sampler
         )
         if self._planned:
-            self.kernels = RankerKernels(ftrl_pbm_planned.rank, ftrl_pbm_planned.learn)
+            self.kernels = RankerKernels(ftrl_pbm_plan.rank, ftrl_pbm_plan.learn)
             self.state = ftrl_pbm_plan.new_state(n, m)
             return
         counted = (m, n) if estimator == "mean" else (0, 0)
-        self.state = ftrl_pbm.FTRLPBMState(
+        self.state = FTRLPBMState(
             t=np.ones(1, np.int64),
             L_hat=np.zeros((m, n)),
             u=np.zeros(n),
-            v=np.full(m, ftrl_pbm_hybrid.WEIGHT * hybrid.even_multiplier(n) if self.hybrid else np.sqrt(n)),
+            v=np.full(m, WEIGHT * hybrid.even_multiplier(n) if self.hybrid else np.sqrt(n)),
             x=np.full((m, n), 1 / n),  # L_hat = 0, erratum C3
             rows=np.full(n, m / n),
             seen=np.zeros(counted),
@@ -173,12 +509,11 @@ class FTRLPBM(SomeItems):
         )
 
     def _take_reference(self, solver: str, sampler: str) -> None:
-        from rankloop.rankers import ftrl_pbm_reference as reference
-
         self.fusable = False
-        rank: Any = reference.rank if sampler == "birkhoff" else ftrl_pbm.rank
-        learn: Any = self.kernels.learn if solver == "newton" else reference.learner(self.steps)
-        self.kernels = RankerKernels(rank, learn)
+        self.kernels = RankerKernels(
+            rank_by_birkhoff if sampler == "birkhoff" else rank,
+            self.kernels.learn if solver == "newton" else learner(self.steps),
+        )
 
     @property
     def x(self) -> NDArray[np.float64]:
@@ -200,8 +535,8 @@ class FTRLPBM(SomeItems):
     def scratch(self, n: int) -> tuple[Any, ...]:
         if self._planned:
             return ftrl_pbm_plan.scratch(self.n_items, self.n_positions)
-        make = hybrid.room if self.hybrid else list_network.room
-        return make(self.n_items, self.n_positions), list_sampling.room(self.n_positions)
+        make = hybrid.new_scratch if self.hybrid else list_network.new_scratch
+        return make(self.n_items, self.n_positions), lists.sampling_scratch(self.n_positions)
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
         return np.empty(n)
@@ -214,27 +549,27 @@ class FTRLPBM(SomeItems):
 
     def load(self, saved: Mapping[str, Array] | str | os.PathLike[str]) -> None:
         if isinstance(saved, str | os.PathLike):
-            saved = state_file.read(saved)
+            saved = base.read_state(saved)
         if not (self._planned and ftrl_pbm_plan.is_without(saved)):
             super().load(saved)
             return
-        state_file.check_origin(saved, self)
+        base.check_origin(saved, self)
         first = WithoutPlan(**self.get_params())  # as it was in version 1
-        first.load({name: value for name, value in saved.items() if name != state_file.ORIGIN})
+        first.load({name: value for name, value in saved.items() if name != base.ORIGIN})
         ftrl_pbm_plan.take(self.state, first.state_arrays())
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
         if self._planned:
             ftrl_pbm_plan.check(saved)
             return
-        ftrl_pbm_state.check(saved, positive=self.kernels.learn is ftrl_pbm.learn)
+        check(saved, positive=self.kernels.learn is learn)
 
     def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
         # Losses, so the best is the least. Where all items are shown, positions come and go with them.
         there = same_positions(positions, self.n_positions, old.n_positions)
         state = self.state
         state.L_hat[:] = -np.stack([carried_sums(-old.state.L_hat[j], origin) for j in there])
-        for name in () if self.params.estimator != ftrl_pbm.MEAN else ("seen", "lost"):
+        for name in () if self.params.estimator != MEAN else ("seen", "lost"):
             known = getattr(old.state, name)
             if known.size:
                 getattr(state, name)[:] = np.where(origin >= 0, known[there][:, np.maximum(origin, 0)], 0.0)
@@ -247,10 +582,10 @@ class FTRLPBM(SomeItems):
         if self._planned:
             ftrl_pbm_plan.follow(state)
             return
-        kept: float = ftrl_pbm.rounds_kept(self.params, state)
+        kept: float = rounds_kept(self.params, state)
         found = (state.L_hat, state.u, state.v, state.x, state.rows, self.scratch(self.n_positions)[0])
         if self.hybrid:
-            weight = ftrl_pbm_hybrid.WEIGHT * np.sqrt(kept)
+            weight = WEIGHT * np.sqrt(kept)
             if not warm or hybrid.newton(weight, *found) < 0:
                 hybrid.recover(weight, *found)
         elif not (state.L_hat + state.u + state.v[:, None] > 0).all() or tsallis.newton(kept, *found) < 0:
@@ -273,7 +608,7 @@ class FTRLPBM(SomeItems):
     ) -> None:
         # What was no candidate is charged what its position lost, so that the round counts neither for nor against it.
         state, here = self.state, np.ix_(positions, items)
-        for name in ("L_hat", "seen", "lost") if self.params.estimator == ftrl_pbm.MEAN else ("L_hat",):
+        for name in ("L_hat", "seen", "lost") if self.params.estimator == MEAN else ("L_hat",):
             table = getattr(state, name)
             table *= self.params.kept
             if name == "L_hat":
@@ -346,7 +681,7 @@ class FTRLPBM(SomeItems):
                 "regret_bound is proved for solver='newton' with regulariser='hybrid' or estimator='loss' (or "
                 f"'reduced-variance' with one position and forget=None), got {self!r}"
             )
-        unbiased = self.params.estimator == ftrl_pbm.LOSS
+        unbiased = self.params.estimator == LOSS
         return bound(
             self.n_positions,
             self.n_items,
@@ -372,8 +707,8 @@ class FTRLPBM(SomeItems):
         if cls._plans(n, m, estimator=estimator, regulariser=regulariser, **parameters):
             return ftrl_pbm_plan.state_bytes(n, m)
         tables = 4 if estimator == "mean" else 2
-        room = hybrid.room_bytes(n, m) if regulariser == "hybrid" else list_network.room_bytes(n, m)
-        return 8 * (tables * m * n + 2 * n + m) + room + list_sampling.room_bytes(m)
+        scratch = hybrid.scratch_bytes(n, m) if regulariser == "hybrid" else list_network.scratch_bytes(n, m)
+        return 8 * (tables * m * n + 2 * n + m) + scratch + lists.sampling_scratch_bytes(m)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

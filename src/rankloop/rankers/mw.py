@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,82 @@ from numpy.typing import NDArray
 from rankloop.arguments import number, share, whole
 from rankloop.base import Array, Ranking
 from rankloop.compiled import RankerKernels
+from rankloop.kernels import entropy_projection, lists
 from rankloop.kernels.call_checks import within
 from rankloop.kernels.elementary import exp, log
-from rankloop.kernels.rankers import mw
-from rankloop.kernels.solvers import entropy_projection, list_sampling
-from rankloop.kernels.solvers.ties import in_order
+from rankloop.kernels.entropy_projection import project
+from rankloop.kernels.jit import hot
+from rankloop.kernels.lists import in_order, show
 from rankloop.ranges import Between, Range
 from rankloop.rankers.click_ranker import ClickRanker, in_turn, same_positions, shared_weights
+
+# MW for ordered slates (2010, Algorithm 2): multiplicative weights over items at positions.
+#
+# Arrays are position-major: W[j, i] belongs to item i at position j. Columns of the paper are rows here: each
+# position's weights sum to one, and each item's over the positions to at most one.
+
+
+_LEAST = 1e-280  # a weight that small is drawn by exploring only; zero could never grow again
+
+
+class MWParams(NamedTuple):
+    """How fast weights move, and how much is explored."""
+
+    eta: float  # the step
+    gamma: float  # the share of rounds that explore
+
+
+class MWState(NamedTuple):
+    """Weights, the chances that follow from them, and how the last projections went."""
+
+    t: NDArray[np.int64]  # rounds with feedback
+    W: NDArray[np.float64]  # by position and item: weights, which sum to 1 over the items
+    x: NDArray[np.float64]  # X' = (1 - gamma) W + gamma / n
+    rows: NDArray[np.float64]  # its sum over positions
+    steps: NDArray[np.int64]  # of all projections; and how many projections ended before they were exact
+
+
+@hot
+def rank(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> bool:
+    """Alg. 2, lines 2-3."""
+    return show(state.x, state.rows, key, scratch[0], items, propensities)
+
+
+@hot
+def learn(
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
+) -> None:
+    """Alg. 2, lines 4-6: the losses of the shown pairs, weighted by how likely they were shown; then the projection."""
+    W = state.W
+    lost = False
+    for j in range(len(items)):
+        if feedback[j] == 0.0:
+            weight = W[j, items[j]] * exp(-params.eta / propensities[j])
+            W[j, items[j]] = max(weight, _LEAST)
+            lost = True
+    state.t[0] += 1
+    if not lost:
+        return
+    steps = project(W, scratch[1])
+    state.steps[0] += abs(steps)
+    state.steps[1] += steps < 0
+    m, n = W.shape
+    for i in range(n):
+        state.rows[i] = 0.0
+    for j in range(m):
+        for i in range(n):
+            state.x[j, i] = (1.0 - params.gamma) * W[j, i] + params.gamma / n
+            state.rows[i] += state.x[j, i]
+
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
 _LEAST_WEIGHT = 1e-280
@@ -67,7 +136,7 @@ class MW(ClickRanker):
     """
 
     summary = "Observes clicks, and keeps a weight for each item at each position."
-    kernels = RankerKernels(mw.rank, mw.learn)
+    kernels = RankerKernels(rank, learn)
 
     def __init__(
         self,
@@ -85,8 +154,8 @@ class MW(ClickRanker):
         if eta is None:
             eta = math.sqrt((1 - self.gamma) * log(n) / (n * T))
         self.eta = number("eta", eta, at_least=0, at_most=1e6)
-        self.params = mw.MWParams(self.eta, self.gamma)
-        self.state = mw.MWState(
+        self.params = MWParams(self.eta, self.gamma)
+        self.state = MWState(
             t=np.zeros(1, np.int64),
             W=np.full((m, n), 1 / n),
             x=np.full((m, n), 1 / n),
@@ -142,7 +211,9 @@ class MW(ClickRanker):
         self._follow()
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        return list_sampling.room(self.n_positions), entropy_projection.room(self.n_items, self.n_positions)
+        return lists.sampling_scratch(self.n_positions), entropy_projection.new_scratch(
+            self.n_items, self.n_positions
+        )
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
         return np.empty(n)
@@ -228,7 +299,7 @@ class MW(ClickRanker):
     @classmethod
     def bytes_of(cls, n: int, m: int) -> int:
         most = min(n, 2 * m)
-        return 16 * m * n + 24 * n + 8 * most * (most + 3) + list_sampling.room_bytes(m)
+        return 16 * m * n + 24 * n + 8 * most * (most + 3) + lists.sampling_scratch_bytes(m)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

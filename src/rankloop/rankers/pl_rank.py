@@ -3,18 +3,139 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankloop.arguments import whole
 from rankloop.base import Memo, Ranking
 from rankloop.compiled import RankerKernels
-from rankloop.kernels import sorting
-from rankloop.kernels.plackett_luce import room_for_weights
-from rankloop.kernels.rankers import gradient, pl_rank
+from rankloop.kernels import descent, sorting
+from rankloop.kernels.descent import RATE, ideal, project, widen_scales
+from rankloop.kernels.elementary import exp, log2, power
+from rankloop.kernels.jit import apart, hot, inlined
+from rankloop.kernels.measures import exp2_gain
+from rankloop.kernels.plackett_luce import draw_list, room_for_weights
+from rankloop.kernels.rows import combine, score
+from rankloop.kernels.sorting import greedy_order
+from rankloop.rankers.full_information import ListNet
 from rankloop.rankers.linear import WarmStart
-from rankloop.rankers.listnet import ListNet
+
+# PL-Rank-3: the gradient of a Plackett-Luce policy's expected DCG, from drawn lists (Oosterhuis 2022).
+
+
+_DEEPEST = -600.0  # scores further below the highest count as this far below
+
+
+class PLRankParams(NamedTuple):
+    """How many lists are drawn, how deep they are judged, and the step; a step of 0 is AdaGrad's."""
+
+    n_samples: int
+    cutoff: int
+    radius: float
+    eta: float
+    eta_power: float
+    start: NDArray[np.float64]  # the weights before anything was learnt
+
+
+@hot
+def rank(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> bool:
+    """By falling score; and the key of the lists that will be drawn to learn from."""
+    score(context, state.w, scratch[0])
+    greedy_order(scratch[0], context.shape[0], key, 0, items, scratch[1])
+    memo[0][0] = key
+    return False
+
+
+@hot
+def learn(
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
+) -> None:
+    """A step along the estimated gradient of the expected NDCG."""
+    scores, _, gains, slope, gradient, least, most, order, room = scratch
+    n = context.shape[0]
+    score(context, state.w, scores)
+    for position in range(n):
+        gains[items[position]] = feedback[position]
+    best = ideal(gains, n, params.cutoff)
+    for i in range(n):
+        gains[i] = exp2_gain(gains[i]) / best if best > 0.0 else 0.0
+    pl_rank_3(scores, gains, n, params.cutoff, params.n_samples, memo[0][0], order, room, slope)
+    for i in range(n):
+        slope[i] = -slope[i]
+    combine(context, slope, gradient)
+    if params.eta > 0.0:
+        eta = params.eta * power(float(state.t[0] + 1), -params.eta_power)
+        for j in range(len(gradient)):
+            state.w[j] -= eta * gradient[j]
+        project(state.w, params.radius)
+    else:
+        widen_scales(context, state.w, params.start, state.scale, least, most)
+        descent.descend(state.w, params.start, gradient, state.squares, state.scale, RATE, params.radius)
+    state.t[0] += 1
+
+
+@apart
+def pl_rank_3(
+    scores: Any,
+    gains: Any,
+    n: int,
+    cutoff: int,
+    n_samples: int,
+    key: Any,
+    order: Any,
+    scratch: Any,
+    slope: Any,
+) -> None:
+    """Into `slope`: the mean over drawn lists of eq. (13), one number a document; DCG is cut off after `cutoff`.
+
+    `scratch` has five rows of `room_for_weights(n)` numbers.
+    """
+    flat, weights, exps, left, reward = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
+    highest = scores[0]
+    for i in range(1, n):
+        highest = max(highest, scores[i])
+    for i in range(n):
+        flat[i] = max(scores[i] - highest, _DEEPEST)
+        exps[i] = exp(flat[i])
+        slope[i] = 0.0
+    m = min(cutoff, n)
+    for sample in range(n_samples):
+        shift, rest = draw_list(flat, n, m, key, n + sample * m, weights, order)
+        _suffixes(gains, exps, order, m, rest * exp(shift), left, reward)
+        # Summed over positions so far: the discount, and the reward from there on, over what is left.
+        direct, risk = 0.0, 0.0
+        for position in range(m):
+            item = order[position]
+            direct += 1.0 / (log2(position + 2.0) * left[position])
+            risk += reward[position] / left[position]
+            slope[item] += reward[position + 1] + exps[item] * (gains[item] * direct - risk)
+        for position in range(m, n):
+            item = order[position]
+            slope[item] += exps[item] * (gains[item] * direct - risk)
+    for i in range(n):
+        slope[i] /= n_samples
+
+
+@inlined
+def _suffixes(gains: Any, exps: Any, order: Any, m: int, rest: float, left: Any, reward: Any) -> None:
+    # From each position on: the exponentials of what is not placed yet, and the discounted gains.
+    left[m] = rest
+    reward[m] = 0.0
+    for position in range(m - 1, -1, -1):
+        item = order[position]
+        left[position] = left[position + 1] + exps[item]
+        reward[position] = reward[position + 1] + gains[item] / log2(position + 2.0)
 
 
 class PLRank(ListNet):
@@ -62,7 +183,7 @@ class PLRank(ListNet):
     True
     """
 
-    kernels = RankerKernels(pl_rank.rank, pl_rank.learn)
+    kernels = RankerKernels(rank, learn)
     max_grade = 1000  # 2^1000, even summed over the longest list, is still a finite float64
     params: Any
 
@@ -80,21 +201,21 @@ class PLRank(ListNet):
         super().__init__(
             n_features=n_features, learning_rate=learning_rate, radius=radius, warm_start=warm_start
         )
-        self.kernels = RankerKernels(pl_rank.rank, pl_rank.learn)
+        self.kernels = RankerKernels(rank, learn)
         reach, steps = self.params.radius, (self.params.eta, self.params.eta_power)
         start = self.params.start
-        self.params = pl_rank.PLRankParams(samples, k, reach, *steps, start)
+        self.params = PLRankParams(samples, k, reach, *steps, start)
         d = self.n_features
-        self.state = gradient.AdaptiveState(start.copy(), np.zeros(1, np.int64), np.zeros(d), np.zeros(d))
+        self.state = descent.AdaptiveState(start.copy(), np.zeros(1, np.int64), np.zeros(d), np.zeros(d))
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         by_feature = tuple(np.empty(self.n_features) for _ in range(3))
-        room = np.empty((5, room_for_weights(n)))
+        scratch = np.empty((5, room_for_weights(n)))
         return (
             *(np.empty(n), sorting.scratch(n), np.empty(n), np.empty(n)),
             *by_feature,
             np.empty(n, np.int64),
-            room,
+            scratch,
         )
 
     def blank_memo(self, n: int) -> Memo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,102 @@ from rankloop.arguments import share
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels.call_checks import within
-from rankloop.kernels.elementary import log
-from rankloop.kernels.rankers import ranked_exp3
+from rankloop.kernels.elementary import exp, log
+from rankloop.kernels.jit import hot
+from rankloop.kernels.random import below, uniform
 from rankloop.ranges import Between, Range
 from rankloop.rankers.click_ranker import ClickRanker, in_turn, same_positions, shared_weights
+
+# Ranked bandits (2008, Algorithm 2) over Exp3: one learner for each position, each choosing among all items.
+#
+# Where a position's learner wants an item that stands above already, a random one of those not yet shown takes its
+# place, and the learner counts that as no click. What each wanted, and with which probability, travels in the ticket.
+
+
+_LEAST = 1e-280  # a weight that small is drawn by exploring only; zero could never grow again
+
+
+class RankedExp3Params(NamedTuple):
+    """How much is explored."""
+
+    gamma: float  # the share of even chances, which is the step too
+
+
+class RankedExp3State(NamedTuple):
+    """The learner of each position."""
+
+    t: NDArray[np.int64]  # rounds with feedback
+    w: NDArray[np.float64]  # by position and item: weights, scaled to sum to one over the items
+
+
+@hot
+def rank(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> bool:
+    """Alg. 2, lines 4-10. Exploring: learners wanted, on average, what had less than an even chance."""
+    wanted, chances = memo
+    n, total = state.w.shape[1], 0.0
+    for j in range(len(items)):
+        left, drawn, p = uniform(key, 2 * j), 0, 0.0
+        for i in range(n):
+            p = (1.0 - params.gamma) * state.w[j, i] + params.gamma / n
+            drawn = i
+            left -= p
+            if left < 0.0:
+                break
+        wanted[j] = drawn
+        chances[j] = min(p, 1.0)
+        total += p
+        items[j] = replaced(items, j, drawn, n, below(key, 2 * j + 1, n - j))
+    return total < 0.5 * len(items)
+
+
+@hot
+def replaced(items: Any, j: int, wanted: int, n: int, draw: int) -> int:
+    """`wanted`, or if that is among the first j `items`, the `draw`-th of those that are not (Alg. 2, lines 6-9)."""
+    free = True
+    for above in range(j):
+        free &= items[above] != wanted
+    if free:
+        return wanted
+    found = 0
+    for i in range(n):
+        free = True
+        for above in range(j):
+            free &= items[above] != i
+        if free:
+            found = i
+            if draw == 0:
+                break
+            draw -= 1
+    return found
+
+
+@hot
+def learn(
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
+) -> None:
+    """Alg. 2, lines 12-18: a click rewards the learner of its position, if what it wanted was shown."""
+    wanted, chances = memo
+    n = state.w.shape[1]
+    for j in range(len(items)):
+        if feedback[j] == 0.0 or items[j] != wanted[j]:
+            continue
+        state.w[j, wanted[j]] *= exp(params.gamma / (n * chances[j]))
+        total = 0.0
+        for i in range(n):
+            total += state.w[j, i]
+        for i in range(n):
+            state.w[j, i] = max(state.w[j, i] / total, _LEAST)
+    state.t[0] += 1
+
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
 _LEAST_WEIGHT = 1e-280
@@ -66,7 +158,7 @@ class RankedExp3(ClickRanker):
     """
 
     summary = "Observes clicks, and runs one learner at each position."
-    kernels = RankerKernels(ranked_exp3.rank, ranked_exp3.learn)
+    kernels = RankerKernels(rank, learn)
 
     def __init__(
         self,
@@ -82,8 +174,8 @@ class RankedExp3(ClickRanker):
             # Exp3's own choice; with one item there is nothing to explore, and any share will do
             gamma = min(1.0, math.sqrt(max(n * log(n), 1e-12) / ((math.e - 1) * T)))
         self.gamma = share("gamma", gamma)
-        self.params = ranked_exp3.RankedExp3Params(self.gamma)
-        self.state = ranked_exp3.RankedExp3State(t=np.zeros(1, np.int64), w=np.full((m, n), 1 / n))
+        self.params = RankedExp3Params(self.gamma)
+        self.state = RankedExp3State(t=np.zeros(1, np.int64), w=np.full((m, n), 1 / n))
 
     def tunable(self) -> Mapping[str, Range]:
         return {"gamma": Between(0.001, 1.0)}

@@ -13,12 +13,12 @@ from rankloop.arguments import number, one_of, shares, whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks, TopK
-from rankloop.kernels import narrow_rows, sorting
-from rankloop.kernels.rankers import linear_clicks, rtopkf, rtopkf_adaptive
+from rankloop.kernels import rows, sorting
 from rankloop.measures.measure import HIGHEST_GRADE
 from rankloop.ranges import Between, Falling, OneOf, Range
-from rankloop.rankers.exploring_means import by_place
+from rankloop.rankers import linear_bandits, rtopkf_adaptive, rtopkf_paper
 from rankloop.rankers.linear import LinearRanker, WarmStart, all_finite, read_start
+from rankloop.rankers.rtopkf_adaptive import by_place
 from rankloop.rankers.schedules import (
     Schedule,
     check_scaled_weights,
@@ -29,13 +29,13 @@ from rankloop.rankers.schedules import (
 )
 
 _KINDS = {
-    "squared": rtopkf.SQUARED,
-    "ranksvm": rtopkf.RANKSVM,
-    "kl": rtopkf.KL,
-    "smooth_dcg": rtopkf.SMOOTH_DCG,
+    "squared": rtopkf_paper.SQUARED,
+    "ranksvm": rtopkf_paper.RANKSVM,
+    "kl": rtopkf_paper.KL,
+    "smooth_dcg": rtopkf_paper.SMOOTH_DCG,
     "centred_squared": rtopkf_adaptive.CENTRED,
 }
-_GUESSES = {"score": rtopkf.SCORE, "mean": rtopkf.MEAN}
+_GUESSES = {"score": rtopkf_paper.SCORE, "mean": rtopkf_paper.MEAN}
 ScheduleLike = str | float | tuple[float, float]
 
 
@@ -118,7 +118,7 @@ class RTopKF(LinearRanker):
 
     estimate_from = "weights"
     summary = "Observes the labels of the top documents, and learns weights for features."
-    kernels = RankerKernels(rtopkf.rank, rtopkf.learn)
+    kernels = RankerKernels(rtopkf_paper.rank, rtopkf_paper.learn)
     takes_sparse = cuts_lists = True
     algorithm_version = 2
     defaults_before: ClassVar[Mapping[int, Mapping[str, Any]]] = {
@@ -176,7 +176,7 @@ class RTopKF(LinearRanker):
         n_observed = self.surrogate.level if used == "paper" else k
         reach = number("radius", radius, above=0)
         start = read_start(warm_start, self.n_features, radius=np.inf if self.adaptive else reach)
-        self.state: Any = rtopkf.TopKState(start.copy(), np.zeros(1, np.int64), np.zeros(2))
+        self.state: Any = rtopkf_paper.TopKState(start.copy(), np.zeros(1, np.int64), np.zeros(2))
         gamma = self.exploration or Schedule(0.0)
         settings: dict[str, Any] = {
             "surrogate": _KINDS[self.surrogate.name],
@@ -205,7 +205,7 @@ class RTopKF(LinearRanker):
             return
         smoothing = smoothing or Schedule(1.0)
         eta = self.learning_rate or Schedule(0.0)
-        self.params = rtopkf.TopKParams(
+        self.params = rtopkf_paper.TopKParams(
             **settings,
             eta=eta.scale,
             eta_power=eta.power,
@@ -229,7 +229,7 @@ class RTopKF(LinearRanker):
     def _guess(self, control_variate: str | None) -> int:
         name = self.surrogate.name
         if control_variate is None:  # erratum B6; without a guess R_hat = s, which is the better one
-            return rtopkf.ZERO if name == "squared" and not self.adaptive else rtopkf.NO_GUESS
+            return rtopkf_paper.ZERO if name == "squared" and not self.adaptive else rtopkf_paper.NO_GUESS
         if name in ("ranksvm", "centred_squared"):
             raise ValueError(f"control_variate must be None, got {control_variate!r} for {name}")
         return _GUESSES[one_of("control_variate", control_variate, tuple(_GUESSES))]
@@ -264,8 +264,8 @@ class RTopKF(LinearRanker):
         return found if self._given.get("surrogate") else {"learning_rate": OneOf("adagrad", steps), **found}
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        d, order, room = self.n_features, np.empty(n, np.int64), sorting.scratch(n)
-        common = np.empty(n), np.empty(n), np.empty(n), order, room, narrow_rows.scratch(d)
+        d, order, scratch = self.n_features, np.empty(n, np.int64), sorting.scratch(n)
+        common = np.empty(n), np.empty(n), np.empty(n), order, scratch, rows.narrow_scratch(d)
         if not self.adaptive:
             return common
         return *common, np.empty(d), np.empty(d), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -287,7 +287,7 @@ class RTopKF(LinearRanker):
         features = self.dense_context(context)
         n, gamma = len(features), float(ranking.memo[0][1])
         scores = np.empty(n)
-        linear_clicks.means(features, self.state.w, scores)
+        linear_bandits.means(features, self.state.w, scores)
         if self.exploration is not None:
             found = by_place(by_position, kept=0, drawn=n)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,237 @@ from rankloop.arguments import whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
+from rankloop.kernels import permutahedron
 from rankloop.kernels.elementary import power
-from rankloop.kernels.rankers import top_ftrl
-from rankloop.kernels.solvers import nested_shuffles, permutahedron
+from rankloop.kernels.jit import hot
+from rankloop.kernels.measures import exp2_gain
+from rankloop.kernels.permutahedron import (
+    chance,
+    draw_places,
+    find_breaks,
+    first_chances,
+    lead,
+    plant,
+    sort_again,
+)
+from rankloop.kernels.random import uniform
 from rankloop.measures import Measure
+from rankloop.rankers.candidates import SumsByItem, with_newcomers
 from rankloop.rankers.constants import learnable
-from rankloop.rankers.some_items import SumsByItem, with_newcomers
 from rankloop.servable import carried_sums
+
+# TopFTRL: follow the regularised leader over lists, from the relevance of the top.
+#
+# G_hat sums unbiased estimates of the gains. The leader p, the mean discount of each item, maximises p . G_hat - beta
+# |p|^2 / 2 over the permutahedron, and a list with these means is shuffled within nested parts. With chance
+# explore[l] the item at place l of the order is moved forward to position k, where its relevance is revealed.
+#
+# The regret of a round is at most `cost`: what a wrong estimate may cost, plus exploration. beta grows by KAPPA cost
+# / (distance of the leader to a fixed list), so the regulariser costs at most KAPPA times as much. The page
+# docs/rankers/TopFTRL.md derives all that. Arrays of the state are by place in the order, but for G_hat.
+
+
+KAPPA = 0.15  # the share of a round's cost that the regulariser may cost
+NEAREST = 0.1  # of the largest distance: nearer to a fixed list than that, beta grows no faster
+CAUTION = 1.3  # what exploration is taken to cost, as a multiple of the most that it can
+
+
+class TopFTRLParams(NamedTuple):
+    """The measure, and what feedback means."""
+
+    f: NDArray[np.float64]  # discounts, falling; the last is 0
+    k: int
+    exponential: bool  # g(r) = 2**r - 1 instead of r
+    largest_gain: float
+    farthest: float  # the distance of the even mixture of all lists to a fixed list
+
+
+class TopFTRLState(NamedTuple):
+    """What was learnt, and the lists that follow from it."""
+
+    t: NDArray[np.int64]  # rounds learnt
+    G_hat: NDArray[np.float64]  # by item
+    beta: NDArray[np.float64]
+    order: NDArray[np.int64]  # items by falling G_hat
+    breaks: NDArray[np.float64]  # until which u there is a break after this place
+    explore: NDArray[np.float64]  # the chance that this place is moved forward
+    observed: NDArray[np.float64]  # the chance that the relevance of this place is counted
+    cost: NDArray[np.float64]  # bound on the regret of the next round
+
+
+@hot
+def rank(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> bool:
+    """A list with the leader's means, one item perhaps moved forward. Memo: the chance that each one counts, or 0."""
+    _, tree, places, _ = scratch
+    m, k = len(items), params.k
+    draw_places(state.breaks, uniform(key, 0), key, places)
+    plant(state.breaks, state.explore, tree)
+    left = uniform(key, 1)
+    explored: bool = left < tree.before[m]
+    moved = -1
+    if explored:
+        moved = m - 1
+        for place in range(m):
+            left -= state.explore[place]
+            if left < 0.0:
+                moved = place
+                break
+        _move_forward(moved, k - 1, places)
+    for position in range(m):
+        place = places[position]
+        items[position] = state.order[place]
+        found = chance(state.breaks, state.explore, k, place, position, tree)
+        propensities[position] = min(max(found, 1e-300), 1.0)
+    for position in range(k):
+        place = places[position]
+        counts = not explored or place == moved or position < k - 1
+        memo[0][position] = state.observed[place] if counts else 0.0
+    return explored
+
+
+@hot
+def _move_forward(place: int, to: int, places: Any) -> None:
+    position = 0
+    while places[position] != place:
+        position += 1
+    while position > to:
+        places[position] = places[position - 1]
+        position -= 1
+        places[position] = place
+
+
+@hot
+def learn(
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
+) -> None:
+    """Add the estimates, let beta grow, and find the next leader."""
+    half = 0.5 * params.largest_gain
+    for position in range(params.k):
+        if memo[0][position] > 0.0:
+            gain = exp2_gain(feedback[position]) if params.exponential else feedback[position]
+            state.G_hat[items[position]] += (gain - half) / memo[0][position]
+    state.t[0] += 1
+    sort_again(state.G_hat, state.order)
+    if params.farthest > 0.0:
+        state.beta[0] = _next_beta(params, state, scratch[0])
+    prepare(params, state, scratch)
+
+
+@hot
+def _next_beta(params: Any, state: Any, scratch: Any) -> Any:
+    # The distance grows with beta, so the second step is the smaller one, and its product with the distance at its end
+    # is at most KAPPA * cost.
+    beta, nearest = state.beta[0], NEAREST * params.farthest
+    grown = beta
+    for _ in range(2):
+        distance = lead(state.G_hat, state.order, params.f, grown, scratch)
+        grown = beta + KAPPA * state.cost[0] / max(distance, nearest)
+    return grown
+
+
+@hot
+def prepare(params: Any, state: Any, scratch: Any) -> None:
+    """The lists of the next round, from G_hat, order and beta."""
+    room, _, _, (first, before) = scratch
+    m, k = len(params.f), params.k
+    beta = state.beta[0]
+    lead(state.G_hat, state.order, params.f, beta, room)
+    find_breaks(params.f, room, state.breaks)
+    first_chances(state.breaks, k, first)
+    first_chances(state.breaks, k - 1, before)
+    for place in range(m):
+        state.observed[place] = least_chance(params, beta, place, room)
+    total = _share_exploration(state.observed, first, state.explore)
+    cost = 0.0
+    for place in range(m):
+        own = state.explore[place]
+        state.observed[place] = (1.0 - total) * first[place] + own + (total - own) * before[place]
+        state.observed[place] = min(state.observed[place], 1.0)
+        cost += state.observed[place] * beta * _instability(params, beta, place, room, state.observed[place])
+        cost += CAUTION * own * params.largest_gain * min(params.f[0] - room.p[place], params.f[k - 1])
+    state.cost[0] = cost
+
+
+@hot
+def _slack(params: Any, place: int, scratch: Any) -> Any:
+    # How far an estimate, divided by beta, may move before other blocks notice; and how far p can move until then.
+    first, last = scratch.first[place], scratch.last[place]
+    slack = 1e100
+    if first > 0:
+        slack = min(slack, scratch.level[first - 1] - scratch.level[place])
+    if last < len(params.f) - 1:
+        slack = min(slack, scratch.level[place] - scratch.level[last + 1])
+    reach = max(params.f[first] - scratch.p[place], scratch.p[place] - params.f[last])
+    return slack if params.k == 1 else 0.5 * slack, max(reach, 0.0)
+
+
+@hot
+def least_chance(params: Any, beta: float, place: int, scratch: Any) -> float:
+    """The chance of being observed that minimises what a wrong estimate of this place and its exploration cost."""
+    times = 1.0 if params.k == 1 else 2.0
+    slack, reach = _slack(params, place, scratch)
+    cost = CAUTION * params.largest_gain * params.f[0]
+    square = 2.0 * times * beta * cost
+    if reach < slack and beta * reach * reach < 2.0 * times * cost:
+        square += beta * beta * (slack - reach) * (slack + reach)
+    return times * 0.5 * params.largest_gain / np.sqrt(square) if square > 0.0 else 0.0
+
+
+@hot
+def _instability(params: Any, beta: float, place: int, scratch: Any, observed: float) -> Any:
+    # What an estimate of half the largest gain / observed may add to the regret, divided by beta.
+    times = 1.0 if params.k == 1 else 2.0
+    slack, reach = _slack(params, place, scratch)
+    delta = times * 0.5 * params.largest_gain / (observed * beta)
+    if reach >= slack or delta <= reach:
+        found = 0.5 * delta * delta
+    else:
+        found = reach * delta - 0.5 * reach * reach
+        if delta > slack:
+            found += 0.5 * (delta - slack) ** 2
+    return found / times
+
+
+@hot
+def _share_exploration(least: Any, first: Any, explore: Any) -> float:
+    # explore[l] = max(0, least[l] - (1 - total) first[l]) with total their sum: those above zero only become more as
+    # the total grows.
+    m, total = len(least), 0.0
+    for _ in range(m + 1):
+        wanted, there = 0.0, 0.0
+        for place in range(m):
+            if least[place] > (1.0 - total) * first[place]:
+                wanted += least[place]
+                there += first[place]
+        found = (wanted - there) / (1.0 - there) if there < 1.0 else 0.0
+        found = min(max(found, 0.0), 1.0)
+        if found <= total:
+            break
+        total = found
+    summed = 0.0
+    for place in range(m):
+        explore[place] = max(0.0, least[place] - (1.0 - total) * first[place])
+        summed += explore[place]
+    return summed
+
+
+@hot
+def chances_of(params: Any, state: Any, scratch: Any, place: int, row: Any) -> None:
+    """Write the chance of `place` at each position of the next list."""
+    tree = scratch[1]
+    plant(state.breaks, state.explore, tree)
+    for position in range(len(row)):
+        row[position] = chance(state.breaks, state.explore, params.k, place, position, tree)
+
 
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker
 
@@ -46,7 +270,7 @@ class TopFTRL(SumsByItem):
     --------
     m: n_items, G_hat: state.G_hat, beta_t: state.beta, f: params.f, G: params.largest_gain, gamma: state.explore,
     P: state.observed, s_t: state.cost, kappa, delta and c: `KAPPA`,
-    `NEAREST` and `CAUTION` of `rankloop.kernels.rankers.top_ftrl`.
+    `NEAREST` and `CAUTION` of `rankloop.rankers.top_ftrl`.
 
     Departures
     ----------
@@ -74,7 +298,7 @@ class TopFTRL(SumsByItem):
 
     summary = "Observes the relevance of the top items, and explores what is not clear yet."
     estimate_from = "weights"
-    kernels = RankerKernels(top_ftrl.rank, top_ftrl.learn)
+    kernels = RankerKernels(rank, learn)
     n_items: int
 
     def __init__(
@@ -90,8 +314,8 @@ class TopFTRL(SumsByItem):
         f = weights.max() - weights if self.learnable.measure.is_loss else weights - weights.min()
         farthest = 0.5 * sum((f - sum(f.tolist()) / m) ** 2)
         gain = self.learnable.largest_gain
-        self.params = top_ftrl.TopFTRLParams(f, k, self.learnable.exponential, gain, float(farthest))
-        self.state = top_ftrl.TopFTRLState(
+        self.params = TopFTRLParams(f, k, self.learnable.exponential, gain, float(farthest))
+        self.state = TopFTRLState(
             t=np.zeros(1, np.int64),
             G_hat=np.zeros(m),
             beta=np.array([self._first_beta()]),
@@ -101,20 +325,25 @@ class TopFTRL(SumsByItem):
             observed=np.ones(m),
             cost=np.zeros(1),
         )
-        top_ftrl.prepare(self.params, self.state, self.scratch(m))
+        prepare(self.params, self.state, self.scratch(m))
 
     def _first_beta(self) -> float:
         # The least for which the chances that exploration asks for never sum to more than 1.
         spread = float(self.params.f[0])
         m, G = self.n_items, self.params.largest_gain
-        return self._times() * m * m * G / (8.0 * top_ftrl.CAUTION * spread) if spread > 0.0 else 1.0
+        return self._times() * m * m * G / (8.0 * CAUTION * spread) if spread > 0.0 else 1.0
 
     def _times(self) -> int:
         return 1 if self.params.k == 1 else 2
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         places = np.empty(n, np.int64)
-        return permutahedron.room(n), nested_shuffles.room(n), places, (np.empty(n), np.empty(n))
+        return (
+            permutahedron.leader_scratch(n),
+            permutahedron.tree_scratch(n),
+            places,
+            (np.empty(n), np.empty(n)),
+        )
 
     def blank_memo(self, n: int) -> Memo:
         return (np.empty(self.params.k),)
@@ -135,9 +364,9 @@ class TopFTRL(SumsByItem):
             )
         if sorted(saved["order"].tolist()) != list(range(self.n_items)):
             raise ValueError(f"saved state 'order' must be all items, none twice, got {saved['order']}")
-        state = top_ftrl.TopFTRLState(**{name: np.array(saved[name]) for name in self.state._fields})
+        state = TopFTRLState(**{name: np.array(saved[name]) for name in self.state._fields})
         permutahedron.sort_again(state.G_hat, state.order)
-        top_ftrl.prepare(self.params, state, self.scratch(self.n_items))
+        prepare(self.params, state, self.scratch(self.n_items))
         for name in ("order", "breaks", "explore", "observed", "cost"):
             if not np.allclose(getattr(state, name), saved[name], rtol=1e-6, atol=1e-9):
                 raise ValueError(
@@ -150,7 +379,7 @@ class TopFTRL(SumsByItem):
         state.t[:] = old.state.t
         state.beta[0] = max(float(old.state.beta[0]), self._first_beta())
         permutahedron.sort_again(state.G_hat, state.order)
-        top_ftrl.prepare(self.params, state, self.scratch(self.n_items))
+        prepare(self.params, state, self.scratch(self.n_items))
         self.carry_missed(old, origin)
 
     def absorb(
@@ -166,7 +395,7 @@ class TopFTRL(SumsByItem):
         state.t[0] += 1
         state.beta[0] = max(float(part.state.beta[0]), float(state.beta[0]))
         permutahedron.sort_again(state.G_hat, state.order)
-        top_ftrl.prepare(self.params, state, self.scratch(self.n_items))
+        prepare(self.params, state, self.scratch(self.n_items))
 
     def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
         """With the items that are new at its end, as long as those that reveal their relevance are still there."""
@@ -195,7 +424,7 @@ class TopFTRL(SumsByItem):
 
     def _chances_of(self, place: int) -> NDArray[np.float64]:
         row = np.empty(self.n_items)
-        top_ftrl.chances_of(self.params, self.state, self.scratch(self.n_items), place, row)
+        chances_of(self.params, self.state, self.scratch(self.n_items), place, row)
         return row
 
     def mean_by_position(
@@ -234,8 +463,8 @@ class TopFTRL(SumsByItem):
         h, G, spread = self.params.farthest, self.params.largest_gain, float(self.params.f[0])
         if spread == 0.0:
             return 0.0
-        kappa, first = top_ftrl.KAPPA, self._first_beta()
-        a = self.n_items * G * (0.5 * self._times() * top_ftrl.CAUTION * G * spread) ** 0.5
+        kappa, first = KAPPA, self._first_beta()
+        a = self.n_items * G * (0.5 * self._times() * CAUTION * G * spread) ** 0.5
         last = float(power(float(power(first, 1.5)) + 1.5 * kappa * a * T / h, 2 / 3))
         return float(first * h + (1 + kappa) * (a / first**0.5 + h / kappa * (last - first)))
 
@@ -243,7 +472,7 @@ class TopFTRL(SumsByItem):
     def bytes_for(
         cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
     ) -> int:
-        return 8 * 20 * n_items + nested_shuffles.room_bytes(n_items)
+        return 8 * 20 * n_items + permutahedron.tree_scratch_bytes(n_items)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

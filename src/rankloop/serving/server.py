@@ -17,7 +17,6 @@ import uvicorn
 
 from rankloop.base import whole
 from rankloop.serving.auth import is_local, stored_keys
-from rankloop.serving.compiler_pages import CompilerPages
 from rankloop.serving.databases.assembly import Assembly
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
@@ -138,9 +137,7 @@ async def _run(
         await _fold_log(assembly, serving, address)
         if assembly.ready:
             tell(f"rankloop serves at {address}")
-    releasing = asyncio.create_task(CompilerPages().release_now_and_then())
     await _accompany(server, serving, engine, people=people, seconds=seconds)
-    releasing.cancel()
     await assembly.close()
     if not server.started:
         raise ValueError("the service could not start; the reason is above")

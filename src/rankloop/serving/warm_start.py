@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop import environments, logs, simulation, state_file
+from rankloop import base, environments, logs, simulation
 from rankloop.base import Environment, Ranker
 from rankloop.feedback import ClickLog
 from rankloop.serving.adapters.registry import build
@@ -92,9 +92,9 @@ def saved_state(fold: Fold, path: Path) -> SavedRanker:
     ValueError
         Where it is of another ranker.
     """
-    saved = state_file.read(path)
-    state_file.check_origin(saved, fold.ranker)
-    arrays = {name: value for name, value in saved.items() if name != state_file.ORIGIN}
+    saved = base.read_state(path)
+    base.check_origin(saved, fold.ranker)
+    arrays = {name: value for name, value in saved.items() if name != base.ORIGIN}
     rounds = int(arrays["t"].max()) if "t" in arrays else 1
     return _state(arrays, fold, max(rounds, 1))
 

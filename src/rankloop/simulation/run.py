@@ -145,7 +145,7 @@ class FusedRun(Run):
     environment: CompiledEnvironment
 
     def __init__(self, *args: Any) -> None:
-        from rankloop.kernels.fusing import fused
+        from rankloop.kernels.loop import fused
 
         super().__init__(*args)
         self.play_rounds = fused(*self.ranker.kernels, *self.environment.kernels)

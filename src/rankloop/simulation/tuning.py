@@ -8,8 +8,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from rankloop.arguments import whole
-from rankloop.base import Environment, Ranker
-from rankloop.constructor import import_path
+from rankloop.base import Environment, Ranker, import_path
 from rankloop.ranges import Range
 from rankloop.remote_folder import opened_folder
 from rankloop.simulation.bar import Bar

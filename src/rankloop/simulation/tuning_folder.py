@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankloop.constructor import Constructed, import_path
+from rankloop.base import Constructed, import_path
 from rankloop.simulation.code_version import code_fingerprint
 from rankloop.whole_file import sweep, write_whole
 

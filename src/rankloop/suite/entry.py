@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from rankloop import rankers
-from rankloop.base import Ranker
-from rankloop.constructor import import_path, plain
+from rankloop.base import Ranker, import_path, plain
 from rankloop.rankers.registry import find
 from rankloop.simulation.by_name import Setting, check_settings, make_ranker, read_settings
 from rankloop.simulation.matching import check_match

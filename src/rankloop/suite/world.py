@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankloop.base import Environment
 from rankloop.environments import FixedItems
-from rankloop.environments.scheduled_worlds import ScheduledWorlds
+from rankloop.environments.click_worlds import ScheduledWorlds
 from rankloop.environments.users import Independent
 from rankloop.simulation import Trace
 from rankloop.simulation.tuning_folder import identity

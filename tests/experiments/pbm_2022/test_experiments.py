@@ -18,7 +18,7 @@ from rankloop.experiments.pbm_2022.rankers.frank_wolfe import FrankWolfeFTRLPBM,
 from rankloop.experiments.pbm_2022.rankers.reward_form import RewardFTRLPBM
 from rankloop.experiments.pbm_2022.setting import PERIODIC_1, STOCHASTIC, WORLDS, World
 from rankloop.experiments.pbm_2022.solver import objective
-from rankloop.rankers import ftrl_pbm_reference as reference
+from rankloop.rankers import ftrl_pbm as reference
 from rankloop.rankers.ftrl_pbm import WithoutPlan
 from tests.experiments.quick import captions, judge
 

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from rankloop.kernels.solvers.assignment import assign, best_list, room
+from rankloop.kernels.lists import assign, assignment_scratch, best_list
 
 SHAPES = st.integers(1, 9).flatmap(lambda n: st.tuples(st.integers(1, n), st.just(n)))
 
@@ -64,7 +64,7 @@ def test_no_list_is_better() -> None:
 
 def test_room_can_be_used_again() -> None:
     rng = np.random.default_rng(4)
-    space, items = room(3, 6), np.empty(3, np.int64)
+    space, items = assignment_scratch(3, 6), np.empty(3, np.int64)
     for part in space:
         part[...] = 7  # what an earlier call may have left there
     for _ in range(20):

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from rankloop.kernels.solvers import entropy_projection
+from rankloop.kernels import entropy_projection
 
 
 def projected(W: np.ndarray) -> np.ndarray:
     m, n = W.shape
     found = W.copy()
-    assert entropy_projection.project(found, entropy_projection.room(n, m)) > 0, "ran out of steps"
+    assert entropy_projection.project(found, entropy_projection.new_scratch(n, m)) > 0, "ran out of steps"
     return found
 
 

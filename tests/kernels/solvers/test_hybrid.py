@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
 
-from rankloop.kernels.solvers import hybrid
-from rankloop.kernels.solvers.hybrid_entry import entry
+from rankloop.kernels import hybrid
+from rankloop.kernels.hybrid import entry
 from tests.kernels.leader import check_chances, instances
 
 Floats = NDArray[np.float64]
@@ -32,12 +32,12 @@ def find(
     m, n = L.shape
     u = np.zeros(n) if u is None else u.copy()
     v = np.full(m, c * hybrid.even_multiplier(n)) if v is None else v.copy()
-    x, rows, room = np.empty((m, n)), np.empty(n), hybrid.room(n, m)
+    x, rows, scratch = np.empty((m, n)), np.empty(n), hybrid.new_scratch(n, m)
     steps, how = -1, 0
     if not slow:
-        steps = hybrid.newton(c, L, u, v, x, rows, room)
+        steps = hybrid.newton(c, L, u, v, x, rows, scratch)
     if steps < 0:
-        how = hybrid.recover(c, L, u, v, x, rows, room)
+        how = hybrid.recover(c, L, u, v, x, rows, scratch)
     return Leader(x, rows, u, v, steps, how)
 
 
@@ -237,5 +237,6 @@ def test_newton_says_so_where_it_does_not_end() -> None:
     for v in (np.nan, np.inf):
         x, rows = np.empty((2, 4)), np.empty(4)
         assert (
-            hybrid.newton(2.0, np.ones((2, 4)), np.zeros(4), np.full(2, v), x, rows, hybrid.room(4, 2)) == -1
+            hybrid.newton(2.0, np.ones((2, 4)), np.zeros(4), np.full(2, v), x, rows, hybrid.new_scratch(4, 2))
+            == -1
         )

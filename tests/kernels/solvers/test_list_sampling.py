@@ -8,8 +8,8 @@ import numba
 import numpy as np
 import pytest
 
-from rankloop.kernels.solvers import list_sampling
-from rankloop.rankers.ftrl_pbm_reference import birkhoff
+from rankloop.kernels import lists as list_sampling
+from rankloop.rankers.ftrl_pbm import birkhoff
 from tests.kernels.leader import Floats, find, instances
 from tests.kernels.lists import bins, law, marginals, matchings_of
 
@@ -76,27 +76,27 @@ def test_a_list_that_is_certain() -> None:
 def test_an_item_of_a_bin_is_drawn_in_proportion() -> None:
     x = leader(2, 30, 30.0)
     rows = x.sum(axis=0)
-    room = list_sampling.room(2)
-    n_stretches, n_bins = list_sampling._merge(x, rows, room)
+    scratch = list_sampling.sampling_scratch(2)
+    n_stretches, n_bins = list_sampling._merge(x, rows, scratch)
     grid = (np.arange(20_000) + 0.5) / 20_000
     for b in range(n_bins):
         for j in range(2):
-            drawn = [list_sampling._item(x, j, b, u, n_stretches, room) for u in grid]
+            drawn = [list_sampling._item(x, j, b, u, n_stretches, scratch) for u in grid]
             share = np.bincount(drawn, minlength=30) / len(grid)
             inside = bins(x)[0][b]
             expected = np.zeros(30)
             expected[inside] = x[j, inside] / x[j, inside].sum()
             np.testing.assert_allclose(share, expected, rtol=0, atol=1e-4)
             for u in (0.0, 1.0 - 2**-53):
-                assert list_sampling._item(x, j, b, u, n_stretches, room) in inside
+                assert list_sampling._item(x, j, b, u, n_stretches, scratch) in inside
 
 
 @numba.njit(error_model="numpy")
-def _draw(x: Any, rows: Any, keys: Any, room: Any, counts: Any) -> int:
+def _draw(x: Any, rows: Any, keys: Any, scratch: Any, counts: Any) -> int:
     items = np.empty(len(x), np.int64)
     repeated = 0
     for key in keys:
-        list_sampling.sample(x, rows, key, room, items)
+        list_sampling.sample(x, rows, key, scratch, items)
         for j in range(len(items)):
             counts[j, items[j]] += 1
             for k in range(j):
@@ -123,7 +123,7 @@ def test_draws_have_the_marginals(m: int, n: int, size: float) -> None:
     n_draws = 100_000
     keys = np.random.default_rng(m * n).integers(0, 2**64, n_draws, dtype=np.uint64)
     counts = np.zeros((m, n), np.int64)
-    assert _draw(x, x.sum(axis=0), keys, list_sampling.room(m), counts) == 0
+    assert _draw(x, x.sum(axis=0), keys, list_sampling.sampling_scratch(m), counts) == 0
     usual = (n_draws * x > 20) & (x < 1 - 1e-9)  # elsewhere a count is not nearly normal
     z = (counts - n_draws * x)[usual] / np.sqrt(n_draws * x * (1 - x))[usual]
     assert (counts[~usual] <= 60 + n_draws * (x > 0.5)[~usual]).all()
@@ -140,7 +140,7 @@ def test_sums_that_are_a_little_off_do_no_harm() -> None:
             x = leader(m, n, size) * (1 + 1e-9 * rng.uniform(-1, 1, (m, n)))
             counts = np.zeros((m, n), np.int64)
             keys = rng.integers(0, 2**64, 5000, dtype=np.uint64)
-            assert _draw(x, x.sum(axis=0), keys, list_sampling.room(m), counts) == 0
+            assert _draw(x, x.sum(axis=0), keys, list_sampling.sampling_scratch(m), counts) == 0
             assert (counts.sum(axis=1) == 5000).all()
 
 
@@ -148,10 +148,10 @@ def test_the_largest_of_random_numbers_still_finds_a_list() -> None:
     # What is left there may be rounding error alone.
     for m, n, size in CASES:
         x = leader(m, n, size) * (1 - 1e-9)
-        room = list_sampling.room(m)
-        _, n_bins = list_sampling._merge(x, x.sum(axis=0), room)
-        list_sampling._choose(1.0 - 2**-53, n_bins, room)
-        assert sorted(room.chosen[:n_bins]) == list(range(n_bins))
+        scratch = list_sampling.sampling_scratch(m)
+        _, n_bins = list_sampling._merge(x, x.sum(axis=0), scratch)
+        list_sampling._choose(1.0 - 2**-53, n_bins, scratch)
+        assert sorted(scratch.chosen[:n_bins]) == list(range(n_bins))
 
 
 @pytest.mark.judges("2022-170")

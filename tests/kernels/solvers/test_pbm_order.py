@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import xlogy
 
-from rankloop.kernels.solvers import pbm_order
-from rankloop.kernels.solvers.pbm_likelihood import fit
+from rankloop.kernels.click_counts import fit
+from rankloop.rankers import pbm_pie
 
 Floats = NDArray[np.float64]
 
@@ -17,7 +17,7 @@ def gap(S: Floats, N: Floats, a: int, b: int) -> float:
     m, n = S.shape
     theta, kappa = np.full(n, 0.5), np.linspace(1.0, 0.5, m)
     fit(S, N, theta, kappa, 500)
-    return float(pbm_order.order_gap(S, N, theta, kappa, a, b, pbm_order.room(n, m)))
+    return float(pbm_pie.order_gap(S, N, theta, kappa, a, b, pbm_pie.order_scratch(n, m)))
 
 
 def test_one_position_has_a_closed_form() -> None:

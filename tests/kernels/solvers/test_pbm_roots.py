@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from rankloop.kernels.solvers import pbm_roots
+from rankloop.kernels import click_fits
 
 
 def test_every_group_is_at_the_maximum_of_its_likelihood() -> None:
@@ -22,7 +22,7 @@ def test_every_group_is_at_the_maximum_of_its_likelihood() -> None:
     other[-2:], clicked[-2:], missed[-2:] = 1, (40.0, 5.0), (0.0, 1.0)  # clicked more often than examined
     for liked, disliked in ((0.0, 0.0), (0.3, 0.7), (1.0, 0.0)):
         x = rng.random(len(sizes))
-        pbm_roots.likeliest(starts, other, weights, clicked, missed, liked, disliked, x)
+        click_fits.likeliest(starts, other, weights, clicked, missed, liked, disliked, x)
         for g in range(len(sizes)):
             here = slice(starts[g], starts[g + 1])
             hits, loss, w = clicked[here], missed[here], weights[other[here]]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from rankloop.kernels.solvers import nested_shuffles, permutahedron
+from rankloop.kernels import permutahedron
 
 Floats = NDArray[np.float64]
 
@@ -22,10 +22,10 @@ def discounts(kind: int, m: int) -> Floats:
     return np.asarray(made[kind] - made[kind].min())
 
 
-def led(G: Floats, f: Floats, beta: float) -> tuple[NDArray[np.int64], permutahedron.LeaderRoom, float]:
-    order, room = np.arange(len(f)), permutahedron.room(len(f))
+def led(G: Floats, f: Floats, beta: float) -> tuple[NDArray[np.int64], permutahedron.LeaderScratch, float]:
+    order, scratch = np.arange(len(f)), permutahedron.leader_scratch(len(f))
     permutahedron.sort_again(G, order)
-    return order, room, permutahedron.lead(G, order, f, beta, room)
+    return order, scratch, permutahedron.lead(G, order, f, beta, scratch)
 
 
 def parts(breaks: Floats) -> Iterator[tuple[float, list[list[int]]]]:
@@ -68,9 +68,9 @@ def example(seed: int, m: int) -> tuple[Floats, Floats, float]:
 @given(st.integers(0, 10**6), st.integers(2, 5))
 def test_the_leader(seed: int, m: int) -> None:
     G, f, beta = example(seed, m)
-    order, room, distance = led(G, f, beta)
+    order, scratch, distance = led(G, f, beta)
     p = np.empty(m)
-    p[order] = room.p
+    p[order] = scratch.p
     corners = np.array(list(itertools.permutations(f)))
     # Optimal: no list is further along the gradient.
     slope = G / beta - p
@@ -87,15 +87,15 @@ def test_the_leader(seed: int, m: int) -> None:
 @given(st.integers(0, 10**6), st.integers(1, 7))
 def test_the_mixture_has_the_leader_s_means(seed: int, m: int) -> None:
     G, f, beta = example(seed, m)
-    _, room, _ = led(G, f, beta)
+    _, scratch, _ = led(G, f, beta)
     breaks = np.empty(m)
-    permutahedron.find_breaks(f, room, breaks)
+    permutahedron.find_breaks(f, scratch, breaks)
     assert ((breaks >= 0) & (breaks <= 1)).all()
     means = np.zeros(m)
     for lasts, cut in parts(breaks):
         for part in cut:
             means[part] += lasts * f[part].mean()
-    np.testing.assert_allclose(means, room.p, atol=1e-9)
+    np.testing.assert_allclose(means, scratch.p, atol=1e-9)
     for k in range(m + 1):
         found, expected = np.empty(m), np.zeros(m)
         permutahedron.first_chances(breaks, k, found)
@@ -107,9 +107,9 @@ def test_the_mixture_has_the_leader_s_means(seed: int, m: int) -> None:
 
 def test_where_nothing_is_known_all_lists_are_equally_likely() -> None:
     f = discounts(0, 6)
-    _, room, _ = led(np.zeros(6), f, 1.0)
+    _, scratch, _ = led(np.zeros(6), f, 1.0)
     breaks = np.empty(6)
-    permutahedron.find_breaks(f, room, breaks)
+    permutahedron.find_breaks(f, scratch, breaks)
     assert breaks.tolist() == [0, 0, 0, 0, 0, 1]
 
 
@@ -120,8 +120,8 @@ def test_chances_by_enumeration(seed: int, m: int) -> None:
     breaks = np.append(np.sort(rng.random(m - 1))[rng.permutation(m - 1)], 1.0)
     breaks[:-1] = np.where(rng.random(m - 1) < 0.2, np.round(breaks[:-1]), breaks[:-1])
     explore = rng.random(m) * 0.9 / m
-    tree = nested_shuffles.room(m)
-    nested_shuffles.plant(breaks, explore, tree)
+    tree = permutahedron.tree_scratch(m)
+    permutahedron.plant(breaks, explore, tree)
     for k in range(1, m + 1):
         expected = np.zeros((m, m))
         for weight, places in lists(breaks):
@@ -129,7 +129,7 @@ def test_chances_by_enumeration(seed: int, m: int) -> None:
             for place in range(m):
                 expected[moved(places, place, k), np.arange(m)] += weight * explore[place]
         found = [
-            [nested_shuffles.chance(breaks, explore, k, place, position, tree) for position in range(m)]
+            [permutahedron.chance(breaks, explore, k, place, position, tree) for position in range(m)]
             for place in range(m)
         ]
         np.testing.assert_allclose(found, expected, atol=1e-12)

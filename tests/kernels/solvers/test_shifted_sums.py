@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from rankloop.kernels.solvers.shifted_sums import REACH, TERMS, add_entry, value_and_slope, values
+from rankloop.kernels.vectors import REACH, TERMS, add_entry, value_and_slope, values
 
 
 @numba.njit(error_model="numpy")

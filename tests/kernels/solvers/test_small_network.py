@@ -8,8 +8,8 @@ import numba
 import numpy as np
 import pytest
 
-from rankloop.kernels.solvers import planned_step
-from rankloop.kernels.solvers.small_network import MOST, solve_small
+from rankloop.kernels import list_plan
+from rankloop.kernels.list_network import MOST, solve_small
 
 
 @numba.njit(error_model="numpy")
@@ -35,11 +35,11 @@ def _network(n: int, *, u: float) -> dict[str, Any]:
 def test_the_operations_of_the_loops(n: int, u: float) -> None:
     one, other = _network(n, u=u), _network(n, u=u)
     _solve(**one, n=n)
-    room: Any = planned_step.room(2 * n + 1, 2 * n + 1, n)._replace(
+    scratch: Any = list_plan.step_scratch(2 * n + 1, 2 * n + 1, n)._replace(
         **{name: other[name] for name in ("w", "drain", "du", "tight")}
     )
-    loops: Any = planned_step._solve
-    loops.py_func(other["u"], room, n)
+    loops: Any = list_plan._solve
+    loops.py_func(other["u"], scratch, n)
     np.testing.assert_array_equal(one["du"], other["du"])
     assert (one["du"] >= -u).all()
 

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankloop.environments import PositionBased
-from rankloop.kernels.solvers.assignment import best_list
-from rankloop.kernels.solvers.ties import in_order
+from rankloop.kernels.lists import best_list, in_order
 from rankloop.rankers import FTRLPBM, GRAB, MW
 
 

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from rankloop.kernels.solvers.tight_slots import find_tight_slots
+from rankloop.kernels.vectors import find_tight_slots
 
 
 @numba.njit(error_model="numpy")

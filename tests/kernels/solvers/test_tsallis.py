@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, linear_sum_assignment, minimize
 
-from rankloop.kernels.solvers import list_network, tsallis
+from rankloop.kernels import list_network, tsallis
 from tests.kernels.leader import Floats, check_chances, check_optimal, find, instances
 
 
@@ -196,8 +196,8 @@ def test_newton_says_so_where_it_does_not_end() -> None:
     # Multipliers from which D is zero, or nothing at all.
     L, x, rows = np.ones((2, 4)), np.empty((2, 4)), np.empty(4)
     for v in (-1.0, np.nan, np.inf):
-        room = list_network.room(4, 2)
-        assert tsallis.newton(5.0, L, np.zeros(4), np.full(2, v), x, rows, room) == -1
+        scratch = list_network.new_scratch(4, 2)
+        assert tsallis.newton(5.0, L, np.zeros(4), np.full(2, v), x, rows, scratch) == -1
     crowded = tsallis.newton(  # every row has a multiplier: more than there is room for
         5.0,
         np.ones((2, 40)),
@@ -205,6 +205,6 @@ def test_newton_says_so_where_it_does_not_end() -> None:
         np.full(2, 30.0),
         np.empty((2, 40)),
         np.empty(40),
-        list_network.room(40, 2),
+        list_network.new_scratch(40, 2),
     )
     assert crowded == -1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rankloop.kernels.solvers.tsallis_column import evaluate_column
+from rankloop.kernels.vectors import evaluate_column
 from tests.kernels.lanes import in_lanes
 
 Floats = NDArray[np.float64]
@@ -44,6 +44,6 @@ def test_a_column(n: int) -> None:
 def test_a_slice_of_a_matrix_is_refused() -> None:
     whole = np.ones((3, 20))
     n = 10
-    room = np.ones(n)
+    scratch = np.ones(n)
     with pytest.raises(numba.TypingError):
-        _column(whole[:, ::2], 0, room, 1.0, 1.0, 1.0, np.empty((3, n)), np.zeros(n))
+        _column(whole[:, ::2], 0, scratch, 1.0, 1.0, 1.0, np.empty((3, n)), np.zeros(n))

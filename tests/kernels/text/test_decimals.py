@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rankloop.kernels.text import decimals
+from rankloop.kernels import text as decimals
 
 digits = st.text("0123456789", max_size=22)
 signs = st.sampled_from(["", "+", "-"])

@@ -17,7 +17,7 @@ from rankloop.data.letor import parse_block
 from rankloop.data.letor.options import Options
 from rankloop.data.letor.parse_block import Documents, Rules
 from rankloop.data.letor.presets import MARKER
-from rankloop.kernels.text import query_scale
+from rankloop.kernels import text as query_scale
 
 _MOST_THREADS = 4  # a disk or gzip hardly feeds more
 

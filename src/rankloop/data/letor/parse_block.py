@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels.text import letor as kernels
+from rankloop.kernels import text as kernels
 
 LARGEST_ID = (
     100_000  # where the number of features is not given: rows are dense, and a typing error is likelier

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from rankloop.experiments.experiment import Job
-from rankloop.kernels.notice import muted
+from rankloop.kernels.jit import muted
 from rankloop.notebook import Line, in_notebook
 
 _FIRST = "until the first ends (new code compiles once)"

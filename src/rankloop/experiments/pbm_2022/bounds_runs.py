@@ -12,7 +12,7 @@ from rankloop.experiments.experiment import Job
 from rankloop.experiments.pbm_2022.gaps import gaps, lemma_2
 from rankloop.experiments.pbm_2022.rankers.bound_sums import SummedFTRLPBM
 from rankloop.experiments.pbm_2022.setting import STOCHASTIC, played_in
-from rankloop.kernels.solvers.assignment import best_list
+from rankloop.kernels.lists import best_list
 from rankloop.rankers import FTRLPBM
 from rankloop.simulation import play
 

@@ -14,8 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from rankloop import environments
-from rankloop.environments.click_worlds import ClickWorlds
-from rankloop.environments.position_based import PositionBased
+from rankloop.environments.click_worlds import ClickWorlds, PositionBased
 from rankloop.experiments.experiment import Job, Plain, seeded
 from rankloop.plotting import figures
 

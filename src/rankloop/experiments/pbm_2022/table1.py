@@ -199,7 +199,7 @@ def _near_the_least(results: pl.DataFrame) -> Claim:
 
 def _draw(results: pl.DataFrame) -> Figure:
     T = _last_round(results)
-    room = [
+    scratch = [
         bound / _regret(results, panel, algorithm)
         for panel in PANELS
         for algorithm, bound in proved(panel.source, T).items()
@@ -209,7 +209,7 @@ def _draw(results: pl.DataFrame) -> Figure:
         subtitle=f"regret after {figures.plain_number(T)} rounds; dots: our runs, ticks: bounds",
         caption="Blue dots: mean regret of our runs, users that stay the same. Orange: the order of the table's bound "
         "for such users; purple: of its bound whatever users do; both without constants. Grey: bounds with all their "
-        f"constants, {figures.span(room, '.0f')} times what was measured.",
+        f"constants, {figures.span(scratch, '.0f')} times what was measured.",
         columns=3,
         width=17.0,
         height=5.2,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.arguments import one_of, whole
+from rankloop.base import draw_key
 from rankloop.feedback.interleaving.multileaving import (
     Distribution,
     Multileaved,
@@ -19,7 +20,6 @@ from rankloop.feedback.interleaving.multileaving import (
     read_rankings,
 )
 from rankloop.kernels import random
-from rankloop.ranking import draw_key
 
 _TOLERANCE = 1e-9  # a smaller gap is rounding
 _CREDITS = ("inverse-rank", "negative-rank")

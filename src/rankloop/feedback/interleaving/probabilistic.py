@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.arguments import number
+from rankloop.base import draw_key
 from rankloop.feedback.interleaving.multileaving import (
     Distribution,
     Multileaved,
@@ -18,9 +19,8 @@ from rankloop.feedback.interleaving.multileaving import (
     ranks,
     read_rankings,
 )
-from rankloop.kernels import multileaving
+from rankloop.kernels import lists as multileaving
 from rankloop.kernels.elementary import power
-from rankloop.ranking import draw_key
 
 TAU = 3.0
 MOST_TAU = 30.0  # the weight of rank 1,000,000 is still a positive number

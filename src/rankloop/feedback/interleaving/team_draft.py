@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rankloop.base import draw_key
 from rankloop.feedback.interleaving.multileaving import (
     Distribution,
     Multileaved,
@@ -17,7 +18,6 @@ from rankloop.feedback.interleaving.multileaving import (
     read_rankings,
 )
 from rankloop.kernels import random
-from rankloop.ranking import draw_key
 
 
 class TeamDraft(Multileaving):

@@ -74,8 +74,8 @@ def room(n_actions: int, n_outcomes: int, n_coordinates: int, n_choices: int) ->
 
 
 @hot
-def _factor(params: Any, state: Any, room: Any) -> None:
-    M, c = room.M, params.c
+def _factor(params: Any, state: Any, scratch: Any) -> None:
+    M, c = scratch.M, params.c
     r = M.shape[0]
     for a in range(r):
         for b in range(a + 1):
@@ -95,8 +95,8 @@ def _factor(params: Any, state: Any, room: Any) -> None:
 
 
 @hot
-def _solve(params: Any, room: Any) -> None:
-    M, H = room.M, room.H
+def _solve(params: Any, scratch: Any) -> None:
+    M, H = scratch.M, scratch.H
     r = M.shape[0]
     for choice in range(H.shape[0]):
         for a in range(r):
@@ -112,7 +112,7 @@ def _solve(params: Any, room: Any) -> None:
 
 
 @apart
-def evaluate(params: Any, state: Any, w: Any, eta: float, room: Any) -> float:
+def evaluate(params: Any, state: Any, w: Any, eta: float, scratch: Any) -> float:
     """The chances that go with exploration `w`, the estimates, and the bound on this round's regret.
 
     The bound is the largest, over outcomes, of what p loses beyond q plus the expected price of the estimates,
@@ -126,31 +126,31 @@ def evaluate(params: Any, state: Any, w: Any, eta: float, room: Any) -> float:
     for a in range(n_actions):
         state.p[a] = w[a]
         if params.member[a] >= 0:
-            state.p[a] += (1.0 - spent) * room.q[params.member[a]] * params.share[a]
-    _factor(params, state, room)
-    _solve(params, room)
+            state.p[a] += (1.0 - spent) * scratch.q[params.member[a]] * params.share[a]
+    _factor(params, state, scratch)
+    _solve(params, scratch)
     for x in range(n_outcomes):
-        room.bound[x] = -room.q_loss[x]
+        scratch.bound[x] = -scratch.q_loss[x]
         for a in range(n_actions):
-            room.bound[x] += state.p[a] * params.loss[a, x]
+            scratch.bound[x] += state.p[a] * params.loss[a, x]
     for row in range(len(params.owner)):
         least, mean = 0.0, 0.0
         for b in range(n_choices):
             y = 0.0
-            for i in range(room.M.shape[0]):
-                y += params.c[row, i] * room.H[b, i]
+            for i in range(scratch.M.shape[0]):
+                y += params.c[row, i] * scratch.H[b, i]
             state.estimate[row, b] = y
-            mean += room.q[b] * y
+            mean += scratch.q[b] * y
             least = y if b == 0 else min(least, y)
         weighed = 0.0
         for b in range(n_choices):
-            weighed += room.q[b] * exp(-eta * (state.estimate[row, b] - least))
+            weighed += scratch.q[b] * exp(-eta * (state.estimate[row, b] - least))
         price = log(max(weighed, 1e-300)) / eta - least + mean
         for x in range(n_outcomes):
-            room.bound[x] += state.p[params.owner[row]] * price * params.chance[row, x]
-    worst = room.bound[0]
+            scratch.bound[x] += state.p[params.owner[row]] * price * params.chance[row, x]
+    worst = scratch.bound[0]
     for x in range(1, n_outcomes):
-        worst = max(worst, room.bound[x])
+        worst = max(worst, scratch.bound[x])
     return float(worst)
 
 
@@ -161,7 +161,7 @@ def rate(params: Any, state: Any) -> float:
 
 
 @apart
-def plan(params: Any, state: Any, room: Any) -> None:
+def plan(params: Any, state: Any, scratch: Any) -> None:
     """Weights, exploration, chances and estimates of the next round; its bound is added to the sums."""
     n_actions, n_outcomes = params.loss.shape
     n_choices = len(state.L_hat)
@@ -174,19 +174,19 @@ def plan(params: Any, state: Any, room: Any) -> None:
     for b in range(1, n_choices):
         least = min(least, state.L_hat[b])
     for b in range(n_choices):
-        room.q[b] = exp(-eta * (state.L_hat[b] - least))
-        total += room.q[b]
+        scratch.q[b] = exp(-eta * (state.L_hat[b] - least))
+        total += scratch.q[b]
     for b in range(n_choices):
-        room.q[b] /= total
+        scratch.q[b] /= total
     for x in range(n_outcomes):
-        room.q_loss[x] = 0.0
+        scratch.q_loss[x] = 0.0
         for a in range(n_actions):
             if params.member[a] >= 0:
-                room.q_loss[x] += room.q[params.member[a]] * params.share[a] * params.loss[a, x]
+                scratch.q_loss[x] += scratch.q[params.member[a]] * params.share[a] * params.loss[a, x]
     least = _LEAST * eta / n_actions
     for a in range(n_actions):
         state.w[a] = max(least, state.w[a])
-    bound = evaluate(params, state, state.w, eta, room)
+    bound = evaluate(params, state, state.w, eta, scratch)
     t, planned = state.t[0], True
     tries, t = (2, t) if t < _EAGER else (2 if t % _EVERY == 0 else 0, t // _EVERY)
     for attempt in range(tries):
@@ -198,18 +198,18 @@ def plan(params: Any, state: Any, room: Any) -> None:
                 factor = 0.8 if t % 2 == 0 else 1.25
             elif a == turn:
                 factor = 0.6 if t % 2 == 0 else 1.6
-            room.w[a] = max(least, factor * state.w[a])
-            spent += room.w[a]
+            scratch.w[a] = max(least, factor * state.w[a])
+            spent += scratch.w[a]
         for a in range(n_actions):
-            room.w[a] *= min(1.0, _MOST / spent)
-        other = evaluate(params, state, room.w, eta, room)
+            scratch.w[a] *= min(1.0, _MOST / spent)
+        other = evaluate(params, state, scratch.w, eta, scratch)
         planned = other < bound
         if planned:
             bound = other
             for a in range(n_actions):
-                state.w[a] = room.w[a]
+                state.w[a] = scratch.w[a]
     if not planned:
-        evaluate(params, state, state.w, eta, room)
+        evaluate(params, state, state.w, eta, scratch)
     state.total[0] += max(bound, 0.0) / eta
     state.total[1] += max(bound, 0.0)
 

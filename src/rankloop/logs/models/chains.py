@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.kernels.solvers import click_chains
-from rankloop.kernels.solvers.click_chains import Chain, Work
-from rankloop.kernels.solvers.click_predictions import User
+from rankloop.kernels import click_fits
+from rankloop.kernels.click_fits import Chain, User, Work
 from rankloop.logs.models import blocks, fitted
 from rankloop.logs.models.chances import Maximum, Prior, maximise
 from rankloop.logs.models.fitted import Estimate
@@ -67,7 +66,7 @@ def fit(
 
     def expect(x: Numbers) -> tuple[Numbers, Numbers, float]:
         hits, tries = np.zeros(len(x)), np.zeros(len(x))
-        value = click_chains.expect(pages.pairs, pages.clicks, x, start.chain, *room, hits, tries)
+        value = click_fits.expect_chains(pages.pairs, pages.clicks, x, start.chain, *room, hits, tries)
         return hits, tries, value
 
     end = maximise(expect, start.x, prior=start.prior, tolerance=tolerance, max_steps=max_steps)
@@ -123,7 +122,7 @@ def _variances(pages: Pages, start: Start, x: Numbers, room: Room) -> Numbers:
     block = np.arange(p) if _too_large(pages, start) else np.unique(pages.query, return_inverse=True)[1]
     where, matrix = blocks.layout(np.tile(block, per_item), len(x) - per_item * p)
     work, entries = room
-    click_chains.information(pages.pairs, pages.clicks, x, start.chain, work, entries, where, matrix)
+    click_fits.information(pages.pairs, pages.clicks, x, start.chain, work, entries, where, matrix)
     return blocks.variances(where, matrix, extra=start.prior.tries * x * (1.0 - x))
 
 

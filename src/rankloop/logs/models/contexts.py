@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from rankloop.kernels.solvers import click_cells
+from rankloop.kernels import click_fits
 from rankloop.logs import identifiability, intervals
 from rankloop.logs.em import Cells, by_moments
 from rankloop.logs.em import Prior as RarePrior
@@ -129,7 +129,7 @@ def _climb(
     def expect(x: Numbers) -> tuple[Numbers, Numbers, float]:
         hits, tries = np.zeros(len(x)), np.zeros(len(x))
         counts = (cells.items, cells.positions, cells.shown, cells.clicked)
-        return hits, tries, click_cells.expect(*counts, x, u, v, hits, tries)
+        return hits, tries, click_fits.expect_cells(*counts, x, u, v, hits, tries)
 
     return maximise(expect, start, prior=prior, tolerance=tolerance, max_steps=max_steps)
 

@@ -23,7 +23,7 @@ from rankloop.feedback import (
     TrustBiasModel,
     UserBrowsingModel,
 )
-from rankloop.kernels.solvers.click_predictions import User, predict
+from rankloop.kernels.click_fits import User, predict
 
 Numbers = NDArray[np.float64]
 

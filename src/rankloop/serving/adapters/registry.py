@@ -16,7 +16,7 @@ import msgspec
 
 from rankloop.base import Ranker
 from rankloop.rankers import registry
-from rankloop.rankers.some_items import fitting
+from rankloop.rankers.candidates import fitting
 from rankloop.serving.log.records import DEFAULTS, Config
 
 _allowed: dict[str, type[Ranker]] = {}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankloop.compiled import RankerKernels
 from rankloop.kernels.jit import hot
-from rankloop.kernels.rankers import ftrl_pbm
+from rankloop.rankers import ftrl_pbm
 from rankloop.rankers.ftrl_pbm import WithoutPlan
 
 

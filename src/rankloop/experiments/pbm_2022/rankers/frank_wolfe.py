@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from rankloop.compiled import RankerKernels
+from rankloop.kernels import lists
 from rankloop.kernels.jit import hot, kernel
-from rankloop.kernels.rankers import ftrl_pbm
-from rankloop.kernels.solvers import assignment
+from rankloop.rankers import ftrl_pbm
 from rankloop.rankers.ftrl_pbm import WithoutPlan
 
 FLOOR = 1e-12  # where the gradient at x = 0 is taken, and the least chance that is played
@@ -48,7 +48,7 @@ def learn_by_frank_wolfe(
 
 
 @hot
-def take_steps(t: float, K: int, L_hat: Any, x: Any, gains: Any, vertex: Any, room: Any) -> None:
+def take_steps(t: float, K: int, L_hat: Any, x: Any, gains: Any, vertex: Any, scratch: Any) -> None:
     """Alg. 2 with its repairs (errata C1, C3, C4): move `x` by K steps; the last three are room to work in."""
     m, n = x.shape
     c = np.sqrt(t)  # 1 / (2 eta_t)
@@ -56,7 +56,7 @@ def take_steps(t: float, K: int, L_hat: Any, x: Any, gains: Any, vertex: Any, ro
         for j in range(m):
             for i in range(n):
                 gains[j, i] = c / np.sqrt(max(x[j, i], FLOOR)) - L_hat[j, i]  # line 3
-        assignment.assign(gains, vertex, room)  # line 4
+        lists.assign(gains, vertex, scratch)  # line 4
         gamma = 2.0 / (1.0 + k)  # line 5
         for j in range(m):  # line 6
             for i in range(n):
@@ -69,7 +69,7 @@ def steps_from(t: float, K: int, L_hat: Any, x: Any) -> Any:
     """A new x, K steps away."""
     m, n = x.shape
     moved = x.copy()
-    take_steps(t, K, L_hat, moved, np.empty((m, n)), np.empty(m, np.int64), assignment.room(m, n))
+    take_steps(t, K, L_hat, moved, np.empty((m, n)), np.empty(m, np.int64), lists.assignment_scratch(m, n))
     return moved
 
 
@@ -82,5 +82,5 @@ class FrankWolfeFTRLPBM(WithoutPlan):
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         m, n = self.n_positions, self.n_items
-        own = np.array([self.steps]), np.empty((m, n)), np.empty(m, np.int64), assignment.room(m, n)
+        own = np.array([self.steps]), np.empty((m, n)), np.empty(m, np.int64), lists.assignment_scratch(m, n)
         return *super().scratch(n), *own

@@ -6,7 +6,7 @@ from typing import Any
 
 from rankloop.compiled import RankerKernels
 from rankloop.kernels.jit import hot
-from rankloop.kernels.rankers import ftrl_pbm
+from rankloop.rankers import ftrl_pbm
 from rankloop.rankers.ftrl_pbm import WithoutPlan
 
 

@@ -1,0 +1,235 @@
+"""A grounded network of a few nodes, solved in the registers of the processor.
+
+The operations are those of the loops in `planned_step`, in the same order, but written out for each number of nodes:
+nothing is stored in between, and no branch has to be guessed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from rankloop.kernels.jit import hot, kernel
+
+# One step of Newton's method on the multipliers of a matrix of lists: columns sum to one, rows to at most one.
+#
+# x_ij falls as u_i + v_j rises, by h_ij for each unit. Columns are eliminated first, each by itself. What is left on
+# the few tight rows is the Laplacian of a network of conductances, grounded by the rows that are not tight;
+# eliminating it only ever adds, so it is exact however lopsided x is. Arrays are position-major.
+
+
+TOLERANCE = 1e-10  # of the sums at the solution
+TIGHT = 5e-10  # a row counts as tight from here on
+
+
+class SolverScratch(NamedTuple):
+    """Room to work in; never state."""
+
+    free: NDArray[np.float64]  # 1 where a row is not tight
+    columns: NDArray[np.float64]
+    ground: NDArray[np.float64]
+    tight: NDArray[np.int64]
+    h: NDArray[np.float64]  # of the tight rows
+    g: NDArray[np.float64]  # one over the column sums of h
+    du: NDArray[np.float64]
+    dv: NDArray[np.float64]
+    w: NDArray[np.float64]  # conductance between tight rows
+    drain: NDArray[np.float64]  # ... and from them to the ground
+    u: NDArray[np.float64]  # multipliers to come back to
+    v: NDArray[np.float64]
+
+
+def new_scratch(n: int, m: int) -> SolverScratch:
+    """Room for `n` items on `m` positions."""
+    most = min(n, 2 * m)  # at a solution fewer than m rows are tight, or all of m
+    return SolverScratch(
+        np.ones(n),
+        np.empty(m),
+        np.empty(m),
+        np.empty(most, np.int64),
+        np.empty((most, m)),
+        np.empty(m),
+        np.empty(most),
+        np.empty(m),
+        np.empty((most, most)),
+        np.empty(most),
+        np.empty(n),
+        np.empty(m),
+    )
+
+
+def scratch_bytes(n: int, m: int) -> int:
+    """Bytes of the scratch for `n` items on `m` positions."""
+    most = min(n, 2 * m)
+    return 8 * (2 * n + 5 * m + most * (m + most + 3))
+
+
+@hot
+def find_tight(rows: Any, scratch: Any) -> int:
+    """Write the rows that are tight or above one; returns how many, -1 where there is no room for them."""
+    n_tight = 0
+    for i in range(len(rows)):
+        if scratch.free[i] == 0.0 or not rows[i] <= 1.0 + TIGHT:
+            if n_tight == len(scratch.tight):
+                return -1
+            scratch.tight[n_tight] = i
+            n_tight += 1
+    return n_tight
+
+
+@hot
+def settled(rows: Any, scratch: Any, n_tight: int) -> bool:
+    """Whether columns and tight rows sum to one."""
+    for j in range(len(scratch.columns)):
+        if not abs(scratch.columns[j] - 1.0) <= TOLERANCE:
+            return False
+    off = 0.0
+    for a in range(n_tight):
+        off = max(off, abs(rows[scratch.tight[a]] - 1.0))
+    return off <= TOLERANCE
+
+
+@hot
+def solve(u: Any, rows: Any, scratch: Any, n_tight: int) -> None:
+    """Turn what is in `du` and `dv`, the excess of rows and columns, into a step of their multipliers.
+
+    `scratch.h` and `scratch.ground` have the conductances: of the tight rows, and of all others together by column.
+    """
+    m = len(scratch.columns)
+    square = len(rows) == m
+    w, dv, du, g = scratch.w, scratch.dv, scratch.du, scratch.g
+    for a in range(n_tight):
+        i = scratch.tight[a]
+        if scratch.free[i] > 0.0:  # it became tight just now: the next pass leaves it out of the ground
+            for j in range(m):
+                scratch.ground[j] = max(scratch.ground[j] - scratch.h[a, j], 1e-3 * scratch.ground[j])
+        scratch.drain[a] = 0.0
+        for b in range(a):
+            w[a, b] = 0.0
+    # h_aj / g_j of a tight row's share in column j leads to the other tight rows there, and to the ground by the rows
+    # that are not tight.
+    for j in range(m):
+        total = scratch.ground[j]
+        for a in range(n_tight):
+            total += scratch.h[a, j]
+        g[j] = 1.0 / total
+        dv[j] *= g[j]
+        if square and j == 0:  # n = m: one multiplier is free, and v_0 stays
+            dv[j] = 0.0
+            for a in range(n_tight):
+                scratch.drain[a] += scratch.h[a, j]
+            continue
+        for a in range(n_tight):
+            share = scratch.h[a, j] * g[j]
+            scratch.drain[a] += share * scratch.ground[j]
+            du[a] -= scratch.h[a, j] * dv[j]
+            for b in range(a):
+                w[a, b] += share * scratch.h[b, j]
+    for a in range(n_tight - 1, -1, -1):  # eliminate row a: its conductances pass to the others
+        total = scratch.drain[a]
+        for b in range(a):
+            total += w[a, b]
+        w[a, a] = 1.0 / total
+        for b in range(a):
+            share = w[a, b] * w[a, a]
+            scratch.drain[b] += share * scratch.drain[a]
+            du[b] += share * du[a]
+            for c in range(b):
+                w[b, c] += share * w[a, c]
+    for a in range(n_tight):
+        total = du[a]
+        for b in range(a):
+            total += w[a, b] * du[b]
+        du[a] = total * w[a, a] if square else max(total * w[a, a], -u[scratch.tight[a]])
+    for a in range(n_tight):
+        for j in range(1 if square else 0, m):
+            dv[j] -= scratch.h[a, j] * g[j] * du[a]
+
+
+@kernel
+def copy_multipliers(u: Any, v: Any, to_u: Any, to_v: Any) -> None:
+    """Write `u` to `to_u` and `v` to `to_v`."""
+    for i in range(len(u)):
+        to_u[i] = u[i]
+    for j in range(len(v)):
+        to_v[j] = v[j]
+
+
+_TYPES: Any = types
+MOST = 8  # nodes
+_ONE = ir.Constant(ir.DoubleType(), 1.0)
+
+
+def _solve_small(typing: Any, w: Any, drain: Any, du: Any, u: Any, tight: Any, n: Any) -> Any:
+    """Turn the flow into each of `n` nodes, in `du`, into how far it rises, which is not below -u[tight].
+
+    Conductances are in `w` between nodes a > b, and in `drain` to the ground. Of no or more than `MOST` nodes, nothing
+    is done.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pairs = zip(signature.args[:5], arguments[:5], strict=True)
+        between, grounds, flows, falls, nodes = (
+            context.make_array(kind)(context, builder, value) for kind, value in pairs
+        )
+        width = builder.extract_value(between.shape, 1)
+
+        def whole(k: int) -> Any:
+            return ir.Constant(width.type, k)
+
+        def load(array: Any, k: int, row: int = 0) -> Any:
+            place = builder.add(builder.mul(width, whole(row)), whole(k))
+            return builder.load(builder.gep(array.data, [place]))
+
+        end = builder.append_basic_block()
+        choice = builder.switch(arguments[5], end)
+        for k in range(1, MOST + 1):
+            block = builder.append_basic_block()
+            choice.add_case(whole(k), block)
+            builder.position_at_end(block)
+            rises = _rises(
+                builder,
+                [[load(between, b, a) for b in range(a)] for a in range(k)],
+                [load(grounds, a) for a in range(k)],
+                [load(flows, a) for a in range(k)],
+                [builder.load(builder.gep(falls.data, [load(nodes, a)])) for a in range(k)],
+            )
+            for a, rise in enumerate(rises):
+                builder.store(rise, builder.gep(flows.data, [whole(a)]))
+            builder.branch(end)
+        builder.position_at_end(end)
+        return context.get_dummy_value()
+
+    if any(array.layout != "C" for array in (w, drain, du, u, tight)):
+        return None  # addresses are counted out
+    return _TYPES.void(w, drain, du, u, tight, types.intp), codegen
+
+
+def _rises(builder: Any, w: Any, drain: Any, flow: Any, most: Any) -> list[Any]:
+    inverse: list[Any] = [None] * len(flow)
+    for a in range(len(flow) - 1, -1, -1):  # eliminate node a: its conductances pass to the others
+        total = drain[a]
+        for b in range(a):
+            total = builder.fadd(total, w[a][b])
+        inverse[a] = builder.fdiv(_ONE, total)
+        for b in range(a):
+            part = builder.fmul(w[a][b], inverse[a])
+            drain[b] = builder.fadd(drain[b], builder.fmul(part, drain[a]))
+            flow[b] = builder.fadd(flow[b], builder.fmul(part, flow[a]))
+            for c in range(b):
+                w[b][c] = builder.fadd(w[b][c], builder.fmul(part, w[a][c]))
+    rises: list[Any] = []
+    for a, total in enumerate(flow):
+        for b in range(a):
+            total = builder.fadd(total, builder.fmul(w[a][b], rises[b]))
+        rise, least = builder.fmul(total, inverse[a]), builder.fneg(most[a])
+        rises.append(builder.select(builder.fcmp_ordered("<", rise, least), least, rise))
+    return rises
+
+
+solve_small: Any = intrinsic(_solve_small)

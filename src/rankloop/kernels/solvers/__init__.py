@@ -1,1 +1,0 @@
-"""Compiled solvers and samplers: projections, assignments, likelihoods."""

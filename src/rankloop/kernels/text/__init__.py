@@ -1,1 +1,0 @@
-"""Compiled reading of text: numbers, LETOR lines, scaling within a query."""
