@@ -33,10 +33,10 @@ from rankloop.notebook import card
 from rankloop.ranges import Range
 from rankloop.servable import Servable
 
-# A ranking that was shown: the ticket between `rank` and `learn`.
-
-
 Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
+Ints = NDArray[np.int64]
 Memo = tuple[Array, ...]
 
 
@@ -57,23 +57,7 @@ def draw_key(rng: np.random.Generator) -> np.uint64:
 
 
 def generator(rng: Any) -> np.random.Generator:
-    """Read the argument `rng`.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        What was given.
-
-    Returns
-    -------
-    numpy.random.Generator
-        The same.
-
-    Raises
-    ------
-    ValueError
-        Where it is anything else, such as a seed.
-    """
+    """Read the argument `rng`."""
     if not isinstance(rng, np.random.Generator):
         raise ValueError(f"rng must be a generator, such as np.random.default_rng(1), got {rng!r}")
     return rng
@@ -132,17 +116,8 @@ class Ranking:
         )
 
 
-# `rank` and `learn` called with something else: one sentence, for every ranker, instead of a traceback from inside.
-
-
 def with_sentences(kind: type) -> None:
-    """Let the methods `rank` and `learn` that a class defines check their arguments first.
-
-    Parameters
-    ----------
-    kind : type
-        A ranker. Signatures and docstrings stay as they are.
-    """
+    """Let the methods `rank` and `learn` that a class defines check their arguments first."""
     for name, checked in (("rank", _rank), ("learn", _learn)):
         method = vars(kind).get(name)
         if method is not None and not getattr(method, "__isabstractmethod__", False):
@@ -165,9 +140,6 @@ def _learn(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(self, ranking, *args, **kwargs)
 
     return learn
-
-
-# Objects that remember the arguments of their constructor: `repr`, `get_params` and `clone`, once for all.
 
 
 _LONGEST = 100  # numbers of an array that are written out
@@ -252,24 +224,7 @@ class Constructed:
 
 
 def plain(value: Any) -> Any:
-    """Write an argument as JSON can hold it.
-
-    Parameters
-    ----------
-    value : Any
-        An argument: None, a string, numbers, lists and arrays of them, or something with a method `as_argument`
-        that returns one of these.
-
-    Returns
-    -------
-    Any
-        The same of None, bool, int, float, str, list and dict.
-
-    Raises
-    ------
-    TypeError
-        Where it is something else.
-    """
+    """Write an argument as JSON can hold it."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic | np.ndarray) and value.dtype.kind in "biufU":
@@ -285,16 +240,6 @@ def plain(value: Any) -> Any:
 
 def import_path(kind: type) -> str:
     """Where a class is found: `package.module:Class`, by the shortest package that exports it.
-
-    Parameters
-    ----------
-    kind : type
-        A class.
-
-    Returns
-    -------
-    str
-        As `rankloop.rankers.registry.find` takes it.
 
     Examples
     --------
@@ -355,62 +300,33 @@ def _written(value: Any) -> str:
     return " ".join(repr(value).split())
 
 
-# The file of a saved ranker: its state as named arrays, its class and arguments as JSON. Never pickle.
-
-
+# A saved ranker is a file of named arrays: its state, and its class and arguments as JSON. Never pickle.
 Arrays = Mapping[str, NDArray[Any]]
 ORIGIN = "ranker.json"  # beside the arrays; a field of a NamedTuple cannot be called so
 
 
 def state_origin(ranker: Constructed) -> NDArray[np.str_]:
-    """Class and arguments of a ranker, as an array that `np.savez` takes.
-
-    Parameters
-    ----------
-    ranker : Constructed
-        A ranker.
-
-    Returns
-    -------
-    numpy.ndarray
-        One string of JSON. An argument that JSON cannot hold is named there without its value.
-    """
+    """Class and arguments of a ranker, as an array that `np.savez` takes."""
     parameters, left_out = {}, {}
     for name, value in ranker.get_params().items():
         try:
             parameters[name] = plain(value)
         except TypeError:
             left_out[name] = type(value).__name__
-    told = {"class": import_path(type(ranker)), "parameters": parameters, "left_out": left_out}
-    return np.array(json.dumps(told))
+    origin = {"class": import_path(type(ranker)), "parameters": parameters, "left_out": left_out}
+    return np.array(json.dumps(origin))
 
 
 def read_origin(saved: Arrays) -> dict[str, Any] | None:
-    """Class and arguments from a saved ranker.
-
-    Parameters
-    ----------
-    saved : mapping of str to numpy.ndarray
-        What was saved.
-
-    Returns
-    -------
-    dict or None
-        `class`, `parameters` and `left_out`; None where an older version saved, which wrote only the state.
-
-    Raises
-    ------
-    ValueError
-        Where it cannot be read.
-    """
+    """Class and arguments from a saved ranker."""
     if ORIGIN not in saved:
         return None
     try:
-        told = json.loads(str(saved[ORIGIN]))
-        if isinstance(told["class"], str) and all(
-            isinstance(told[part], dict) for part in ("parameters", "left_out")
+        origin = json.loads(str(saved[ORIGIN]))
+        if isinstance(origin["class"], str) and all(
+            isinstance(origin[part], dict) for part in ("parameters", "left_out")
         ):
-            return dict(told)
+            return dict(origin)
     except (ValueError, TypeError, KeyError):
         pass
     raise ValueError(
@@ -419,28 +335,15 @@ def read_origin(saved: Arrays) -> dict[str, Any] | None:
 
 
 def check_origin(saved: Arrays, ranker: Constructed) -> None:
-    """Refuse the state of a ranker of another class or with other arguments.
-
-    Parameters
-    ----------
-    saved : mapping of str to numpy.ndarray
-        What was saved. Nothing is refused where an older version saved only the state.
-    ranker : Constructed
-        The ranker that is to take it over.
-
-    Raises
-    ------
-    ValueError
-        Naming the class, or the parameter and both values.
-    """
-    told = read_origin(saved)
-    if told is None:
+    """Refuse the state of a ranker of another class or with other arguments."""
+    origin = read_origin(saved)
+    if origin is None:
         return
     here = json.loads(str(state_origin(ranker)))
-    mine, theirs = (path.rpartition(":")[2] for path in (here["class"], told["class"]))
+    mine, theirs = (path.rpartition(":")[2] for path in (here["class"], origin["class"]))
     if mine != theirs:
         raise ValueError(f"saved state is of {theirs}, this ranker is {mine}")
-    for name, value in told["parameters"].items():
+    for name, value in origin["parameters"].items():
         if name in here["left_out"]:
             continue
         if name not in here["parameters"]:
@@ -454,15 +357,7 @@ def check_origin(saved: Arrays, ranker: Constructed) -> None:
 
 
 def write_state(path: str | os.PathLike[str], arrays: Arrays) -> None:
-    """Write arrays to a file in NumPy's npz format, whole or not at all.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file, under exactly this name; one that is there is replaced.
-    arrays : mapping of str to numpy.ndarray
-        What to write.
-    """
+    """Write arrays to a file in NumPy's npz format, whole or not at all."""
     path = Path(path)
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -481,23 +376,7 @@ def write_state(path: str | os.PathLike[str], arrays: Arrays) -> None:
 
 
 def read_state(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
-    """The arrays that `write` wrote.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray
-        Every array by name.
-
-    Raises
-    ------
-    ValueError
-        Where it is no such file.
-    """
+    """The arrays that `write` wrote."""
     try:
         with np.load(path, allow_pickle=False) as saved:
             return {name: saved[name] for name in saved.files}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import io
 import pickle
 import random
 from collections.abc import Callable, Iterator
@@ -15,10 +16,11 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankloop import environments, rankers, simulation
 from rankloop.base import Environment, Ranker, Ranking
-from rankloop.checks import runs
+
 
 MakeRanker = Callable[[], Ranker]
 MakeEnvironment = Callable[[], Environment]
@@ -83,9 +85,9 @@ def every_environment() -> Iterator[tuple[str, MakeEnvironment]]:
     return _every(environments)
 
 
-def _every(room: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-    for name in room.__all__:
-        found = getattr(room, name)
+def _every(package: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
+    for name in package.__all__:
+        found = getattr(package, name)
         if inspect.isclass(found) and issubclass(found, Ranker | Environment):
             for i, _ in enumerate(found.examples()):
                 yield f"{name}-{i}", functools.partial(_example, found, i)
@@ -125,7 +127,7 @@ def check_rankings_are_valid(make: MakeRanker) -> None:
         Makes a fresh ranker.
     """
     ranker = make()
-    for ranking in runs.story(ranker, rounds=30, seed=1):
+    for ranking in _story(ranker, rounds=30, seed=1):
         items = ranking.items
         if items.dtype != np.int64 or items.ndim != 1 or ranker.n_positions not in (len(items), None):
             raise Broken(f"a ranking must be int64({ranker.n_positions},), got {items.dtype}{items.shape}")
@@ -150,12 +152,12 @@ def check_rank_changes_nothing(make: MakeRanker) -> None:
     """
     ranker = make()
     for _ in range(3):
-        before = runs.everything(ranker)
+        before = _everything(ranker)
         for i in range(5):
-            runs.rank_once(ranker, seed=i)
-            if runs.everything(ranker) != before:
+            _rank_once(ranker, seed=i)
+            if _everything(ranker) != before:
                 raise Broken("rule 1: rank changed the ranker")
-        runs.story(ranker, rounds=5, seed=1)
+        _story(ranker, rounds=5, seed=1)
 
 
 def check_tickets_travel(make: MakeRanker) -> None:
@@ -167,10 +169,10 @@ def check_tickets_travel(make: MakeRanker) -> None:
         Makes a fresh ranker.
     """
     ranker = make()
-    runs.story(ranker, rounds=20, seed=1)
+    _story(ranker, rounds=20, seed=1)
     start = ranker.save()
-    open_rankings = [runs.rank_once(ranker, seed=i) for i in range(8)]
-    answers = [runs.answer(ranker, open_rankings[i], np.random.default_rng(100 + i)) for i in range(8)]
+    open_rankings = [_rank_once(ranker, seed=i) for i in range(8)]
+    answers = [_answer(ranker, open_rankings[i], np.random.default_rng(100 + i)) for i in range(8)]
     late = np.random.default_rng(2).permutation(8)
     for i in late:
         ranker.learn(open_rankings[i], answers[i])
@@ -178,10 +180,10 @@ def check_tickets_travel(make: MakeRanker) -> None:
     elsewhere.load(start)
     for i in late:
         try:
-            elsewhere.learn(runs.through_a_file(open_rankings[i]), answers[i])
+            elsewhere.learn(_through_a_file(open_rankings[i]), answers[i])
         except Exception as error:
             raise Broken(f"rule 2: learn failed on a ticket that another object issued: {error}") from error
-    if not runs.same(ranker.save(), elsewhere.save()):
+    if not _same(ranker.save(), elsewhere.save()):
         raise Broken("rule 2: learn depends on more than state, ticket and feedback")
 
 
@@ -195,16 +197,16 @@ def check_state_is_everything(make: MakeRanker) -> None:
     """
     for seed in range(1, 6):
         ranker = make()
-        runs.story(ranker, rounds=60, seed=seed)
+        _story(ranker, rounds=60, seed=seed)
         other = make()
-        other.load(runs.arrays_through_a_file(ranker.save()))
-        stories = (runs.story(ranker, rounds=60, seed=9), runs.story(other, rounds=60, seed=9))
+        other.load(_arrays_through_a_file(ranker.save()))
+        stories = (_story(ranker, rounds=60, seed=9), _story(other, rounds=60, seed=9))
         for mine, theirs in zip(*stories, strict=True):
-            if not runs.same(mine.save(), theirs.save()):
+            if not _same(mine.save(), theirs.save()):
                 raise Broken(
                     f"rule 3: it showed {mine.items}, after load {theirs.items}: state outside `state`"
                 )
-        if not runs.same(ranker.save(), other.save()):
+        if not _same(ranker.save(), other.save()):
             raise Broken("rule 3: after load it learns differently: state outside `state`")
 
 
@@ -222,10 +224,10 @@ def check_randomness_is_given(make: MakeRanker) -> None:
         np.random.seed(disturbance)  # noqa: NPY002 - this is about the global generator
         before = (random.getstate(), pickle.dumps(np.random.get_state()))  # noqa: NPY002
         ranker = make()
-        stories.append([r.save() for r in runs.story(ranker, rounds=40, seed=3)] + [ranker.save()])
+        stories.append([r.save() for r in _story(ranker, rounds=40, seed=3)] + [ranker.save()])
         if (random.getstate(), pickle.dumps(np.random.get_state())) != before:  # noqa: NPY002
             raise Broken("rule 4: it draws from a global generator")
-    if not all(map(runs.same, *stories)):
+    if not all(map(_same, *stories)):
         raise Broken("rule 4: the same seed gives another run")
 
 
@@ -238,8 +240,8 @@ def check_bad_feedback_changes_nothing(make: MakeRanker) -> None:
         Makes a fresh ranker.
     """
     ranker = make()
-    ranking = runs.rank_once(ranker, seed=1)
-    good = runs.answer(ranker, ranking, np.random.default_rng(1))
+    ranking = _rank_once(ranker, seed=1)
+    good = _answer(ranker, ranking, np.random.default_rng(1))
     before = ranker.save()
     bad = [np.append(good, 1.0), good[:-1], np.full_like(good, np.nan), np.full_like(good, -1.0)]
     for feedback in bad[: 4 if len(good) else 1]:
@@ -249,7 +251,7 @@ def check_bad_feedback_changes_nothing(make: MakeRanker) -> None:
             pass
         else:
             raise Broken(f"learn took {feedback}, it should raise ValueError")
-        if not runs.same(before, ranker.save()):
+        if not _same(before, ranker.save()):
             raise Broken(f"learn refused {feedback} but changed state")
 
 
@@ -294,7 +296,7 @@ def check_same_story(
         story = {name: getattr(trace, name) for name in ("rounds", "value", "total", "regret", "explored")}
         state: Any = getattr(environment, "state", None)
         ends.append(story | ranker.save() | {f"environment.{k}": v for k, v in state._asdict().items()})
-    if not runs.same(*ends):
+    if not _same(*ends):
         raise Broken("the compiled loop and the stepwise one give different runs")
 
 
@@ -313,19 +315,16 @@ def check_answers_change_nothing(make: MakeEnvironment) -> None:
     for _ in range(3):
         ranking = environment.best(environment.arrive(rng=rng))
     value, hindsight = environment.value(ranking), environment.hindsight()
-    before = runs.everything(environment)
+    before = _everything(environment)
     response = environment.respond(ranking, rng=np.random.default_rng(2))
     if environment.reacts:
-        before = runs.everything(environment)
+        before = _everything(environment)
     if response.shape != ranking.items.shape or not np.isfinite(response).all():
         raise Broken(f"respond must give one number for each position, got {response}")
     if not np.isfinite(value):
         raise Broken(f"value must be finite, got {value}")
     again = (environment.value(ranking), environment.hindsight())
-    if (
-        not np.array_equal(again, (value, hindsight), equal_nan=True)
-        or runs.everything(environment) != before
-    ):
+    if not np.array_equal(again, (value, hindsight), equal_nan=True) or _everything(environment) != before:
         raise Broken("value, respond or best changed the environment")
 
 
@@ -338,11 +337,10 @@ def check_same_seed_same_users(make: MakeEnvironment) -> None:
         Makes a fresh environment.
     """
     environment, other = make(), make()
-    first = runs.users(environment, seed=4)
+    first = _users(environment, seed=4)
     environment.restart()
     if not (
-        np.array_equal(first, runs.users(environment, seed=4))
-        and np.array_equal(first, runs.users(other, seed=4))
+        np.array_equal(first, _users(environment, seed=4)) and np.array_equal(first, _users(other, seed=4))
     ):
         raise Broken("the same seed gave other users")
 
@@ -368,3 +366,65 @@ def check_hindsight_is_best(make: MakeEnvironment) -> None:
     lead = (totals - best if environment.is_loss else best - totals).min()
     if lead < -1e-9 * max(1.0, abs(best)):
         raise Broken(f"a fixed ranking is better than hindsight by {-lead}")
+
+
+def _story(ranker: Ranker, *, rounds: int, seed: int) -> list[Ranking]:
+    """Rounds of a ranker with feedback drawn at random."""
+    rng, users = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
+    rankings = []
+    for _ in range(rounds):
+        rankings.append(ranker.rank(ranker.example_context(users), rng=rng))
+        ranker.learn(rankings[-1], _answer(ranker, rankings[-1], users))
+    return rankings
+
+
+def _rank_once(ranker: Ranker, *, seed: int) -> Ranking:
+    """One ranking of an example request."""
+    return ranker.rank(ranker.example_context(np.random.default_rng(seed)), rng=np.random.default_rng(seed))
+
+
+def _answer(ranker: Ranker, ranking: Ranking, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Feedback on a ranking, drawn at random."""
+    return rng.integers(0, 2, ranker.feedback.length(len(ranking.items))).astype(np.float64)
+
+
+def _users(environment: Environment, *, seed: int) -> NDArray[np.float64]:
+    """All that fifty users reveal of their best rankings, and what those are worth."""
+    rng = np.random.default_rng(seed)
+    seen = []
+    for _ in range(50):
+        ranking = environment.best(environment.arrive(rng=rng))
+        seen.append(np.append(environment.respond(ranking, rng=rng), environment.value(ranking)))
+    return np.concatenate(seen)
+
+
+# Not compared: kernels, arguments, and what `rankloop.compiled` keeps to make calls quick.
+_NOT_HELD = {"kernels", "_given", "_prepared"}
+
+
+def _everything(thing: Any) -> bytes:
+    """Whatever a ranker or an environment holds, as bytes to compare."""
+    kept = {name: value for name, value in vars(thing).items() if name not in _NOT_HELD}
+    return pickle.dumps(kept)
+
+
+def _arrays_through_a_file(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Named arrays, written to a file and read again."""
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as loaded:
+        return {name: loaded[name] for name in loaded.files}
+
+
+def _through_a_file(ranking: Ranking) -> Ranking:
+    """A ticket, written to a file and read again."""
+    return Ranking.load(_arrays_through_a_file(ranking.save()))
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether named arrays are equal, bit by bit."""
+    return one.keys() == other.keys() and all(
+        np.array_equal(one[name], other[name], equal_nan=np.asarray(one[name]).dtype.kind == "f")
+        for name in one
+    )
