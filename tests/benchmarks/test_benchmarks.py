@@ -1,7 +1,8 @@
-"""The benchmarks compare like with like: the NumPy versions tell the package's story, and the tables add up."""
+"""One short run of each benchmark, and that its plain versions take our steps: it compares like with like."""
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,82 +10,131 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from benchmarks import __main__ as command
-from benchmarks import bare, growth, numpy_ftpl, numpy_rtop1f, speed, startup, top
-from benchmarks.numpy_summary import Summary, summary
+from benchmarks import (
+    catalogue,
+    click_models,
+    clicks,
+    duels,
+    features,
+    first_call,
+    games,
+    growth,
+    memory,
+    numpy_pdgd,
+    numpy_rtopkf,
+    oltr,
+    pbm,
+    play_games,
+    rivals,
+    scipy_ftrl_pbm,
+    session_em,
+    sparse,
+    speed,
+    startup,
+    top,
+    topk,
+)
+from benchmarks.catalogue_rankers import entries
+from benchmarks.numpy_mgd import PlainMGD
 from benchmarks.timing import Effort, race
-from rankloop import environments, rankers, simulation
-from rankloop.kernels import sorting
-from rankloop.kernels.random import uniform
-from tests.benchmarks.printed import printed
+from rankloop import data, environments, rankers
+from rankloop.rankers.ftrl_pbm import frank_wolfe
+from tests.rankers.test_mgd import tried
 
-M, T = 6, 1_500
-PLAIN = [
-    (numpy_rtop1f.RTop1F, rankers.RTop1F),
-    (numpy_rtop1f.RTop1FInPlace, rankers.RTop1F),
-    (numpy_rtop1f.RTop1FByBlock, rankers.RTop1F),
-    (numpy_ftpl.FTPL, rankers.FTPL),
-    (numpy_ftpl.FTPLInPlace, rankers.FTPL),
-]
 TINY = Effort(slice_seconds=0.001, laps=1)
+D = 5
+DOCUMENTS = data.synthetic_letor(n_queries=12, n_features=D, seed=3, list_length=(1, 12))
 
 
-@pytest.fixture(scope="module")
-def relevance() -> np.ndarray:
-    chances = [0.8, 0.7, 0.6, 0.5, 0.4, 0.3]
-    return (np.random.default_rng(7).random((T, M)) < chances).astype(np.int8)
+def _in_words(parts: Any) -> str:
+    console = Console(width=140, file=io.StringIO())
+    for part in parts:
+        console.print(part)
+    return str(console.file.getvalue())  # type: ignore[attr-defined]
 
 
-def _ours(kind: Any, relevance: np.ndarray, seed: int) -> simulation.Trace:
-    people = environments.FixedItems(relevance, measure="dcg")
-    return simulation.play(kind(n_items=M, horizon=T, measure="dcg"), people, rounds=T, seed=seed, points=30)
+# Each benchmark at its smallest, what to shrink for it, and words that its table must have.
+SMALL: dict[str, tuple[Any, Callable[[Any, Any], Any], dict[str, Any], str]] = {
+    "speed": (speed, lambda effort, tell: speed.measure(effort, tell, sizes=(10,)), {}, "aim 50x"),
+    "growth": (growth, lambda effort, tell: growth.measure(effort, tell, sizes=(10, 30)), {}, "m log m"),
+    "top": (top, lambda effort, tell: top.measure(effort, tell, sizes=(10,)), {}, "TopFTRL"),
+    "topk": (
+        topk,
+        topk.measure,
+        {"datasets": lambda: ({"made up": DOCUMENTS}, [topk.Missing("nothing else")]), "DEFAULTS": {}},
+        "nothing else",
+    ),
+    "memory": (memory, memory.measure, {"datasets": lambda: ({"made up": DOCUMENTS}, [])}, "made up"),
+    "duels": (duels, duels.measure, {"RANKERS": {"DBGD": duels.RANKERS["DBGD"]}}, "DBGD"),
+    "oltr": (oltr, lambda effort, tell: oltr.measure(effort, tell, sizes={"tiny": (8, D)}), {}, "tiny"),
+    "sparse": (
+        sparse,
+        lambda effort, tell: sparse.measure(effort, tell, queries={"made up": DOCUMENTS}),
+        {},
+        "ListNet",
+    ),
+    "features": (features, features.measure, {"SIZES": (3,)}, "LinTSPBM"),
+    "pbm": (
+        pbm,
+        lambda effort, tell: pbm.measure(effort, tell, sizes=((10, 5),), more=()),
+        {"WARM_ROUNDS": 50, "SIZES": ((10, 5),)},
+        "aim 8,000x",
+    ),
+    "rivals": (
+        rivals,
+        rivals.measure,
+        {
+            "RANKERS": {"RankedExp3": rivals.RANKERS["RankedExp3"]},
+            "plan_seconds": lambda: 0.05,
+            "planned": lambda rounds: rivals.Planned(rounds, 76, 7.6, 2.0),
+        },
+        "76 plans, 100 ms each",
+    ),
+    "catalogue": (
+        catalogue,
+        lambda effort, tell: catalogue.measure(effort, tell, sizes=(12,)),
+        {"entries": lambda *, quick: {"RankedExp3": entries(quick=quick)["RankedExp3"]}},
+        "RankedExp3",
+    ),
+    "games": (
+        games,
+        lambda effort, tell: games.measure(effort, tell, measures=("ndcg",), cells=(2, 3), structure=(4, 8)),
+        {},
+        "exponent of m",
+    ),
+}
 
 
-def _plain(kind: Any, relevance: np.ndarray, seed: int) -> Summary:
-    gains = relevance.astype(np.float64)
-    ranker = kind(n_items=M, horizon=T, rng=np.random.default_rng(seed))
-    return summary(ranker.play(gains), gains, np.linspace(0, T, 31).round().astype(np.int64)[1:])
+@pytest.mark.parametrize("name", SMALL)
+def test_a_short_run_fills_its_table(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, measure, smaller, words = SMALL[name]
+    for attribute, value in smaller.items():
+        monkeypatch.setattr(module, attribute, value)
+    assert words in _in_words(module.tables(measure(TINY, lambda what: None)))
 
 
-@pytest.mark.parametrize(("plain", "ours"), PLAIN)
-def test_numpy_tells_the_same_story(plain: Any, ours: Any, relevance: np.ndarray) -> None:
-    theirs = np.array([_plain(plain, relevance, seed).regret for seed in range(40)])[:, [9, 29]]
-    mine = np.array([_ours(ours, relevance, seed).regret for seed in range(40)])[:, [9, 29]]
-    error = np.sqrt(theirs.var(axis=0, ddof=1) / 40 + mine.var(axis=0, ddof=1) / 40)
-    assert (np.abs(theirs.mean(axis=0) - mine.mean(axis=0)) < 4 * error).all()
-    assert (error < 0.1 * mine.mean(axis=0)).all(), "too few seeds to tell two stories apart"
-
-
-@pytest.mark.parametrize(("plain", "ours"), PLAIN)
-def test_numpy_explores_as_much_and_knows_the_same_best_ranking(
-    plain: Any, ours: Any, relevance: np.ndarray
+def test_the_command_prints_writes_and_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told, trace = _plain(plain, relevance, 1), _ours(ours, relevance, 1)
-    assert told.explored[-1] == trace.explored[-1]
-    np.testing.assert_allclose(told.regret + told.total, trace.regret + trace.total)
-
-
-def test_numpy_variants_of_rtop1f_learn_the_same_estimates(relevance: np.ndarray) -> None:
-    # Every item is seen once a block, so over a constant block everybody ends up with the same sums.
-    constant = np.tile(relevance[:1], (T, 1)).astype(np.float64)
-    estimates = []
-    for kind in (numpy_rtop1f.RTop1F, numpy_rtop1f.RTop1FInPlace, numpy_rtop1f.RTop1FByBlock):
-        ranker = kind(n_items=M, horizon=T, rng=np.random.default_rng(3))
-        ranker.play(constant)
-        estimates.append(ranker.s_hat + ranker.r_hat)
-    np.testing.assert_array_equal(estimates, np.tile(ranker.K * constant[0], (3, 1)))
-
-
-@pytest.mark.parametrize("m", [10, 300])
-def test_the_bare_rounds_draw_and_sort(m: int) -> None:
-    words = np.random.default_rng(1).bit_generator.random_raw(3)
-    drawn = np.array([uniform(words[-1], i) for i in range(m)])
-    items, other_items = np.empty(m, np.int64), np.empty(m, np.int64)
-    bare.draw_and_sort(words, np.empty(m), items, sorting.scratch(m))
-    bare.draw_and_argsort(words, np.empty(m), other_items)
-    np.testing.assert_array_equal(items, np.argsort(-drawn))
-    np.testing.assert_array_equal(other_items, items)
+    found = [startup.StartUp("python itself", 0.02, 0.01, None), startup.StartUp("a round", 2.0, 0.9, 1.0)]
+    rounds = [
+        catalogue.Rounds("PBMTS", {100: 1e-5, 100_000: 1e-2}, "n", {100: 800, 100_000: 800_000}),
+        catalogue.Rounds(catalogue.BARE, {100: 2e-7, 100_000: 2e-7}, "1", {}),
+    ]
+    monkeypatch.setattr(startup, "measure", lambda effort, tell: found)
+    monkeypatch.setattr(catalogue, "measure", lambda effort, tell: rounds)
+    command.main(
+        ["startup", "catalogue", "--json", str(tmp_path / "numbers.json"), "--pictures", str(tmp_path)]
+    )
+    assert "missed" in capsys.readouterr().out
+    assert json.loads((tmp_path / "numbers.json").read_text())["startup"][1]["seconds"] == 2.0
+    assert (tmp_path / "catalogue-growth.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(SystemExit):
+        command.main(["sped"])
+    assert "speed, growth, catalogue, startup" in capsys.readouterr().err
 
 
 def test_contenders_take_turns_and_keep_to_the_limit() -> None:
@@ -93,68 +143,100 @@ def test_contenders_take_turns_and_keep_to_the_limit() -> None:
     def contender(name: str) -> Callable[[int], Callable[[], object]]:
         return lambda rounds: lambda: played.append((name, rounds))
 
-    seconds = race(
-        {"a": contender("a"), "b": contender("b")}, effort=Effort(slice_seconds=9.0, laps=3), most_rounds=50
-    )
-    assert set(seconds) == {"a", "b"}
+    race({"a": contender("a"), "b": contender("b")}, effort=Effort(slice_seconds=9.0, laps=3), most_rounds=50)
     assert played[-6:] == [("a", 50), ("b", 50)] * 3
     assert max(rounds for _, rounds in played) == 50
 
 
-def test_exponents_are_those_of_the_curve() -> None:
-    curve = growth.Growth("m log m", {m: 1e-9 * m * np.log(m) for m in growth.SIZES})
-    assert curve.in_m_log_m == pytest.approx(1.0)
-    assert 1.05 < curve.in_m < 1.25
-    assert growth.Growth("m", {m: 1e-9 * m for m in growth.SIZES}).in_m == pytest.approx(1.0)
+def test_the_first_call_is_timed_on_an_empty_folder_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each process adds a file, and they are counted after the first.
+    code = """
+import os, pathlib
+folder = pathlib.Path(os.environ["NUMBA_CACHE_DIR"])
+(folder / f"{len(list(folder.iterdir()))}.nbc").touch()
+"""
+    monkeypatch.setattr(first_call, "IMPORTS", "pass")
+    (found,) = first_call.timed({"work": code}, lambda what: None)
+    assert (found.what, found.functions) == ("work", 1)
 
 
-def test_microseconds_of_the_rankers_without_a_horizon() -> None:
-    found = top.measure(TINY, lambda _: None, sizes=(10,))
-    assert set(found[0].microseconds) == {*top.RANKERS, speed.BARE}
-    slow = top.Times(100, dict.fromkeys(found[0].microseconds, 61.0))
-    lines = [part for part in top.tables([*found, slow]) if isinstance(part, str)]
-    assert [("aim at most 5" in line, "missed" in line) for line in lines][1] == (False, True)
-    assert len(lines) == 2
+def test_regret_of_the_player_and_its_exponent() -> None:
+    (found,) = play_games.measure(["apple tasting"], rounds=10_000, runs=1, shares=(0.25, 0.06))
+    assert 0 < found.regret[1_000] < found.regret[10_000] < found.bound
+    assert f"{found.exponent:.2f}" in _in_words([play_games.table([found])])
 
 
-def test_rows_columns_and_ratios_belong_together() -> None:
-    found = speed.measure(TINY, lambda _: None, sizes=(10, 100))
-    assert [(rates.ranker, rates.m) for rates in found] == [
-        (name, m) for m in (10, 100) for name in ("RTop1F", "FTPL")
-    ]
-    first = found[0]
-    assert set(first.rounds_per_second) == set(speed.contenders("RTop1F", speed.relevance_for(10)))
-    expected = first.rounds_per_second[speed.FUSED] / first.rounds_per_second[speed.NUMPY]
-    assert first.fused_over(speed.NUMPY) == expected
-    text = printed(speed.tables(found))
-    assert f"{first.rounds_per_second[speed.FUSED]:,.0f}" in text
-    assert text.count("aim 50x") == text.count("aim 0.5x") == 2
+def test_other_packages_of_click_models_that_are_absent_are_named() -> None:
+    (line,) = click_models.beside_clax(click_models.pages(5), "/no/such/python")
+    assert line == "CLAX skipped: /no/such/python cannot import it (pip install clax-models)"
 
 
-@pytest.mark.parametrize(("ratio", "word"), [(49.9, "missed"), (50.0, "met")])
-def test_an_aim_is_met_or_missed(ratio: float, word: str) -> None:
-    assert word in speed.verdict("x", {10: 70.0, 100: ratio}, 50.0)
+@pytest.mark.parametrize("name", topk.LEARNERS)
+def test_numpy_takes_the_steps_of_rtopkf(name: str) -> None:
+    learner = topk.LEARNERS[name]
+    stream = environments.QueryStream(DOCUMENTS, measure=topk.MEASURE)
+    ours, queries = learner.ours(D), numpy_rtopkf.Queries.of(stream)
+    rng = np.random.default_rng(5)
+    plain = topk.plain(learner, queries, rng)
+    plain.w[:] = ours.state.w[:] = rng.normal(size=D)  # no two documents with equal scores: one greedy order
+    start = ours.state.w.copy()
+    for query in queries.each * 3:
+        shown = ours.rank(query.X, rng=rng)
+        s = query.X @ plain.w
+        gamma = plain.at(plain.exploration) if plain.exploration else 0.0
+        plain.learn(numpy_rtopkf.Seen(query.X, s, np.argsort(-s), shown.items, gamma, query.R))
+        ours.learn(shown, query.R[shown.items][: ours.feedback.length(len(query.R))])
+        np.testing.assert_allclose(plain.w, ours.state.w, rtol=1e-9, atol=1e-12)
+    assert np.abs(start - plain.w).max() > 1e-3
 
 
-def test_the_horizons_are_ones_a_ranker_takes() -> None:
-    for m in speed.SIZES:
-        share = rankers.RTop1F(n_items=m, horizon=speed.horizon_for(m)).params.blocks[0] * m
-        assert 0.04 < share / speed.horizon_for(m) < 0.25
+def test_numpy_takes_the_steps_of_mgd() -> None:
+    ours = rankers.MGD(n_features=D, n_candidates=9, n_positions=4)
+    rng = np.random.default_rng(1)
+    plain = PlainMGD(n_features=D, n_candidates=9, rng=rng)
+    plain.w[:] = ours.state.w[:] = rng.normal(size=D)  # no two documents with equal scores
+    start = ours.state.w.copy()
+    for _ in range(20):
+        X = rng.random((8, D))
+        shown = ours.rank(X, rng=rng)
+        u = tried(shown.memo[1][0], D, 9)
+        left, worth = plain.weights(X, u), np.empty((10, 4))
+        for j, item in enumerate(shown.items[:4]):
+            worth[:, j] = plain.credit(left, item)
+            left[:, item] = 0.0
+        np.testing.assert_allclose(worth, shown.memo[0], rtol=1e-9)
+        hits = rng.integers(0, 2, 4).astype(float)
+        plain.learn(u, worth, hits)
+        ours.learn(shown, hits)
+        np.testing.assert_allclose(plain.w, ours.state.w, rtol=1e-9)
+    assert np.abs(plain.w - start).max() > 1e-3
 
 
-def test_the_command_prints_and_writes_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = [startup.StartUp("python itself", 0.02, 0.01, None), startup.StartUp("a round", 2.0, 0.9, 1.0)]
-    monkeypatch.setattr(startup, "measure", lambda effort, tell: found)
-    command.main(["startup", "--json", str(tmp_path / "numbers.json")])
-    printed = capsys.readouterr().out
-    assert "python itself" in printed
-    assert "missed" in printed
-    assert json.loads((tmp_path / "numbers.json").read_text())["startup"][1]["seconds"] == 2.0
+def test_numpy_takes_the_steps_of_pdgd() -> None:
+    rng = np.random.default_rng(1)
+    ours = rankers.PDGD(n_features=4, n_positions=5, learning_rate=0.5)
+    plain = numpy_pdgd.PDGD(n_features=4, n_positions=5, learning_rate=0.5, rng=rng)
+    plain.w[:] = ours.state.w[:] = rng.normal(size=4)
+    for _ in range(60):
+        X = rng.random((int(rng.integers(1, 12)), 4))
+        shown = ours.rank(X, rng=rng)
+        first = shown.items[: min(5, len(X))]
+        hits = rng.integers(0, 2, len(first)).astype(np.float64)
+        plain.learn(X, first, X @ plain.w, hits)
+        ours.learn(shown, hits)
+        np.testing.assert_allclose(plain.w, ours.state.w, rtol=1e-7, atol=1e-10)
 
 
-def test_the_command_names_the_benchmarks_it_knows(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        command.main(["sped"])
-    assert "speed, growth, catalogue, startup" in capsys.readouterr().err
+def test_scipy_takes_the_steps_of_frank_wolfe() -> None:
+    plain = scipy_ftrl_pbm.FTRLPBM(n_items=6, n_positions=3, K=25, rng=np.random.default_rng(1))
+    plain.play(pbm.people_for(6, 3).clicks[0].T, 40)
+    expected = frank_wolfe(plain.x.T.copy(), plain.L_hat.T.copy(), 1 / (2 * np.sqrt(plain.t)), 25)
+    np.testing.assert_allclose(plain.solve().T, expected, atol=1e-12)
+
+
+def test_a_session_counts_in_the_plain_em() -> None:
+    items, hits = clicks.sessions(300)
+    alpha, beta = session_em.step(
+        items.tolist(), hits.tolist(), [0.5] * clicks.N_ITEMS, [0.4] * clicks.N_POSITIONS
+    )
+    assert all(0 < chance < 1 for chance in (*alpha, *beta))
