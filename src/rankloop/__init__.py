@@ -16,6 +16,12 @@ missing says so in one sentence.
 from __future__ import annotations
 
 import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+import warnings
+from collections.abc import Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from rankloop.extras import installed, require
@@ -86,6 +92,32 @@ if not TYPE_CHECKING:  # a checker would take every name for known, and of any t
             require(*_FOR_CLIENTS, extra="client", for_=f"rankloop.{name}")
             return getattr(importlib.import_module("rankloop.serving.client"), name)
         raise AttributeError(f"module 'rankloop' has no attribute {name!r}")
+
+
+# Paths that were published once; version 0.4 drops them.
+MOVED = {
+    "rankloop.rankers.load": "rankloop.rankers.registry",
+    "rankloop.serving.checking": "rankloop.serving.stores.checks",
+    "rankloop.serving.memory": "rankloop.serving.stores.memory",
+    "rankloop.serving.store": "rankloop.serving.stores.contract",
+}
+
+
+class _OldPaths(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Opens a module by the path that it had, and says where it is now."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        return importlib.machinery.ModuleSpec(name, self) if name in MOVED else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        new = MOVED[module.__name__]
+        warnings.warn(f"{module.__name__} has moved to {new}", DeprecationWarning, stacklevel=2)
+        vars(module).update({k: v for k, v in vars(importlib.import_module(new)).items() if k[:2] != "__"})
+
+
+sys.meta_path.append(_OldPaths())
 
 
 def __dir__() -> list[str]:

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from rankloop import environments, rankers, simulation
 from rankloop.base import Environment, Ranker, Ranking
 
-
 MakeRanker = Callable[[], Ranker]
 MakeEnvironment = Callable[[], Environment]
 
