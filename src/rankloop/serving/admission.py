@@ -19,20 +19,7 @@ _CARRY_STATES = ("rollback", "upgrade", "import")
 
 
 def check_value(value: Any, *, field: str) -> None:
-    """Refuse a value that could not be written and read again anywhere: too deep, or of another kind than JSON has.
-
-    Parameters
-    ----------
-    value : Any
-        What a request brought, decoded.
-    field : str
-        Its name in the request.
-
-    Raises
-    ------
-    RequestError
-        Where it is nested too deep, has an integer beyond 64 bits, a key that is not a string, or something else.
-    """
+    """Refuse a value that could not be written and read again anywhere: too deep, or of another kind than JSON has."""
     level, depth = [value], 0
     while level:
         depth += 1
@@ -56,20 +43,7 @@ def check_value(value: Any, *, field: str) -> None:
 
 
 def check_entry(entry: Entry, limits: Limits) -> None:
-    """Refuse an entry that could not be read again; nothing else may be committed.
-
-    Parameters
-    ----------
-    entry : Entry
-        What is to be written.
-    limits : Limits
-        How large it may be.
-
-    Raises
-    ------
-    RequestError
-        Where it is too large, or does not decode.
-    """
+    """Refuse an entry that could not be read again; nothing else may be committed."""
     most = 2 * limits.ranker_bytes if entry.kind in _CARRY_STATES else limits.row_bytes
     if len(entry.body) > most:
         raise TooLarge(f"a row of the log may have {most:,} bytes, this one has {len(entry.body):,}")
@@ -101,22 +75,7 @@ def check_names(names: list[str] | None, limits: Limits, *, field: str) -> None:
 
 
 def check_size(config: Config, limits: Limits, *, n_items: int) -> None:
-    """Refuse a ranker that would be too large, before anything is allocated.
-
-    Parameters
-    ----------
-    config : Config
-        What it would be built from.
-    limits : Limits
-        How large it may be.
-    n_items : int
-        How many items it would have, or have stored features of; 0 where each request brings its own.
-
-    Raises
-    ------
-    RequestError
-        Where it cannot be built, or would take more memory than the limit.
-    """
+    """Refuse a ranker that would be too large, before anything is allocated."""
     features = config.parameters.get("n_features", 1)
     if isinstance(features, int) and features > limits.features:
         raise RequestError(
@@ -143,20 +102,7 @@ def check_size(config: Config, limits: Limits, *, n_items: int) -> None:
 
 
 def check_portable(config: Config, *, shared: bool) -> None:
-    """Refuse a ranker that would drift apart between replicas.
-
-    Parameters
-    ----------
-    config : Config
-        What it would be built from.
-    shared : bool
-        Whether other processes, perhaps on other machines, fold the same log.
-
-    Raises
-    ------
-    RequestError
-        Where replicas share the log, and the ranker's state depends on the machine.
-    """
+    """Refuse a ranker that would drift apart between replicas."""
     if shared and not registry.find(config.algorithm).portable:
         raise RequestError(
             f"{config.algorithm} cannot be served by replicas: its state depends on the machine; use a SQLite folder",

@@ -44,27 +44,7 @@ _EVERYTHING = Asked(None, None, None, b"\0")  # of a plain request; the digest a
 
 
 def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
-    """Check a request for a list against the ranker that is to answer it.
-
-    Parameters
-    ----------
-    fold : Fold
-        The ranker.
-    request : RankRequest
-        What was asked.
-    limits : Limits
-        How much one request may ask for.
-
-    Returns
-    -------
-    Asked
-        What the list is to be drawn from.
-
-    Raises
-    ------
-    RequestError
-        Where it makes no sense for this ranker; the field is named.
-    """
+    """Check a request for a list against the ranker that is to answer it."""
     if request.context is not None and request.subject is None:  # otherwise it was checked, and encrypted
         check_value(request.context, field="context")
         size = len(msgspec.json.encode(request.context))

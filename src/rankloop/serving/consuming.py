@@ -32,21 +32,6 @@ class Consumer:
 
     Each entry has a field `feedback`, a JSON object as `POST .../feedback` takes it. What the service refuses goes to
     the stream `STREAM:refused`, with the reason, and is acknowledged.
-
-    Parameters
-    ----------
-    client : Client
-        The service.
-    ranker : str
-        Whose feedback it is.
-    redis : redis.Redis
-        The server of the stream.
-    place : StreamPlace
-        The stream, and who reads it.
-    tell : callable, optional
-        Is told of each entry that is refused.
-    stale_seconds : float, optional
-        After how long without an acknowledgement the entries of another consumer are taken over.
     """
 
     def __init__(
@@ -160,18 +145,7 @@ def _body(fields: dict[Any, Any]) -> dict[str, Any]:
 
 
 def connect(url: str) -> Any:
-    """A connection to a server of Redis.
-
-    Parameters
-    ----------
-    url : str
-        Such as ``redis://127.0.0.1:6379/0``.
-
-    Returns
-    -------
-    redis.Redis
-        The client, which connects when it is first used.
-    """
+    """A connection to a server of Redis."""
     require("redis", extra="redis", for_="reading a stream of Redis")
     import redis
 

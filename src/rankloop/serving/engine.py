@@ -109,13 +109,7 @@ class Engine(Administration):
         self.housekeeping = Housekeeping(self, snapshot_every=snapshot_every, in_background=housekeeping)
 
     async def open(self, *, wait: bool = True) -> None:
-        """Take over what is in the store; nothing to do where it is open already.
-
-        Parameters
-        ----------
-        wait : bool, optional
-            Whether to return only when every log has been folded; otherwise that goes on in the background.
-        """
+        """Take over what is in the store; nothing to do where it is open already."""
         if self.opened:
             return
         await self.store.open()

@@ -72,25 +72,7 @@ class ExplainAnswer(msgspec.Struct, frozen=True):
 
 
 async def explain_answer(served: ServedRanker, decision_id: str) -> ExplainAnswer:
-    """Explain one list from its row and the state that it was drawn from, or the present one where that is gone.
-
-    Parameters
-    ----------
-    served : ServedRanker
-        The ranker.
-    decision_id : str
-        The list.
-
-    Returns
-    -------
-    ExplainAnswer
-        A reason for each item.
-
-    Raises
-    ------
-    NotFound
-        Where there is no such list.
-    """
+    """Explain one list from its row and the state that it was drawn from, or the present one where that is gone."""
     state = await served.decision_state(decision_id)
     if state is None:
         raise NotFound(f"there is no decision {decision_id!r}", field="decision_id")

@@ -43,19 +43,7 @@ class Fed(NamedTuple):
 
 
 class Feed:
-    """Sends the lines of one file to one ranker.
-
-    Parameters
-    ----------
-    client : Client
-        The service.
-    ranker : str
-        Whose feedback it is.
-    path : Path
-        The file; each line is what `POST .../feedback` takes.
-    tell : callable
-        Is told of each line that is refused.
-    """
+    """Sends the lines of one file to one ranker."""
 
     def __init__(
         self, client: Sender, ranker: str, path: Path, *, tell: Callable[[str], object] = lambda problem: None
@@ -148,24 +136,7 @@ class Feed:
 def send_bodies(
     client: Sender, ranker: str, bodies: list[tuple[Label, Any]], refused: Callable[[Label, str], object]
 ) -> int:
-    """Send feedback together, or in halves where something of it is refused, until the service has all of it.
-
-    Parameters
-    ----------
-    client : Client
-        The service.
-    ranker : str
-        Whose feedback it is.
-    bodies : list of tuple
-        What each is called, and what it says.
-    refused : callable
-        Is given what is refused, by its name, and why.
-
-    Returns
-    -------
-    int
-        How many were taken.
-    """
+    """Send feedback together, or in halves where something of it is refused, until the service has all of it."""
     if not bodies:
         return 0
     try:

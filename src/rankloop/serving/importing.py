@@ -86,27 +86,7 @@ class ImportAnswer(msgspec.Struct, frozen=True):
 
 
 async def import_history(engine: Engine, name: str, request: ImportRequest) -> ImportAnswer:
-    """Write one part of a history; the last one makes the ranker learn from all of them.
-
-    Parameters
-    ----------
-    engine : Engine
-        The service.
-    name : str
-        The ranker.
-    request : ImportRequest
-        The part.
-
-    Returns
-    -------
-    ImportAnswer
-        What came of it.
-
-    Raises
-    ------
-    RequestError
-        Where the ranker cannot learn from it, or something in it is wrong; nothing has been written then.
-    """
+    """Write one part of a history; the last one makes the ranker learn from all of them."""
     served = await engine.find_to_write(name)
     if (request.state is None) == (not request.lists):
         raise RequestError("send either lists or a state", field="lists")

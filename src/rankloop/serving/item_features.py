@@ -19,25 +19,7 @@ class ItemFeaturesAnswer(msgspec.Struct, frozen=True):
 
 
 def item_features(served: ServedRanker, item: str) -> ItemFeaturesAnswer:
-    """The features of one item.
-
-    Parameters
-    ----------
-    served : ServedRanker
-        The ranker.
-    item : str
-        The item.
-
-    Returns
-    -------
-    ItemFeaturesAnswer
-        Weights are 0 where the ranker has none.
-
-    Raises
-    ------
-    NotFound
-        Where nothing is stored for it.
-    """
+    """The features of one item."""
     catalogue = served.fold.stored
     if item not in catalogue.present:
         raise NotFound(f"{item!r} has no stored features", field="item")

@@ -29,13 +29,7 @@ class RewardSums(msgspec.Struct):
     cost: float = 0.0
 
     def add(self, reward: float) -> None:
-        """Count one list.
-
-        Parameters
-        ----------
-        reward : float
-            Between 0 and 1.
-        """
+        """Count one list."""
         before = (0.5 + self.total) / (self.n + 1)
         variance = (0.25 + self.spread) / (self.n + 1)
         t = self.n + 1
@@ -50,11 +44,6 @@ class RewardSums(msgspec.Struct):
 
     def interval(self) -> tuple[float, float, float]:
         """The mean, and bounds that hold at all times together with 97.5% probability.
-
-        Returns
-        -------
-        tuple of float
-            Mean, low, high; the mean is that of the bets' weights, close to the plain one.
 
         Examples
         --------
@@ -80,20 +69,7 @@ class Lift(msgspec.Struct, frozen=True):
 
 
 def lift(ranker: RewardSums, baseline: RewardSums) -> Lift | None:
-    """The difference of two means with its interval; None before there is a list of each kind.
-
-    Parameters
-    ----------
-    ranker : RewardSums
-        The rewards of the ranker's lists.
-    baseline : RewardSums
-        Those of the baseline's.
-
-    Returns
-    -------
-    Lift or None
-        The difference.
-    """
+    """The difference of two means with its interval; None before there is a list of each kind."""
     if not (ranker.n and baseline.n):
         return None
     (own, own_low, own_high), (other, low, high) = ranker.interval(), baseline.interval()

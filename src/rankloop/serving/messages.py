@@ -13,18 +13,7 @@ class JsonLines(logging.Formatter):
     """Formats a message as one JSON object: time, level, logger, message, and the exception where there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line.
-
-        Parameters
-        ----------
-        record : logging.LogRecord
-            The message.
-
-        Returns
-        -------
-        str
-            The JSON object.
-        """
+        """One line."""
         told = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -37,13 +26,7 @@ class JsonLines(logging.Formatter):
 
 
 def speak_json() -> Callable[[str], object]:
-    """Write every message of this process as JSON to the standard error.
-
-    Returns
-    -------
-    callable
-        Says a sentence in the same form, to the standard output.
-    """
+    """Write every message of this process as JSON to the standard error."""
     for name in ("", "rankloop", "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers.clear()

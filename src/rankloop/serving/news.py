@@ -49,24 +49,7 @@ class RankerNews:
 
     @classmethod
     async def begin(cls, store: Store, ranker: str, *, seq: int = 0, link: bytes = b"") -> RankerNews:
-        """What comes after row `seq`, whose link is `link`; from the first row on where the log is another one.
-
-        Parameters
-        ----------
-        store : Store
-            Where the log is.
-        ranker : str
-            Whose log.
-        seq : int, optional
-            The row that was told last.
-        link : bytes, optional
-            Its link.
-
-        Returns
-        -------
-        RankerNews
-            Ready to read on.
-        """
+        """What comes after row `seq`, whose link is `link`; from the first row on where the log is another one."""
         fold = await config_fold(store, ranker)
         fold.policies = await read_history(store, ranker, fold.config.policy)
         news = cls(store, ranker, fold)
@@ -90,13 +73,7 @@ class RankerNews:
         return head.seq > self.seq or (head.seq, head.link) == (self.seq, self.link)
 
     async def next_page(self) -> list[Event]:
-        """The events of the next rows; none where nothing was written since, or nothing that others are told.
-
-        Raises
-        ------
-        ValueError
-            Where the rows are of another log.
-        """
+        """The events of the next rows; none where nothing was written since, or nothing that others are told."""
         page = await self._store.read(self._ranker, after=self.seq, limit=_PAGE)
         if page and self.seq and page[0].before != self.link:
             raise ValueError(f"row {page[0].seq} does not follow the row that was read before it")

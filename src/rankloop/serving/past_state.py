@@ -15,22 +15,7 @@ _AT_ONCE = 250  # before others get a turn
 
 
 async def state_at(served: ServedRanker, seq: int, *, most: int = _MOST) -> Fold | None:
-    """The state of a ranker after row `seq`, to look at and not to change.
-
-    Parameters
-    ----------
-    served : ServedRanker
-        The ranker.
-    seq : int
-        The row.
-    most : int, optional
-        How many rows may be folded again for it.
-
-    Returns
-    -------
-    Fold or None
-        None where no snapshot before it is kept that is near enough, or it is not of this code.
-    """
+    """The state of a ranker after row `seq`, to look at and not to change."""
     if served.fold.applied == seq:
         return served.fold
     async with served.looking_back:  # one at a time: it costs time and a second ranker's memory

@@ -21,25 +21,13 @@ class Pending(asyncio.Future[Result]):
     then: Callable[[], Any] | None = None
 
     def settle(self, result: Result) -> None:
-        """End it; nothing to do where it has ended, as when the caller has gone.
-
-        Parameters
-        ----------
-        result : object
-            What it comes to.
-        """
+        """End it; nothing to do where it has ended, as when the caller has gone."""
         if not self.done():
             self.set_result(result)
             self._tell()
 
     def fail(self, error: BaseException) -> None:
-        """End it with an error; nothing to do where it has ended.
-
-        Parameters
-        ----------
-        error : BaseException
-            What is raised where it is awaited.
-        """
+        """End it with an error; nothing to do where it has ended."""
         if not self.done():
             self.set_exception(error)
             self._tell()

@@ -38,27 +38,7 @@ class Rows(NamedTuple):
 
 
 def read_matrix(given: list[list[float]] | Matrix, limits: Limits, *, field: str = "features") -> Floats:
-    """Rows of features, checked.
-
-    Parameters
-    ----------
-    given : list of list of float or Matrix
-        As a request brings them.
-    limits : Limits
-        How many there may be.
-    field : str, optional
-        What the request calls them.
-
-    Returns
-    -------
-    ndarray of float32
-        Items x features.
-
-    Raises
-    ------
-    RequestError
-        Where they are no matrix of finite numbers.
-    """
+    """Rows of features, checked."""
     if isinstance(given, Matrix):
         n, d = given.shape
         if n < 1 or d < 1 or len(given.data) != 4 * n * d:
@@ -104,27 +84,7 @@ def _check_finite(features: Floats, field: str) -> None:
 
 
 def request_rows(fold: Fold, request: RankRequest, limits: Limits) -> Rows:
-    """The candidates of a request to a ranker with features.
-
-    Parameters
-    ----------
-    fold : Fold
-        The ranker.
-    request : RankRequest
-        What was asked.
-    limits : Limits
-        How much one request may ask for.
-
-    Returns
-    -------
-    Rows
-        All candidates, before any is excluded or pinned.
-
-    Raises
-    ------
-    RequestError
-        Where the features do not fit the ranker, or are neither given nor stored.
-    """
+    """The candidates of a request to a ranker with features."""
     n_features = fold.ranker.n_features
     given = None if request.features is None else read_matrix(request.features, limits)
     if given is not None and given.shape[1] == n_features and request.shared is None:
@@ -203,24 +163,7 @@ def known_numbers(catalogue: StoredFeatures, names: list[str], *, field: str) ->
 def chosen_rows(
     fold: Fold, rows: Rows, kept: list[int] | None, pinned: list[str]
 ) -> tuple[Floats, ByReference | None]:
-    """The features of the candidates at the places `kept`, and how the log refers to them.
-
-    Parameters
-    ----------
-    fold : Fold
-        The ranker.
-    rows : Rows
-        All candidates.
-    kept : list of int or None
-        Those that the ranker may choose; None for all.
-    pinned : list of str
-        The pinned items, which come after them.
-
-    Returns
-    -------
-    tuple of (ndarray of float32, ByReference or None)
-        A row for each candidate; None where all of them are in the request.
-    """
+    """The features of the candidates at the places `kept`, and how the log refers to them."""
     given = rows.given if kept is None or rows.given is None else rows.given[kept]
     if rows.numbers is None:
         return given if given is not None else np.empty((0, 0), np.float32), None

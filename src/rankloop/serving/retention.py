@@ -43,15 +43,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 class Retention(NamedTuple):
-    """How much of a log stays live: the newest rows, or those that are young enough.
-
-    Parameters
-    ----------
-    rows : int, optional
-        How many rows.
-    milliseconds : int, optional
-        How old a row may be.
-    """
+    """How much of a log stays live: the newest rows, or those that are young enough."""
 
     rows: int | None = None
     milliseconds: int | None = None
@@ -59,21 +51,6 @@ class Retention(NamedTuple):
 
 def read_retention(text: str) -> Retention:
     """Read how much of a log stays live.
-
-    Parameters
-    ----------
-    text : str
-        A number of rows, or a time such as "12h", "7d" or "4w".
-
-    Returns
-    -------
-    Retention
-        What it says.
-
-    Raises
-    ------
-    ValueError
-        Where it says something else.
 
     Examples
     --------
@@ -103,33 +80,6 @@ async def close_history(
 
     A row is closed once every list up to it is answered or expired. The segment ends with a row whose state is known,
     or is computed here from the snapshot before it. The newest row always stays.
-
-    Parameters
-    ----------
-    store : Store
-        Where the log is.
-    ranker : str
-        Whose log.
-    retention : Retention
-        What stays live.
-    now : int
-        The time, in milliseconds.
-    expired_through : int, optional
-        The row up to which all lists are answered or expired; None takes it from the newest snapshot.
-    at_least : int, optional
-        Rows below which no segment is made.
-    at_most : int, optional
-        Rows of one segment.
-
-    Returns
-    -------
-    Segment or None
-        The segment; None where there is nothing to move.
-
-    Raises
-    ------
-    StoreError
-        Where something cannot be read or written; the live log is whole then.
     """
     closed = await store.history(ranker)
     if closed is None:
@@ -162,19 +112,7 @@ async def close_history(
 async def clear_live(
     store: Store, ranker: str, closed: ClosedHistory, *, parked: list[int] | None = None
 ) -> None:
-    """Delete from the live log what is in segments; an interrupted deletion goes on here.
-
-    Parameters
-    ----------
-    store : Store
-        Where the log is.
-    ranker : str
-        Whose log.
-    closed : ClosedHistory
-        Its segments.
-    parked : list of int, optional
-        Feedback that waits for its list, and stays; None takes it from the snapshot of the last segment.
-    """
+    """Delete from the live log what is in segments; an interrupted deletion goes on here."""
     if not closed.segments:
         return
     if parked is None:

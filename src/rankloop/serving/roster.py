@@ -48,13 +48,7 @@ class Roster:
         self._folded = self._to_fold = 0
 
     async def load_all(self) -> None:
-        """Load every ranker that is not here yet, one after the other.
-
-        Raises
-        ------
-        StoreError
-            Where the store cannot be reached; what cannot be read is the trouble of one ranker.
-        """
+        """Load every ranker that is not here yet, one after the other."""
         names = [
             name for name in await self.store.rankers() if name not in self.rankers and self._is_here(name)
         ]
@@ -208,13 +202,7 @@ class Roster:
             await self.recover(served.name, error)
 
     async def recover(self, name: str, error: BaseException) -> None:
-        """Do what is to be done about a ranker whose rows could not be folded.
-
-        Raises
-        ------
-        StoreError
-            Where the store cannot be reached: then nothing is wrong with the ranker.
-        """
+        """Do what is to be done about a ranker whose rows could not be folded."""
         if isinstance(error, Diverged):
             await self.refold(name, error)
         elif isinstance(error, OtherVersion):

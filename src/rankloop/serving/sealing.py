@@ -35,13 +35,7 @@ class Sealing:
         self._keys: OrderedDict[str, tuple[SubjectKey, int]] = OrderedDict()
 
     async def sealed(self, ranker: str, request: RankRequest, decision_id: str) -> RankRequest:
-        """The request with its context encrypted.
-
-        Raises
-        ------
-        RequestError
-            Where it brings features, which are learnt from and stay in the log as they are.
-        """
+        """The request with its context encrypted."""
         for field in ("features", "shared"):
             if getattr(request, field) is not None:
                 raise RequestError(

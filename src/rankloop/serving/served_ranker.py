@@ -62,22 +62,6 @@ class ServedRanker:
         """From the newest snapshot that can be trusted, and the rows after it; from the first row if there is none.
 
         Where this code has another version of the algorithm than the log, the ranker is read-only, from a snapshot.
-
-        Parameters
-        ----------
-        name : str
-            The ranker.
-        store : Store
-            Where its log is.
-        check : callable, optional
-            Is given the configuration before anything is built, and may refuse it.
-        tell : callable, optional
-            Is told how far the log has been folded, now and then.
-
-        Returns
-        -------
-        ServedRanker
-            The ranker as its log has made it.
         """
         try:
             fold, seq = await newest_fold(store, name, check)
@@ -95,15 +79,7 @@ class ServedRanker:
         return served
 
     async def catch_up(self, tell: Callable[[int], object] = lambda seq: None) -> None:
-        """Fold what is in the store and not here yet.
-
-        Raises
-        ------
-        Diverged
-            Where the log has another history than this state: it has lost rows, or is another one.
-        BadRow
-            Where a row is not what was written.
-        """
+        """Fold what is in the store and not here yet."""
         async with self._folding:
             while new := await self.store.read(self.name, after=self.fold.applied, limit=_PAGE):
                 reach("while-tailing")
@@ -124,20 +100,7 @@ class ServedRanker:
                 await self._check_end()
 
     async def go_on_from(self, fold: Fold, seq: int) -> bool:
-        """Take a later state of the same log in place of this one, without the rows between.
-
-        Parameters
-        ----------
-        fold : Fold
-            The state.
-        seq : int
-            The number of the snapshot that it is from.
-
-        Returns
-        -------
-        bool
-            Whether it is later indeed.
-        """
+        """Take a later state of the same log in place of this one, without the rows between."""
         async with self._folding:
             if fold.applied <= self.fold.applied:
                 return False
@@ -224,13 +187,7 @@ class ServedRanker:
         return entries
 
     def feedback_entry(self, request: FeedbackRequest, state: DecisionState | None) -> Entry:
-        """The entry for feedback, which is checked here as far as its decision is known, and nowhere else.
-
-        Raises
-        ------
-        RequestError
-            Where the ranker could not learn from it.
-        """
+        """The entry for feedback, which is checked here as far as its decision is known, and nowhere else."""
         ranker = self.fold.ranker
         kind = ranker.feedback.kind
         given, other = request.relevance, request.clicks

@@ -17,20 +17,6 @@ _SHORTEST = 16  # bytes of a secret
 def sign(secret: bytes, body: bytes, *, at: int) -> str:
     """The header for a body that is sent at `at`, in seconds since 1970.
 
-    Parameters
-    ----------
-    secret : bytes
-        What sender and receiver share.
-    body : bytes
-        The whole body.
-    at : int
-        Now.
-
-    Returns
-    -------
-    str
-        The header.
-
     Examples
     --------
     >>> sign(b"0123456789abcdef", b"{}", at=1)[:20]
@@ -40,26 +26,7 @@ def sign(secret: bytes, body: bytes, *, at: int) -> str:
 
 
 def check(secret: bytes, header: str, body: bytes, *, now: float, tolerance: float = TOLERANCE) -> None:
-    """Refuse a body that whoever has the secret did not sign, or not lately.
-
-    Parameters
-    ----------
-    secret : bytes
-        What sender and receiver share.
-    header : str
-        The header that came with it.
-    body : bytes
-        The body that came.
-    now : float
-        The time, in seconds since 1970.
-    tolerance : float, optional
-        How many seconds the two clocks may differ, and a delivery may take.
-
-    Raises
-    ------
-    ValueError
-        Where it is not signed so.
-    """
+    """Refuse a body that whoever has the secret did not sign, or not lately."""
     parts = dict(part.partition("=")[::2] for part in header.split(","))
     at = parts.get("t", "")
     if not at.isascii() or not at.isdigit() or len(at) > 12:

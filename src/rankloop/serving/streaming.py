@@ -44,23 +44,7 @@ class Sink(Protocol):
 
 
 class Webhook:
-    """Posts events as JSON, signed, and again with growing pauses until they are acknowledged with 2xx.
-
-    Parameters
-    ----------
-    url : str
-        Where to post.
-    secret : bytes or None
-        What signs them; None for no signature.
-    tell : callable, optional
-        Is told of each try that failed.
-    transport : httpx.AsyncBaseTransport, optional
-        Another way to reach the receiver, for tests.
-    sleep : callable, optional
-        Waits for so many seconds.
-    clock : callable, optional
-        Seconds since 1970.
-    """
+    """Posts events as JSON, signed, and again with growing pauses until they are acknowledged with 2xx."""
 
     def __init__(
         self,
@@ -163,21 +147,7 @@ class Cursor:
 
 
 class Stream:
-    """Sends the news of rankers to a sink.
-
-    Parameters
-    ----------
-    store : Store
-        Where the logs are.
-    sink : Sink
-        Where events go.
-    cursor : Cursor
-        How far they were sent.
-    rankers : list of str, optional
-        Whose; by default all, also those that come later.
-    alerts : callable, optional
-        Gives the sentences of the alerts there are now; each is told when it begins and when it ends.
-    """
+    """Sends the news of rankers to a sink."""
 
     def __init__(
         self,

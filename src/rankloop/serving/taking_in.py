@@ -14,22 +14,7 @@ if TYPE_CHECKING:
 
 
 async def take_in(engine: Engine, entries: list[Entry], appended: list[Appended]) -> list[Written]:
-    """Fold what is durable now.
-
-    Parameters
-    ----------
-    engine : Engine
-        Whose rankers they are.
-    entries : list of Entry
-        What was to be written.
-    appended : list of Appended
-        The row of each, and whether it is new.
-
-    Returns
-    -------
-    list of Written
-        What each came to. A ranker that fails is folded anew from the store, and its entries are marked.
-    """
+    """Fold what is durable now."""
     rankers, shared = engine.rankers, engine.store.shared
     places: dict[str, list[int]] = {}  # of the rows of each ranker
     for i, (entry, one) in enumerate(zip(entries, appended, strict=True)):

@@ -43,13 +43,7 @@ tracing = Tracing()
 
 
 def start_tracing() -> None:
-    """Send traces from now on, as the environment variables `OTEL_...` say.
-
-    Raises
-    ------
-    MissingExtra
-        Where the libraries for it are not installed.
-    """
+    """Send traces from now on, as the environment variables `OTEL_...` say."""
     try:
         from opentelemetry import propagate, trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

@@ -34,18 +34,6 @@ class Part(NamedTuple):
 def parts(lists: Iterable[dict[str, Any]], *, most_lists: int = MOST_LISTS) -> Iterator[Part]:
     """A history in parts, each small enough for one request.
 
-    Parameters
-    ----------
-    lists : iterable of dict
-        As `data.read_lists` gives them.
-    most_lists : int, optional
-        How many may be in a part.
-
-    Yields
-    ------
-    Part
-        One after the other.
-
     Examples
     --------
     >>> [(len(part.lists), part.number, part.last) for part in parts([{"items": ["a"]}] * 3, most_lists=2)]
@@ -73,25 +61,7 @@ def digest_of_files(files: Iterable[Path], *options: object) -> str:
 
 
 def saved_state(fold: Fold, path: Path) -> SavedRanker:
-    """The state in a file that `Ranker.save` wrote, for a served ranker with the same algorithm and parameters.
-
-    Parameters
-    ----------
-    fold : Fold
-        The served ranker; the file numbers the items as it does.
-    path : Path
-        The file.
-
-    Returns
-    -------
-    SavedRanker
-        The state.
-
-    Raises
-    ------
-    ValueError
-        Where it is of another ranker.
-    """
+    """The state in a file that `Ranker.save` wrote, for a served ranker with the same algorithm and parameters."""
     saved = base.read_state(path)
     base.check_origin(saved, fold.ranker)
     arrays = {name: value for name, value in saved.items() if name != base.ORIGIN}
@@ -107,29 +77,6 @@ def simulated_state(
     A position-based model is fitted to the log. A ranker of clicks plays against it; for one of relevance each item is
     relevant with the probability of a click where it is examined. An item that is not in the log is as attractive as
     the mean of those that are.
-
-    Parameters
-    ----------
-    fold : Fold
-        The served ranker.
-    log : ClickLog
-        Counts of clicks.
-    rounds : int
-        How many rounds to play.
-    seed : int
-        The same seed gives the same state.
-    progress : bool, optional
-        As for `simulation.play`.
-
-    Returns
-    -------
-    SavedRanker
-        The state.
-
-    Raises
-    ------
-    ValueError
-        Where the ranker has no items of its own, or none of them is in the log.
     """
     if not fold.has_items:
         raise ValueError(

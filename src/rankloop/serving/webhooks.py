@@ -42,18 +42,7 @@ class Webhooks:
         self._hooks: dict[str, tuple[Hook, bytes]] = {}
 
     def load(self, path: Path) -> None:
-        """Take the hooks in a file, whose secrets stand beside it.
-
-        Parameters
-        ----------
-        path : Path
-            TOML, a table for each hook.
-
-        Raises
-        ------
-        ValueError
-            Where the file, or a secret, is not one.
-        """
+        """Take the hooks in a file, whose secrets stand beside it."""
         try:
             hooks = msgspec.convert(tomllib.loads(path.read_text()), dict[str, Hook])
         except OSError as error:
@@ -66,31 +55,7 @@ class Webhooks:
             self._hooks[name] = (hook, read_secret(path.parent / hook.secret_file))
 
     async def take(self, engine: Engine, ranker: str, name: str, header: str, body: bytes) -> EventAnswer:
-        """Turn an event into feedback; the answer is given once that is durable.
-
-        Parameters
-        ----------
-        engine : Engine
-            The service.
-        ranker : str
-            The ranker in the address.
-        name : str
-            The hook in the address.
-        header : str
-            The signature that came with it.
-        body : bytes
-            The event.
-
-        Returns
-        -------
-        EventAnswer
-            What came of it.
-
-        Raises
-        ------
-        RequestError
-            Where there is no such hook, the signature is wrong, or the event does not have what the hook says.
-        """
+        """Turn an event into feedback; the answer is given once that is durable."""
         hook, secret = self._hooks.get(name, (None, b""))
         if hook is None or hook.ranker != ranker:
             raise NotFound(f"there is no webhook {name!r} of ranker {ranker!r}")

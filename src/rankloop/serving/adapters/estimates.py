@@ -96,17 +96,7 @@ class Estimates:
 
     @classmethod
     def of(cls, ranker: Ranker, *, n_items: int, fresh: bool) -> Estimates:
-        """Nothing known yet.
-
-        Parameters
-        ----------
-        ranker : Ranker
-            The ranker whose lists are valued.
-        n_items : int
-            Number of its items; 0 where each request brings its own.
-        fresh : bool
-            Whether the ranker has learnt nothing yet, so that its block of exploration is whole.
-        """
+        """Nothing known yet."""
         form = _form(ranker, n_items)
         if form in ("clicks", "top"):
             return cls(form, k=1, n_items=0, n_measures=1)

@@ -15,20 +15,6 @@ from rankloop.serving.log.records import Config
 def changed(names: list[str], *, add: list[str], retire: list[str]) -> list[str]:
     """The items after a change: those that stay, in their order, then the new ones.
 
-    Parameters
-    ----------
-    names : list of str
-        The items so far.
-    add : list of str
-        Items that come.
-    retire : list of str
-        Items that go.
-
-    Returns
-    -------
-    list of str
-        The items from then on.
-
     Examples
     --------
     >>> changed(["a", "b", "c"], add=["d"], retire=["b"])
@@ -40,13 +26,7 @@ def changed(names: list[str], *, add: list[str], retire: list[str]) -> list[str]
 
 
 def check_change(names: list[str], *, add: list[str], retire: list[str]) -> None:
-    """Refuse a change that cannot be made.
-
-    Raises
-    ------
-    ValueError
-        Where an added item is there already, a retired one is not, or none would be left.
-    """
+    """Refuse a change that cannot be made."""
     known = set(names)
     for name in add:
         if name in known:
@@ -59,13 +39,7 @@ def check_change(names: list[str], *, add: list[str], retire: list[str]) -> None
 
 
 def carried(ranker: Ranker, config: Config, *, before: list[str], names: list[str]) -> Ranker:
-    """A new ranker over `names` that knows what `ranker` has learnt over the items `before`.
-
-    Raises
-    ------
-    ValueError
-        Where the algorithm cannot change its items, or makes no sense with the new ones.
-    """
+    """A new ranker over `names` that knows what `ranker` has learnt over the items `before`."""
     place = {name: i for i, name in enumerate(before)}
     fresh = build(config, n_items=len(names))
     fresh.carry(ranker, np.array([place.get(name, -1) for name in names], np.int64))

@@ -24,17 +24,7 @@ def gains(relevance: Floats) -> Floats:
 
 
 def add_discounts(sums: Floats, lists: list[NDArray[np.int64]], weights: Floats) -> None:
-    """Add to the sums of each item the weights of its positions in lists of all items, in the order of the lists.
-
-    Parameters
-    ----------
-    sums : ndarray of float
-        Rows of sums, by item; changed.
-    lists : list of ndarray of int
-        Items by position.
-    weights : ndarray of float
-        Rows of weights, by position.
-    """
+    """Add to the sums of each item the weights of its positions in lists of all items, in the order of the lists."""
     items = np.concatenate(lists)
     for summed, weight in zip(sums, weights, strict=True):
         np.add.at(summed, items, np.tile(weight, len(lists)))

@@ -23,18 +23,7 @@ _allowed: dict[str, type[Ranker]] = {}
 
 
 def allow(names: Iterable[str]) -> None:
-    """Let requests and logs name these rankers; for the operator of the process, never for a request.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Each a `package.module:Class`.
-
-    Raises
-    ------
-    ValueError
-        Where one cannot be imported, is not a ranker, or cannot be served.
-    """
+    """Let requests and logs name these rankers; for the operator of the process, never for a request."""
     for name in names:
         _allowed[name] = _servable(name, registry.find(name))
     served.cache_clear()
@@ -59,13 +48,7 @@ def served() -> dict[str, type[Ranker]]:
 
 
 def find(algorithm: str) -> type[Ranker]:
-    """The ranker of this name.
-
-    Raises
-    ------
-    ValueError
-        Where the name is unknown, was not allowed, or is of a ranker that cannot be served.
-    """
+    """The ranker of this name."""
     kind = served().get(algorithm)
     if kind is not None:
         return kind

@@ -21,17 +21,7 @@ _PAUSE = 1.0  # seconds between two attempts to open a database
 
 
 class Assembly:
-    """What a process serves.
-
-    Parameters
-    ----------
-    engines : list of Engine
-        One for each database. The first has the keys, and must be there at the start; the others may come later.
-    host : str
-        What the service listens on.
-    forward : bool
-        Whether a request that another replica should get is forwarded, or answered with where that is.
-    """
+    """What a process serves."""
 
     def __init__(self, engines: list[Engine], *, host: str, forward: bool) -> None:
         self.engines = engines
@@ -59,15 +49,7 @@ class Assembly:
         return Front(app, self._routers[-1])
 
     async def open(self) -> None:
-        """Open all databases; those after the first that do not answer are tried again in the background.
-
-        Raises
-        ------
-        StoreError
-            Where the first does not answer.
-        ValueError
-            Where two are the same.
-        """
+        """Open all databases; those after the first that do not answer are tried again in the background."""
         try:
             await self._open(0)
             for number in range(1, len(self.engines)):

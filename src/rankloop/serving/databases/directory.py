@@ -19,13 +19,6 @@ class Directory:
     """Remembers where rankers live. The databases themselves say so: what is remembered is looked up again when wrong.
 
     Names are taken in the first database, before a ranker is made anywhere: two databases never make the same one.
-
-    Parameters
-    ----------
-    stores : sequence of Store
-        One for each database, in the order in which they were given.
-    labels : sequence of str
-        What each is called in messages.
     """
 
     def __init__(self, stores: Sequence[Store], labels: Sequence[str]) -> None:
@@ -35,33 +28,11 @@ class Directory:
         self.open = [False] * len(self._stores)
 
     def known(self, ranker: str) -> int:
-        """Where a ranker was when it was last looked up.
-
-        Parameters
-        ----------
-        ranker : str
-            The name of the ranker.
-
-        Returns
-        -------
-        int
-            The number of the database, from 0; -1 where it is not known.
-        """
+        """Where a ranker was when it was last looked up."""
         return self._known.get(ranker, -1)
 
     async def add(self, number: int) -> None:
-        """Learn what a database has, once it is open, and take the names for it that no other has.
-
-        Parameters
-        ----------
-        number : int
-            The number of the database, from 0.
-
-        Raises
-        ------
-        ValueError
-            Where it is the same database as another one.
-        """
+        """Learn what a database has, once it is open, and take the names for it that no other has."""
         store = self._stores[number]
         for other, label in enumerate(self._labels):
             if other != number and self.open[other] and self._stores[other].timeline == store.timeline:
@@ -80,23 +51,7 @@ class Directory:
                 )
 
     async def look(self, ranker: str) -> int | None:
-        """Ask all databases for a ranker.
-
-        Parameters
-        ----------
-        ranker : str
-            The name of the ranker.
-
-        Returns
-        -------
-        int or None
-            The number of the database; None where none has it.
-
-        Raises
-        ------
-        Unavailable
-            Where those that answer do not have it, and others do not answer.
-        """
+        """Ask all databases for a ranker."""
         told = await asyncio.gather(*(self._ask(number, ranker) for number in range(len(self._stores))))
         found = [
             (not place.leaving, place.moves, -number)
@@ -130,23 +85,7 @@ class Directory:
             return str(error)
 
     async def claim(self, ranker: str) -> int:
-        """The database in which a ranker may be made: where it is, or else one that its name chooses.
-
-        Parameters
-        ----------
-        ranker : str
-            The name of the ranker.
-
-        Returns
-        -------
-        int
-            The number of the database.
-
-        Raises
-        ------
-        Unavailable
-            Where that cannot be told now.
-        """
+        """The database in which a ranker may be made: where it is, or else one that its name chooses."""
         with contextlib.suppress(
             Unavailable
         ):  # what is taken already tells where a ranker is that cannot be seen

@@ -33,17 +33,7 @@ _SNAPSHOTS = ", ".join(_SNAPSHOT)
 
 
 class Moved(NamedTuple):
-    """What came of a move.
-
-    Parameters
-    ----------
-    rows : int
-        How many rows the log has.
-    link : bytes
-        The digest of its last row, which all before it are in.
-    copied : int
-        How many rows this run has copied.
-    """
+    """What came of a move."""
 
     rows: int
     link: bytes
@@ -97,29 +87,7 @@ class _Database:
 
 
 async def move(ranker: str, stores: Sequence[PostgresStore], to: int) -> Moved:
-    """Move a ranker to another database, or complete a move that was interrupted.
-
-    Parameters
-    ----------
-    ranker : str
-        The name of the ranker.
-    stores : sequence of PostgresStore
-        All databases of the service, open.
-    to : int
-        The number of the one to move it to, from 0.
-
-    Returns
-    -------
-    Moved
-        What the ranker's log is there.
-
-    Raises
-    ------
-    Missing
-        Where no database has the ranker.
-    StoreError
-        Where something is in the way. The ranker is where it was, and answers unless it is told otherwise.
-    """
+    """Move a ranker to another database, or complete a move that was interrupted."""
     async with contextlib.AsyncExitStack() as stack:
         databases = []
         try:
@@ -174,13 +142,7 @@ class _Move:
         return max(having, key=lambda one: (one.has("here"), one.there.moves))
 
     async def _clear(self, source: _Database) -> None:
-        """Take away what a run with another destination has brought, before anything else is done.
-
-        Raises
-        ------
-        StoreError
-            Where the ranker has settled there meanwhile.
-        """
+        """Take away what a run with another destination has brought, before anything else is done."""
         for one in self._databases:
             if one is source or not one.has("arriving") or (one is self._target):
                 continue

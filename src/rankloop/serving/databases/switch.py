@@ -18,17 +18,7 @@ from rankloop.serving.stores.contract import StoreError
 
 
 class Part(NamedTuple):
-    """What serves the rankers of one database.
-
-    Parameters
-    ----------
-    app : App or Front
-        Answers requests.
-    engine : Engine
-        Has the rankers.
-    label : str
-        What the database is called in messages.
-    """
+    """What serves the rankers of one database."""
 
     app: App | Front
     engine: Engine
@@ -43,15 +33,6 @@ class Switch:
     """An ASGI application in front of those of several databases.
 
     What is about no single ranker goes to the first, which knows the engines of all.
-
-    Parameters
-    ----------
-    first : App
-        The application of the first database: it knows who may call.
-    parts : sequence of Part
-        For each database.
-    directory : Directory
-        Where rankers live.
     """
 
     def __init__(self, first: App, parts: Sequence[Part], directory: Directory) -> None:

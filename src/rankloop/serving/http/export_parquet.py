@@ -15,13 +15,7 @@ _PIECE = 1 << 20
 
 
 async def parquet_pieces(store: Store, ranker: str) -> AsyncIterator[bytes]:
-    """The file in pieces; it is written as a whole first, because its end says where everything is.
-
-    Raises
-    ------
-    RequestError
-        Where pyarrow is not installed; before the first piece.
-    """
+    """The file in pieces; it is written as a whole first, because its end says where everything is."""
     with tempfile.TemporaryDirectory(prefix="rankloop-export-") as folder:
         path = Path(folder) / "export.parquet"
         try:

@@ -26,13 +26,7 @@ class Head(NamedTuple):
 
 
 class ShortWay:
-    """Knows which requests can go the short way.
-
-    Parameters
-    ----------
-    app : App
-        The application.
-    """
+    """Knows which requests can go the short way."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -40,20 +34,7 @@ class ShortWay:
         self._first: dict[tuple[int, bytes], bytes] = {}  # by status and type: answers up to their length
 
     def head(self, scope: Any, data: bytes) -> tuple[bytes, Head] | None:
-        """The bytes of the head of a whole request, and what they mean; None where it goes the usual way.
-
-        Parameters
-        ----------
-        scope : mapping
-            The request, as ASGI has it.
-        data : bytes
-            All of it, and nothing else.
-
-        Returns
-        -------
-        tuple of (bytes, Head) or None
-            To be kept for the next request of the connection.
-        """
+        """The bytes of the head of a whole request, and what they mean; None where it goes the usual way."""
         end = data.find(b"\r\n\r\n") + 4
         length = len(data) - end
         headers = dict(scope["headers"])
@@ -79,40 +60,14 @@ class ShortWay:
         return data[:end], Head(endpoint_app, {"name": name}, headers, form_of(headers), length, home)
 
     def serves(self, head: Head) -> bool:
-        """Whether this process answers for a ranker, and need not send the request to another replica.
-
-        Parameters
-        ----------
-        head : Head
-            Of the request.
-
-        Returns
-        -------
-        bool
-            Not so where the ranker may have gone to another database.
-        """
+        """Whether this process answers for a ranker, and need not send the request to another replica."""
         ownership = head.home.engine.ownership
         name = head.params["name"]
         is_there = head.home is self._app.home(name)
         return is_there and (ownership is None or ownership.owns(name))
 
     def as_bytes(self, answer: Answer, default: list[tuple[bytes, bytes]], *, close: bool) -> bytes:
-        """An answer as it goes over the wire.
-
-        Parameters
-        ----------
-        answer : Answer
-            What to say.
-        default : list of tuple of (bytes, bytes)
-            Headers of every answer of the server, such as the date.
-        close : bool
-            Whether the connection is closed after it.
-
-        Returns
-        -------
-        bytes
-            All of it.
-        """
+        """An answer as it goes over the wire."""
         if default is not self._default:
             self._default, self._first = default, {}
         status, body, kind, more = answer

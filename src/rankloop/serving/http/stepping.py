@@ -14,15 +14,7 @@ _running: set[asyncio.Task[Any]] = set()  # a loop keeps no tasks alive
 
 
 def go_on(coroutine: Coroutine[Any, Any, Result], done: Callable[[Result | None], None]) -> None:
-    """Run a coroutine that waits for nothing but futures, and that asks for no current task.
-
-    Parameters
-    ----------
-    coroutine : coroutine
-        What to run. `asyncio.timeout` and whatever else asks which task is running cannot be used in it.
-    done : callable
-        Gets what it returns; None where it raises, which is raised here as well.
-    """
+    """Run a coroutine that waits for nothing but futures, and that asks for no current task."""
     try:
         future = coroutine.send(None)
     except StopIteration as stop:
@@ -38,15 +30,7 @@ def go_on(coroutine: Coroutine[Any, Any, Result], done: Callable[[Result | None]
 
 
 def begin_task(coroutine: Coroutine[Any, Any, Result], done: Callable[[Result | None], None]) -> None:
-    """Run any coroutine, as a task.
-
-    Parameters
-    ----------
-    coroutine : coroutine
-        What to run.
-    done : callable
-        Gets what it returns; None where it raises or is cancelled.
-    """
+    """Run any coroutine, as a task."""
     task = asyncio.get_running_loop().create_task(coroutine)
     _running.add(task)
 

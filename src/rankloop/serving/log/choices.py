@@ -52,24 +52,7 @@ class Drawn(NamedTuple):
 def draw(
     fold: Fold, features: NDArray[np.float32] | None, free: Free | None, rng: np.random.Generator
 ) -> Drawn:
-    """A list from the present state; nothing changes.
-
-    Parameters
-    ----------
-    fold : Fold
-        The ranker.
-    features : ndarray of float or None
-        A row for each candidate of the request's own list, without the pinned ones.
-    free : Free or None
-        What the ranker may choose; None where it is everything.
-    rng : numpy.random.Generator
-        Where the randomness comes from.
-
-    Returns
-    -------
-    Drawn
-        The list.
-    """
+    """A list from the present state; nothing changes."""
     if free is None:
         ranking = fold.ranker.rank(features, rng=rng)
         shown = fold.active[ranking.items] if fold.has_items else ranking.items
@@ -188,28 +171,7 @@ def _memo(fold: Fold, decision: Decision, items: Whole) -> Memo:
 
 
 def learn(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> tuple[bool, Ranking | None]:
-    """Let the ranker learn from a list, or from its part of it.
-
-    Parameters
-    ----------
-    fold : Fold
-        The ranker.
-    decision : Decision
-        The list.
-    values : ndarray of float
-        The feedback, by shown position.
-
-    Returns
-    -------
-    tuple of (bool, Ranking or None)
-        Whether it did: not where items were retired meanwhile, or the ranker did not draw it. And the ranking, where
-        the whole list was the ranker's.
-
-    Raises
-    ------
-    ValueError
-        Where the ranker cannot learn from that. Nothing has changed then.
-    """
+    """Let the ranker learn from a list, or from its part of it."""
     if not is_chosen(decision):
         return _learn_other(fold, decision, values), None
     free, choice = free_of(decision), decision.choice

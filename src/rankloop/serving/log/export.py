@@ -128,29 +128,7 @@ def _answer(fold: Fold, story: list[Row]) -> tuple[NDArray[np.float64], int] | N
 async def export(
     store: Store, ranker: str, path: Path, *, tell: Callable[[str], object] = lambda problem: None
 ) -> int:
-    """Write the positions of all lists that feedback came on to a Parquet file, with features where lists have them.
-
-    Parameters
-    ----------
-    store : Store
-        Where the log is.
-    ranker : str
-        Whose log.
-    path : Path
-        The file to write.
-    tell : callable, optional
-        Is told of each row that cannot be read; it is left out, and the rest is written.
-
-    Returns
-    -------
-    int
-        How many rows were written.
-
-    Raises
-    ------
-    ValueError
-        Where the file cannot be written.
-    """
+    """Write the positions of all lists that feedback came on to a Parquet file, with features where lists have them."""
     if not path.parent.is_dir():
         raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
     if path.is_dir():

@@ -61,17 +61,7 @@ def way_of(ranker: Ranker, *, has_items: bool, whole: bool) -> Literal["moved", 
 
 
 def check_rails(policy: Policy, ranker: Ranker, *, has_items: bool) -> None:
-    """ValueError where this ranker has no way to keep the guard rails of a policy.
-
-    Parameters
-    ----------
-    policy : Policy
-        The policy.
-    ranker : Ranker
-        The ranker.
-    has_items : bool
-        Whether it has items of its own.
-    """
+    """ValueError where this ranker has no way to keep the guard rails of a policy."""
     why = ranker.no_candidates if has_items else ""
     if bound_of(policy) and why and way_of(ranker, has_items=has_items, whole=True) != "moved":
         raise ValueError(f"{type(ranker).__name__} cannot keep policy.displacement: {why}")
@@ -107,30 +97,7 @@ def draw_within(
     key: bytes,
     rng: np.random.Generator,
 ) -> Drawn:
-    """A list of the ranker from the present state, within the guard rails of its policy.
-
-    Parameters
-    ----------
-    fold : Fold
-        The ranker.
-    features : ndarray of float or None
-        As for `choices.draw`.
-    free : Free or None
-        As for `choices.draw`.
-    baseline : ndarray of int or None
-        The application's own items for the positions that are not pinned, by number.
-    reach : ndarray of int or None
-        The next items of that list, as many as the bound lets come up.
-    key : bytes
-        The decision's key.
-    rng : numpy.random.Generator
-        The generator of that key.
-
-    Returns
-    -------
-    Drawn
-        The list, with its `rails` where they had a part in it.
-    """
+    """A list of the ranker from the present state, within the guard rails of its policy."""
     policy = fold.config.policy
     greedy, bound = is_greedy(policy, key), bound_of(policy)
     way = way_of(fold.ranker, has_items=fold.has_items, whole=free is None) if bound else "top"
@@ -185,22 +152,6 @@ def within_reach(order: Whole, places: Whole, *, n_free: int, bound: int) -> Who
 
     An item that can stand no lower comes before all others. Since no two items reach equally far down, there is never
     more than one of those, and always one that may stand at a position.
-
-    Parameters
-    ----------
-    order : ndarray of int
-        NDArray[np.int64] Items, best first; items of `places` that it lacks come after them.
-    places : ndarray of int
-        NDArray[np.int64] Items by their place in the baseline, at least `n_free` of them.
-    n_free : int
-        How many items to show.
-    bound : int
-        The largest displacement.
-
-    Returns
-    -------
-    ndarray of int
-        Items, best position first.
 
     Examples
     --------
@@ -259,20 +210,6 @@ def _tiles(lengths: list[int], places: Whole, bound: int) -> Iterator[_Tile]:
 def tile_lengths(n_free: int, *, bound: int, first: int) -> list[int]:
     """How many positions each group has: `first` (where it is not 0), then bound + 1 each, then what is left.
 
-    Parameters
-    ----------
-    n_free : int
-        How many positions there are.
-    bound : int
-        The largest displacement.
-    first : int
-        The length of the first group.
-
-    Returns
-    -------
-    list of int
-        Their lengths, which add up to `n_free`.
-
     Examples
     --------
     >>> tile_lengths(7, bound=2, first=1)
@@ -323,27 +260,7 @@ def _tiled(
 
 
 def learn(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> tuple[bool, Ranking | None]:
-    """Let the ranker learn from a list, group by group where guard rails divided it; else as `choices.learn`.
-
-    Parameters
-    ----------
-    fold : Fold
-        The ranker.
-    decision : Decision
-        The list.
-    values : ndarray of float
-        The feedback, by shown position.
-
-    Returns
-    -------
-    tuple of (bool, Ranking or None)
-        Whether it did, and the ranking where the whole list was the ranker's.
-
-    Raises
-    ------
-    ValueError
-        Where the ranker cannot learn from that. Nothing has changed then.
-    """
+    """Let the ranker learn from a list, group by group where guard rails divided it; else as `choices.learn`."""
     rails, choice = decision.rails, decision.choice
     if rails is None or choice is None or not rails.tiles or not choices.is_chosen(decision):
         return choices.learn(fold, decision, values)

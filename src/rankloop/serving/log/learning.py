@@ -19,28 +19,7 @@ if TYPE_CHECKING:
 def learn_from(
     fold: Fold, outcome: Outcome, row: Row, state: DecisionState, values: NDArray[np.float64], *, at: int
 ) -> Outcome:
-    """Learn from the feedback on one list.
-
-    Parameters
-    ----------
-    fold : Fold
-        The ranker.
-    outcome : Outcome
-        What the row comes to if it is learnt from.
-    row : Row
-        The row that makes the feedback count.
-    state : DecisionState
-        The list.
-    values : ndarray of float
-        The feedback, by position.
-    at : int
-        The time at which it counts, in milliseconds.
-
-    Returns
-    -------
-    Outcome
-        What the row came to.
-    """
+    """Learn from the feedback on one list."""
     decision = state.decision
     if decision.trial is not None:
         fold.trial.answered(fold.ranker, decision, values)

@@ -19,15 +19,7 @@ _CODE = 83  # of the MessagePack extension
 
 
 class Context(NamedTuple):
-    """The context of a list, as far as it can be read.
-
-    Parameters
-    ----------
-    value : object
-        The context; None where there is none, or where it was erased.
-    erased : bool
-        Whether its key was destroyed.
-    """
+    """The context of a list, as far as it can be read."""
 
     value: Any
     erased: bool = False
@@ -41,24 +33,7 @@ def _cipher(key: bytes) -> Any:
 
 
 def encrypted(key: SubjectKey, context: Any, *, ranker: str, decision_id: str) -> msgspec.msgpack.Ext:
-    """A context as it is written: the name of its key, and bytes that nobody reads without it.
-
-    Parameters
-    ----------
-    key : SubjectKey
-        The key.
-    context : object
-        The context.
-    ranker : str
-        The name of the ranker.
-    decision_id : str
-        The ID of the list.
-
-    Returns
-    -------
-    msgspec.msgpack.Ext
-        What stands for the context in the log.
-    """
+    """A context as it is written: the name of its key, and bytes that nobody reads without it."""
     about = [ranker.encode(), decision_id.encode()]
     plain = msgspec.msgpack.encode(context, order="deterministic")
     told = _cipher(key.key or b"").encrypt(plain, about)
@@ -66,42 +41,14 @@ def encrypted(key: SubjectKey, context: Any, *, ranker: str, decision_id: str) -
 
 
 def key_name(context: Any) -> str | None:
-    """The name of the key that a context of the log is encrypted with.
-
-    Parameters
-    ----------
-    context : object
-        The context as it is in the log.
-
-    Returns
-    -------
-    str or None
-        None where it is not encrypted.
-    """
+    """The name of the key that a context of the log is encrypted with."""
     if not isinstance(context, msgspec.msgpack.Ext):
         return None
     return msgspec.msgpack.decode(context.data, type=tuple[str, bytes])[0]
 
 
 async def read_context(store: Store, context: Any, *, ranker: str, decision_id: str) -> Context:
-    """The context of a list, decrypted where its key is there.
-
-    Parameters
-    ----------
-    store : Store
-        Where the keys are.
-    context : object
-        The context as it is in the log.
-    ranker : str
-        The name of the ranker.
-    decision_id : str
-        The ID of the list.
-
-    Returns
-    -------
-    Context
-        What can be read of it.
-    """
+    """The context of a list, decrypted where its key is there."""
     if not isinstance(context, msgspec.msgpack.Ext):
         return Context(context)
     key_id, told = msgspec.msgpack.decode(context.data, type=tuple[str, bytes])

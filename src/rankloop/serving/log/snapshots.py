@@ -41,13 +41,7 @@ def revive(snapshot: Snapshot) -> Fold:
 
 
 async def read_sound(store: Store, ranker: str, seq: int) -> Snapshot | None:
-    """The snapshot at `seq`; None where there is none.
-
-    Raises
-    ------
-    ValueError
-        Where it is not what was written, or not of the log that is there.
-    """
+    """The snapshot at `seq`; None where there is none."""
     try:
         snapshot = await store.read_snapshot(ranker, seq)
         if snapshot is None:

@@ -58,13 +58,7 @@ async def config_fold(store: Store, name: str) -> Fold:
 
 
 async def first_fold(store: Store, name: str) -> Fold:
-    """The first state that this code can go on from: of the first row, or of the row that upgraded to this version.
-
-    Raises
-    ------
-    OtherVersion
-        Where there is none.
-    """
+    """The first state that this code can go on from: of the first row, or of the row that upgraded to this version."""
     fold = await config_fold(store, name)
     found = await upgrades(store, name, fold.config)
     if found:

@@ -97,21 +97,7 @@ class StoredFeatures:
         self.change(told, n_features, seq=1, at=0, waits=0)
 
     def change(self, told: Items, n_features: int, *, seq: int, at: int, waits: int) -> None:
-        """Take over the change in row `seq`; ValueError, and nothing changes, where it cannot be made.
-
-        Parameters
-        ----------
-        told : Items
-            The body of the row.
-        n_features : int
-            How many features the ranker takes.
-        seq : int
-            Its number.
-        at : int
-            Its time in milliseconds.
-        waits : int
-            How long, in milliseconds, lists that were drawn before may be answered.
-        """
+        """Take over the change in row `seq`; ValueError, and nothing changes, where it cannot be made."""
         change = self.check(told, n_features)
         while self._replaced and self._replaced[0].until < at:
             self._forget()
@@ -143,13 +129,6 @@ class StoredFeatures:
         """Take over the change in row `seq` where it could be made, and keep what it replaces as long as there is room.
 
         For who reads a log to see what its lists were drawn from, and folds nothing else.
-
-        Parameters
-        ----------
-        told : Items
-            The body of the row.
-        seq : int
-            Its number.
         """
         with contextlib.suppress(ValueError):  # it came to nothing then, too
             self.change(
@@ -237,13 +216,7 @@ class StoredFeatures:
         return list(map(self.present.get, names))
 
     def vectors(self, numbers: Whole, *, drawn_from: int | None = None) -> Floats:
-        """The vectors of items, a row each: the present ones, or those of the state that row `drawn_from` made.
-
-        Raises
-        ------
-        ValueError
-            Where one was replaced so long ago that it is no longer kept.
-        """
+        """The vectors of items, a row each: the present ones, or those of the state that row `drawn_from` made."""
         slots = self._slot[numbers]
         if drawn_from is None:
             return self._vectors.take(slots, axis=0)
@@ -307,20 +280,6 @@ class StoredFeatures:
 def merged(stored: Floats, columns: Floats | None, shared: Floats | None) -> Floats:
     """Rows of features as a ranker takes them: what is stored, what the request adds, and products with what it shares.
 
-    Parameters
-    ----------
-    stored : ndarray of float32
-        The stored features, a row for each item.
-    columns : ndarray of float32 or None
-        Further columns, a row for each item.
-    shared : ndarray of float32 or None
-        Numbers of the request as a whole. Each of them times each stored feature is a feature.
-
-    Returns
-    -------
-    ndarray of float32
-        The columns of `stored`, of `columns`, then for each of `shared` those of `stored` times it.
-
     Examples
     --------
     >>> merged(np.float32([[1, 2]]), np.float32([[7]]), np.float32([10, 0]))
@@ -349,25 +308,7 @@ def by_reference(
 
 
 def features_of(catalogue: StoredFeatures, decision: Decision) -> Floats | None:
-    """The features that a list was drawn from, a row for each item that was not pinned.
-
-    Parameters
-    ----------
-    catalogue : StoredFeatures
-        The catalogue, of the state that the list was drawn from or a later one.
-    decision : Decision
-        The list.
-
-    Returns
-    -------
-    ndarray of float32 or None
-        None where it has none.
-
-    Raises
-    ------
-    ValueError
-        Where features were replaced so long ago that they are no longer kept.
-    """
+    """The features that a list was drawn from, a row for each item that was not pinned."""
     if decision.stored is None:
         return None if decision.features is None else unpack(decision.features)
     numbers = numbers_of(decision.stored)

@@ -42,13 +42,7 @@ class TrialSums(msgspec.Struct):
     at_least: float = 0.0
 
     def shown(self, decision: Decision) -> None:
-        """Count where the ranker agrees, if a list shows the baseline.
-
-        Parameters
-        ----------
-        decision : Decision
-            The list.
-        """
+        """Count where the ranker agrees, if a list shows the baseline."""
         trial = decision.trial
         if trial is not None and trial.would:
             same = np.frombuffer(trial.would, _INT) == np.frombuffer(trial.baseline, _INT)
@@ -56,17 +50,7 @@ class TrialSums(msgspec.Struct):
             self.agreed += int(same.sum())
 
     def answered(self, ranker: Ranker, decision: Decision, values: NDArray[np.float64]) -> None:
-        """Count the reward of a list with a baseline: the mean of its feedback, as a share of the largest grade.
-
-        Parameters
-        ----------
-        ranker : Ranker
-            The ranker.
-        decision : Decision
-            The list.
-        values : ndarray of float
-            The feedback, by position; of another length than that of the list it does not count.
-        """
+        """Count the reward of a list with a baseline: the mean of its feedback, as a share of the largest grade."""
         trial = decision.trial
         if trial is None or not len(values) or len(values) != feedback_length(ranker, decision):
             return
@@ -111,30 +95,7 @@ def draw_for(
     rng: np.random.Generator,
     reach: Whole | None = None,
 ) -> Drawn:
-    """A list from the present state: the ranker's, or the baseline.
-
-    Parameters
-    ----------
-    fold : Fold
-        The ranker.
-    features : ndarray of float or None
-        As for `choices.draw`.
-    free : Free or None
-        As for `choices.draw`.
-    baseline : ndarray of int or None
-        The application's own items for the positions that are not pinned, by number.
-    key : bytes
-        The decision's key.
-    rng : numpy.random.Generator
-        The generator of that key.
-    reach : ndarray of int, optional
-        Further items of the application's own list, which a bounded displacement may bring up.
-
-    Returns
-    -------
-    Drawn
-        The list, with its `trial` where there is a baseline.
-    """
+    """A list from the present state: the ranker's, or the baseline."""
     drawn = draw_within(fold, features, free, baseline, reach, key, rng)
     if baseline is None:
         return drawn

@@ -24,27 +24,6 @@ async def upgrade(store: Store, ranker: str, *, refold: bool = False, at: int | 
     """Write the row, where it is needed; what was done, as a sentence.
 
     The state is that of the newest snapshot, and the rows after it are folded by this code.
-
-    Parameters
-    ----------
-    store : Store
-        Where the log is.
-    ranker : str
-        Whose log.
-    refold : bool, optional
-        Fold the whole log with this version, instead of going on from a snapshot.
-    at : int, optional
-        The time of the row, in milliseconds; None takes the present time.
-
-    Returns
-    -------
-    str
-        What was done.
-
-    Raises
-    ------
-    ValueError
-        Where there is no state to go on from.
     """
     try:
         why = (await ServedRanker.load(ranker, store)).read_only

@@ -15,22 +15,7 @@ _PAGE = 1_000
 
 
 async def check_segments(store: Store, ranker: str, complain: Callable[[str], object]) -> dict[int, str]:
-    """Check the segments of a ranker; the rows in them are read with the rest of the log.
-
-    Parameters
-    ----------
-    store : Store
-        Where the log is.
-    ranker : str
-        Whose log.
-    complain : callable
-        Is told of each problem.
-
-    Returns
-    -------
-    dict of int to str
-        By the last row of each segment the hash of the state after it.
-    """
+    """Check the segments of a ranker; the rows in them are read with the rest of the log."""
     closed = await store.history(ranker)
     if closed is None or not closed.segments:
         return {}

@@ -12,18 +12,6 @@ _ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # what can be listened on, and is 
 def own_address(host: str, port: int) -> str:
     """Where a service that listens on a host and a port is likely to be reached.
 
-    Parameters
-    ----------
-    host : str
-        What it listens on. Where that is every address of the machine, the one that its name stands for is taken.
-    port : int
-        The port.
-
-    Returns
-    -------
-    str
-        A URL without a path.
-
     Examples
     --------
     >>> own_address("127.0.0.1", 8000), own_address("::1", 8000)
@@ -37,18 +25,7 @@ def own_address(host: str, port: int) -> str:
 
 
 def check_address(address: str) -> None:
-    """Refuse an address that nobody could reach.
-
-    Parameters
-    ----------
-    address : str
-        As other replicas are told it.
-
-    Raises
-    ------
-    ValueError
-        Where it is not a URL of a service.
-    """
+    """Refuse an address that nobody could reach."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
         raise ValueError(f"advertise must be http://host:port or https://host:port, got {address!r}")

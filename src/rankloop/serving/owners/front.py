@@ -17,15 +17,7 @@ _FORWARDED = FORWARDED.encode()
 
 
 class Front:
-    """An ASGI application: that of one replica of many.
-
-    Parameters
-    ----------
-    app : App
-        The application of this replica.
-    router : Router
-        Knows the others.
-    """
+    """An ASGI application: that of one replica of many."""
 
     def __init__(self, app: App, router: Router) -> None:
         self._app = app

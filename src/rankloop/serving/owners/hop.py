@@ -25,17 +25,7 @@ class NoAnswer(Exception):
 
 
 class Answer(NamedTuple):
-    """What another replica answered.
-
-    Attributes
-    ----------
-    status : int
-        Of HTTP.
-    headers : dict of bytes to bytes
-        By name in lower case.
-    body : bytes
-        All of it; nothing where it is streamed.
-    """
+    """What another replica answered."""
 
     status: int
     headers: dict[bytes, bytes]
@@ -131,13 +121,7 @@ class _Connection(asyncio.Protocol):
 
 
 class Hops:
-    """Connections to other replicas.
-
-    Parameters
-    ----------
-    seconds : float
-        How long to wait for an answer.
-    """
+    """Connections to other replicas."""
 
     def __init__(self, *, seconds: float) -> None:
         self._seconds = seconds
@@ -145,27 +129,7 @@ class Hops:
         self._secure: ssl.SSLContext | None = None
 
     async def send(self, address: str, request: bytes) -> Answer:
-        """Send a whole request, and wait for the whole answer.
-
-        Parameters
-        ----------
-        address : str
-            Of the other replica.
-        request : bytes
-            As HTTP/1.1 has it.
-
-        Returns
-        -------
-        Answer
-            What it answered.
-
-        Raises
-        ------
-        NotSent
-            Where it cannot be reached.
-        NoAnswer
-            Where it was reached, and did not answer in time.
-        """
+        """Send a whole request, and wait for the whole answer."""
         connection = await self._connect(address)
         try:
             async with asyncio.timeout(self._seconds):
@@ -184,20 +148,7 @@ class Hops:
         return answer
 
     async def stream(self, address: str, request: bytes) -> AsyncIterator[Answer | bytes]:
-        """Send a request; the answer without its body comes first, then parts of the body as they come.
-
-        Parameters
-        ----------
-        address : str
-            Of the other replica.
-        request : bytes
-            As HTTP/1.1 has it.
-
-        Yields
-        ------
-        Answer or bytes
-            The head of the answer, and then its body.
-        """
+        """Send a request; the answer without its body comes first, then parts of the body as they come."""
         connection = await self._connect(address)
         connection.parts = asyncio.Queue()
         try:

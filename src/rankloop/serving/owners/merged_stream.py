@@ -17,21 +17,7 @@ _RANKER = b"event: ranker"
 
 
 async def merged_stream(app: App, router: Router, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer a request for the stream of all rankers, until the caller goes.
-
-    Parameters
-    ----------
-    app : App
-        The application of this replica, whose own stream goes on as it is.
-    router : Router
-        Reaches the other replicas. Those that come later are listened to as well.
-    scope : mapping
-        The request, as ASGI has it.
-    receive : callable
-        Tells when the caller goes.
-    send : callable
-        Takes the answer.
-    """
+    """Answer a request for the stream of all rankers, until the caller goes."""
     sending = asyncio.Lock()
     following: list[asyncio.Task[None]] = []
 

@@ -19,17 +19,6 @@ class Ownership:
 
     Two replicas may see different ones for a moment, and both serve a ranker: that costs work, and harms nothing.
     Replicas are told apart by their address, so that one that starts again gets back what it had.
-
-    Parameters
-    ----------
-    replica : str
-        The name of this one.
-    address : str
-        Where its service is.
-    seconds : float
-        How long a lease holds, and how long a replica that did not answer is left alone.
-    steady : callable, optional
-        Seconds that only ever pass.
     """
 
     def __init__(
@@ -46,35 +35,11 @@ class Ownership:
 
     @classmethod
     def new(cls, address: str, *, steady: Callable[[], float] | None = None) -> Self:
-        """For a process that begins: with a name of its own.
-
-        Parameters
-        ----------
-        address : str
-            Where its service is.
-        steady : callable, optional
-            Seconds that only ever pass.
-
-        Returns
-        -------
-        Ownership
-            As if it were alone.
-        """
+        """For a process that begins: with a name of its own."""
         return cls(secrets.token_hex(8), address, seconds=LEASE_SECONDS, steady=steady or time.monotonic)
 
     def see(self, roll: Roll) -> bool:
-        """Take in who is there now.
-
-        Parameters
-        ----------
-        roll : Roll
-            As the store tells it.
-
-        Returns
-        -------
-        bool
-            Whether that has changed.
-        """
+        """Take in who is there now."""
         if roll.members == self.members:
             return False
         self.members = roll.members
@@ -82,28 +47,11 @@ class Ownership:
         return True
 
     def foresee(self, others: list[Member]) -> None:
-        """See who will be there once this one has joined.
-
-        Parameters
-        ----------
-        others : list of Member
-            Those that are there already.
-        """
+        """See who will be there once this one has joined."""
         self.see(Roll(0, sorted({*others, Member(self.replica, self.address)})))
 
     def places(self, ranker: str) -> list[Member]:
-        """Owner and standby of a ranker; where one does not answer, the next comes in its place.
-
-        Parameters
-        ----------
-        ranker : str
-            The name of the ranker.
-
-        Returns
-        -------
-        list of Member
-            Two, or one where there is only one.
-        """
+        """Owner and standby of a ranker; where one does not answer, the next comes in its place."""
         found = self._places.get(ranker)
         if found is None:
             if len(self._places) >= _REMEMBERED:
@@ -120,48 +68,15 @@ class Ownership:
         return set(self._silent) - {self.address}
 
     def owner(self, ranker: str) -> Member:
-        """Who serves a ranker.
-
-        Parameters
-        ----------
-        ranker : str
-            The name of the ranker.
-
-        Returns
-        -------
-        Member
-            Perhaps this one.
-        """
+        """Who serves a ranker."""
         return self.places(ranker)[0]
 
     def owns(self, ranker: str) -> bool:
-        """Whether this replica serves a ranker, takes its snapshots and expires its lists.
-
-        Parameters
-        ----------
-        ranker : str
-            The name of the ranker.
-
-        Returns
-        -------
-        bool
-            Whether it does.
-        """
+        """Whether this replica serves a ranker, takes its snapshots and expires its lists."""
         return self.owner(ranker).address == self.address
 
     def folds(self, ranker: str) -> bool:
-        """Whether this replica follows the log of a ranker: as its owner, as its standby, or for a while.
-
-        Parameters
-        ----------
-        ranker : str
-            The name of the ranker.
-
-        Returns
-        -------
-        bool
-            Whether it does.
-        """
+        """Whether this replica follows the log of a ranker: as its owner, as its standby, or for a while."""
         if any(one.address == self.address for one in self.places(ranker)):
             self._adopted.pop(ranker, None)
             return True
@@ -172,23 +87,11 @@ class Ownership:
         return until is not None
 
     def adopt(self, ranker: str) -> None:
-        """Follow a ranker for a while, because somebody asked this replica for it.
-
-        Parameters
-        ----------
-        ranker : str
-            The name of the ranker.
-        """
+        """Follow a ranker for a while, because somebody asked this replica for it."""
         self._adopted[ranker] = self._steady() + 2 * self.seconds
 
     def did_not_answer(self, address: str) -> None:
-        """Leave a replica alone until its lease would have run out.
-
-        Parameters
-        ----------
-        address : str
-            Where it is.
-        """
+        """Leave a replica alone until its lease would have run out."""
         self._silent[address] = self._steady() + self.seconds
         self._places.clear()
 

@@ -9,18 +9,6 @@ from collections.abc import Iterable
 def by_preference(ranker: str, replicas: Iterable[str]) -> list[str]:
     """The replicas in the order in which they are to serve a ranker: the owner, the standby, and so on.
 
-    Parameters
-    ----------
-    ranker : str
-        The name of the ranker.
-    replicas : iterable of str
-        The addresses of the replicas, in any order.
-
-    Returns
-    -------
-    list of str
-        The same addresses.
-
     Examples
     --------
     >>> by_preference("unwind", ["a", "b", "c"])

@@ -32,19 +32,7 @@ _OWNER = OWNER.encode()
 
 
 class Router:
-    """Stands before the application of one replica.
-
-    Parameters
-    ----------
-    ownership : Ownership
-        Who owns what.
-    limits : Limits
-        How long a body may be.
-    forward : bool
-        Whether to forward a request that another replica should get; otherwise it is answered with 307.
-    way : Way, optional
-        Another way to reach the other replicas, for tests.
-    """
+    """Stands before the application of one replica."""
 
     def __init__(
         self,
@@ -65,22 +53,7 @@ class Router:
         await self._way.close()
 
     async def route(self, scope: Scope, receive: Receive, send: Send) -> Receive | None:
-        """Answer a request that another replica should get.
-
-        Parameters
-        ----------
-        scope : mapping
-            The request, as ASGI has it.
-        receive : callable
-            Gives its body.
-        send : callable
-            Takes the answer.
-
-        Returns
-        -------
-        callable or None
-            What gives the body to the application of this replica, which is to answer; None where that is done.
-        """
+        """Answer a request that another replica should get."""
         name = ranker_of(scope)
         if name is None or self.ownership.owns(name):
             return receive
@@ -161,18 +134,7 @@ class Router:
         await StreamingResponse(body(), head.status, {**headers, OWNER: owner.address})(scope, receive, send)
 
     async def ask_others(self, scope: Scope) -> list[tuple[str, Any]]:
-        """What the other replicas answer to the same GET, decoded from JSON; those that do not are left out.
-
-        Parameters
-        ----------
-        scope : mapping
-            The request, as ASGI has it.
-
-        Returns
-        -------
-        list of tuple of (str, object)
-            The address of each replica, and its answer.
-        """
+        """What the other replicas answer to the same GET, decoded from JSON; those that do not are left out."""
         found = []
         for member in self.ownership.members:
             if member.address == self.ownership.address:
@@ -184,20 +146,7 @@ class Router:
         return found
 
     async def stream_from(self, address: str, scope: Scope) -> AsyncIterator[bytes]:
-        """What another replica answers to the same GET, as it comes; nothing where it refuses.
-
-        Parameters
-        ----------
-        address : str
-            Where it is.
-        scope : mapping
-            The request, as ASGI has it.
-
-        Yields
-        ------
-        bytes
-            Parts of the body.
-        """
+        """What another replica answers to the same GET, as it comes; nothing where it refuses."""
         parts = self._way.stream(address, self._request(Member("", address), scope, b""))
         refused = False
         async for part in parts:
@@ -214,16 +163,6 @@ class Router:
 
 def ranker_of(scope: Scope) -> str | None:
     """The ranker that a request is about; None where it is about none, or about all.
-
-    Parameters
-    ----------
-    scope : mapping
-        The request, as ASGI has it.
-
-    Returns
-    -------
-    str or None
-        Its name.
 
     Examples
     --------
@@ -252,20 +191,7 @@ def _path(scope: Scope) -> str:
 
 
 def again(body: bytes, receive: Receive) -> Receive:
-    """A body that was received already, and then whatever comes after it.
-
-    Parameters
-    ----------
-    body : bytes
-        The whole body.
-    receive : callable
-        What it came from.
-
-    Returns
-    -------
-    callable
-        Gives the body first.
-    """
+    """A body that was received already, and then whatever comes after it."""
     given = False
 
     async def replayed() -> Any:

@@ -51,15 +51,7 @@ _CODES = {404: "ResourceNotFound", 500: "InternalServerError", 503: "InternalSer
 
 
 class Door:
-    """An ASGI application for all paths below `personalizer/`.
-
-    Parameters
-    ----------
-    engine : Engine
-        Has the rankers.
-    guard : Guard
-        Checks keys.
-    """
+    """An ASGI application for all paths below `personalizer/`."""
 
     def __init__(self, engine: Engine, guard: Guard) -> None:
         self._engine = engine

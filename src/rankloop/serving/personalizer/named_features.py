@@ -29,23 +29,6 @@ def read_features(given: Any, *, field: str) -> Named:
     A number is the value of its name. A text or a truth value is a name of its own, with the value 1. Lists and objects
     are walked through; names that begin with an underscore, and null, are left out.
 
-    Parameters
-    ----------
-    given : object
-        What the request has, usually a list of objects.
-    field : str
-        Where it stands in the request, for errors.
-
-    Returns
-    -------
-    list of tuple of (str, float)
-        The name and value of each.
-
-    Raises
-    ------
-    RequestError
-        Where a number is too large.
-
     Examples
     --------
     >>> read_features([{"taste": "salty", "price": 3.5}, {"tags": ["new", "hot"], "_note": "x"}], field="features")
@@ -75,25 +58,6 @@ def _walk(given: Any, name: str, found: Named, field: str) -> None:
 
 def to_rows(actions: list[Named], context: Named, *, n_features: int) -> NDArray[np.float32]:
     """A row for each action: the sum of its features, alone and together with those of the context, of length 1.
-
-    Parameters
-    ----------
-    actions : list of list of tuple of (str, float)
-        The features of each action.
-    context : list of tuple of (str, float)
-        What is known of the situation, the same for all of them.
-    n_features : int
-        The number of columns.
-
-    Returns
-    -------
-    ndarray of float32
-        NDArray[np.float32] One row for each action. An action without features has zeros.
-
-    Raises
-    ------
-    TooLarge
-        Where there are more than a million products.
 
     Examples
     --------

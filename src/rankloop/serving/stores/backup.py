@@ -35,20 +35,7 @@ FILE = "rankloop.db"
 
 
 async def backup(store: Store, folder: Path) -> None:
-    """Copy an open store into a new folder, at one moment of its history.
-
-    Parameters
-    ----------
-    store : Store
-        An SQLite or PostgreSQL store; the service may be running on it.
-    folder : Path
-        Where the copy goes: a folder that is not there yet, or is empty.
-
-    Raises
-    ------
-    ValueError
-        Where the folder has something in it, or the store is in memory.
-    """
+    """Copy an open store into a new folder, at one moment of its history."""
     if isinstance(store, SpreadStore):
         raise ValueError("copy one database at a time: give --database once")
     with _new_folder(folder) as partial:
@@ -65,20 +52,7 @@ async def backup(store: Store, folder: Path) -> None:
 
 
 async def restore(copy: Path, store: Store) -> None:
-    """Put a copy into a store that has no rankers yet.
-
-    Parameters
-    ----------
-    copy : Path
-        A folder that `backup` made.
-    store : Store
-        An unopened SQLite store on a new folder, or a PostgreSQL store with an empty schema.
-
-    Raises
-    ------
-    ValueError
-        Where there is no copy, or something in its way.
-    """
+    """Put a copy into a store that has no rankers yet."""
     file = copy / FILE
     if not file.exists():
         raise Missing(f"there is no store in {copy}")

@@ -97,13 +97,7 @@ def check_durable(make: MakeStore, again: Callable[[Store], Store]) -> None:
 
 
 def check_rows_are_numbered(make: MakeStore) -> None:
-    """`seq` counts from 1 without gaps for each ranker, time never falls, and reading gives what was written.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh, unopened store.
-    """
+    """`seq` counts from 1 without gaps for each ranker, time never falls, and reading gives what was written."""
 
     async def story(store: Store) -> None:
         await store.append([a_config("a"), a_config("b")], at=10)
@@ -126,13 +120,7 @@ def check_rows_are_numbered(make: MakeStore) -> None:
 
 
 def check_an_event_is_there_once(make: MakeStore) -> None:
-    """The same kind and id again gives the row that is there: in another batch, in the same, with another body.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh, unopened store.
-    """
+    """The same kind and id again gives the row that is there: in another batch, in the same, with another body."""
 
     async def story(store: Store) -> None:
         await store.append([a_config("a"), a_config("b")], at=1)
@@ -159,13 +147,7 @@ def check_an_event_is_there_once(make: MakeStore) -> None:
 
 
 def check_a_batch_is_whole(make: MakeStore) -> None:
-    """A batch that cannot be written leaves nothing behind.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh, unopened store.
-    """
+    """A batch that cannot be written leaves nothing behind."""
 
     async def story(store: Store) -> None:
         await store.append([a_config("a")], at=1)
@@ -180,13 +162,7 @@ def check_a_batch_is_whole(make: MakeStore) -> None:
 
 
 def check_writers_at_once(make: MakeStore) -> None:
-    """Many appends at the same time: every event once, no gap.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh, unopened store.
-    """
+    """Many appends at the same time: every event once, no gap."""
 
     async def story(store: Store) -> None:
         await store.append([a_config("a")], at=1)
@@ -207,13 +183,7 @@ def check_writers_at_once(make: MakeStore) -> None:
 
 
 def check_snapshots(make: MakeStore) -> None:
-    """They come back as they were, the newest stay, and an old epoch writes none.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh, unopened store.
-    """
+    """They come back as they were, the newest stay, and an old epoch writes none."""
 
     async def story(store: Store) -> None:
         await store.append([a_config("a")], at=1)
@@ -244,13 +214,7 @@ def check_snapshots(make: MakeStore) -> None:
 
 
 def check_leases(make: MakeStore) -> None:
-    """One holder at a time; a new holder has a larger epoch.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh, unopened store.
-    """
+    """One holder at a time; a new holder has a larger epoch."""
 
     async def story(store: Store) -> None:
         first = await store.take_lease("one", seconds=10, now=100.0)
@@ -269,13 +233,7 @@ def check_leases(make: MakeStore) -> None:
 
 
 def check_keys(make: MakeStore) -> None:
-    """API keys are kept and forgotten.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh, unopened store.
-    """
+    """API keys are kept and forgotten."""
 
     async def story(store: Store) -> None:
         key = StoredKey("one", "reader", b"\x00digest", 3, "for the dashboard")

@@ -33,25 +33,7 @@ class DiskThread:
         return current is not None and current is self._waited_for
 
     async def run(self, call: Callable[[], Result], *, seconds: float | None = None) -> Result:
-        """Wait until `call` is done, and return what it returns; what it raises is raised here.
-
-        Parameters
-        ----------
-        call : callable
-            What to do.
-        seconds : float, optional
-            How long to wait at most; without it, to the end. A call that has begun goes on to its end all the same.
-
-        Returns
-        -------
-        Any
-            What the call returned.
-
-        Raises
-        ------
-        StoreError
-            Where it took longer; at once, where another call is stuck.
-        """
+        """Wait until `call` is done, and return what it returns; what it raises is raised here."""
         if seconds is not None and self.stuck:
             raise _late(seconds)
         if self._thread is None:

@@ -8,17 +8,7 @@ from rankloop.serving.log.records import Row
 
 
 class OpenList(NamedTuple):
-    """A list that has no answer in time.
-
-    Parameters
-    ----------
-    seq : int
-        The number of its row.
-    decision : str
-        Its ID.
-    has_feedback : bool
-        Whether there is feedback on it, too late or from before the list itself.
-    """
+    """A list that has no answer in time."""
 
     seq: int
     decision: str

@@ -10,13 +10,7 @@ from rankloop.serving.stores.contract import Diverged, Store
 
 
 def check_clock(make: MakeStore) -> None:
-    """The time of a log never falls, and goes on at the same pace where the clock was set back.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh, unopened store.
-    """
+    """The time of a log never falls, and goes on at the same pace where the clock was set back."""
 
     async def story(store: Store) -> None:
         await store.append([a_config("a")], at=1_000)
@@ -33,13 +27,7 @@ def check_clock(make: MakeStore) -> None:
 
 
 def check_due(make: MakeStore) -> None:
-    """Lists without an answer in time are found, and no others.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh, unopened store.
-    """
+    """Lists without an answer in time are found, and no others."""
 
     async def story(store: Store) -> None:
         await store.append([a_config("a"), a_config("b")], at=1)
@@ -70,13 +58,7 @@ def check_due(make: MakeStore) -> None:
 
 
 def check_rows_are_linked(make: MakeStore) -> None:
-    """Every row has the digest that chains it to the one before, however it is read.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh, unopened store.
-    """
+    """Every row has the digest that chains it to the one before, however it is read."""
 
     async def story(store: Store) -> None:
         await store.append([a_config("a"), a_config("b")], at=1)
@@ -106,13 +88,7 @@ def check_rows_are_linked(make: MakeStore) -> None:
 
 
 def check_stories(make: MakeStore) -> None:
-    """All rows about a decision, in order, of this ranker only.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh, unopened store.
-    """
+    """All rows about a decision, in order, of this ranker only."""
 
     async def story(store: Store) -> None:
         await store.append([a_config("a"), a_config("b")], at=1)

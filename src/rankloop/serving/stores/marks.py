@@ -46,13 +46,7 @@ class Marks:
                 os.pwrite(self._file, told + _check(number, told), _SLOT * number)
 
     def read(self, number: int) -> Head | None:
-        """The mark of a ranker; None where there is none.
-
-        Raises
-        ------
-        ValueError
-            Where it is not what was written.
-        """
+        """The mark of a ranker; None where there is none."""
         if self._file < 0:
             return None
         told = os.pread(self._file, _MARK.size + SIZE, _SLOT * number)

@@ -7,13 +7,7 @@ from rankloop.serving.stores.contract import Fenced, Member, Store
 
 
 def check_members(make: MakeStore) -> None:
-    """Members come, stay as long as their lease, and go; only those who are there write.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh, unopened store.
-    """
+    """Members come, stay as long as their lease, and go; only those who are there write."""
     if not make().shared:
         return
     one, two = Member("one", "http://one:1"), Member("two", "http://two:2")

@@ -6,15 +6,7 @@ from typing import NamedTuple
 
 
 class Place(NamedTuple):
-    """What a database says of a ranker that it has.
-
-    Parameters
-    ----------
-    leaving : bool
-        Whether it is on its way to another database.
-    moves : int
-        How often it was moved: of two databases that both say they have it, the larger number is right.
-    """
+    """What a database says of a ranker that it has."""
 
     leaving: bool
     moves: int

@@ -17,13 +17,7 @@ _NEEDED = {
 
 
 async def check_durable_server(connection: Any, *, allow_unsafe: bool) -> str:
-    """Refuse a server that can lose what it has acknowledged; what `synchronous_commit` our connections are to have.
-
-    Raises
-    ------
-    StoreError
-        Where `fsync` or `full_page_writes` is off, unless that is allowed.
-    """
+    """Refuse a server that can lose what it has acknowledged; what `synchronous_commit` our connections are to have."""
     for name, consequence in _NEEDED.items():
         if await connection.fetchval(f"SHOW {name}") != "on" and not allow_unsafe:
             raise StoreError(

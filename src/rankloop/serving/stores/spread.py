@@ -19,11 +19,6 @@ class SpreadStore(Store):
     """Each call goes to the database that has the ranker; API keys are in the first.
 
     Nothing is made here, and no lease is held: both are for services.
-
-    Parameters
-    ----------
-    stores : sequence of Store
-        One for each database.
     """
 
     shared = True
@@ -66,18 +61,7 @@ class SpreadStore(Store):
         return max(zip(places, there, strict=True), key=lambda one: (not one[0].leaving, one[0].moves))[1]
 
     async def of(self, ranker: str) -> Store:
-        """The database that has a ranker, also one that was put away.
-
-        Parameters
-        ----------
-        ranker : str
-            The name of the ranker.
-
-        Returns
-        -------
-        Store
-            Its store.
-        """
+        """The database that has a ranker, also one that was put away."""
         if ranker not in self._homes and ranker not in self._archived:
             await self.rankers()
             await self.archived()

@@ -6,15 +6,7 @@ from typing import NamedTuple
 
 
 class SubjectKey(NamedTuple):
-    """The key that the context of a data subject's lists is encrypted with.
-
-    Parameters
-    ----------
-    key_id : str
-        Its name in the log: random, so that it tells nothing of the subject.
-    key : bytes or None
-        The key itself; None once it was destroyed.
-    """
+    """The key that the context of a data subject's lists is encrypted with."""
 
     key_id: str
     key: bytes | None

@@ -150,13 +150,7 @@ class ClosedHistory:
         return kept, first
 
     def open(self) -> None:
-        """Open the index, or make again what is missing of it.
-
-        Raises
-        ------
-        Damaged
-            Where it is missing, and so is a segment that it could be made of.
-        """
+        """Open the index, or make again what is missing of it."""
         if self.segments:
             self._opened()
 

@@ -21,39 +21,7 @@ FILE = "manifest.json"
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a ranker's log in a file of its own.
-
-    Parameters
-    ----------
-    ranker : str
-        The name that the ranker was made with.
-    first : int
-        The number of its first row.
-    last : int
-        The number of its last row.
-    rows : int
-        How many rows it has.
-    first_at : int
-        The time of the first row, in milliseconds.
-    last_at : int
-        The time of the last row.
-    before : str
-        The link before the first row, in hexadecimal digits.
-    link : str
-        The link of the last row.
-    file : str
-        The name of the Parquet file.
-    digest : str
-        The SHA-256 of that file.
-    snapshot : str
-        The name of the file with the state after its last row, which the rows after it go on from.
-    snapshot_digest : str
-        The SHA-256 of that file.
-    state_hash : str
-        The hash of that state.
-    chain : str
-        The SHA-256 of all this and of the chain of the segment before.
-    """
+    """A part of a ranker's log in a file of its own."""
 
     ranker: str
     first: int
@@ -72,41 +40,13 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def chained(segment: Segment, before: Segment | None) -> Segment:
-    """The segment with its chain, after the one before it.
-
-    Parameters
-    ----------
-    segment : Segment
-        The segment.
-    before : Segment or None
-        The one before it; None for the first.
-
-    Returns
-    -------
-    Segment
-        The same with `chain`.
-    """
+    """The segment with its chain, after the one before it."""
     plain = msgspec.structs.replace(segment, chain="" if before is None else before.chain)
     return msgspec.structs.replace(segment, chain=hashlib.sha256(msgspec.json.encode(plain)).hexdigest())
 
 
 def faults(segments: list[Segment], *, ranker: str, beginning: bytes) -> list[str]:
-    """What is wrong with a manifest, a sentence each: numbers, links and chain.
-
-    Parameters
-    ----------
-    segments : list of Segment
-        The manifest.
-    ranker : str
-        The name that the ranker was made with.
-    beginning : bytes
-        The link before its first row.
-
-    Returns
-    -------
-    list of str
-        Nothing where it holds.
-    """
+    """What is wrong with a manifest, a sentence each: numbers, links and chain."""
     found: list[str] = []
     before: Segment | None = None
     for one in segments:
@@ -124,18 +64,6 @@ def faults(segments: list[Segment], *, ranker: str, beginning: bytes) -> list[st
 def folder_name(ranker: str, link: bytes) -> str:
     """The name of the folder of a ranker's segments: the same wherever its log is, and another one for each log.
 
-    Parameters
-    ----------
-    ranker : str
-        The name of the ranker.
-    link : bytes
-        The link of the first row of its log.
-
-    Returns
-    -------
-    str
-        The name.
-
     Examples
     --------
     >>> folder_name("unwind~20261115T224000.123", bytes(16))
@@ -145,37 +73,13 @@ def folder_name(ranker: str, link: bytes) -> str:
 
 
 def write_manifest(folder: Path, segments: list[Segment]) -> None:
-    """Write the manifest beside the segments; it is on the disk when this returns.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the ranker's segments.
-    segments : list of Segment
-        All of them.
-    """
+    """Write the manifest beside the segments; it is on the disk when this returns."""
     told = msgspec.json.format(msgspec.json.encode(segments), indent=1)
     write_durable(folder / FILE, lambda part: part.write_bytes(told))
 
 
 def read_manifest(folder: Path) -> list[Segment]:
-    """The manifest beside the segments.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the ranker's segments.
-
-    Returns
-    -------
-    list of Segment
-        What it says.
-
-    Raises
-    ------
-    Damaged
-        Where it is not there, or is not a manifest.
-    """
+    """The manifest beside the segments."""
     try:
         return msgspec.json.decode((folder / FILE).read_bytes(), type=list[Segment])
     except OSError as error:
@@ -185,15 +89,7 @@ def read_manifest(folder: Path) -> list[Segment]:
 
 
 def write_durable(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file whole, and wait until it and its name are on the disk.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    write : callable
-        Fills a file that is put in its place.
-    """
+    """Write a file whole, and wait until it and its name are on the disk."""
 
     def fill(part: Path) -> None:
         write(part)
@@ -204,13 +100,7 @@ def write_durable(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk.
-
-    Parameters
-    ----------
-    path : Path
-        The file or folder.
-    """
+    """Wait until a file, or the names in a folder, are on the disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -219,17 +109,6 @@ def sync(path: Path) -> None:
 
 
 def digest_of_file(path: Path) -> str:
-    """The SHA-256 of a file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    str
-        In hexadecimal digits.
-    """
+    """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

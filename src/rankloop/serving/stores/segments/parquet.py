@@ -89,25 +89,7 @@ class SegmentWriter:
 
 
 def read_group(path: Path, number: int) -> list[Row]:
-    """One group of rows of a segment.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    number : int
-        The number of the group, from 0.
-
-    Returns
-    -------
-    list of Row
-        The rows, in order.
-
-    Raises
-    ------
-    Damaged
-        Where the file is not there, or is not what was written.
-    """
+    """One group of rows of a segment."""
     pa, pq = _arrow()
     try:
         with pq.ParquetFile(path, memory_map=True) as file:
@@ -119,23 +101,7 @@ def read_group(path: Path, number: int) -> list[Row]:
 
 
 def read_groups(path: Path) -> Iterator[list[Row]]:
-    """All groups of a segment, one after the other.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Yields
-    ------
-    list of Row
-        The rows of a group.
-
-    Raises
-    ------
-    Damaged
-        Where the file is not there, or is not what was written.
-    """
+    """All groups of a segment, one after the other."""
     pa, pq = _arrow()
     try:
         with pq.ParquetFile(path) as file:
