@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rankloop.kernels.jit import IN_CALLERS, inlined
 from rankloop.kernels.vectors import NARROW_LANES as _LANES
-from rankloop.kernels.vectors import add_four, narrow_dot, narrow_dots, sparse_dot, weigh_row, weigh_rows
+from rankloop.kernels.vectors import add_four, dot, narrow_dot, narrow_dots, sparse_dot, weigh_row, weigh_rows
 
 # Rows of features of which most are zero, kept as the others. It needs no compiler, so that data can have them.
 
@@ -107,7 +107,7 @@ def sparse_plain_dot(features: Any, i: Any, w: Any) -> Any:
 def score(features: Any, w: Any, scores: Any) -> None:
     """Scores X w."""
     for i in range(features.shape[0]):
-        scores[i] = narrow_dot(features[i], w)
+        scores[i] = dot(features[i], w)
 
 
 def combine(features: Any, weights: Any, out: Any) -> None:
