@@ -16,9 +16,8 @@ import numpy as np
 from PIL import Image
 
 from rankloop import experiments, feedback, logs, rankers, suite
-from rankloop.cli import fit_clicks
-from rankloop.cli.evaluate import Answer, draw
-from rankloop.cli.rates_figure import save_rates
+from rankloop.cli.click_reports import Answer, draw_answers, draw_counts
+from rankloop.cli.games import save_rates
 from rankloop.experiments.harness.reproduce import reproduce
 from rankloop.games.rates import rates
 from rankloop.plotting import figures
@@ -73,7 +72,7 @@ def draw_evaluation(drawn: Path) -> None:
     }
     answers = [Answer("as logged", logs.on_policy(log), "")]
     answers += [Answer(name, logs.evaluate(log, policy), "") for name, policy in policies.items()]
-    figures.save(draw(answers, log, "doubly-robust"), drawn, ending="png")
+    figures.save(draw_answers(answers, log, "doubly-robust"), drawn, ending="png")
 
 
 def of_suite(drawn: Path) -> None:
@@ -96,7 +95,7 @@ PICTURES: dict[str, Callable[[Path], object]] = {
     "catalogue-growth.png": lambda drawn: of_benchmark("catalogue", drawn),
     "comparison.png": lambda drawn: figures.save(comparison.draw(), drawn, ending="png"),
     "fit-clicks.png": lambda drawn: figures.save(
-        fit_clicks.draw(logs.fit_pbm(clicks_of_users())), drawn, ending="png"
+        draw_counts(logs.fit_pbm(clicks_of_users())), drawn, ending="png"
     ),
     "evaluate-features.png": draw_evaluation,
     "suite-clicks.png": of_suite,

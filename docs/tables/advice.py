@@ -13,9 +13,7 @@ from cells import markdown, regrets
 
 import rankloop
 from rankloop import data, environments, rankers, simulation
-from rankloop.advice import measured
-from rankloop.advice.candidates import CANDIDATES, Candidate
-from rankloop.advice.question import Question
+from rankloop.advice import CANDIDATES, Candidate, Question, World, worlds
 from rankloop.base import Environment, Ranker
 
 ROUNDS, PHASE, SEEDS, FEW_SEEDS = 100_000, 20_000, range(1, 11), range(1, 4)
@@ -93,7 +91,7 @@ DOCUMENTS = "synthetic queries with 20 features"
 CLICKS = ("perfect", "navigational", "informational", "near-random")
 
 
-def measure(name: str) -> measured.World:
+def measure(name: str) -> World:
     """One world: every candidate that takes its feedback, and a random order."""
     asked, make = SETTINGS[name].question, SETTINGS[name].make
     size = {"n_items": asked.n_items} | ({"n_positions": asked.n_positions} if asked.n_positions else {})
@@ -106,7 +104,7 @@ def measure(name: str) -> measured.World:
         seeds = FEW_SEEDS if label in SLOW else SEEDS
         results[label] = _mean(regrets(lambda player=player: (player(), make()), rounds=ROUNDS, seeds=seeds))
         print(name, label, results[label], flush=True)
-    return measured.World(
+    return World(
         name,
         asked.feedback,
         False,
@@ -121,7 +119,7 @@ def measure(name: str) -> measured.World:
     )
 
 
-def measure_documents(feedback: str, k: int, clicks: str | None = None) -> measured.World:
+def measure_documents(feedback: str, k: int, clicks: str | None = None) -> World:
     """Documents with features: NDCG@10 while learning, from labels or from the clicks of such users."""
     name = DOCUMENTS if clicks is None else f"{DOCUMENTS}, {clicks} clicks"
     asked = Question(feedback=feedback, features=True, users="stay", measure="ndcg@10", k=k)
@@ -144,7 +142,7 @@ def measure_documents(feedback: str, k: int, clicks: str | None = None) -> measu
             )
         results[label] = _mean(values)
         print(name, label, results[label], flush=True)
-    return measured.World(
+    return World(
         name,
         feedback,
         True,
@@ -178,7 +176,7 @@ def table() -> str:
     found += [measure_documents("top", 1), measure_documents("labels", 1)]
     found += [measure_documents("clicks", 1, kind) for kind in CLICKS]
     FILE.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n")
-    measured.worlds.cache_clear()
+    worlds.cache_clear()
     return answers()
 
 

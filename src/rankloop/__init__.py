@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers an
     from rankloop import serving as serving
     from rankloop import simulation as simulation
     from rankloop import surrogates as surrogates
-    from rankloop.advice.choose import advise as advise
+    from rankloop.advice import advise as advise
     from rankloop.rankers.registry import load as load
     from rankloop.serving.client import AsyncClient as AsyncClient
     from rankloop.serving.client import Client as Client
@@ -96,7 +96,7 @@ if not TYPE_CHECKING:  # a checker would take every name for known, and of any t
 
 # Paths that were published once; version 0.4 drops them.
 MOVED = {
-    "rankloop.rankers.load": "rankloop.rankers.registry",
+    "rankloop.rankers.registry": "rankloop.rankers.registry",
     "rankloop.serving.checking": "rankloop.serving.stores.checks",
     "rankloop.serving.memory": "rankloop.serving.stores.memory",
     "rankloop.serving.store": "rankloop.serving.stores.contract",

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
+from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import rankloop
 from rankloop import games, rankers
-from rankloop.advice import Question, measured
-from rankloop.advice.candidates import CANDIDATES, Candidate
-from rankloop.advice.measured import World
-from rankloop.cli import app
+from rankloop.advice import CANDIDATES, Question, World, worlds
+from tests.cli.call import call, refused
 
 SETTINGS = [
     *(("top", {"measure": measure}) for measure in ("dcg", "sum_loss", "precision@3", "ndcg", "auc")),
@@ -30,41 +28,40 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize(("feedback", "more"), SETTINGS)
-@pytest.mark.parametrize("users", ["stay", "change", "unknown"])
-def test_every_answer_can_be_built_and_ranks(feedback: str, more: dict[str, object], users: str) -> None:
-    told = rankloop.advise(feedback, users=users, **more)  # type: ignore[arg-type]
-    features = np.zeros((4, 20)) if told.question.features else None
-    for one in (told, told.runner_up):
-        if one is not None:
-            made = one.build()
-            assert type(made).__name__ == one.ranker
-            made.rank(features, rng=np.random.default_rng(1))
-            assert one.call in str(told)
-    assert told.guarantee in str(told)
+def test_every_answer_can_be_built_and_ranks() -> None:
+    for (feedback, more), users in itertools.product(SETTINGS, ("stay", "change", "unknown")):
+        told = rankloop.advise(feedback, users=users, **more)  # type: ignore[arg-type]
+        features = np.zeros((4, 20)) if told.question.features else None
+        for one in (told, told.runner_up):
+            if one is not None:
+                made = one.build()
+                assert type(made).__name__ == one.ranker
+                made.rank(features, rng=np.random.default_rng(1))
+                assert one.call in str(told)
+        assert told.guarantee in str(told)
 
 
-@pytest.mark.parametrize("one", CANDIDATES, ids=lambda one: one.label)
-def test_every_candidate_has_arguments_of_its_ranker(one: Candidate) -> None:
+def test_every_candidate_has_arguments_of_its_ranker() -> None:
     # Whether or not it is the answer to any question today.
-    question = Question(feedback=one.feedback, features=one.features, examination=(1.0, 0.5), n_positions=2)
-    if not one.unfit(question):
-        getattr(rankers, one.ranker)(**one.arguments(question))
+    for one in CANDIDATES:
+        asked = Question(feedback=one.feedback, features=one.features, examination=(1.0, 0.5), n_positions=2)
+        if not one.unfit(asked):
+            getattr(rankers, one.ranker)(**one.arguments(asked))
 
 
 @pytest.mark.parametrize("users", ["stay", "change", "unknown"])
 @pytest.mark.parametrize("feedback", ["top", "clicks"])
 def test_nobody_who_fits_does_better_in_the_worlds_that_decide(feedback: str, users: str) -> None:
     told = rankloop.advise(feedback, users=users)
-    worlds = [
+    decisive = [
         world
-        for world in measured.worlds()
+        for world in worlds()
         if (world.feedback, world.features, world.n_items) == (feedback, False, 10)
         and world.measure == "dcg"
         and users in (world.users, "unknown")
     ]
     worst = {
-        one.label: max(world.share(one.label) for world in worlds)
+        one.label: max(world.share(one.label) for world in decisive)
         for one in CANDIDATES
         if one.feedback == feedback and not one.features and not one.unfit(told.question)
         if one.anybody or users == "stay"
@@ -73,7 +70,7 @@ def test_nobody_who_fits_does_better_in_the_worlds_that_decide(feedback: str, us
 
 
 def test_every_candidate_was_played_where_it_can_be_advised() -> None:
-    for world, one in itertools.product(measured.worlds(), CANDIDATES):
+    for world, one in itertools.product(worlds(), CANDIDATES):
         if (one.feedback, one.features) == (world.feedback, world.features):
             asked = Question(feedback=one.feedback, n_items=world.n_items, measure=world.measure)
             assert one.label in world.results or one.unfit(asked), (world.name, one.label)
@@ -116,9 +113,8 @@ def test_days_are_told() -> None:
     assert "about 27 years" in str(rankloop.advise("clicks", per_day=10))
 
 
-@pytest.mark.parametrize(
-    ("feedback", "more", "words"),
-    [
+def test_bad_answers_are_refused_by_name() -> None:
+    wrong: list[tuple[str, dict[str, Any], str]] = [
         ("likes", {}, "feedback"),
         ("clicks", {"users": "some"}, "users"),
         ("clicks", {"n_items": 0}, "n_items"),
@@ -127,11 +123,10 @@ def test_days_are_told() -> None:
         ("clicks", {"n_positions": 3, "examination": (1.0,)}, "examination must have 3"),
         ("clicks", {"n_positions": 1, "examination": (1.5,)}, "examination"),
         ("top", {"measure": "fame"}, "fame"),
-    ],
-)
-def test_bad_answers_are_refused_by_name(feedback: str, more: dict[str, object], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        rankloop.advise(feedback, **more)  # type: ignore[arg-type]
+    ]
+    for feedback, more, words in wrong:
+        with pytest.raises(ValueError, match=words):
+            rankloop.advise(feedback, **more)
 
 
 def test_known_examination_opens_more_rankers() -> None:
@@ -141,43 +136,22 @@ def test_known_examination_opens_more_rankers() -> None:
 
 
 def test_the_command_in_words_and_as_json() -> None:
-    done = CliRunner().invoke(app, ["advise", "--feedback", "clicks", "--users", "unknown", "--items", "12"])
-    assert done.exit_code == 0, done.output
-    assert done.output.startswith("Take rankers.")
-    assert "Next best" in done.output
-    done = CliRunner().invoke(
-        app, ["advise", "--feedback", "clicks", "--users", "stay", "--examination", "1,0.5", "--json"]
-    )
-    told = json.loads(done.output)
-    assert told["arguments"]["n_positions"] == 2
-    assert told["next_best"]["ranker"] != told["ranker"]
-    words = [
-        "advise",
-        "--feedback",
-        "clicks",
-        "--features",
-        "--n-features",
-        "136",
-        "--users",
-        "stay",
-        "--json",
-    ]
-    assert json.loads(CliRunner().invoke(app, words).output)["arguments"]["n_features"] == 136
+    told = call("advise", "--feedback", "clicks", "--users", "unknown", "--items", "12").output
+    assert told.startswith("Take rankers.")
+    assert "Next best" in told
+    words = ["advise", "--feedback", "clicks", "--users", "stay", "--json"]
+    known = json.loads(call(*words, "--examination", "1,0.5").output)
+    assert known["arguments"]["n_positions"] == 2
+    assert known["next_best"]["ranker"] != known["ranker"]
+    documents = json.loads(call(*words, "--features", "--n-features", "136").output)
+    assert documents["arguments"]["n_features"] == 136
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--users", "stay"], "give --feedback: top, clicks, labels"),
-        (["--feedback", "clicks"], "give --users: stay, change, unknown"),
-        (["--feedback", "likes"], "feedback must be one of 'top', 'clicks', 'labels', got 'likes'"),
-        (
-            ["--feedback", "clicks", "--users", "stay", "--examination", "1;2"],
-            "--examination must be numbers",
-        ),
-    ],
-)
-def test_what_is_missing_is_asked_for(arguments: list[str], words: str) -> None:
-    done = CliRunner().invoke(app, ["advise", *arguments])
-    assert done.exit_code == 2
-    assert words in done.output
+def test_what_is_missing_is_asked_for() -> None:
+    for arguments, words in (
+        ("--users stay", "give --feedback: top, clicks, labels"),
+        ("--feedback clicks", "give --users: stay, change, unknown"),
+        ("--feedback likes", "feedback must be one of 'top', 'clicks', 'labels', got 'likes'"),
+        ("--feedback clicks --users stay --examination 1;2", "--examination must be numbers"),
+    ):
+        assert words in refused("advise", *arguments.split())

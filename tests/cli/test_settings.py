@@ -1,17 +1,93 @@
-"""Where the settings of the service's commands come from, and how they are shown."""
+"""Options that commands share: flags, what TAB offers, structs of options, and where settings come from."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from rankloop.cli import app
+from rankloop.cli import app, settings
+from rankloop.rankers import registry
+from tests.cli.call import call
+
+
+def test_flags_are_shown_without_a_type_and_options_with_one() -> None:
+    command = typer.Typer()
+
+    @command.command()
+    def only(quick: bool = typer.Option(False, "--quick")) -> None:
+        pass
+
+    assert "<bool>" in CliRunner().invoke(command, ["--help"]).stdout  # what Typer alone would show
+    told = call("simulate", "--help").stdout
+    assert "<bool>" not in told
+    assert "<int>" in told
+
+
+def test_a_dataclass_stands_for_the_options_that_its_fields_are() -> None:
+    @dataclass(frozen=True)
+    class Size:
+        width: Annotated[int, typer.Option(help="How wide.")] = 3
+        unit: str = "m"  # no option
+
+    seen: list[object] = []
+    command = typer.Typer()
+
+    def measure(name: str, *, size: Size, loud: bool = False) -> None:
+        seen.append((name, size, loud))
+
+    measure.__annotations__ = {"name": str, "size": Size, "loud": bool}
+    command.command()(settings.with_options(measure))
+    assert CliRunner().invoke(command, ["box", "--width", "5"]).exit_code == 0
+    assert seen == [("box", Size(5), False)]
+    told = CliRunner().invoke(command, ["--help"]).stdout
+    assert told.index("--width") < told.index("--loud")
+    assert "--unit" not in told
+
+
+def test_tab_offers_the_names_that_begin_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for offer, incomplete, expected in (
+        (settings.offer_rankers, "rtop", ["RTop1F", "RTopKF"]),
+        (settings.offer_environments, "noisy", ["noisy-halves"]),
+        (settings.offer_measures, "prec", ["precision@"]),
+        (settings.offer_experiments, "top1-2015-fig", ["top1-2015-fig1", "top1-2015-fig2"]),
+        (settings.offer_experiments, "al", ["all"]),
+        (settings.offer_rankers, "no such", []),
+    ):
+        assert offer(incomplete) == expected
+
+    def broken() -> list[str]:
+        raise RuntimeError("a broken package")
+
+    monkeypatch.setattr(registry, "names", broken)
+    assert settings.offer_rankers("R") == []
+
+
+def test_the_shell_gets_the_names() -> None:
+    asked = {
+        **os.environ,
+        "_RANKLOOP_COMPLETE": "complete_bash",
+        "COMP_WORDS": "rankloop reproduce top1-2015-f",
+        "COMP_CWORD": "2",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "rankloop"], env=asked, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["top1-2015-fig1", "top1-2015-fig2"]
+    assert "Traceback" not in done.stderr
+
+
+# Where settings of a service come from, and how they are shown
 
 
 @pytest.fixture(autouse=True)
@@ -91,18 +167,15 @@ def test_every_command_of_the_service_reads_the_file(tmp_path: Path) -> None:
     assert "Missing option '--ranker'" in _run("replay", "x", "--config", "mine.toml", code=2)
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
+def test_a_wrong_file_is_refused() -> None:
+    for text, told in (
         ("prot = 1", "there is no setting 'prot'"),
         ("limits = 1", "limits must be a table"),
         ("port = ", "is not TOML"),
         ('port = "many"', "valid integer"),
-    ],
-)
-def test_a_wrong_file_is_refused(text: str, told: str) -> None:
-    Path("wrong.toml").write_text(text)
-    assert told in _run("config", "--config", "wrong.toml", code=2)
+    ):
+        Path("wrong.toml").write_text(text)
+        assert told in _run("config", "--config", "wrong.toml", code=2)
 
 
 def test_a_missing_file_and_a_wrong_limit_are_refused() -> None:

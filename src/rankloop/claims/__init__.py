@@ -119,16 +119,17 @@ def statements(
         raise ValueError(f"paper must be one of {', '.join(PAPERS)}, got {paper!r}")
     if status is not None and status not in STATUSES:
         raise ValueError(f"status must be one of {', '.join(STATUSES)}, got {status!r}")
-    found = [each for year in PAPERS for each in _read(year) if paper in (None, year)]
-    if status is not None:
-        found = [each for each in found if each.status == status]
-    if word is not None:
-        found = [each for each in found if word.lower() in _text(each).lower()]
-    return found
+    return [
+        each
+        for year in PAPERS
+        for each in _read(year)
+        if paper in (None, year) and status in (None, each.status)
+        if word is None or word.lower() in _text(each).lower()
+    ]
 
 
 def _text(each: Statement) -> str:
-    parts = (
+    fields = (
         each.id,
         each.paper,
         each.place,
@@ -138,4 +139,4 @@ def _text(each: Statement) -> str:
         *each.where,
         each.how,
     )
-    return "\n".join(parts)
+    return "\n".join(fields)

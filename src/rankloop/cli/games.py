@@ -1,4 +1,4 @@
-"""The commands `rankloop classify`, `rankloop verify-proof` and `rankloop rates`, and their answers in words.
+"""The commands `rankloop classify`, `rankloop verify-proof` and `rankloop rates`: answers in words and pictures.
 
 Each command imports what it needs when it is called, so that help is quick.
 """
@@ -6,22 +6,32 @@ Each command imports what it needs when it is called, so that help is quick.
 from __future__ import annotations
 
 import json
-import sys
 import textwrap
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from rankloop.cli import completion
+from rankloop.cli.settings import (
+    CountOption,
+    GradesOption,
+    JsonFlag,
+    TopOption,
+    offer_measures,
+    plain_console,
+)
 from rankloop.extras import require
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.console import Console
 
-    from rankloop.games import Verdict
+    from rankloop.games import Game, Verdict
     from rankloop.games.rates import Row
+    from rankloop.simulation import Trace
 
 _STYLES = {"trivial": "dim", "easy": "green", "hard": "yellow", "hopeless": "red"}
 _SHORT = {"trivial": "0", "easy": "√T", "hard": "T^⅔", "hopeless": "T"}
@@ -30,38 +40,36 @@ _SHORT = {"trivial": "0", "easy": "√T", "hard": "T^⅔", "hopeless": "T"}
 def classify(
     measure: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="The measure of a ranking, such as dcg or ndcg@10.",
             show_default=False,
-            autocompletion=completion.measures,
+            autocompletion=offer_measures,
         ),
     ] = None,
-    items: Annotated[int, typer.Option(help="Number of items.")] = 10,
-    top: Annotated[int, typer.Option(help="How many items, from the top, reveal their relevance.")] = 1,
-    grades: Annotated[int, typer.Option(help="Number of grades: 2 for relevance 0 and 1.")] = 2,
+    items: CountOption = 10,
+    top: TopOption = 1,
+    grades: GradesOption = 2,
     feedback: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="What is seen instead of the top: first click, position 2, preference 1 2, noisy clicks 1 4/5 1/5.",
             show_default=False,
         ),
     ] = None,
     game: Annotated[
         Path | None,
-        typer.Option(help="A game of your own, CSV or npz, instead of a measure.", show_default=False),
+        Option(help="A game of your own, CSV or npz, instead of a measure.", show_default=False),
     ] = None,
-    route: Annotated[
-        str, typer.Option(help="Method: auto, cells (all orders, few items) or structure.")
-    ] = "auto",
+    route: Annotated[str, Option(help="Method: auto, cells (all orders, few items) or structure.")] = "auto",
     witness: Annotated[
-        Path | None, typer.Option(help="Write the proof, as JSON, to this file.", show_default=False)
+        Path | None, Option(help="Write the proof, as JSON, to this file.", show_default=False)
     ] = None,
     play: Annotated[
-        bool, typer.Option("--play", help="Also play the game in three worlds, and draw the regret.")
+        bool, Option("--play", help="Also play the game in three worlds, and draw the regret.")
     ] = False,
-    rounds: Annotated[int, typer.Option(help="Rounds to play.", min=1)] = 10_000,
-    seed: Annotated[int, typer.Option(help="Seed of what is played.", min=0)] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON, for programs.")] = False,
+    rounds: Annotated[int, Option(help="Rounds to play.", min=1)] = 10_000,
+    seed: Annotated[int, Option(help="Seed of what is played.", min=0)] = 1,
+    as_json: Annotated[bool, Option("--json", help="The verdict as JSON, for programs.")] = False,
 ) -> None:
     """Decide whether a measure can be learnt from given feedback, how fast, and if not, why not.
 
@@ -79,8 +87,6 @@ def classify(
 
       rankloop classify --measure err --items 3 --top 2 --play
     """
-    from rich.console import Console
-
     from rankloop import games
     from rankloop.games.read_game import read_game
     from rankloop.games.verdict_json import save
@@ -104,28 +110,23 @@ def classify(
             save(verdict, witness)
         except OSError as problem:
             raise ValueError(f"cannot write {witness}: {problem.strerror}") from None
-    console = Console(file=sys.stdout, highlight=False)
     if not as_json:
-        tell_verdict(verdict, console=console)
-    told = plain_verdict(verdict)
+        tell_verdict(verdict, console=plain_console())
+    plain = plain_verdict(verdict)
     if play:
-        from rankloop.cli.play_game import plain_played, play_game, tell_played
-
         played = play_game(asked, rounds=rounds, seed=seed)
-        told["played"] = plain_played(played)
+        plain["played"] = [one.plain() for one in played]
         if not as_json:
-            tell_played(played, console=console)
+            tell_played(played, console=plain_console())
     if as_json:
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(plain, indent=2, ensure_ascii=False))
 
 
 def verify_proof(
-    file: Annotated[Path, typer.Argument(help="A proof that `rankloop classify --witness` wrote.")],
+    file: Annotated[Path, Argument(help="A proof that `rankloop classify --witness` wrote.")],
     game: Annotated[
         Path | None,
-        typer.Option(
-            help="The game that the proof is about, CSV or npz, if it is your own.", show_default=False
-        ),
+        Option(help="The game that the proof is about, CSV or npz, if it is your own.", show_default=False),
     ] = None,
 ) -> None:
     """Check a proof, in whole numbers: exit code 0 if it holds, 1 if it is refused.
@@ -167,21 +168,21 @@ def verify_proof(
 
 
 def rates(
-    items: Annotated[int, typer.Option(help="Number of items.")] = 4,
+    items: CountOption = 4,
     measure: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Only these measures; repeatable.",
             show_default="the usual ones",
-            autocompletion=completion.measures,
+            autocompletion=offer_measures,
         ),
     ] = None,
-    grades: Annotated[int, typer.Option(help="Number of grades: 2 for relevance 0 and 1.")] = 2,
-    route: Annotated[str, typer.Option(help="structure, or cells for a few items.")] = "structure",
+    grades: GradesOption = 2,
+    route: Annotated[str, Option(help="structure, or cells for a few items.")] = "structure",
     picture: Annotated[
-        Path | None, typer.Option(help="Also draw the table to this file (png or svg).", show_default=False)
+        Path | None, Option(help="Also draw the table to this file (png or svg).", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """How fast each measure can be learnt, for every number of items that reveal their relevance.
 
@@ -191,21 +192,17 @@ def rates(
 
       rankloop rates --items 8 --measure ndcg --measure dcg@3 --picture rates.png
     """
-    from rich.console import Console
-
     from rankloop.games.rates import rates as find
 
     rows = find(n_items=items, names=measure, grades=grades, route=route)
     if picture is not None:
         require("matplotlib", extra="plot", for_="--picture")
-        from rankloop.cli.rates_figure import save_rates
-
         save_rates(rows, picture)
     if as_json:
-        told = [{"measure": row.measure, "classes": row.classes, "sources": row.sources} for row in rows]
-        typer.echo(json.dumps({"items": items, "grades": grades, "rates": told}, indent=2))
+        plain = [{"measure": row.measure, "classes": row.classes, "sources": row.sources} for row in rows]
+        typer.echo(json.dumps({"items": items, "grades": grades, "rates": plain}, indent=2))
         return
-    tell_rates(rows, console=Console(file=sys.stdout, highlight=False))
+    tell_rates(rows, console=plain_console())
 
 
 def tell_verdict(verdict: Verdict, *, console: Console) -> None:
@@ -227,19 +224,19 @@ def _subject(verdict: Verdict) -> str:
     items = f"{verdict.n_items} item{'s' if verdict.n_items != 1 else ''}"
     seen = "the top item" if verdict.k == 1 else f"the top {verdict.k} items"
     grades = "" if verdict.max_grade == 1 else f", grades 0 to {verdict.max_grade}"
-    told = (
+    signal = (
         f"the relevance of {seen} is seen" if verdict.feedback is None else f"feedback {verdict.feedback!r}"
     )
-    return f"{verdict.measure}, {items}, {told}{grades}:"
+    return f"{verdict.measure}, {items}, {signal}{grades}:"
 
 
 def plain_verdict(verdict: Verdict) -> dict[str, Any]:
     """The verdict for programs; the witness is left to `--witness`."""
     from rankloop.games.explain import headline, learner
 
-    told: dict[str, Any] = {"class": verdict.class_, "rate": verdict.rate}
+    plain: dict[str, Any] = {"class": verdict.class_, "rate": verdict.rate}
     if verdict.measure is not None:
-        told |= {
+        plain |= {
             "measure": verdict.measure,
             "items": verdict.n_items,
             "top": verdict.k,
@@ -248,9 +245,9 @@ def plain_verdict(verdict: Verdict) -> dict[str, Any]:
             "easier": verdict.easier_k,
             "use": learner(verdict).removeprefix("Use: ") or None,
         }
-    told |= {"route": verdict.route, "headline": headline(verdict)}
+    plain |= {"route": verdict.route, "headline": headline(verdict)}
     if verdict.route == "cells":
-        told |= {
+        plain |= {
             "actions": verdict.n_actions,
             "outcomes": verdict.n_outcomes,
             "pareto": list(verdict.pareto),
@@ -259,8 +256,71 @@ def plain_verdict(verdict: Verdict) -> dict[str, Any]:
             "neighbours": len(verdict.neighbours),
         }
     if verdict.worlds is not None:
-        told["forced_regret"] = float(verdict.worlds.forced)
-    return told
+        plain["forced_regret"] = float(verdict.worlds.forced)
+    return plain
+
+
+_WORLDS = {"far from the wall": (0.5, "green"), "nearer": (0.12, "yellow"), "near": (0.03, "red")}
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A run of `games.Player` in one world of a game, and the bound on its regret that the player computed."""
+
+    world: str
+    colour: str
+    trace: Trace
+    bound: float
+
+    def plain(self) -> dict[str, Any]:
+        """The run for programs."""
+        return {
+            "world": self.world,
+            "rounds": self.trace.n_rounds,
+            "seed": self.trace.seed,
+            "regret": float(self.trace.total_regret),
+            "regret_bound": self.bound,
+        }
+
+
+def play_game(game: Game, *, rounds: int, seed: int) -> list[Played]:
+    """A run in each world: near a wall of the game, or with all outcomes alike where it has none."""
+    import numpy as np
+
+    from rankloop import games, simulation
+    from rankloop.games.near_walls import near_wall
+
+    verdict = games.classify(game, route="cells")
+    worlds = {
+        name: (near_wall(game, verdict, share), colour)
+        for name, (share, colour) in _WORLDS.items()
+        if verdict.neighbours
+    } or {"any world": (np.full(game.n_outcomes, 1 / game.n_outcomes), "green")}
+    played = []
+    for name, (chances, colour) in worlds.items():
+        player, world = games.Player(game, verdict=verdict), games.GameWorld(game, chances=chances)
+        trace = simulation.play(player, world, rounds=rounds, seed=seed, points=200, progress=False)
+        played.append(Played(name, colour, trace, player.regret_bound()))
+    return played
+
+
+def tell_played(played: list[Played], *, console: Console) -> None:
+    """The chart, and a line for each world."""
+    from rankloop.cli.charts import Line, line_chart
+
+    rounds, first = played[0].trace.n_rounds, float(played[0].trace.rounds[0])
+    console.print(f"\nRegret of games.Player over {rounds:,} rounds:", markup=False, soft_wrap=True)
+    if first < rounds:
+        lines = [
+            Line(one.world, one.colour, one.trace.rounds.tolist(), one.trace.regret.tolist())
+            for one in played
+        ]
+        most = max(1e-9, *(float(one.trace.regret.max()) for one in played))
+        least = min(0.0, *(float(one.trace.regret.min()) for one in played))
+        console.print(line_chart(lines, x_range=(first, rounds), y_range=(least, most)), soft_wrap=True)
+    for one in played:
+        words = f"{one.world}: regret {one.trace.total_regret:.1f}, bound {one.bound:.1f}"
+        console.print(words, markup=False, soft_wrap=True)
 
 
 def tell_rates(rows: list[Row], *, console: Console) -> None:
@@ -299,3 +359,53 @@ def rate_marks() -> dict[str, str]:
     from rankloop.games.rates import LATER, OURS, PAPER
 
     return {PAPER: "", LATER: "'", OURS: "*"}
+
+
+def draw_rates(rows: list[Row]) -> Figure:
+    """The table of rates as a picture."""
+    from matplotlib.patches import Rectangle
+
+    from rankloop.games.rates import LATER, OURS, PAPER, SOURCES
+    from rankloop.plotting import figures
+
+    colours = {"trivial": figures.GRID, "easy": "#cdeadf", "hard": "#f6e3b4", "hopeless": "#f3c7b5"}
+    written = {"trivial": "0", "easy": "√T", "hard": "$T^{2/3}$", "hopeless": "T"}
+    m = len(rows[0].classes)
+    marks = rate_marks()
+    figure, (axes,) = figures.canvas(
+        title=f"What can be learnt about {m} items from the top k",
+        subtitle="smallest possible regret after T rounds, in the worst case",
+        caption="Each row is a measure, each column a number k of items, from the top, that reveal their relevance. "
+        f"No mark: {SOURCES[PAPER]}. Prime: {SOURCES[LATER]}. Star: {SOURCES[OURS]}.",
+        width=max(6.4, 3.0 + 0.75 * m),
+        height=1.9 + 0.36 * len(rows),
+    )
+    left = 1.75 / figure.get_figwidth()
+    place = axes.get_position()
+    axes.set_position((left, place.y0 - 0.02, 1 - left - 0.25 / figure.get_figwidth(), place.height + 0.02))
+    for y, row in enumerate(rows):
+        for x, (class_, source) in enumerate(zip(row.classes, row.sources, strict=True)):
+            axes.add_patch(Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, color=colours[class_], linewidth=0))
+            word = written[class_] + marks[source]
+            axes.text(x, y, word, ha="center", va="center", size=figures.TICK_SIZE, color=figures.INK)
+    axes.set_xlim(-0.5, m - 0.5)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xticks(
+        range(m), [f"k = {k}" for k in range(1, m + 1)] if m <= 8 else [str(k) for k in range(1, m + 1)]
+    )
+    axes.set_yticks(range(len(rows)), [row.measure for row in rows])
+    axes.tick_params(length=0)
+    axes.grid(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
+    return figure
+
+
+def save_rates(rows: list[Row], path: Path) -> None:
+    """Write the picture; the ending of the name, png or svg, says which kind."""
+    from rankloop.plotting import figures
+
+    ending = path.suffix.removeprefix(".").lower()
+    if ending not in ("png", "svg"):
+        raise ValueError(f"the picture must end in .png or .svg, got {str(path)!r}")
+    figures.save(draw_rates(rows), path, ending=ending)

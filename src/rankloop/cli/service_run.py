@@ -1,26 +1,46 @@
-"""The commands that start a service, and that tell with which settings it would start."""
+"""The commands that run a service and look after it: its settings, rankers and keys, and what goes in and out of it.
+
+Everything heavy is imported when a command is called.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from rankloop.cli.service_store import (
+from rankloop.cli.service_store import LiveStoreOptions, StoreOptions, allow_rankers, chosen, now
+from rankloop.cli.settings import (
     DATA,
     AllowOption,
+    ConfigOption,
     DatabaseOption,
     DataOption,
+    JsonFlag,
     SchemaOption,
     SegmentsOption,
-    allow_rankers,
-    make_stores,
+    ToOption,
+    UrlOption,
+    WriterKey,
+    as_toml,
+    limit_settings,
+    service_option,
+    settings_of,
 )
-from rankloop.cli.settings import ConfigOption, as_toml, limit_settings, settings_of, variable
+from rankloop.extras import require
+
+if TYPE_CHECKING:
+    from rankloop.serving.databases.moving import Moved
+    from rankloop.serving.stores.contract import Store
+    from rankloop.serving.streaming import Sink
 
 
 class LogFormat(StrEnum):
@@ -30,111 +50,89 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-HostOption = Annotated[
-    str,
-    typer.Option(
-        help="Address to listen on; any address other than loopback needs API keys.", envvar=variable("host")
-    ),
-]
-PortOption = Annotated[
-    int, typer.Option(help="Port to listen on; 0 takes a free one.", envvar=variable("port"))
-]
-SnapshotOption = Annotated[
-    int, typer.Option(help="Rows of the log between snapshots.", envvar=variable("snapshot_every"))
-]
-RetainOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ROWS or TIME",
-        help="How much of each log stays live, such as 500000 (rows) or 7d; the rest goes to Parquet segments.",
-        show_default="everything",
-        envvar=variable("retain"),
-    ),
-]
-MemoryOption = Annotated[bool, typer.Option("--memory", help="Keep everything in memory only: for trials.")]
-UsersOption = Annotated[
-    bool,
-    typer.Option("--simulated-users", "--people", help="Add simulated users, to have something to watch."),
-]
-UnsafeOption = Annotated[
-    bool,
-    typer.Option(
-        "--unsafe-database", help="Use a database that can lose what it has acknowledged: for trials."
-    ),
-]
-SecondsOption = Annotated[float | None, typer.Option(help="Stop after that long.", show_default="never")]
-LogFormatOption = Annotated[
-    LogFormat,
-    typer.Option(
-        help="Messages as text, or as one JSON object a line, for programs.", envvar=variable("log_format")
-    ),
-]
-TracesOption = Annotated[
-    bool,
-    typer.Option(
-        "--traces",
-        help="Send OpenTelemetry traces, as the environment variables OTEL_... say.",
-        envvar=variable("traces"),
-    ),
-]
-AdvertiseOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help="Where other replicas on the same database reach this one.",
-        show_default="where it listens",
-        envvar=variable("advertise"),
-    ),
-]
-ForwardOption = Annotated[
-    bool,
-    typer.Option(
-        "--forward/--redirect",
-        help="What to do with a request for a ranker that another replica owns: send it there, or answer 307.",
-        envvar=variable("forward"),
-    ),
-]
-WebhooksOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="TOML that says which events of other systems are feedback, and how they are signed.",
-        show_default=False,
-        envvar=variable("webhooks"),
-    ),
-]
-LimitOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=NUMBER",
-        help="Set a limit, such as rankers=20000 or connections=500; repeatable. A wrong name lists them all.",
-    ),
-]
+@dataclass(frozen=True)
+class ServeOptions:
+    """The settings of a service."""
+
+    data: DataOption = DATA
+    database: DatabaseOption = None
+    schema: SchemaOption = "rankloop"
+    host: Annotated[
+        str, service_option("host", "Address to listen on; any address other than loopback needs API keys.")
+    ] = "127.0.0.1"
+    port: Annotated[int, service_option("port", "Port to listen on; 0 takes a free one.")] = 8000
+    snapshot_every: Annotated[int, service_option("snapshot_every", "Rows of the log between snapshots.")] = (
+        20_000
+    )
+    retain: Annotated[
+        str | None,
+        service_option(
+            "retain",
+            "How much of each log stays live, such as 500000 (rows) or 7d; the rest goes to Parquet segments.",
+            metavar="ROWS or TIME",
+            show_default="everything",
+        ),
+    ] = None
+    segments: SegmentsOption = None
+    memory: Annotated[bool, Option("--memory", help="Keep everything in memory only: for trials.")] = False
+    users: Annotated[
+        bool, Option("--simulated-users", "--people", help="Add simulated users, to have something to watch.")
+    ] = False
+    unsafe: Annotated[
+        bool,
+        Option(
+            "--unsafe-database", help="Use a database that can lose what it has acknowledged: for trials."
+        ),
+    ] = False
+    allow: AllowOption = None
+    advertise: Annotated[
+        str | None,
+        service_option(
+            "advertise",
+            "Where other replicas on the same database reach this one.",
+            metavar="URL",
+            show_default="where it listens",
+        ),
+    ] = None
+    forward: Annotated[
+        bool,
+        service_option(
+            "forward",
+            "What to do with a request for a ranker that another replica owns: send it there, or answer 307.",
+            "--forward/--redirect",
+        ),
+    ] = True
+    webhooks: Annotated[
+        Path | None,
+        service_option(
+            "webhooks",
+            "TOML that says which events of other systems are feedback, and how they are signed.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None
+    seconds: Annotated[float | None, Option(help="Stop after that long.", show_default="never")] = None
+    log_format: Annotated[
+        LogFormat,
+        service_option("log_format", "Messages as text, or as one JSON object a line, for programs."),
+    ] = LogFormat.TEXT
+    traces: Annotated[
+        bool,
+        service_option(
+            "traces", "Send OpenTelemetry traces, as the environment variables OTEL_... say.", "--traces"
+        ),
+    ] = False
+    limit: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME=NUMBER",
+            help="Set a limit, such as rankers=20000 or connections=500; repeatable. A wrong name lists them all.",
+        ),
+    ] = None
+    config: ConfigOption = None
 
 
-def serve(
-    ctx: typer.Context,
-    data: DataOption = DATA,
-    database: DatabaseOption = None,
-    schema: SchemaOption = "rankloop",
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 8000,
-    snapshot_every: SnapshotOption = 20_000,
-    retain: RetainOption = None,
-    segments: SegmentsOption = None,
-    memory: MemoryOption = False,
-    people: UsersOption = False,
-    unsafe: UnsafeOption = False,
-    allow: AllowOption = None,
-    advertise: AdvertiseOption = None,
-    forward: ForwardOption = True,
-    webhooks: WebhooksOption = None,
-    seconds: SecondsOption = None,
-    log_format: LogFormatOption = LogFormat.TEXT,
-    traces: TracesOption = False,
-    limit: LimitOption = None,
-    config: ConfigOption = None,
-) -> None:
+def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
     """Rank for an application over HTTP, and learn from the feedback. What it acknowledges is never lost.
 
     [b]Examples[/b]
@@ -147,63 +145,44 @@ def serve(
 
       rankloop serve --ranker mypackage.rankers:Mine
     """
-    allow_rankers(allow)
+    allow_rankers(options.allow)
     from rankloop.serving.limits import read_limits
     from rankloop.serving.messages import speak_json
     from rankloop.serving.retention import read_retention
     from rankloop.serving.server import run
+    from rankloop.serving.stores.memory import MemoryStore
     from rankloop.serving.tracing import start_tracing
 
-    found = limit_settings(ctx, limit)
-    limits = read_limits([f"{name}={number}" for name, (number, _) in found.items()])
-    retention = None if retain is None else read_retention(retain)
-    if retention is not None and database and segments is None:
+    limits = read_limits(
+        [f"{name}={number}" for name, (number, _) in limit_settings(ctx, options.limit).items()]
+    )
+    retention = None if options.retain is None else read_retention(options.retain)
+    if retention is not None and options.database and options.segments is None:
         raise ValueError("--retain with a database needs --segments: a folder that all replicas reach")
-    tell = speak_json() if log_format is LogFormat.JSON else typer.echo
-    if traces:
+    tell = speak_json() if options.log_format is LogFormat.JSON else typer.echo
+    if options.traces:
         start_tracing()
+    place = StoreOptions(options.data, options.database, options.schema, options.segments)
     with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop it
         run(
-            make_stores(data, database, schema, memory=memory, unsafe=unsafe, segments=segments),
-            host=host,
-            port=port,
-            snapshot_every=snapshot_every,
+            [MemoryStore()] if options.memory else place.each(unsafe=options.unsafe),
+            host=options.host,
+            port=options.port,
+            snapshot_every=options.snapshot_every,
             tell=tell,
-            people=people,
-            seconds=seconds,
+            people=options.users,
+            seconds=options.seconds,
             limits=limits,
-            advertise=advertise,
-            forward=forward,
-            retention=None if memory else retention,
-            webhooks=webhooks,
+            advertise=options.advertise,
+            forward=options.forward,
+            retention=None if options.memory else retention,
+            webhooks=options.webhooks,
         )
-    tell("rankloop stopped." if memory else "rankloop stopped; everything that it acknowledged is kept.")
+    kept = "" if options.memory else "; everything that it acknowledged is kept"
+    tell(f"rankloop stopped{kept}.")
 
 
-def show_config(
-    ctx: typer.Context,
-    data: DataOption = DATA,
-    database: DatabaseOption = None,
-    schema: SchemaOption = "rankloop",
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 8000,
-    snapshot_every: SnapshotOption = 20_000,
-    retain: RetainOption = None,
-    segments: SegmentsOption = None,
-    memory: MemoryOption = False,
-    people: UsersOption = False,
-    unsafe: UnsafeOption = False,
-    allow: AllowOption = None,
-    advertise: AdvertiseOption = None,
-    forward: ForwardOption = True,
-    webhooks: WebhooksOption = None,
-    seconds: SecondsOption = None,
-    log_format: LogFormatOption = LogFormat.TEXT,
-    traces: TracesOption = False,
-    limit: LimitOption = None,
-    config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
-) -> None:
+def show_config(ctx: typer.Context, *, options: ServeOptions, as_json: JsonFlag = False) -> None:
     """Print the settings with which [b]rankloop serve[/b] would start, and where each comes from.
 
     The output is a settings file itself, but for the password of a database, which is not shown.
@@ -216,32 +195,31 @@ def show_config(
 
     from rankloop.serving.limits import Limits, read_limits
 
-    given = limit_settings(ctx, limit)
-    limits = read_limits([f"{name}={number}" for name, (number, _) in given.items()])
-    told = settings_of(ctx)
+    set_limits = limit_settings(ctx, options.limit)
+    limits = read_limits([f"{name}={number}" for name, (number, _) in set_limits.items()])
+    settings = settings_of(ctx)
     numbers = {field.name: getattr(limits, field.name) for field in msgspec.structs.fields(Limits)}
-    sources = {name: source for name, (_, source) in given.items()}
+    sources = {name: set_limits[name][1] if name in set_limits else "default" for name in numbers}
     if as_json:
-        settings = {
+        plain: dict[str, Any] = {
             one.name: {"value": one.value if one.value is None else _plain(one.value), "source": one.source}
-            for one in told
+            for one in settings
         }
-        chosen = {
-            name: {"value": number, "source": sources.get(name, "default")}
-            for name, number in numbers.items()
+        plain["limits"] = {
+            name: {"value": number, "source": sources[name]} for name, number in numbers.items()
         }
-        typer.echo(json.dumps({**settings, "limits": chosen}, indent=2))
+        typer.echo(json.dumps(plain, indent=2))
         return
-    if config is not None:
-        typer.echo(f"# file: {config}")
-    for one in told:
+    if options.config is not None:
+        typer.echo(f"# file: {options.config}")
+    for one in settings:
         if one.value is None:
             typer.echo(f"# {one.name} is not set")
         else:
             typer.echo(f"{one.name} = {as_toml(_plain(one.value))}  # {one.source}")
     typer.echo("\n[limits]")
     for name, number in numbers.items():
-        typer.echo(f"{name} = {as_toml(number)}  # {sources.get(name, 'default')}")
+        typer.echo(f"{name} = {as_toml(number)}  # {sources[name]}")
 
 
 def _plain(value: object) -> object:
@@ -249,3 +227,355 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return list(value)
     return value if isinstance(value, bool | int | float | list) else str(value)
+
+
+def rankers(*, place: StoreOptions, as_json: JsonFlag = False, allow: AllowOption = None) -> None:
+    """List the rankers of a service, running or not: their algorithm, and how much they have learnt."""
+    allow_rankers(allow)
+    import msgspec
+
+    from rankloop.serving.limits import Limits
+    from rankloop.serving.roster import Roster
+    from rankloop.serving.views import ranker_answer
+
+    async def look(store: Store) -> tuple[list[Any], list[str]]:
+        roster = Roster(store, Limits())
+        await roster.load_all()
+        return [await ranker_answer(served) for served in roster.rankers.values()], roster.notices()
+
+    answers, notices = place.read(look)
+    for notice in notices:
+        typer.echo(notice, err=True)
+    if as_json:
+        typer.echo(json.dumps(msgspec.to_builtins(answers), indent=2))
+        return
+    if not answers and not notices:
+        typer.echo("There are no rankers yet.")
+    for one in answers:
+        frozen = ", frozen" if one.frozen else ""
+        typer.echo(
+            f"{one.name}  {one.algorithm}, {one.rounds:,} rounds learnt, {one.last_seq:,} rows{frozen}"
+        )
+        if one.current:
+            typer.echo(f"  {' > '.join(one.current[:8])}{' > ...' if len(one.current) > 8 else ''}")
+
+
+def delete(
+    ranker: Annotated[str, Argument(metavar="RANKER", help="The ranker to archive.")],
+    *,
+    place: LiveStoreOptions,
+) -> None:
+    """Archive a ranker: it is served no more, its log stays under another name, and its own name is free again.
+
+    Beside a running service on a folder, send it DELETE /v1/rankers/RANKER instead.
+    """
+
+    async def work(store: Store) -> str:
+        return await store.archive(ranker, at=now())
+
+    typer.echo(f"{ranker} archived as {place.change(work)}")
+
+
+def keys(
+    action: Annotated[str, Argument(help="[b]list[/b], [b]add[/b], [b]delete[/b] or [b]open[/b].")] = "list",
+    key_id: Annotated[str | None, Argument(metavar="ID", help="Of the key to delete.")] = None,
+    role: Annotated[str, Option(help="reader, writer or admin.")] = "writer",
+    note: Annotated[str, Option(help="What it is for.")] = "",
+    for_rankers: Annotated[
+        list[str] | None,
+        Option(
+            "--for",
+            metavar="RANKER",
+            help="A ranker that the key is for, or the beginning of names, such as acme.*; repeatable.",
+            show_default="all",
+        ),
+    ] = None,
+    most_rankers: Annotated[
+        int, Option(help="How many rankers there may be under these names; 0: no quota.")
+    ] = 0,
+    rate: Annotated[
+        float, Option(help="Requests a second with keys for these names; 0: no quota of their own.")
+    ] = 0.0,
+    *,
+    place: LiveStoreOptions,
+) -> None:
+    """Make, list and delete API keys. A running service notices within seconds.
+
+    Once there is a key, every call needs one: make an admin key first. That stays so when the last key is deleted,
+    until [b]open[/b] says that callers on this machine need none.
+
+    [b]Examples[/b]
+
+      rankloop keys add --role admin --note me
+
+      rankloop keys add --role admin --for "acme.*" --most-rankers 20 --rate 100
+    """
+    from rankloop.base import one_of
+    from rankloop.serving.auth import delete_key, make_key, need_no_keys, stored_keys
+
+    one_of("action", action, ("list", "add", "delete", "open"))
+    if action == "delete" and key_id is None:
+        raise ValueError("keys delete needs the ID of a key: `rankloop keys list` shows them")
+    quotas: dict[str, Any] = {"rankers": for_rankers, "most_rankers": most_rankers, "rate": rate}
+
+    async def work(store: Store) -> list[str]:
+        if action == "add":
+            made = await make_key(store, role=role, at=now(), note=note, **quotas)
+            return [made, "Shown once: keep it. Send it as  Authorization: Bearer KEY"]
+        if key_id is not None and action == "delete":
+            if not await delete_key(store, key_id, at=now()):
+                raise ValueError(f"there is no key {key_id!r}: `rankloop keys list` shows those there are")
+            return [f"{key_id} deleted"]
+        if action == "open":
+            await need_no_keys(store, at=now())
+            return ["No key is needed: callers on this machine may do everything."]
+        stored = await stored_keys(store)
+        return [f"{key.key_id}  {key.role:<6}  {key.note}" for key in stored] or ["There are no keys."]
+
+    for line in place.change(work, own=False, create=action == "add"):
+        typer.echo(line)
+
+
+def feed(
+    file: Annotated[Path, Argument(metavar="FILE", help="JSON lines, each as POST .../feedback takes it.")],
+    ranker: ToOption,
+    url: UrlOption = "http://127.0.0.1:8000",
+    key: WriterKey = None,
+    follow: Annotated[
+        bool, Option("--follow", help="Go on with whatever is appended, until Ctrl-C.")
+    ] = False,
+) -> None:
+    """Send feedback from a file of JSON lines to a service, and go on where it was stopped.
+
+    How far it came is kept in FILE.sent, written once the service has acknowledged. Lines that are sent again count
+    once. A line that is refused is told, and left out.
+
+    [b]Examples[/b]
+
+      rankloop feed clicks.jsonl --to front --follow
+    """
+    require("httpx", extra="client", for_="rankloop feed")
+    from rankloop.serving.client import Client, RankloopError
+    from rankloop.serving.feeding import Feed
+
+    if not follow and not file.exists():
+        raise ValueError(f"there is no file {file}")
+    with Client(url, key=key) as client:
+        feed = Feed(client, ranker, file, tell=_tell_problem)
+        try:
+            sent = feed.follow() if follow else feed.send_new()
+        except RankloopError as error:
+            raise ValueError(f"stopped at line {feed.place.line}: {error}") from None
+    typer.echo(
+        f"{sent.taken:,} lines taken, {sent.refused:,} left out; line {feed.place.line:,} was the last"
+    )
+
+
+def _tell_problem(problem: str) -> None:
+    typer.echo(problem, err=True)
+
+
+def consume(
+    stream: Annotated[str, Argument(metavar="STREAM", help="A stream of Redis.")],
+    ranker: ToOption,
+    redis: Annotated[
+        str,
+        Option(metavar="URL", help="The server of the stream.", envvar="RANKLOOP_REDIS", show_envvar=False),
+    ] = "redis://127.0.0.1:6379/0",
+    group: Annotated[str, Option(help="Of consumers that share the stream.")] = "rankloop",
+    name: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="Of this consumer: another one for each that runs.",
+            show_default="of the machine",
+        ),
+    ] = None,
+    url: UrlOption = "http://127.0.0.1:8000",
+    key: WriterKey = None,
+    follow: Annotated[bool, Option("--follow", help="Go on with whatever comes, until Ctrl-C.")] = False,
+) -> None:
+    """Send feedback from a stream of Redis to a service; an entry is acknowledged once the service has it on disk.
+
+    Each entry has a field [b]feedback[/b], JSON as POST .../feedback takes it. What is refused goes to the stream
+    STREAM:refused, with the reason. What a consumer had read when it died is read again, and counts once.
+
+    [b]Examples[/b]
+
+      rankloop consume clicks --to front --redis redis://127.0.0.1:6379/0 --follow
+    """
+    import platform
+
+    require("httpx", extra="client", for_="rankloop consume")
+    from rankloop.serving.client import Client, RankloopError
+    from rankloop.serving.consuming import Consumer, StreamPlace, connect
+
+    server = connect(redis)
+    from redis.exceptions import RedisError
+
+    place = StreamPlace(stream, group, name or platform.node() or "rankloop")
+    with Client(url, key=key) as client, contextlib.suppress(KeyboardInterrupt):
+        consumer = Consumer(client, ranker, server, place, tell=_tell_problem)
+        try:
+            sent = consumer.follow() if follow else consumer.send_new()
+        except RankloopError as error:
+            raise ValueError(f"stopped; what was not acknowledged is read again: {error}") from None
+        except RedisError as error:
+            raise ValueError(f"{redis} cannot be used: {error}") from None
+        typer.echo(f"{sent.taken:,} entries taken, {sent.refused:,} left out")
+
+
+def stream(
+    rankers: Annotated[
+        list[str] | None,
+        Argument(metavar="RANKER", help="Whose events.", show_default="all, also later ones"),
+    ] = None,
+    to: Annotated[
+        str, Option(metavar="URL|FILE", help="A webhook, a file to append to, or - for the terminal.")
+    ] = "-",
+    follow: Annotated[bool, Option("--follow", help="Go on with whatever happens, until Ctrl-C.")] = False,
+    cursor: Annotated[
+        Path | None,
+        Option(
+            help="Keeps how far was sent.", show_default="FILE.sent, or rankloop-stream.json for a webhook"
+        ),
+    ] = None,
+    secret_file: Annotated[
+        Path | None, Option(help="A file with the secret that signs requests.", show_default=False)
+    ] = None,
+    alerts: Annotated[
+        str | None,
+        Option(metavar="URL", help="A running service whose alerts are sent as well.", show_default=False),
+    ] = None,
+    key: Annotated[
+        str | None,
+        Option(
+            help="An API key of a reader of all rankers, for the alerts.",
+            envvar="RANKLOOP_KEY",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    place: LiveStoreOptions,
+    allow: AllowOption = None,
+) -> None:
+    """Send each list that was learnt from, and each change of a ranker, to a webhook or a file.
+
+    Events of a ranker come in the order of its log, each at least once, with an ID. What is not acknowledged is sent
+    again, with growing pauses. How far it came is kept in a file, so that it goes on there. May run beside the service.
+
+    [b]Examples[/b]
+
+      rankloop stream front --to https://example.org/hook --secret-file secret --follow
+
+      rankloop stream --to events.jsonl --follow
+    """
+    allow_rankers(allow)
+    require("httpx", "msgspec", extra="serve", for_="rankloop stream")
+    from rankloop.serving.signatures import read_secret
+    from rankloop.serving.streaming import Cursor, LinesFile, Refused, Stream, Webhook
+
+    is_url = to.startswith(("http://", "https://"))
+    secret = None if secret_file is None else read_secret(secret_file)
+    if cursor is None and to == "-":
+        raise ValueError("to the terminal, name the file that keeps how far was sent: --cursor FILE")
+    kept = cursor or Path("rankloop-stream.json" if is_url else f"{to}.sent")
+    sent = 0
+
+    async def work(store: Store) -> None:
+        nonlocal sent
+        for name in rankers or ():
+            await chosen(store, name)
+        file = None if to == "-" else Path(to)
+        sink: Sink = Webhook(to, secret, tell=_tell_problem) if is_url else LinesFile(file)
+        asker = None if alerts is None else _asker(alerts, key)
+        stream = Stream(store, sink, Cursor(kept), rankers=rankers or None, alerts=asker)
+        try:
+            await (stream.follow() if follow else stream.send_new())
+        finally:
+            sent = stream.sent
+            await sink.close()
+
+    with contextlib.suppress(KeyboardInterrupt):
+        try:
+            place.read(work)
+        except Refused as error:
+            raise ValueError(f"{error}: stopped there; what was acknowledged is not sent again") from None
+    typer.echo(f"{sent:,} events sent", err=True)
+
+
+def _asker(url: str, key: str | None) -> Callable[[], Any]:
+    """Asks a service for the alerts there are."""
+    import httpx
+
+    headers = {} if key is None else {"authorization": f"Bearer {key}"}
+
+    async def ask() -> list[str]:
+        async with httpx.AsyncClient(trust_env=False, timeout=10.0) as http:
+            while True:
+                with contextlib.suppress(httpx.RequestError):
+                    answer = await http.get(f"{url.rstrip('/')}/v1/rankers", headers=headers)
+                    if answer.is_success:
+                        return [str(one) for one in answer.json()["notices"]]
+                    if answer.status_code in (401, 403):
+                        raise ValueError(
+                            f"{url} answered {answer.status_code}: the alerts need a key of a reader"
+                        )
+                await asyncio.sleep(1.0)
+
+    return ask
+
+
+def move(
+    ranker: Annotated[str, Argument(metavar="RANKER", help="The ranker to move.")],
+    to: Annotated[
+        str,
+        Option(metavar="URL|NUMBER", help="One of the databases, by its address or its number, from 1."),
+    ],
+    database: DatabaseOption = None,
+    schema: SchemaOption = "rankloop",
+    config: ConfigOption = None,
+) -> None:
+    """Move a ranker to another one of the service's databases, while the service runs.
+
+    Its log is copied and every digest computed again. At the end the ranker answers 503 for a moment. Where the command
+    was interrupted, give it again; or name the database that the ranker was in, to go back.
+
+    [b]Examples[/b]
+
+      rankloop move unwind --to 2 --database postgresql://one/rankers --database postgresql://two/rankers
+    """
+    number = _number(to, database or [])
+    moved, label = asyncio.run(_move(ranker, number, StoreOptions(database=database, schema=schema)))
+    typer.echo(
+        f"{ranker}: in {label}, {moved.rows:,} rows, {moved.copied:,} copied, digest {moved.link.hex()}"
+    )
+
+
+def _number(to: str, databases: list[str]) -> int:
+    from rankloop.serving.stores.postgres_errors import without_password
+
+    if len(databases) < 2:
+        raise ValueError(
+            "name all databases of the service, with --database, its variable or the settings file"
+        )
+    if to.isdecimal() and 1 <= int(to) <= len(databases):
+        return int(to) - 1
+    for number, url in enumerate(databases):
+        if to in (url, without_password(url)):
+            return number
+    raise ValueError(f"to must be one of the {len(databases)} databases, by number or address, got {to!r}")
+
+
+async def _move(ranker: str, to: int, place: StoreOptions) -> tuple[Moved, str]:
+    from rankloop.serving.databases.moving import move as bring
+    from rankloop.serving.stores.postgres import PostgresStore
+    from rankloop.serving.stores.spread import SpreadStore
+
+    stores = [one for one in place.each() if isinstance(one, PostgresStore)]
+    together = SpreadStore(stores)
+    await together.open()
+    try:
+        return await bring(ranker, stores, to), stores[to].label
+    finally:
+        await together.close()

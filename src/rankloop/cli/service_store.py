@@ -1,54 +1,136 @@
-"""The store behind the commands of the service: its options, and how a command opens it."""
+"""The store behind the commands of the service: the options that name it, and how a command opens it."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import sys
+import time
 from collections.abc import Callable, Coroutine
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
-
-from rankloop.cli.settings import variable
+from rankloop.cli.settings import (
+    DATA,
+    Command,
+    ConfigOption,
+    DatabaseOption,
+    DataOption,
+    SchemaOption,
+    SegmentsOption,
+)
+from rankloop.extras import require
 
 if TYPE_CHECKING:
     from rankloop.serving.stores.contract import Store
 
 Result = TypeVar("Result")
-DataOption = Annotated[Path, typer.Option(help="Folder of the SQLite store.", envvar=variable("data"))]
-DatabaseOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="URL",
-        help="A PostgreSQL database, postgresql://..., instead of a folder; repeatable: rankers are spread over them.",
-        envvar=variable("database"),
-    ),
-]
-SchemaOption = Annotated[
-    str, typer.Option(help="Schema of the database that the tables are in.", envvar=variable("schema"))
-]
-SegmentsOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="Folder of the segments with closed history; with a database, one that all replicas reach.",
-        show_default="segments, in the folder of the SQLite store",
-        envvar=variable("segments"),
-    ),
-]
-RankerArgument = Annotated[
-    str | None, typer.Argument(metavar="RANKER", help="One ranker.", show_default="all")
-]
-AllowOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--ranker",
-        metavar="PACKAGE.MODULE:CLASS",
-        help="A ranker of your own that may be used; repeatable. Registered ones need no mention.",
-    ),
-]
-DATA = Path("rankloop-data")
+
+
+def served(command: Command) -> Command:
+    """A command of the service: needs its libraries, and what goes wrong with its store is a ValueError."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        require("apsw", "asyncpg", "msgspec", "starlette", "uvicorn", extra="serve", for_="the service")
+        from rankloop.serving.stores.contract import StoreError
+
+        try:
+            command(*args, **kwargs)
+        except StoreError as error:
+            raise ValueError(str(error)) from None
+
+    return wrapped
+
+
+@dataclass(frozen=True)
+class StoreOptions:
+    """Which store a command works on."""
+
+    data: DataOption = DATA
+    database: DatabaseOption = None
+    schema: SchemaOption = "rankloop"
+    segments: SegmentsOption = None
+    config: ConfigOption = None
+
+    def each(
+        self, *, read_only: bool = False, own: bool = True, unsafe: bool = False, create: bool = True
+    ) -> list[Store]:
+        """The store, or one for each database, unopened; a folder without one may be refused."""
+        if self.database:
+            return self._databases(self.database, migrate=not read_only, unsafe=unsafe)
+        from rankloop.serving.stores.sqlite import SQLiteStore
+
+        store = SQLiteStore(self.data, read_only=read_only, own=own, segments=self.segments)
+        if not create and not store.path.exists():
+            raise ValueError(f"there is no store in {self.data}")
+        return [store]
+
+    def _databases(self, urls: list[str], *, migrate: bool, unsafe: bool) -> list[Store]:
+        from rankloop.serving.stores.postgres import PostgresStore
+        from rankloop.serving.stores.postgres_errors import short_name
+
+        if len(set(urls)) < len(urls):
+            raise ValueError("database must not name the same URL twice")
+        stores: list[Store] = []
+        for number, url in enumerate(urls, 1):
+            store = PostgresStore(
+                url, schema=self.schema, migrate=migrate, allow_unsafe=unsafe, segments=self.segments
+            )
+            store.label = f"database {number} ({short_name(url)})"
+            stores.append(store)
+        return stores
+
+    def one(self, *, read_only: bool = False, own: bool = True, create: bool = False) -> Store:
+        """The store, unopened; several databases as one."""
+        stores = self.each(read_only=read_only, own=own, create=create)
+        if len(stores) == 1:
+            return stores[0]
+        from rankloop.serving.stores.spread import SpreadStore
+
+        return SpreadStore(stores)
+
+    def read(self, work: Callable[[Store], Coroutine[Any, Any, Result]]) -> Result:
+        """Run `work` on the store, open to be read only."""
+        return _run(self.one(read_only=True), work)
+
+    def change(
+        self,
+        work: Callable[[Store], Coroutine[Any, Any, Result]],
+        *,
+        own: bool = True,
+        create: bool = False,
+    ) -> Result:
+        """Run `work` on the open store, which is its own unless a service may run beside it."""
+        return _run(self.one(own=own, create=create), work)
+
+
+@dataclass(frozen=True)
+class LiveStoreOptions(StoreOptions):
+    """The same, for commands that need no closed history."""
+
+    segments: None = None
+
+
+def _run(store: Store, work: Callable[[Store], Coroutine[Any, Any, Result]]) -> Result:
+    async def run() -> Result:
+        await store.open()
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+async def chosen(store: Store, ranker: str | None) -> list[str]:
+    """The names of all rankers, or of the one that was asked for."""
+    names = await store.rankers()
+    if ranker is None:
+        return names
+    if ranker not in names and ranker not in await store.archived():
+        raise ValueError(f"there is no ranker {ranker!r}; there are {', '.join(names) or 'none'}")
+    return [ranker]
 
 
 def allow_rankers(names: list[str] | None) -> None:
@@ -60,108 +142,6 @@ def allow_rankers(names: list[str] | None) -> None:
         allow(names)
 
 
-def make_stores(
-    data: Path,
-    database: list[str] | None,
-    schema: str,
-    *,
-    read_only: bool = False,
-    own: bool = True,
-    memory: bool = False,
-    unsafe: bool = False,
-    segments: Path | None = None,
-    create: bool = True,
-) -> list[Store]:
-    """The store that the options name, or one for each database, unopened; a folder without one may be refused."""
-    try:
-        if memory:
-            from rankloop.serving.stores.memory import MemoryStore
-
-            return [MemoryStore()]
-        if database:
-            return _databases(database, schema, migrate=not read_only, unsafe=unsafe, segments=segments)
-        from rankloop.serving.stores.sqlite import SQLiteStore
-
-        store = SQLiteStore(data, read_only=read_only, own=own, segments=segments)
-    except ImportError as error:
-        raise ValueError(f"{error.name} is missing: pip install 'rankloop[serve]'") from None
-    if not create and not store.path.exists():
-        raise ValueError(f"there is no store in {data}")
-    return [store]
-
-
-def _databases(
-    urls: list[str], schema: str, *, migrate: bool, unsafe: bool, segments: Path | None
-) -> list[Store]:
-    from rankloop.serving.stores.postgres import PostgresStore
-    from rankloop.serving.stores.postgres_errors import short_name
-
-    if len(set(urls)) < len(urls):
-        raise ValueError("database must not name the same URL twice")
-    stores: list[Store] = []
-    for number, url in enumerate(urls, 1):
-        stores.append(
-            PostgresStore(url, schema=schema, migrate=migrate, allow_unsafe=unsafe, segments=segments)
-        )
-        stores[-1].label = f"database {number} ({short_name(url)})"
-    return stores
-
-
-def make_store(
-    data: Path,
-    database: list[str] | None,
-    schema: str,
-    *,
-    read_only: bool = False,
-    own: bool = True,
-    segments: Path | None = None,
-    create: bool = False,
-) -> Store:
-    """The store that the options name, unopened; several databases as one. A folder without one is refused."""
-    stores = make_stores(
-        data, database, schema, read_only=read_only, own=own, segments=segments, create=create
-    )
-    if len(stores) == 1:
-        return stores[0]
-    from rankloop.serving.stores.spread import SpreadStore
-
-    return SpreadStore(stores)
-
-
-def looking(
-    data: Path,
-    database: list[str] | None,
-    schema: str,
-    work: Callable[[Store], Coroutine[Any, Any, Result]],
-    *,
-    segments: Path | None = None,
-) -> Result:
-    """Run `work` on a store that is only read."""
-    return with_store(make_store(data, database, schema, read_only=True, segments=segments), work)
-
-
-def with_store(store: Store, work: Callable[[Store], Coroutine[Any, Any, Result]]) -> Result:
-    """Run `work` on an open store; what goes wrong with it is a ValueError."""
-    from rankloop.serving.stores.contract import StoreError
-
-    async def run() -> Result:
-        await store.open()
-        try:
-            return await work(store)
-        finally:
-            await store.close()
-
-    try:
-        return asyncio.run(run())
-    except StoreError as error:
-        raise ValueError(str(error)) from None
-
-
-async def chosen(store: Store, ranker: str | None) -> list[str]:
-    """The names of all rankers, or of the one that was asked for."""
-    names = await store.rankers()
-    if ranker is None:
-        return names
-    if ranker not in names and ranker not in await store.archived():
-        raise ValueError(f"there is no ranker {ranker!r}; there are {', '.join(names) or 'none'}")
-    return [ranker]
+def now() -> int:
+    """Milliseconds since 1970, as a store counts them."""
+    return int(time.time() * 1000)

@@ -1,28 +1,230 @@
-"""Settings of the service's commands: a flag, else an environment variable, else one TOML file, else the default."""
+"""What commands share: options, declared once; what the shell offers after TAB; and where settings come from.
+
+A setting of the service is a flag, else an environment variable, else in one TOML file, else the default.
+`rankloop --install-completion` switches TAB on.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import os
 import re
+import sys
 import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_origin, get_type_hints
 
 import typer
+from typer import Option
+from typer.core import TyperGroup, TyperOption
+
+from rankloop.remote_folder import is_address
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rankloop.simulation.executors import Executor
+
+Command = Callable[..., None]
+
+
+class Commands(TyperGroup):
+    """Commands whose flags take no value and say so: `--quick`, where Typer would show `--quick <bool>`."""
+
+    def get_params(self, ctx: Any) -> Any:
+        params = super().get_params(ctx)
+        _without_type(params)
+        return params
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _without_type([*command.params, command.get_help_option(ctx)])
+        return command
+
+
+def _without_type(params: Iterable[Any]) -> None:
+    for param in params:
+        if isinstance(param, TyperOption) and param.is_flag and param.metavar is None:
+            param.metavar = ""
+
+
+def with_options(command: Command) -> Command:
+    """Offer, for each dataclass among the parameters of `command`, its fields as options, in their place there.
+
+    An Annotated field is an option; any other keeps its default.
+    """
+    own = inspect.signature(command, eval_str=True)
+    structs = {
+        name: _options(one.annotation) for name, one in own.parameters.items() if is_dataclass(one.annotation)
+    }
+    shown = [
+        option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, one in own.parameters.items()
+        for option in structs.get(name, [one])
+    ]
+
+    @functools.wraps(command)
+    def wrapped(**values: Any) -> None:
+        for name, options in structs.items():
+            chosen = {option.name: values.pop(option.name) for option in options}
+            values[name] = own.parameters[name].annotation(**chosen)
+        command(**values)
+
+    wrapped.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {option.name: option.annotation for option in shown}
+    return wrapped
+
+
+def _options(struct: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(struct, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+        )
+        for field in fields(struct)
+        if get_origin(hints[field.name]) is Annotated
+    ]
+
+
+# What the shell offers after TAB. Whatever goes wrong while somebody types ends in no offer, not in a traceback.
+
+
+def offer_rankers(incomplete: str) -> list[str]:
+    """Names of rankers, those registered by other packages among them."""
+    from rankloop.rankers import registry
+
+    return _beginning(registry.names, incomplete)
+
+
+def offer_environments(incomplete: str) -> list[str]:
+    """Names of environments."""
+    from rankloop.cli.library import environment_names
+
+    return _beginning(lambda: list(environment_names()), incomplete)
+
+
+def offer_measures(incomplete: str) -> list[str]:
+    """Names of measures; of those that need a cut-off, the name with the sign that it follows."""
+    from rankloop import measures
+
+    def names() -> list[str]:
+        return [name + ("@" if measures.get(name).cutoffs == "required" else "") for name in measures.names()]
+
+    return _beginning(names, incomplete)
+
+
+def offer_experiments(incomplete: str) -> list[str]:
+    """Names of experiments, and `all`."""
+    from rankloop import experiments
+
+    return _beginning(lambda: [*experiments.names(), "all"], incomplete)
+
+
+def _beginning(names: Callable[[], list[str]], incomplete: str) -> list[str]:
+    try:
+        return [name for name in names() if name.lower().startswith(incomplete.lower())]
+    except Exception:  # a broken package of somebody's must not break the prompt
+        return []
+
+
+# Options of several commands: of the library
+
+
+class Where(StrEnum):
+    """Where jobs run."""
+
+    THREADS = "threads"
+    PROCESSES = "processes"
+    RAY = "ray"
+
+
+JsonFlag = Annotated[bool, Option("--json", help="As JSON, for programs.")]
+ResultAsJson = Annotated[bool, Option("--json", help="The result as JSON, for programs.")]
+AnswerAsJson = Annotated[bool, Option("--json", help="The answer as JSON, for programs.")]
+RankerOption = Annotated[
+    str,
+    Option(
+        help="A ranker, see [b]rankloop list rankers[/b], or one of yours: package.module:Class.",
+        autocompletion=offer_rankers,
+    ),
+]
+CountOption = Annotated[int, Option(help="Number of items.")]
+ItemsOption = Annotated[
+    int | None, Option(help="Number of items.", show_default="10, or those that the environment has")
+]
+TopOption = Annotated[int, Option(help="How many items, from the top, reveal their relevance.")]
+GradesOption = Annotated[int, Option(help="Number of grades: 2 for relevance 0 and 1.")]
+RunsAtOnce = Annotated[int | None, Option(help="Runs to play at once.", show_default="one for each core")]
+FirstPosition = Annotated[int, Option(help="What a table calls the top position.")]
+WhereOption = Annotated[
+    Where, Option("--executor", help="Where jobs run. It changes how long they take, and no result.")
+]
+AddressOption = Annotated[
+    str | None,
+    Option(
+        metavar="HOST:PORT",
+        help="The Ray cluster, for [b]--executor ray[/b].",
+        show_default="RAY_ADDRESS, or one that is started on this machine",
+    ),
+]
+
+
+def check_address(where: Where, address: str | None) -> None:
+    """ValueError where an address has no use."""
+    if address is not None and where is not Where.RAY:
+        raise ValueError(f"--address is of --executor ray, got {address!r} with --executor {where}")
+
+
+@contextmanager
+def started(where: Where, address: str | None, *, workers: int | None) -> Iterator[str | Executor]:
+    """What `executor=` takes, once for several calls; workers end on the way out."""
+    check_address(where, address)
+    if where is Where.THREADS:
+        yield "threads"
+        return
+    from rankloop.simulation.executors import Processes, RayCluster
+
+    chosen = Processes(workers) if where is Where.PROCESSES else RayCluster(address, workers=workers)
+    with chosen as executor:
+        yield executor
+
+
+def plain_console() -> Console:
+    """Standard output, without colours for numbers."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False)
+
+
+@contextmanager
+def interruption_told(words: str) -> Iterator[None]:
+    """Ctrl-C meanwhile is followed by a line that says what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"\n{words}", err=True)
+        raise
+
+
+def page_in(out: str, page: Path) -> str:
+    """Where a page is that was written to a folder, or to an address such as s3://bucket/results."""
+    return f"{out.rstrip('/')}/{page.name}" if is_address(out) else str(page)
+
+
+# Options of several commands: of the service
 
 PREFIX = "RANKLOOP_SERVE_"
 FILE = Path("rankloop.toml")
+DATA = Path("rankloop-data")
 _LIMITS = "limits"
 _NOT_IN_A_FILE = {"config", "help", "limit"}  # limits have a table of their own
-
-
-class Setting(NamedTuple):
-    """One setting: its name in the file, its value, and where the value comes from."""
-
-    name: str
-    value: Any
-    source: str
 
 
 def variable(name: str) -> str:
@@ -34,35 +236,40 @@ def variable(name: str) -> str:
     return PREFIX + name.upper()
 
 
+def service_option(name: str, words: str, *flags: str, **more: Any) -> Any:
+    """An option that can be set by its environment variable, too."""
+    return Option(*flags, help=words, envvar=variable(name), **more)
+
+
 def _read_file(ctx: typer.Context, path: Path | None) -> Path | None:
     """Take what the file says as defaults of this command; wrong names are refused with those there are."""
-    given = path if path is not None else FILE
-    if path is None and not given.exists():
+    file = path if path is not None else FILE
+    if path is None and not file.exists():
         return None
     try:
-        told = tomllib.loads(given.read_text())
+        settings = tomllib.loads(file.read_text())
     except OSError as error:
-        raise typer.BadParameter(f"{given}: {error.strerror}") from None
+        raise typer.BadParameter(f"{file}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"{given} is not TOML: {error}") from None
-    limits = told.pop(_LIMITS, {})
+        raise typer.BadParameter(f"{file} is not TOML: {error}") from None
+    limits = settings.pop(_LIMITS, {})
     if not isinstance(limits, dict):
-        raise typer.BadParameter(f"{given}: limits must be a table, got {limits!r}")
+        raise typer.BadParameter(f"{file}: limits must be a table, got {limits!r}")
     names = _names(_serve(ctx))
-    for name in told:
+    for name in settings:
         if name not in names:
             there = ", ".join([*sorted(names), f"[{_LIMITS}]"])
-            raise typer.BadParameter(f"{given}: there is no setting {name!r}; there are {there}")
+            raise typer.BadParameter(f"{file}: there is no setting {name!r}; there are {there}")
     mine = _names(ctx.command)
     # A flag of the same name may mean something else in another command.
     many = {param.name for param in ctx.command.params if getattr(param, "multiple", False)}
     ctx.default_map = {
         names[name]: [value] if names[name] in many and isinstance(value, str) else value
-        for name, value in told.items()
+        for name, value in settings.items()
         if mine.get(name) == names[name]
     }
     ctx.meta[_LIMITS] = [f"{name}={value}" for name, value in limits.items()]
-    return given
+    return file
 
 
 def _serve(ctx: typer.Context) -> Any:
@@ -73,17 +280,36 @@ def _serve(ctx: typer.Context) -> Any:
 
 def _names(command: Any) -> dict[str, str]:
     """The name of each setting in a file, and of the parameter that it is here."""
-    found = {}
+    names = {}
     for param in command.params:
         name = param.opts[0].lstrip("-").replace("-", "_")
         if param.opts[0].startswith("--") and name not in _NOT_IN_A_FILE:
-            found[name] = param.name
-    return found
+            names[name] = param.name
+    return names
 
 
+DataOption = Annotated[Path, service_option("data", "Folder of the SQLite store.")]
+DatabaseOption = Annotated[
+    list[str] | None,
+    service_option(
+        "database",
+        "A PostgreSQL database, postgresql://..., instead of a folder; repeatable: rankers are spread over them.",
+        metavar="URL",
+    ),
+]
+SchemaOption = Annotated[str, service_option("schema", "Schema of the database that the tables are in.")]
+SegmentsOption = Annotated[
+    Path | None,
+    service_option(
+        "segments",
+        "Folder of the segments with closed history; with a database, one that all replicas reach.",
+        metavar="FOLDER",
+        show_default="segments, in the folder of the SQLite store",
+    ),
+]
 ConfigOption = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--config",
         metavar="FILE",
         envvar="RANKLOOP_CONFIG",
@@ -93,38 +319,61 @@ ConfigOption = Annotated[
         show_default="rankloop.toml, where it is there",
     ),
 ]
+AllowOption = Annotated[
+    list[str] | None,
+    Option(
+        "--ranker",
+        metavar="PACKAGE.MODULE:CLASS",
+        help="A ranker of your own that may be used; repeatable. Registered ones need no mention.",
+    ),
+]
+ToOption = Annotated[str, Option("--to", metavar="RANKER", help="Whose feedback it is.")]
+UrlOption = Annotated[str, Option(help="Where the service is.")]
+WriterKey = Annotated[
+    str | None, Option(help="An API key of a writer.", envvar="RANKLOOP_KEY", show_default=False)
+]
+
+
+# Where the settings of a service come from
+
+
+class Setting(NamedTuple):
+    """One setting: its name in the file, its value, and where the value comes from."""
+
+    name: str
+    value: Any
+    source: str
 
 
 def limit_settings(ctx: typer.Context, flags: list[str] | None) -> dict[str, tuple[str, str]]:
     """Each limit that is set: its number as text, and where that comes from; one by one, flags count first."""
-    found: dict[str, tuple[str, str]] = {}
-    given = os.environ.get(variable("limit"), "").split()
+    limits: dict[str, tuple[str, str]] = {}
     for source, settings in (
         ("file", ctx.meta.get(_LIMITS, [])),
-        (variable("limit"), given),
+        (variable("limit"), os.environ.get(variable("limit"), "").split()),
         ("flag", flags or []),
     ):
         for setting in settings:
             name, _, number = setting.partition("=")
-            found[name] = (number, source)
-    return found
+            limits[name] = (number, source)
+    return limits
 
 
 def settings_of(ctx: typer.Context) -> list[Setting]:
     """All settings of a command, with their sources; secrets are hidden."""
     names = {parameter: name for name, parameter in _names(_serve(ctx)).items()}
-    told = []
+    settings = []
     for param in ctx.command.params:
-        if param.name in names:
-            name, value = names[param.name], ctx.params[param.name]
-            told.append(Setting(name, hidden(name, value), _source(ctx, param, name)))
-    return told
+        if (name := names.get(param.name)) is not None:
+            value = hidden(name, ctx.params[param.name])
+            settings.append(Setting(name, value, _source(ctx, param.name, name)))
+    return settings
 
 
-def _source(ctx: typer.Context, param: Any, name: str) -> str:
-    found = ctx.get_parameter_source(param.name)
+def _source(ctx: typer.Context, parameter: str, name: str) -> str:
+    source = ctx.get_parameter_source(parameter)
     return {"COMMANDLINE": "flag", "ENVIRONMENT": variable(name), "DEFAULT_MAP": "file"}.get(
-        found.name if found is not None else "", "default"
+        source.name if source is not None else "", "default"
     )
 
 
@@ -137,8 +386,8 @@ def hidden(name: str, value: Any) -> Any:
     if name != "database" or value is None:
         return value
     if not isinstance(value, str):
-        found = [hidden(name, one) for one in value]
-        return found[0] if len(found) == 1 else found or None
+        shown = [hidden(name, one) for one in value]
+        return shown[0] if len(shown) == 1 else shown or None
     value = re.sub(r"://([^:/@]*):.*@", r"://\1:***@", value)
     return re.sub(r"(password=)[^&]*", r"\1***", value)
 

@@ -8,18 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from rankloop.cli import completion
-from rankloop.cli.flags import Commands
+from rankloop.cli.settings import (
+    AnswerAsJson,
+    Command,
+    Commands,
+    JsonFlag,
+    RunsAtOnce,
+    interruption_told,
+    offer_rankers,
+)
 from rankloop.extras import require
 
 if TYPE_CHECKING:
-    from rankloop.suite import Submission
-
-SUBMISSION = "submission.parquet"
+    from rankloop.suite import Entry, Submission
 
 
-def register(app: typer.Typer, in_words: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
+def register(app: typer.Typer, in_words: Callable[[Command], Command]) -> None:
     """Add the commands to `app`."""
     suite = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode="rich")
     suite.command("run")(in_words(run_suite))
@@ -37,28 +43,24 @@ def register(app: typer.Typer, in_words: Callable[[Callable[..., None]], Callabl
 def run_suite(
     rankers: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="RANKER",
             help=(
                 "Rankers, see [b]rankloop list rankers[/b], with arguments after commas, such as "
                 "FTRLPBM,estimator=mean; one of yours as package.module:Class; or [b]all[/b] of the package."
             ),
-            autocompletion=completion.rankers,
+            autocompletion=offer_rankers,
         ),
     ],
-    quick: Annotated[bool, typer.Option("--quick", help="Short runs with 3 seeds: the default.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Long runs with 20 seeds: a night.")] = False,
+    quick: Annotated[bool, Option("--quick", help="Short runs with 3 seeds: the default.")] = False,
+    full: Annotated[bool, Option("--full", help="Long runs with 20 seeds: a night.")] = False,
     seeds: Annotated[
-        int | None, typer.Option(help="Runs of each ranker in each world.", show_default="3, or 20 in full")
+        int | None, Option(help="Runs of each ranker in each world.", show_default="3, or 20 in full")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for runs, submission and report.")] = Path(
-        "results/suite"
-    ),
-    jobs: Annotated[
-        int | None, typer.Option(help="Runs to play at once.", show_default="one for each core")
-    ] = None,
-    executor: Annotated[str, typer.Option(help="Where runs play: threads, processes or ray.")] = "threads",
-    as_json: Annotated[bool, typer.Option("--json", help="The scores as JSON, for programs.")] = False,
+    out: Annotated[Path, Option(help="Folder for runs, submission and report.")] = Path("results/suite"),
+    jobs: RunsAtOnce = None,
+    executor: Annotated[str, Option(help="Where runs play: threads, processes or ray.")] = "threads",
+    as_json: Annotated[bool, Option("--json", help="The scores as JSON, for programs.")] = False,
 ) -> None:
     """Play rankers in every world of the suite that suits them, and write a submission and a report.
 
@@ -78,32 +80,27 @@ def run_suite(
 
     if quick and full:
         raise ValueError("give --quick or --full, not both")
-    chosen = [
-        one
-        for text in rankers
-        for one in (suite.every_entry() if text == "all" else [suite.Entry.read(text)])
-    ]
-    entries = list({entry.label: entry for entry in chosen}.values())
-    try:
-        found = suite.run(entries, full=full, seeds=seeds, folder=out, workers=jobs, executor=executor)
-    except KeyboardInterrupt:
-        typer.echo("\nRuns that have ended are kept, the same command goes on from there.", err=True)
-        raise
-    file = out / SUBMISSION
-    found.write(file)
-    page = write_report([found], out)
+    entries: dict[str, Entry] = {}
+    for text in rankers:
+        for entry in suite.every_entry() if text == "all" else [suite.Entry.read(text)]:
+            entries[entry.label] = entry
+    with interruption_told("Runs that have ended are kept, the same command goes on from there."):
+        submission = suite.run(
+            list(entries.values()), full=full, seeds=seeds, folder=out, workers=jobs, executor=executor
+        )
+    file = out / "submission.parquet"
+    submission.write(file)
+    page = write_report([submission], out)
     if as_json:
-        typer.echo(json.dumps(_plain(found), indent=2))
+        typer.echo(json.dumps(_plain(submission), indent=2))
         return
-    for line in _lines(found):
+    for line in _lines(submission):
         typer.echo(line)
     typer.echo(f"Submission: {file}")
     typer.echo(f"Report: {page}")
 
 
-def list_worlds(
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
-) -> None:
+def list_worlds(as_json: JsonFlag = False) -> None:
     """List the worlds of the suite by capability.
 
     [b]Examples[/b]
@@ -114,7 +111,7 @@ def list_worlds(
     from rankloop import suite
 
     if as_json:
-        told = [
+        plain = [
             {
                 "world": world.name,
                 "capability": world.capability,
@@ -125,7 +122,7 @@ def list_worlds(
             }
             for world in suite.WORLDS
         ]
-        typer.echo(json.dumps(told, indent=2))
+        typer.echo(json.dumps(plain, indent=2))
         return
     width = max(len(world.name) for world in suite.WORLDS)
     for capability, worlds in suite.capabilities().items():
@@ -135,10 +132,8 @@ def list_worlds(
 
 
 def report(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Submissions, of one ranker or of many.")
-    ],
-    out: Annotated[Path, typer.Option(help="Folder for the page.")] = Path("results/suite"),
+    files: Annotated[list[Path], Argument(metavar="FILE", help="Submissions, of one ranker or of many.")],
+    out: Annotated[Path, Option(help="Folder for the page.")] = Path("results/suite"),
 ) -> None:
     """Draw the scores of one or many submissions, with a leaderboard, as one page that needs nothing else.
 
@@ -154,10 +149,10 @@ def report(
 
 
 def verify_submission(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A submission.")],
-    sample: Annotated[int, typer.Option(help="How many of its runs are played again.")] = 10,
-    seed: Annotated[int, typer.Option(help="Chooses them.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="The answer as JSON, for programs.")] = False,
+    file: Annotated[Path, Argument(metavar="FILE", help="A submission.")],
+    sample: Annotated[int, Option(help="How many of its runs are played again.")] = 10,
+    seed: Annotated[int, Option(help="Chooses them.")] = 0,
+    as_json: AnswerAsJson = False,
 ) -> None:
     """Check that a submission is what it says: worlds, seeds and sums, and a sample of its runs, played again.
 
@@ -170,30 +165,26 @@ def verify_submission(
     require("polars", "pyarrow", extra="data", for_="the suite")
     from rankloop.suite import verify
 
-    found = _read(file, lambda path: verify(path, sample=sample, seed=seed))
+    verdict = _read(file, lambda path: verify(path, sample=sample, seed=seed))
     if as_json:
-        told = {
-            "holds": found.holds,
-            "problems": found.problems,
-            "remarks": found.remarks,
-            "replays": [replay._asdict() for replay in found.replays],
+        plain = {
+            "holds": verdict.holds,
+            "problems": verdict.problems,
+            "remarks": verdict.remarks,
+            "replays": [replay._asdict() for replay in verdict.replays],
         }
-        typer.echo(json.dumps(told, indent=2))
+        typer.echo(json.dumps(plain, indent=2))
     else:
-        for replay in found.replays:
+        for replay in verdict.replays:
             mark = "same " if replay.agrees else "OTHER"
             typer.echo(f"{mark}  {replay.ranker} in {replay.world}, seed {replay.seed}: {replay.told:.6f}")
-        for remark in found.remarks:
+        for remark in verdict.remarks:
             typer.echo(f"remark: {remark}")
-        for problem in found.problems:
+        for problem in verdict.problems:
             typer.echo(f"problem: {problem}")
-        count = len(found.replays)
-        typer.echo(
-            f"{file} is what it says, as far as {count} runs tell"
-            if found.holds
-            else f"{file} is not what it says"
-        )
-    if not found.holds:
+        is_so = f"is what it says, as far as {len(verdict.replays)} runs tell"
+        typer.echo(f"{file} {is_so if verdict.holds else 'is not what it says'}")
+    if not verdict.holds:
         raise typer.Exit(1)
 
 
@@ -203,12 +194,12 @@ def _read(file: Path, read: Callable[[Path], Any]) -> Any:
     return read(file)
 
 
-def _lines(found: Submission) -> list[str]:
+def _lines(submission: Submission) -> list[str]:
     from rankloop.suite.scores import capability_scores
     from rankloop.suite.world import SETTINGS
 
     lines = []
-    scores = capability_scores(found.results)
+    scores = capability_scores(submission.results)
     for (setting,), part in scores.group_by(["setting"], maintain_order=True):
         lines.append(SETTINGS[str(setting)])
         width = max(len(name) for name in part["ranker"])
@@ -218,20 +209,20 @@ def _lines(found: Submission) -> list[str]:
             f"{row['score']:6.3f}  ({row['low']:.3f} to {row['high']:.3f})"
             for row in ordered.iter_rows(named=True)
         ]
-    for name in dict.fromkeys(found.results["ranker"]):
-        own = found.results.filter(found.results["ranker"] == name)
+    for name in dict.fromkeys(submission.results["ranker"]):
+        own = submission.results.filter(submission.results["ranker"] == name)
         refused = own.filter(own["not_applicable"].is_not_null())
         if refused.height:
             lines.append(f"{name}: {refused.height} of {own['world'].n_unique()} worlds are not applicable")
     return lines
 
 
-def _plain(found: Submission) -> dict[str, Any]:
+def _plain(submission: Submission) -> dict[str, Any]:
     from rankloop.suite.scores import capability_scores
 
-    refused = found.results.filter(found.results["not_applicable"].is_not_null())
+    refused = submission.results.filter(submission.results["not_applicable"].is_not_null())
     return {
-        "scores": capability_scores(found.results).to_dicts(),
+        "scores": capability_scores(submission.results).to_dicts(),
         "not_applicable": refused.select("ranker", "world", "not_applicable").to_dicts(),
-        "provenance": found.provenance,
+        "provenance": submission.provenance,
     }

@@ -1,8 +1,11 @@
-"""Tables for the terminal: what is available, and the results of experiments."""
+"""Tables for the terminal: what is available, how long experiments take, and what they found."""
 
 from __future__ import annotations
 
 import inspect
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -14,7 +17,9 @@ from rankloop.experiments.harness.progress import duration
 from rankloop.extras import MissingExtra
 
 if TYPE_CHECKING:
+    from rankloop.experiments.experiment import Experiment
     from rankloop.experiments.harness.reproduce import Verdict
+    from rankloop.measures import Measure
 
 
 def tell(verdict: Verdict, *, console: Console) -> None:
@@ -27,8 +32,8 @@ def tell(verdict: Verdict, *, console: Console) -> None:
         console.print(head, soft_wrap=True, markup=False)
         for claim in verdict.claims:
             word = "holds " if claim.holds else "BROKEN"
-            told = f"  {word}  {claim.text}: {claim.measured} [{claim.name}, worded {claim.worded}]"
-            console.print(told, soft_wrap=True, markup=False)
+            line = f"  {word}  {claim.text}: {claim.measured} [{claim.name}, worded {claim.worded}]"
+            console.print(line, soft_wrap=True, markup=False)
         for note in verdict.notes:
             console.print(f"  {note}", soft_wrap=True, markup=False)
         return
@@ -43,6 +48,59 @@ def tell(verdict: Verdict, *, console: Console) -> None:
         console.print(note, markup=False)
 
 
+def tell_times(
+    chosen: Sequence[tuple[str, Experiment]],
+    *,
+    out: Path,
+    fresh: bool,
+    workers: int | None,
+    always: bool,
+    console: Console,
+) -> None:
+    """A line for each experiment: jobs that are left, seconds of computing, and about how long that takes.
+
+    Nothing where nothing is recorded of any of them, unless `always`.
+    """
+    from rankloop.experiments.harness.expected_time import calibrate, expected, is_recorded
+    from rankloop.experiments.harness.job_runner import unfinished
+
+    if not (always or any(is_recorded(experiment) for _, experiment in chosen)):
+        return
+    cores = workers or os.cpu_count() or 1
+    slowness = calibrate()
+    rows: list[tuple[str, ...]] = []
+    total = unknown = 0.0
+    for name, experiment in chosen:
+        lack = experiment.missing()
+        if lack is not None:
+            rows.append((name, "", "", "skipped"))
+            continue
+        jobs = experiment.jobs(quick=False)
+        todo = jobs if fresh else unfinished(experiment, jobs, out=out)
+        work = expected(experiment, jobs, todo, slowness=slowness)
+        left = f"{len(todo)} of {len(jobs)}"
+        if work is None:
+            unknown += 1
+            rows.append((name, left, "not recorded", ""))
+            continue
+        total += work.seconds
+        margin = f"{duration(work.seconds)} ± {duration(2.0 * work.error)}" if work.seconds else "none"
+        rows.append((name, left, margin, duration(work.seconds / cores)))
+    if len(rows) > 1:
+        rows.append(("together", "", duration(total), duration(total / cores)))
+    head = ("experiment", "jobs left", "computing", f"on {cores} core{'s' if cores > 1 else ''}")
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(4)]
+    for row in (head, *rows):
+        line = f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:>{widths[3]}}"
+        console.print(line.rstrip(), soft_wrap=True, markup=False)
+    console.print(
+        f"An estimate: from a sample of jobs on a machine that is {slowness:.2f} times as fast as this one"
+        f" is now{', without what is not recorded' if unknown else ''}.",
+        soft_wrap=True,
+        markup=False,
+    )
+
+
 def describe(kind: str) -> dict[str, str]:
     """Everything of a kind, each with one line: rankers, environments, measures or experiments."""
     if kind == "rankers":
@@ -50,11 +108,13 @@ def describe(kind: str) -> dict[str, str]:
 
         return {name: _ranker_line(name) for name in registry.names()}
     if kind == "environments":
-        from rankloop.cli.environments import environment_names
+        from rankloop.cli.library import environment_names
 
         return environment_names()
     if kind == "measures":
-        return _describe_measures()
+        from rankloop import measures
+
+        return dict(_measure_line(measures.get(name)) for name in measures.names())
     if kind == "experiments":
         from rankloop import experiments
 
@@ -78,18 +138,12 @@ def _first_sentence(thing: object) -> str:
     return (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ")
 
 
-def _describe_measures() -> dict[str, str]:
-    from rankloop import measures
-
-    described = {}
-    for name in measures.names():
-        measure = measures.get(name)
-        traits = [
-            "loss" if measure.is_loss else "gain",
-            "linear in the relevance" if measure.linear else "not linear in the relevance",
-        ]
-        if measure.binary:
-            traits.append("binary relevance only")
-        ending = {"none": "", "optional": "[@k]", "required": "@k"}[measure.cutoffs]
-        described[name + ending] = ", ".join(traits)
-    return described
+def _measure_line(measure: Measure) -> tuple[str, str]:
+    traits = [
+        "loss" if measure.is_loss else "gain",
+        "linear in the relevance" if measure.linear else "not linear in the relevance",
+    ]
+    if measure.binary:
+        traits.append("binary relevance only")
+    ending = {"none": "", "optional": "[@k]", "required": "@k"}[measure.cutoffs]
+    return measure.family + ending, ", ".join(traits)

@@ -1,0 +1,379 @@
+"""What `fit-clicks` and `evaluate` found: in words, for programs, as a picture, and as a file of parameters."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from rankloop import logs
+from rankloop.data.clicks.rows import TOO_MANY_CLICKS
+from rankloop.logs.models.fitting import FULL_NAMES
+from rankloop.plotting import figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rankloop.feedback import ClickLog, LoggedLists, Sessions
+
+_MOST_ROWS = 20  # of items in words and in the picture
+LOGGED = "as logged"
+
+
+class Report(ABC):
+    """A fitted click model, to be told and written."""
+
+    log: ClickLog | Sessions
+
+    @abstractmethod
+    def tell(self, console: Console) -> None:
+        """In tables and sentences."""
+
+    @abstractmethod
+    def plain(self) -> dict[str, Any]:
+        """For programs."""
+
+    @abstractmethod
+    def write(self, out: Path) -> tuple[Path, Path]:
+        """Write parameters and picture to the folder `out`."""
+
+    def stem(self, out: Path) -> str:
+        """The beginning of the names of its files in `out`, which is made."""
+        out.mkdir(parents=True, exist_ok=True)
+        queries = self.log.query_ids
+        name = self.log.name if len(queries) > 1 or queries == ("",) else f"{self.log.name}-{queries[0]}"
+        return re.sub(r"[^\w.-]+", "-", name)
+
+
+class CountsReport(Report):
+    """The position-based model, fitted to counts."""
+
+    def __init__(self, log: ClickLog, *, smoothing: float) -> None:
+        self.log = log
+        with warnings.catch_warnings():  # it tells them itself
+            warnings.simplefilter("ignore", logs.ClickModelWarning)
+            self.fitted = logs.fit_pbm(log, smoothing=smoothing)
+
+    def tell(self, console: Console) -> None:
+        """The estimates as two tables, after a summary of the log and its warnings."""
+        fitted, log = self.fitted, self.fitted.log
+        _say(console, str(log))
+        lost = log.bad_clicks
+        clicks = int(log.clicked.sum()) + sum(lost.values())
+        for reason, count in log.bad_rows.items():
+            words = f"left out of the file: {count:,} rows with {reason}"
+            if reason in lost:
+                words += f", and {lost[reason]:,} clicks on them ({lost[reason] / clicks:.1%} of all)"
+            if reason == TOO_MANY_CLICKS:
+                words += "; --clip counts them as clicked every time"
+            _say(console, words)
+        for sentence in fitted.warnings:
+            _say(console, f"warning: {sentence}")
+        settled = "converged" if fitted.converged else "was stopped, not converged,"
+        steps, likelihood = len(fitted.trace), fitted.trace[-1]
+        console.print(f"The fit {settled} after {steps} steps, log likelihood {likelihood:,.2f}")
+        interval = f"{fitted.confidence:.0%} interval"
+        items = _table("item", "attraction", interval, "shown", "clicked")
+        for i in range(min(len(fitted.items), _MOST_ROWS)):
+            low, high = fitted.attraction_interval[i]
+            items.add_row(
+                fitted.names[i],
+                f"{fitted.attraction[i]:.4f}",
+                f"{low:.4f} to {high:.4f}",
+                f"{fitted.shown[i]:,}",
+                f"{fitted.clicked[i]:,}",
+            )
+        console.print(items)
+        if len(fitted.items) > _MOST_ROWS:
+            console.print(f"and {len(fitted.items) - _MOST_ROWS:,} items more")
+        places = _table("position", "examination", interval, "click rate")
+        for j, rate in enumerate(_click_rates(fitted)):
+            low, high = fitted.examination_interval[j]
+            places.add_row(
+                f"{j + 1}", f"{fitted.examination[j]:.4f}", f"{low:.4f} to {high:.4f}", f"{rate:.4f}"
+            )
+        console.print(places)
+
+    def plain(self) -> dict[str, Any]:
+        """The parameters and their origin."""
+        parameters = self.fitted.parameters()
+        return {
+            "items": list(parameters.items),
+            "attraction": parameters.attraction.tolist(),
+            "examination": parameters.examination.tolist(),
+            **parameters.provenance,
+        }
+
+    def write(self, out: Path) -> tuple[Path, Path]:
+        stem = self.stem(out)
+        parameters, picture = out / f"{stem}.json", out / f"{stem}.png"
+        self.fitted.save(parameters)
+        figures.save(draw_counts(self.fitted), picture, ending="png")
+        return parameters, picture
+
+
+def draw_counts(fitted: logs.FittedPBM) -> Figure:
+    """Attraction of the items and examination of the positions, with their intervals."""
+    queries = fitted.log.query_ids
+    of = f"query {queries[0]}" if len(queries) == 1 and queries[0] else f"{len(queries):,} queries"
+    of = fitted.log.name if queries == ("",) else f"{fitted.log.name}, {of}"
+    figure, (left, right) = figures.canvas(
+        title="What users like, and where they look",
+        subtitle=f"{of}: {fitted.shown.sum():,} impressions, {fitted.clicked.sum():,} clicks",
+        caption=(
+            f"A position-based model of maximum likelihood; bars are {fitted.confidence:.0%} intervals. Examination is"
+            f" relative to position {fitted.reference + 1}. The raw click rate of a position, drawn with its largest"
+            " value at 1, mixes where users look with what was shown there."
+        ),
+        width=10.5,
+        columns=2,
+    )
+    count = min(len(fitted.items), _MOST_ROWS)
+    _bars(left, fitted.attraction[:count], fitted.attraction_interval[:count], figures.BLUE)
+    figures.name_axes(left, x="item, best first", y="attraction")
+    _bars(right, fitted.examination, fitted.examination_interval, figures.ORANGE)
+    rates = _click_rates(fitted)
+    places = np.arange(1, len(rates) + 1)
+    figures.curve(right, places, rates / rates.max(), label="click rate", colour=figures.MUTED, dashed=True)
+    figures.name_axes(right, x="position", y="examination")
+    for axes in (left, right):
+        axes.set_ylim(bottom=0.0)
+        axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
+    return figures.finish(figure)
+
+
+def _bars(axes: Any, y: Any, ends: Any, colour: str) -> None:
+    known = np.isfinite(y)
+    x, y, ends = np.arange(1, len(y) + 1)[known], y[known], ends[known]
+    away = np.abs(ends - y[:, None]).T
+    axes.errorbar(
+        x, y, yerr=away, fmt="o", color=colour, markersize=6, capsize=3, linewidth=1.6, label="_fit"
+    )
+
+
+def _click_rates(fitted: logs.FittedPBM) -> Any:
+    shown, clicked = fitted.log.matrices()
+    return clicked.sum(axis=0) / np.maximum(shown.sum(axis=0), 1)
+
+
+class PagesReport(Report):
+    """Click models, compared on the later pages of a log; the chosen one, or the best, is fitted to all pages."""
+
+    def __init__(self, log: Sessions, models: Sequence[str], chosen: str | None, *, smoothing: float) -> None:
+        self.log = log
+        self.compared = logs.compare_models(log, models, smoothing=smoothing)
+        with warnings.catch_warnings():  # it tells them itself
+            warnings.simplefilter("ignore", logs.ClickModelWarning)
+            self.fitted = logs.fit_model(log, chosen or self.compared.best, smoothing=smoothing)
+
+    def tell(self, console: Console) -> None:
+        """The comparison as a table, what the chosen model says, and what the log does not tell."""
+        fitted, compared = self.fitted, self.compared
+        _say(console, str(fitted.log))
+        for reason, count in fitted.log.bad_rows.items():
+            _say(console, f"left out of the file: {count:,} rows with {reason}")
+        late = 1.0 - compared.first
+        console.print(f"Fitted to the first {compared.first:.0%} of the pages, tried on the last {late:.0%}.")
+        table = _table("model", "log likelihood", "behind the best", "perplexity", "conditional", "steps")
+        for k in np.argsort(compared.behind, kind="stable"):
+            fit, score, behind = compared.fits[k], compared.scores[k], compared.behind[k]
+            table.add_row(
+                fit.name,
+                f"{score.log_likelihood:.4f}",
+                f"{behind:.4f} ± {compared.behind_error[k]:.4f}" if behind else "",
+                f"{score.perplexity:.4f}",
+                f"{score.conditional_perplexity:.4f}",
+                f"{fit.steps}" + ("" if fit.converged else ", stopped"),
+            )
+        console.print(table)
+        _say(console, compared.advice())
+        console.print(f"The {FULL_NAMES[fitted.name]} model, fitted to all pages:", soft_wrap=True)
+        for name, estimate in fitted.shared.items():
+            if estimate.value.ndim == 1:
+                values = ", ".join(
+                    f"{value:.3f} ({low:.3f} to {high:.3f})"
+                    for value, low, high in zip(estimate.value, estimate.low, estimate.high, strict=True)
+                )
+                _say(
+                    console,
+                    f"  {name.replace('_', ' ')}, with {fitted.confidence:.0%} intervals: {values}",
+                )
+        looks = ", ".join(f"{look:.3f}" for look in fitted.examination)
+        _say(console, f"  examination for a ranker: {looks}")
+        for sentence in fitted.warnings:
+            _say(console, f"warning: {sentence}")
+
+    def plain(self) -> dict[str, Any]:
+        fitted, compared = self.fitted, self.compared
+        return {
+            "use": compared.best,
+            "advice": compared.advice(),
+            "first": compared.first,
+            "models": [
+                {
+                    "model": fit.name,
+                    "log_likelihood": score.log_likelihood,
+                    "behind": float(compared.behind[k]),
+                    "behind_error": float(compared.behind_error[k]),
+                    "perplexity": score.perplexity,
+                    "perplexity_by_position": score.perplexity_by_position.tolist(),
+                    "conditional_perplexity": score.conditional_perplexity,
+                    "impossible": score.impossible,
+                    "steps": fit.steps,
+                    "converged": fit.converged,
+                    "warnings": list(fit.warnings),
+                }
+                for k, (fit, score) in enumerate(zip(compared.fits, compared.scores, strict=True))
+            ],
+            "fitted": fitted.name,
+            "examination": fitted.examination.tolist(),
+            **fitted.saved().provenance,
+        }
+
+    def write(self, out: Path) -> tuple[Path, Path]:
+        stem = self.stem(out)
+        parameters, picture = out / f"{stem}-{self.fitted.name}.json", out / f"{stem}-models.png"
+        self.fitted.saved().save(parameters)
+        figures.save(draw_models(self.compared, self.fitted.log), picture, ending="png")
+        return parameters, picture
+
+
+def draw_models(compared: logs.ModelComparison, log: Sessions) -> Figure:
+    """How far each model is behind the best, and how often users look at each position under some of them."""
+    late = 1.0 - compared.first
+    order = np.argsort(compared.behind, kind="stable")
+    shown = [k for k in order if compared.behind[k] <= 10.0 * np.median(compared.behind) + 1e-9]
+    beyond = [f"{compared.fits[k].name} ({compared.behind[k]:.2f})" for k in order if k not in shown]
+    left_out = f" Too far behind to be drawn: {', '.join(beyond)}." if beyond else ""
+    figure, (left, right) = figures.canvas(
+        title="Which model predicts the clicks of later pages",
+        subtitle=f"{log.name}: {log.n_rows:,} pages, {int(log.clicks.sum()):,} clicks",
+        caption=(
+            f"Models fitted to the first {compared.first:.0%} of the pages and tried on the last {late:.0%}. Left: the"
+            " log likelihood of a page that is lost against the best model, in nats, with two standard errors; less is"
+            f" better.{left_out} Right: how often users look at each position, by the model advised"
+            f" ({compared.best}), by the position-based one, and the raw click rate, each relative to its largest."
+        ),
+        width=11.0,
+        height=5.2,
+        columns=2,
+    )
+    for row, k in enumerate(shown[::-1]):
+        is_best = compared.fits[k].name == compared.best
+        figures.dot(
+            left,
+            float(compared.behind[k]),
+            row,
+            error=2.0 * float(compared.behind_error[k]),
+            colour=figures.ORANGE if is_best else figures.BLUE,
+            filled=is_best,
+        )
+    figures.name_axes(left, x="log likelihood of a page behind the best", y="")
+    figures.row_axis(left, [compared.fits[k].name for k in shown])
+    places = np.arange(1, log.n_positions + 1)
+    by_name = {fit.name: fit for fit in compared.fits}
+    for name, label, colour, dashed in (
+        (compared.best, compared.best, figures.ORANGE, False),
+        ("pbm", "pbm", figures.BLUE, False),
+        ("rctr", "click rate", figures.MUTED, True),
+    ):
+        if name in by_name:
+            looks = by_name.pop(name).examination  # drawn once, also where the best is one of the others
+            figures.curve(right, places, looks, label=label, colour=colour, dashed=dashed)
+    figures.name_axes(right, x="position", y="examination")
+    right.set_ylim(bottom=0.0)
+    right.xaxis.set_major_locator(MaxNLocator(10, integer=True))
+    return figures.finish(figure)
+
+
+def _say(console: Console, words: str) -> None:
+    console.print(words, soft_wrap=True, markup=False)
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if place == 0 else "right")
+    return table
+
+
+class Answer(NamedTuple):
+    """What one estimator says of one ranker, or why it does not."""
+
+    ranker: str
+    value: logs.Evaluation | None
+    words: str
+
+    def sentence(self, unit: str) -> str:
+        """The estimate with all that it stands on."""
+        if (value := self.value) is None:
+            return self.words
+        words = (
+            f"{value.value:.4f} {unit}, {value.confidence:.0%} interval {value.low:.4f} to {value.high:.4f}"
+        )
+        words += f", effective size {value.effective_size:,.0f} of {value.n_rows:,}"
+        if value.draw_error:
+            error, of_lists = value.standard_error, value.draw_error
+            words += f", standard error {error:.4f} of which drawing lists is {of_lists:.4f}"
+        if value.bias:
+            words += f", of which clipping may be {value.bias:.4f}"
+        return words + (f"; warning: {self.words}" if self.words else "")
+
+
+def unit_of(lists: LoggedLists) -> str:
+    """What the numbers count: in a table each row is one item at its position."""
+    one_by_one = lists.items.shape[1] == 1 and lists.n_positions > 1
+    return "clicks an impression" if one_by_one else "clicks a list"
+
+
+def plain_answers(answers: list[Answer], lists: LoggedLists, estimator: str) -> dict[str, Any]:
+    """The estimates for programs."""
+    names = ("value", "low", "high", "standard_error", "effective_size", "mean_weight", "bias", "draw_error")
+    return {
+        "log": lists.name,
+        "rows": lists.n_rows,
+        "unit": unit_of(lists),
+        "estimator": estimator,
+        "rankers": [
+            {"ranker": answer.ranker, "words": answer.words}
+            | ({} if answer.value is None else {name: getattr(answer.value, name) for name in names})
+            for answer in answers
+        ],
+    }
+
+
+def draw_answers(answers: list[Answer], lists: LoggedLists, estimator: str) -> Figure:
+    """The estimates with their intervals, a row for each ranker that the log can tell of."""
+    known = [(answer.ranker, answer.value) for answer in answers if answer.value is not None]
+    silent = [answer.ranker for answer in answers if answer.value is None]
+    left_out = f" The log cannot tell of {', '.join(silent)}." if silent else ""
+    figure, (axes,) = figures.canvas(
+        title="What the log says of other rankers",
+        subtitle=f"{lists.name}: {lists.n_rows:,} lists",
+        caption=(
+            f"{unit_of(lists).capitalize()} by the {estimator} estimator; "
+            f"bars are {known[0][1].confidence:.0%} intervals.{left_out}"
+        ),
+        height=2.6 + 0.45 * len(known),
+    )
+    for row, (name, value) in enumerate(known[::-1]):
+        figures.dot(
+            axes,
+            value.value,
+            row,
+            error=(value.high - value.low) / 2,
+            colour=figures.MUTED if name == LOGGED else figures.BLUE,
+            filled=name != LOGGED,
+        )
+    figures.name_axes(axes, x=unit_of(lists), y="")
+    figures.row_axis(axes, [Path(name).name for name, _ in known])
+    return figures.finish(figure)

@@ -1,0 +1,371 @@
+"""The commands about logs of clicks: `rankloop fit-clicks` and `rankloop evaluate`.
+
+Each command imports what it needs when it is called, so that help is quick.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from rankloop.cli.settings import FirstPosition, ResultAsJson, plain_console
+from rankloop.extras import require
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rankloop.base import Ranker
+    from rankloop.cli.click_reports import Answer, Report
+    from rankloop.data.clicks.files import Progress
+    from rankloop.feedback import LoggedLists
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of a log is read."""
+
+    query: Annotated[
+        str | None, Option(help="Only this query.", show_default="all, with positions in common")
+    ] = None
+    top: Annotated[
+        int | None, Option(help="Only so many items, those shown most often.", show_default="all")
+    ] = None
+    positions: Annotated[
+        int | None, Option(help="Only so many positions, from the top.", show_default="all")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How the clicks of a log are counted."""
+
+    clip: Annotated[
+        bool, Option("--clip", help="Count more clicks than impressions as clicked every time.")
+    ] = False
+    resume: Annotated[
+        Path | None, Option(help="Folder for the counts of finished files, to go on after an interruption.")
+    ] = None
+    engine: Annotated[
+        str, Option(help="polars, or duckdb for tables with more different rows than memory holds.")
+    ] = "polars"
+    memory_limit: Annotated[
+        str | None, Option(help="Of duckdb, such as 2GB.", show_default="four fifths of the machine")
+    ] = None
+    spill_to: Annotated[
+        Path | None, Option(help="Folder for what duckdb cannot hold.", show_default="a temporary one")
+    ] = None
+
+
+def fit_clicks(
+    files: Annotated[
+        list[str],
+        Argument(
+            metavar="FILE",
+            help="Click logs: JSON lines, CSV or Parquet, plain, gzip or zstd; folders, patterns and s3:// too.",
+        ),
+    ],
+    *,
+    selection: Selection,
+    shape: Annotated[
+        str | None,
+        Option("--format", help="Of the log, such as yandex, ubi or baidu-ultr.", show_default="recognised"),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        Option(
+            metavar="OURS=THEIRS", help="What a column of a table is called: item=sku. Repeat for several."
+        ),
+    ] = None,
+    first_position: Annotated[
+        int | None,
+        Option(help="What a table calls the top position.", show_default="1, or asked where in doubt"),
+    ] = None,
+    counting: Counting,
+    smoothing: Annotated[
+        float,
+        Option(
+            help="Impressions added to each item, so that estimates of rare items stay away from 0 and 1."
+        ),
+    ] = 1.0,
+    model: Annotated[
+        str | None, Option(help="A click model by its short name, or all, to compare them on later pages.")
+    ] = None,
+    out: Annotated[Path, Option(help="Folder for parameters and picture.")] = Path("results/clicks"),
+    as_json: ResultAsJson = False,
+) -> None:
+    """Estimate a click model from a log: what users like, and where they look.
+
+    Prints it, draws it, and writes a parameter file that [b]environments.PositionBased.read[/b] takes. Without
+    [b]--model[/b] it is the position-based model, from counts. With [b]--model all[/b] ten models are fitted to the
+    first pages and compared on the later ones; the file is then one for [b]feedback.read_model[/b].
+
+    [b]Examples[/b]
+
+      rankloop fit-clicks clicks.jsonl.gz --query 9982_0 --top 10
+
+      rankloop fit-clicks impressions.parquet --top 10 --positions 5 --out results/mine
+
+      rankloop fit-clicks 'logs/*.csv.gz' --columns item=sku --columns position=slot --first-position 0
+
+      rankloop fit-clicks pages.jsonl --model all
+
+      rankloop fit-clicks impressions.csv --model all --columns page=serp
+    """
+    require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="fit-clicks")
+    from rankloop.data.clicks.files import find_files
+
+    try:
+        paths: list[Any] = find_files(files)
+        missing = [str(file) for file in paths if isinstance(file, Path) and not file.is_file()]
+        if missing:
+            raise ValueError(f"there is no file {missing[0]}")
+        reading = {"format": shape, "columns": named_columns(columns or ()), "first_position": first_position}
+        if model is None:
+            report = _fit_counts(paths, selection, counting, smoothing, reading)
+        elif counting.clip or counting.resume is not None or counting.engine != "polars":
+            raise ValueError(
+                "--clip, --resume and --engine are for counts, and --model reads pages: leave one of them out"
+            )
+        else:
+            report = _fit_pages(paths, selection, model, smoothing, reading)
+    except ValueError as error:
+        raise ValueError(in_options(str(error))) from error
+    parameters, picture = report.write(out)
+    if as_json:
+        typer.echo(json.dumps(report.plain(), indent=2, ensure_ascii=False))
+        return
+    report.tell(plain_console())
+    typer.echo(f"Parameters: {parameters}")
+    typer.echo(f"Picture: {picture}")
+
+
+def _fit_counts(
+    paths: list[Any], selection: Selection, counting: Counting, smoothing: float, reading: dict[str, Any]
+) -> Report:
+    from rankloop import data
+    from rankloop.cli.click_reports import CountsReport
+
+    progress = _show if sys.stderr.isatty() else None
+    log = data.read_clicks(paths, progress=progress, **asdict(counting), **reading)
+    return CountsReport(log.select(**asdict(selection)), smoothing=smoothing)
+
+
+def _fit_pages(
+    paths: list[Any], selection: Selection, model: str, smoothing: float, reading: dict[str, Any]
+) -> Report:
+    from rankloop import data, logs
+    from rankloop.arguments import one_of
+    from rankloop.cli.click_reports import PagesReport
+
+    if selection.top is not None:
+        raise ValueError(
+            "--top leaves out parts of pages, and --model needs whole ones: leave one of them out"
+        )
+    one_of("--model", model, (*logs.MODELS, "all"))
+    if reading["first_position"] is None:
+        reading = reading | {"first_position": 1}
+    pages = data.read_sessions(paths, **reading)
+    pages = pages.select(query=selection.query, positions=selection.positions)
+    if model == "all":
+        return PagesReport(pages, logs.MODELS, None, smoothing=smoothing)
+    return PagesReport(pages, tuple(dict.fromkeys(("rcm", "rctr", model))), model, smoothing=smoothing)
+
+
+def named_columns(texts: Sequence[str]) -> dict[str, str]:
+    """Columns from ``item=sku``, of which one word may hold several between commas."""
+    named: dict[str, str] = {}
+    for word in (word for text in texts for word in text.split(",")):
+        ours, equals, theirs = word.partition("=")
+        if not (ours and equals and theirs):
+            raise ValueError(f"--columns must be OURS=THEIRS, such as item=sku, got {word!r}")
+        named[ours] = theirs
+    return named
+
+
+# Arguments of Python that are options here.
+_ARGUMENTS = {"query", "top", "positions", "smoothing", "format", "engine", "columns", "first_position"}
+_ARGUMENTS |= {"memory_limit", "spill_to"}
+
+
+def in_options(message: str) -> str:
+    """A message about an argument of Python, which begins with its name, in the words of the command line.
+
+    >>> in_options("top must be a whole number of at least 1, got 0")
+    '--top must be a whole number of at least 1, got 0'
+    >>> in_options("log.csv: no column for item; name it with columns={'item': ...}")
+    'log.csv: no column for item; name it with --columns item=NAME'
+    """
+    name, space, rest = message.removeprefix("paths: ").partition(" ")
+    if name.removesuffix(":") in _ARGUMENTS:
+        name = f"--{name.replace('_', '-')}"
+    message = f"{name}{space}{rest}"
+    message = message.replace("columns={'", "--columns ").replace("': ...}", "=NAME")
+    message = message.replace("first_position=", "--first-position ")
+    return message.replace('engine="duckdb"', "--engine duckdb")
+
+
+def _show(progress: Progress) -> None:
+    if progress.done == progress.total:
+        sys.stderr.write("\r\x1b[K")
+    else:
+        left = progress.seconds_left
+        time_left = f", {left / 60:.0f} min left" if 90 <= left < float("inf") else f", {left:.0f} s left"
+        share = f"{progress.done / max(progress.total, 1):.0%} counted"
+        sys.stderr.write(f"\r\x1b[K{share}{time_left if left < float('inf') else ''}: {progress.file.name}")
+    sys.stderr.flush()
+
+
+def evaluate(
+    log: Annotated[
+        Path, Argument(metavar="LOG", help="Lists with propensities: JSON lines, CSV or Parquet.")
+    ],
+    ranker: Annotated[
+        list[str],
+        Option(
+            metavar="RANKER",
+            help="A saved ranker's file, a ranker by its name, or items such as 3,1,2 (for a log with features: weights"
+            " of features such as 0.5,-1.2); repeatable.",
+        ),
+    ],
+    estimator: Annotated[
+        str,
+        Option(help="ips, self-normalised, item-position, doubly-robust or switch."),
+    ] = "doubly-robust",
+    confidence: Annotated[float, Option(help="The level of the intervals.")] = 0.95,
+    first_position: FirstPosition = 1,
+    explore: Annotated[
+        bool,
+        Option(
+            "--explore/--no-explore",
+            help="Lists as a ranker draws them, or the order that it estimates to be best (for a log with features).",
+        ),
+    ] = True,
+    seed: Annotated[int, Option(help="Seed of the rankings that a ranker is asked for.")] = 0,
+    out: Annotated[Path, Option(help="Folder for the picture.")] = Path("results/evaluate"),
+    as_json: ResultAsJson = False,
+) -> None:
+    """Estimate from a log what other rankers would have earned, in clicks a list.
+
+    The log must have the chance with which each list, or each item at its position, was shown. Where it rarely shows
+    what a ranker would, there is no number but a sentence. The items of a saved ranker are numbered as in the log:
+    those that occur, shorter names first, then by the alphabet. Lists may bring features: JSON lines with the fields
+    candidates and features, for rankers of lists with features. In a table without features each row is an item at
+    its position, and counts alone: the numbers are then clicks an impression. JSON lines give clicks a list.
+
+    [b]Examples[/b]
+
+      rankloop evaluate shown.jsonl --ranker Uniform --ranker ranker.npz
+
+      rankloop evaluate shown.csv --ranker 3,1,2 --estimator switch --json
+
+      rankloop evaluate documents.jsonl --ranker pdgd.npz --ranker 0.5,-1.2 --no-explore
+    """
+    require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="evaluate")
+    from rankloop import data, logs
+    from rankloop.arguments import one_of
+    from rankloop.cli.click_reports import LOGGED, Answer, draw_answers, plain_answers, unit_of
+    from rankloop.logs.evaluation import ESTIMATORS
+    from rankloop.plotting import figures
+
+    if not log.is_file():
+        raise ValueError(f"there is no file {log}")
+    one_of("estimator", estimator, ESTIMATORS)
+    lists = data.read_logged_lists(log, first_position=first_position)
+    answers = [Answer(LOGGED, logs.on_policy(lists, confidence=confidence), "")]
+    how = {"estimator": estimator, "confidence": confidence, "explore": explore, "seed": seed}
+    answers += [_value(text, lists, how) for text in ranker]
+    out.mkdir(parents=True, exist_ok=True)
+    picture = out / f"{lists.name}-{estimator}.png"
+    figures.save(draw_answers(answers, lists, estimator), picture, ending="png")
+    if as_json:
+        typer.echo(json.dumps(plain_answers(answers, lists, estimator), indent=2, ensure_ascii=False))
+        return
+    typer.echo(str(lists))
+    width = max(len(answer.ranker) for answer in answers)
+    for answer in answers:
+        typer.echo(f"{answer.ranker:<{width}}  {answer.sentence(unit_of(lists))}")
+    typer.echo(f"Picture: {picture}")
+
+
+def _value(text: str, lists: LoggedLists, how: dict[str, Any]) -> Answer:
+    from rankloop import logs
+    from rankloop.cli.click_reports import Answer
+
+    policy = _policy(text, lists)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", logs.PropensityWarning)
+        try:
+            value = logs.evaluate(lists, policy, **how)
+        except logs.TooFewSamples as refusal:
+            return Answer(text, None, f"cannot tell: {refusal}")
+        except ValueError as error:
+            raise ValueError(f"--ranker {text}: {error}") from None
+    words = [str(one.message) for one in caught if issubclass(one.category, logs.PropensityWarning)]
+    return Answer(text, value, "; ".join(words))
+
+
+def _policy(text: str, lists: LoggedLists) -> Ranker | list[int] | NDArray[np.int64]:
+    from rankloop.rankers.registry import find, load
+
+    if Path(text).is_file():
+        return load(text)
+    if text.endswith(".npz"):
+        raise ValueError(f"--ranker {text}: there is no such file")
+    if lists.features is not None:
+        return _policy_with_features(text, lists)
+    if "," in text:
+        number = {name: i for i, name in enumerate(lists.item_ids)}
+        unknown = [name for name in text.split(",") if name not in number]
+        if unknown:
+            raise ValueError(f"--ranker {text}: the log has no item {unknown[0]!r}")
+        return [number[name] for name in text.split(",")]
+    kind = find(text)
+    try:
+        return kind(n_items=lists.n_items, n_positions=lists.n_positions)  # type: ignore[call-arg]
+    except TypeError as error:
+        raise ValueError(
+            f"--ranker {text}: it needs more than items and positions; save it from Python and give its file ({error})"
+        ) from error
+
+
+def _policy_with_features(text: str, lists: LoggedLists) -> Ranker | NDArray[np.int64]:
+    import numpy as np
+
+    from rankloop.rankers.registry import find
+
+    requests = lists.features
+    assert requests is not None
+    if "," in text:
+        try:
+            weights = np.array([float(one) for one in text.split(",")])
+        except ValueError:
+            weights = np.empty(0)
+        if len(weights) != requests.n_features:
+            raise ValueError(f"--ranker {text}: must be {requests.n_features} weights, one for each feature")
+        top = np.full((lists.n_rows, lists.n_positions), -1, np.int64)
+        for row in range(lists.n_rows):
+            order = np.argsort(-(requests[row] * weights).sum(axis=1), kind="stable")[: lists.n_positions]
+            top[row, : len(order)] = order
+        return top
+    kind = find(text)
+    known = inspect.signature(kind).parameters
+    wanted = {"n_features": requests.n_features}
+    if "n_items" not in known:  # which must go with the number of positions
+        wanted["n_positions"] = lists.n_positions
+    try:
+        return kind(**{name: value for name, value in wanted.items() if name in known})
+    except TypeError as error:
+        raise ValueError(
+            f"--ranker {text}: it needs more than features and positions; save it from Python and give its file"
+            f" ({error})"
+        ) from error

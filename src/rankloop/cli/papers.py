@@ -1,0 +1,267 @@
+"""The commands about the papers: `reproduce` runs their experiments, `claims` lists their statements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from rankloop.cli.settings import (
+    AddressOption,
+    JsonFlag,
+    Where,
+    WhereOption,
+    check_address,
+    interruption_told,
+    offer_experiments,
+    page_in,
+    started,
+)
+from rankloop.remote_folder import opened_folder
+
+if TYPE_CHECKING:
+    from rankloop.claims import Statement
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """How experiments are run, and what becomes of their results."""
+
+    quick: Annotated[bool, Option("--quick", help="A small version that takes seconds.")] = False
+    listed: Annotated[bool, Option("--list", help="Only tell how long each would take on this machine.")] = (
+        False
+    )
+    out: Annotated[
+        str, Option(help="Folder for results and report, or an address such as s3://bucket/results.")
+    ] = "results"
+    jobs: Annotated[int | None, Option(help="Jobs to run at once.", show_default="one for each core")] = None
+    fresh: Annotated[bool, Option("--fresh", help="Run finished jobs again, too.")] = False
+    executor: WhereOption = Where.THREADS
+    address: AddressOption = None
+    also: Annotated[
+        list[str] | None,
+        Option(metavar="RANKER", help="A further ranker for a comparison, such as mypkg.rankers:Mine."),
+    ] = None
+    dataset: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME=PATH",
+            help="LETOR data, or for pbm-2022-fig2 a click log, to play instead. Repeat for several.",
+        ),
+    ] = None
+    pdf: Annotated[bool, Option("--pdf", help="Figures as PDF, too.")] = False
+    no_titles: Annotated[
+        bool, Option("--no-titles", help="Figures without title and caption, for a paper.")
+    ] = False
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="NAME",
+            help="Experiments to run, or [b]all[/b].",
+            autocompletion=offer_experiments,
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    how: Reproduction,
+) -> None:
+    """Reproduce experiments of the papers and test their claims.
+
+    Finished jobs are kept: after Ctrl-C the same command goes on where it stopped.
+
+
+    Exits with 1 when a claim does not hold.
+
+    [b]Examples[/b]
+
+      rankloop reproduce top1-2015-fig1 --quick
+
+      rankloop reproduce --list
+
+      rankloop reproduce all --out results
+
+      rankloop reproduce all --executor ray --address 10.0.0.7:6379 --out s3://bucket/results
+
+      rankloop reproduce pbm-2022-fig1 --quick --also mypkg.rankers:Mine
+
+      rankloop reproduce oltr-comparison --dataset my=path/to/letor.txt
+
+      rankloop reproduce pbm-2022-fig2 --dataset my=path/to/clicks.jsonl
+
+      rankloop reproduce top1-2015-fig1 --pdf --no-titles
+    """
+    from rankloop import experiments
+
+    if how.jobs is not None and how.jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {how.jobs}")
+    check_address(how.executor, how.address)
+    if how.quick and how.listed:
+        raise ValueError("--list tells of the full versions, --quick takes seconds: choose one of them")
+    if not names and not how.listed:
+        raise ValueError(f"name an experiment: {', '.join(experiments.names())}, or all")
+    chosen = list(dict.fromkeys(names or ["all"]))
+    unknown = [name for name in chosen if name not in {*experiments.names(), "all"}]
+    if unknown:
+        raise ValueError(f"no experiment {unknown[0]!r}; there are {', '.join(experiments.names())}, and all")
+    run_experiments(experiments.names() if "all" in chosen else chosen, how)
+
+
+def named_paths(texts: Sequence[str]) -> dict[str, str]:
+    """Data sets from ``my=path/to/letor.txt``."""
+    named: dict[str, str] = {}
+    for words in texts:
+        name, equals, path = words.partition("=")
+        if not (name and equals and path):
+            raise ValueError(f"--dataset must be NAME=PATH, such as my=letor.txt, got {words!r}")
+        if name in named:
+            raise ValueError(f"--dataset names {name!r} twice")
+        named[name] = path
+    return named
+
+
+def run_experiments(names: list[str], how: Reproduction) -> None:
+    """Run experiments, tell what each found, and write the report; exits with 1 where a claim does not hold."""
+    from rankloop import experiments
+
+    experiments.check_installed()
+    from rich.console import Console
+
+    from rankloop.cli.tables import tell, tell_times
+    from rankloop.experiments.harness.report import write_report
+    from rankloop.experiments.harness.reproduce import reproduce as run
+
+    console = Console(highlight=False)
+    datasets = named_paths(how.dataset or ())
+    # All of them first: what one refuses is told before another has run.
+    chosen = [(name, experiments.get(name, also=how.also or (), datasets=datasets)) for name in names]
+    with ExitStack() as stack:
+        folder = stack.enter_context(opened_folder(how.out))
+        if how.listed:
+            tell_times(chosen, out=folder, fresh=how.fresh, workers=how.jobs, always=True, console=console)
+            return
+        executor = stack.enter_context(started(how.executor, how.address, workers=how.jobs))
+        if not how.quick:
+            workers = how.jobs if isinstance(executor, str) else getattr(executor, "workers", how.jobs)
+            tell_times(chosen, out=folder, fresh=how.fresh, workers=workers, always=False, console=console)
+        all_hold = True
+        for name, experiment in chosen:
+            lack = experiment.missing()
+            if lack is not None:
+                console.print(f"{name}: skipped, {lack}", soft_wrap=True, markup=False)
+                continue
+            with interruption_told(f"{name}: finished jobs are kept, the same command goes on from there."):
+                verdict = run(
+                    experiment,
+                    out=folder,
+                    quick=how.quick,
+                    workers=how.jobs,
+                    fresh=how.fresh,
+                    executor=executor,
+                    pdf=how.pdf,
+                    titles=not how.no_titles,
+                )
+            tell(verdict, console=console)
+            all_hold = all_hold and verdict.holds
+        page = write_report(folder)
+        console.print(f"Report: {page_in(how.out, page)}", soft_wrap=True, markup=False)
+    if not all_hold:
+        raise typer.Exit(1)
+
+
+def claims(
+    word: Annotated[
+        str | None, Argument(help="Only statements with this text in them.", show_default="all")
+    ] = None,
+    paper: Annotated[
+        str | None, Option(help="Only of this paper: 2015, 2016 or 2022.", show_default="all")
+    ] = None,
+    status: Annotated[
+        str | None,
+        Option(help="Only verified, corrected, background or 'cannot be judged here'.", show_default="all"),
+    ] = None,
+    as_json: JsonFlag = False,
+    markdown: Annotated[bool, Option("--markdown", help="As the page docs/claims.md.")] = False,
+) -> None:
+    """Every statement of the papers: where it stands, what became of it, and which test decides it.
+
+    [b]Examples[/b]
+
+      rankloop claims "Theorem 7"
+
+      rankloop claims --paper 2022 --status corrected
+
+      rankloop claims --json
+    """
+    from rankloop.claims import statements
+
+    if as_json and markdown:
+        raise ValueError("--json and --markdown exclude each other")
+    stated = statements(paper=paper, status=status, word=word)
+    if as_json:
+        typer.echo(json.dumps([asdict(each) for each in stated], indent=2, ensure_ascii=False))
+    elif markdown:
+        typer.echo("\n".join(_page(stated)), nl=False)
+    else:
+        typer.echo("\n".join(_lines(stated)))
+
+
+def _lines(stated: list[Statement]) -> Iterator[str]:
+    for paper, own in groupby(stated, key=lambda each: each.paper):
+        yield paper
+        for each in own:
+            yield ""
+            yield f"{each.id}  {each.place}  {_status(each)}"
+            yield f"  {each.statement}"
+            yield f"  {'how' if each.decided else 'why not'}: {each.how}"
+            yield from (f"  where: {judge}" for judge in each.where)
+        yield ""
+    yield _count(stated)
+
+
+def _status(each: Statement) -> str:
+    return f"{each.status} ({', '.join(each.errata)})" if each.errata else each.status
+
+
+def _count(stated: list[Statement]) -> str:
+    from rankloop.claims import STATUSES
+
+    counts = {status: sum(each.status == status for each in stated) for status in STATUSES}
+    words = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    return f"{len(stated)} statements" + (f": {words}" if words else "")
+
+
+def _page(stated: list[Statement]) -> Iterator[str]:
+    from rankloop.claims import STATUSES
+
+    yield from ("# Statements of the papers", "")
+    yield (
+        "Every statement of the three papers, in our words: where it stands, what became of it, and which test or "
+        "experiment decides it. `rankloop claims` prints the same, and `make docs` writes this page from it. A test is "
+        "named as pytest takes it; `experiment:name:claim` is a claim of `rankloop reproduce name`."
+    )
+    yield from ("", f"{_count(stated)}.", "", "| status | meaning |", "|---|---|")
+    for status, meaning in STATUSES.items():
+        yield f"| {status} | {meaning} |"
+    for paper, own in groupby(stated, key=lambda each: each.paper):
+        yield from ("", f"## {paper}", "")
+        for each in own:
+            status = _status(each)
+            yield f"- **{each.id}**, {_escaped(each.place)}: {_escaped(each.statement)}"
+            yield f"  *{status[0].upper()}{status[1:]}*: {_escaped(each.how)}."
+            yield from (f"  `{judge}`" for judge in each.where)
+    yield ""
+
+
+def _escaped(text: str) -> str:
+    for sign in "\\|*_<$[]":
+        text = text.replace(sign, f"\\{sign}")
+    return text

@@ -1,0 +1,581 @@
+"""The commands about the data of a service: its log checked, copied, trimmed, erased, exported, imported, replayed.
+
+Everything heavy is imported when a command is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from rankloop.cli.service_store import LiveStoreOptions, StoreOptions, allow_rankers, chosen, now
+from rankloop.cli.settings import AllowOption, FirstPosition, service_option
+from rankloop.extras import require
+
+if TYPE_CHECKING:
+    from rankloop.serving.engine import Engine
+    from rankloop.serving.stores.contract import Store
+
+RankerArgument = Annotated[str | None, Argument(metavar="RANKER", help="One ranker.", show_default="all")]
+
+
+def verify(
+    ranker: RankerArgument = None,
+    *,
+    place: StoreOptions,
+    digests: Annotated[
+        bool, Option("--digests", help="Check digests, numbers and times only, and replay nothing.")
+    ] = False,
+    allow: AllowOption = None,
+) -> None:
+    """Check all digests, replay the log from its beginning and from each snapshot, and draw every list again.
+
+    Segments of closed history and the live log are one log. Exits with 1 when something differs, and names it. May
+    run beside the service.
+    """
+    allow_rankers(allow)
+    from rankloop.serving.log.verify import verify as replay_all
+
+    async def look(store: Store) -> tuple[list[str], list[Any]]:
+        wrong = await store.problems()
+        names = await chosen(store, ranker)
+        return wrong, [await replay_all(store, name, replay=not digests) for name in names]
+
+    wrong, verdicts = place.read(look)
+    for problem in wrong:
+        typer.echo(f"the store: {problem}")
+    for verdict in verdicts:
+        word = "adds up" if verdict.holds else f"DOES NOT ADD UP, {verdict.n_problems} problems"
+        other = f" ({verdict.other_code} of other code left out)" if verdict.other_code else ""
+        earlier = f" ({verdict.earlier:,} of an earlier version, not replayed)" if verdict.earlier else ""
+        closed = f", {verdict.segments:,} segments" if verdict.segments else ""
+        replayed = (
+            f"{verdict.decisions:,} lists drawn again, {verdict.learnt:,} rounds learnt again, "
+            f"{verdict.snapshots} snapshots{other}, state {verdict.state_hash[:16]}"
+        )
+        typer.echo(
+            f"{verdict.ranker}: {word}. {verdict.rows:,} rows{earlier}{closed}, "
+            f"{'nothing replayed' if digests else replayed}"
+        )
+        for problem in verdict.problems:
+            typer.echo(f"  {problem}")
+    if wrong or not all(verdict.holds for verdict in verdicts):
+        raise typer.Exit(1)
+
+
+def upgrade(
+    ranker: RankerArgument = None,
+    *,
+    place: StoreOptions,
+    refold: Annotated[
+        bool,
+        Option("--refold", help="Fold the whole log with this version, instead of going on from a snapshot."),
+    ] = False,
+    allow: AllowOption = None,
+) -> None:
+    """Go on with a log that another version of an algorithm, or another arithmetic, has folded so far.
+
+    Brings the tables to the present format as well. Stop the services that share the log first.
+
+    [b]Examples[/b]
+
+      rankloop upgrade --data my-rankers
+    """
+    allow_rankers(allow)
+    from rankloop.serving.log.upgrade import upgrade as go_on
+
+    failed: list[str] = []
+
+    async def work(store: Store) -> None:
+        for name in await chosen(store, ranker):
+            try:
+                typer.echo(await go_on(store, name, refold=refold))
+            except ValueError as error:
+                failed.append(name)
+                typer.echo(f"{name}: {error}", err=True)
+
+    place.change(work)
+    if failed:
+        raise typer.Exit(1)
+
+
+def backup(
+    to: Annotated[Path, Argument(metavar="FOLDER", help="Where the copy goes: a new folder.")],
+    *,
+    place: StoreOptions,
+) -> None:
+    """Copy a store as it is at one moment, while the service runs: log, segments, snapshots and API keys.
+
+    Every digest of the copy is checked. It is a store itself: `rankloop verify --data FOLDER` replays it, and
+    `rankloop serve --data FOLDER` serves it. Several databases are copied one after the other, to FOLDER/1,
+    FOLDER/2 and so on: give the command again where a ranker was moved meanwhile.
+
+    [b]Examples[/b]
+
+      rankloop backup copies/monday --data my-rankers
+
+      rankloop backup copies/monday --database postgresql://localhost/rankers
+    """
+    from rankloop.serving.stores.backup import backup as copy
+
+    databases = place.database or ()
+    for number, url in enumerate(databases or [None], 1):
+        folder = to / str(number) if len(databases) > 1 else to
+        replace(place, database=[url] if url else None).read(partial(copy, folder=folder))
+        typer.echo(f"{folder}: {_check(StoreOptions(folder))}")
+
+
+def restore(
+    copy: Annotated[Path, Argument(metavar="FOLDER", help="A copy that `rankloop backup` made.")],
+    *,
+    place: StoreOptions,
+) -> None:
+    """Put a copy into a new folder, or into a database without rankers, and check its digests there.
+
+    A folder's copy may go into a database, and a database's into a folder. What was acknowledged after the copy is
+    not in it.
+
+    [b]Examples[/b]
+
+      rankloop restore copies/monday --data my-rankers
+
+      rankloop restore copies/monday --database postgresql://localhost/rankers
+    """
+    from rankloop.serving.stores.backup import restore as put_back
+
+    if len(place.database or ()) > 1:
+        raise ValueError("restore into one database at a time: give --database once")
+    contents = _check(StoreOptions(copy))
+    asyncio.run(put_back(copy, place.one(create=True)))
+    if _check(place) != contents:
+        raise ValueError("what was restored is not what is in the copy")
+    typer.echo(f"{'the database' if place.database else place.data}: {contents}")
+
+
+def _check(place: StoreOptions) -> str:
+    """What is in a store, in words; ValueError where a digest of it differs."""
+    from rankloop.serving.log.verify import verify
+
+    async def look(store: Store) -> tuple[int, int]:
+        problems = [f"the store: {problem}" for problem in await store.problems()]
+        rows, names = 0, [*await store.rankers(), *await store.archived()]
+        for name in names:
+            verdict = await verify(store, name, replay=False)
+            problems += [f"{name}: {problem}" for problem in verdict.problems]
+            rows += verdict.rows
+        if problems:
+            raise ValueError(f"the copy is damaged: {'; '.join(problems[:5])}")
+        return len(names), rows
+
+    rankers, rows = place.read(look)
+    return f"{rankers:,} {'ranker' if rankers == 1 else 'rankers'}, {rows:,} rows, every digest holds"
+
+
+def trim(
+    ranker: RankerArgument = None,
+    retain: Annotated[
+        str,
+        service_option(
+            "retain",
+            "How much of each log stays live, such as 500000 (rows) or 7d.",
+            metavar="ROWS or TIME",
+        ),
+    ] = "7d",
+    *,
+    place: StoreOptions,
+    allow: AllowOption = None,
+) -> None:
+    """Move closed history to Parquet segments, and give its space back: lists that are answered or expired.
+
+    Nothing is lost: verify, export and the service read segments and live log as one. A running service does this by
+    itself, with [b]serve --retain[/b]; beside a service on a folder this command has to wait until it is stopped.
+
+    [b]Examples[/b]
+
+      rankloop trim --retain 7d --data my-rankers
+
+      rankloop trim --retain 100000 --database postgresql://localhost/rankers --segments /shared/segments
+    """
+    allow_rankers(allow)
+    from rankloop.serving.retention import close_history, read_retention
+
+    retention = read_retention(retain)
+
+    async def work(store: Store) -> None:
+        for name in await chosen(store, ranker):
+            rows = files = 0
+            until = await store.time(name, at=now())
+            while segment := await close_history(store, name, retention, now=until):
+                rows, files = rows + segment.rows, files + 1
+            closed = await store.history(name)
+            live = await store.last_seq(name) - (closed.through if closed is not None else 0)
+            typer.echo(f"{name}: {rows:,} rows moved to {files} segments, {live:,} rows stay live")
+        await store.give_space_back(whole=True)
+
+    place.change(work)
+
+
+def erase(
+    subject: Annotated[str, Option(help="The data subject, as requests named it.")],
+    *,
+    place: LiveStoreOptions,
+) -> None:
+    """Destroy the keys of a data subject: the context of its lists can be read no more, in the log and in segments.
+
+    What was learnt stays, and [b]verify[/b] still holds. May run beside the service, which forgets the key within a
+    minute. Copies have keys of their own: give the command for each of them, too.
+
+    [b]Examples[/b]
+
+      rankloop erase --subject user-4711
+
+      rankloop erase --subject user-4711 --data copies/monday
+    """
+
+    async def work(store: Store) -> int:
+        return await store.erase_subject(subject, at=now())
+
+    n_keys = place.change(work, own=False)
+    if not n_keys:
+        typer.echo("there is no key of this subject: nothing to erase")
+        return
+    typer.echo(f"{n_keys} {'key' if n_keys == 1 else 'keys'} destroyed")
+
+
+def export(
+    ranker: Annotated[str, Argument(metavar="RANKER", help="Whose log.")],
+    parquet: Annotated[Path, Option(help="The file to write.")],
+    *,
+    place: StoreOptions,
+    allow: AllowOption = None,
+) -> None:
+    """Write the log as a table: a row for each position with feedback, with its propensity.
+
+    [b]Examples[/b]
+
+      rankloop export unwind --parquet unwind.parquet
+    """
+    allow_rankers(allow)
+    from rankloop.serving.log.export import export as write
+
+    async def look(store: Store) -> int:
+        (name,) = await chosen(store, ranker)
+        return await write(store, name, parquet, tell=lambda problem: typer.echo(problem, err=True))
+
+    typer.echo(f"{parquet}: {place.read(look):,} rows")
+
+
+def replay(
+    ranker: Annotated[str, Argument(metavar="NAME", help="Whose log.")],
+    other: Annotated[
+        str, Option("--ranker", help="The algorithm to play on it: a name, or package.module:Class.")
+    ],
+    *,
+    place: StoreOptions,
+    settings: Annotated[
+        list[str] | None,
+        Option("--set", metavar="KEY=VALUE", help="A parameter of the algorithm; repeatable."),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        Option(
+            "--log-ranker",
+            metavar="PACKAGE.MODULE:CLASS",
+            help="The ranker that wrote the log, where it is one of your own; repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Estimate how another ranker would have done on a log, from the lists on which the two agree.
+
+    [b]Examples[/b]
+
+      rankloop replay unwind --ranker RTop1F --set measure=sum_loss
+    """
+    allow_rankers([*(allow or []), *([other] if ":" in other else [])])
+    from rankloop.serving.log.replay import replay as play
+
+    parameters: dict[str, Any] = {}
+    for setting in settings or []:
+        key, _, value = setting.partition("=")
+        try:
+            parameters[key] = json.loads(value)
+        except json.JSONDecodeError:
+            parameters[key] = value
+
+    async def look(store: Store) -> Any:
+        (name,) = await chosen(store, ranker)
+        return await play(store, name, other=other, parameters=parameters)
+
+    estimate = place.read(look)
+    typer.echo(f"{estimate.rounds:,} lists with feedback, mean value {estimate.logged:.4f} as logged")
+    if estimate.value is None:
+        typer.echo(f"{estimate.other}: no estimate, because it never agrees with the log")
+        return
+    typer.echo(
+        f"{estimate.other}: {estimate.value:.4f} (95% from {estimate.low:.4f} to {estimate.high:.4f}), "
+        f"{estimate.matches:,} matches"
+    )
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """How the files of an import are read, and what it is called."""
+
+    shape: Annotated[
+        str | None,
+        Option("--format", help="Of the log, such as ubi, yandex or baidu-ultr.", show_default="recognised"),
+    ] = None
+    columns: Annotated[
+        list[str] | None,
+        Option(
+            metavar="OURS=THEIRS", help="What a column of a table is called: page=serp. Repeat for several."
+        ),
+    ] = None
+    first_position: FirstPosition = 1
+    query: Annotated[str | None, Option(help="Only lists of this query.", show_default="all")] = None
+    simulate: Annotated[
+        int,
+        Option(
+            metavar="ROUNDS",
+            help="Play so many rounds with users fitted to the log, and begin with what was learnt then.",
+            show_default="learn from the log itself",
+        ),
+    ] = 0
+    seed: Annotated[int, Option(help="Of the simulation.")] = 1
+    name: Annotated[
+        str | None,
+        Option(
+            "--as",
+            metavar="NAME",
+            help="What to call the import, which counts once.",
+            show_default="a digest of the files",
+        ),
+    ] = None
+    part: Annotated[int, Option(min=1, help="How many lists go into one row of the log.")] = 10_000
+
+
+def import_(
+    files: Annotated[
+        list[Path],
+        Argument(
+            metavar="FILE",
+            help="Click logs, tables of `rankloop export`, or one .npz file of a saved ranker.",
+        ),
+    ],
+    ranker: Annotated[str, Option("--to", metavar="RANKER", help="The ranker that is to learn.")],
+    url: Annotated[
+        str | None,
+        Option(help="Send it to a running service, instead of writing to its store.", show_default=False),
+    ] = None,
+    key: Annotated[
+        str | None, Option(help="An API key of an admin.", envvar="RANKLOOP_KEY", show_default=False)
+    ] = None,
+    *,
+    options: ImportOptions,
+    place: LiveStoreOptions,
+    allow: AllowOption = None,
+) -> None:
+    """Let a ranker learn from history: a click log, a UBI log, the export of another ranker, or a simulation.
+
+    All of it is learnt, or nothing: after an interruption run the same command again. The same files again change
+    nothing. Stop a service on a folder first, or name it with [b]--url[/b].
+
+    [b]Examples[/b]
+
+      rankloop import clicks.parquet --to front
+
+      rankloop import ubi_queries.jsonl ubi_events.jsonl --format ubi --query shoes --to front
+
+      rankloop import old.parquet --to new --url http://127.0.0.1:8000
+
+      rankloop import clicks.parquet --to front --simulate 20000
+    """
+    allow_rankers(allow)
+    require("polars", "pyarrow", extra="data", for_="rankloop import")
+
+    for file in files:
+        if not file.is_file():
+            raise ValueError(f"there is no file {file}")
+    history = _History(files, options)
+    if url is None:
+        answer = _write(history, ranker, place.one())
+    elif history.is_state:
+        raise ValueError("a state is written to the store: stop the service, and leave out --url")
+    else:
+        answer = _send(history, ranker, url, key)
+    _tell_import(history, ranker, answer)
+
+
+@dataclass
+class _History:
+    """The files of an import, and how they are read."""
+
+    files: list[Path]
+    options: ImportOptions
+    columns: dict[str, str] = field(init=False)
+    name: str = field(init=False)
+    bad_rows: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        from rankloop.serving.warm_start import digest_of_files
+
+        chosen = self.options
+        self.columns = dict(_pair(one) for one in chosen.columns or [])
+        self.name = chosen.name or digest_of_files(
+            self.files,
+            chosen.part,
+            chosen.shape,
+            sorted(self.columns.items()),
+            chosen.first_position,
+            chosen.query,
+            chosen.simulate,
+            chosen.seed if chosen.simulate else 0,
+        )
+
+    @property
+    def source(self) -> str:
+        """For the log."""
+        return ", ".join(file.name for file in self.files)[:200]
+
+    @property
+    def is_state(self) -> bool:
+        """Whether it is what a ranker has learnt elsewhere, and not lists to learn from."""
+        return self.options.simulate > 0 or self.files[0].suffix == ".npz"
+
+    def parts(self, feedback: str) -> Iterator[tuple[list[Any], int, bool]]:
+        """The lists, as the ranker takes them, for one row of the log each time; counted on the terminal."""
+        from rankloop.data import read_lists
+        from rankloop.serving.warm_start import parts
+
+        lists = read_lists(
+            list(self.files),
+            format=self.options.shape,
+            columns=self.columns,
+            first_position=self.options.first_position,
+            query=self.options.query,
+            feedback=feedback,
+            bad_rows=self.bad_rows,
+        )
+        with _progress() as show:
+            yield from parts(show(lists), most_lists=self.options.part)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    ours, equals, theirs = text.partition("=")
+    if not equals:
+        raise ValueError(f"--columns must be OURS=THEIRS, got {text!r}")
+    return ours, theirs
+
+
+def _send(history: _History, ranker: str, url: str, key: str | None) -> dict[str, Any]:
+    require("httpx", extra="client", for_="rankloop import --url")
+    from rankloop.serving.client import Client, RankloopError
+
+    answer: dict[str, Any] = {}
+    with Client(url, key=key, timeout=120.0) as client:
+        try:
+            for lists, number, last in history.parts(client.ranker(ranker).feedback):
+                answer = vars(
+                    client.import_lists(
+                        ranker, lists, history=history.name, part=number, last=last, source=history.source
+                    )
+                )
+        except RankloopError as error:
+            raise ValueError(str(error)) from None
+    return answer
+
+
+def _write(history: _History, ranker: str, store: Store) -> dict[str, Any]:
+    import msgspec
+
+    from rankloop.serving.engine import Engine
+    from rankloop.serving.errors import RequestError
+
+    async def work() -> dict[str, Any]:
+        engine = Engine(store, housekeeping=False)
+        await engine.open()
+        try:
+            answer = await _write_to(engine, history, ranker)
+            return {} if answer is None else msgspec.structs.asdict(answer)
+        finally:
+            await engine.close()
+
+    try:
+        return asyncio.run(work())
+    except RequestError as error:
+        raise ValueError(error.message) from None
+
+
+async def _write_to(engine: Engine, history: _History, ranker: str) -> Any:
+    import msgspec
+
+    from rankloop.data import read_clicks
+    from rankloop.serving.importing import ImportRequest, import_history
+    from rankloop.serving.warm_start import saved_state, simulated_state
+
+    fold = (await engine.find_to_write(ranker)).fold
+    if history.is_state:
+        options = history.options
+        if history.files[0].suffix == ".npz":
+            state = saved_state(fold, history.files[0])
+        else:
+            log = read_clicks(
+                list(history.files),
+                format=options.shape,
+                columns=history.columns,
+                first_position=options.first_position,
+            ).select(query=options.query)
+            state = simulated_state(fold, log, rounds=options.simulate, seed=options.seed)
+        request = ImportRequest(state=state, history=history.name, source=history.source)
+        return await import_history(engine, ranker, request)
+    answer = None
+    for lists, number, last in history.parts(fold.ranker.feedback.kind):
+        body = {"lists": lists, "history": history.name, "part": number, "last": last}
+        request = msgspec.convert(body | {"source": history.source}, ImportRequest)
+        answer = await import_history(engine, ranker, request)
+    return answer
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[Iterable[Any]], Iterator[Any]]]:
+    """Counts what passes through it, in one line of a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = SpinnerColumn(), TextColumn("{task.completed:,.0f} lists"), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("lists", total=None)
+
+        def show(lists: Iterable[Any]) -> Iterator[Any]:
+            for one in lists:
+                bar.advance(task)
+                yield one
+
+        yield show
+
+
+def _tell_import(history: _History, ranker: str, answer: dict[str, Any]) -> None:
+    for reason, count in history.bad_rows.items():
+        typer.echo(f"left out while reading: {count:,} with {reason}", err=True)
+    if not answer:
+        raise ValueError(f"{history.source}: no list to learn from")
+    if answer["status"] == "conflict":
+        raise ValueError(f"{ranker}: nothing was learnt, because the ranker was changed meanwhile: try again")
+    if answer["duplicate"]:
+        typer.echo(f"{ranker}: has learnt from this already (row {answer['seq']}); nothing changed")
+        return
+    unit = "rounds taken over" if history.is_state else "lists learnt"
+    typer.echo(f"{ranker}: {answer['learnt']:,} {unit} (row {answer['seq']})")
+    for reason, count in answer["left_out"].items():
+        typer.echo(f"left out: {count:,} with {reason}", err=True)

@@ -1,0 +1,206 @@
+"""`rankloop reproduce` and `rankloop claims`: verdicts, exit codes, what is kept, and mistakes in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from rankloop import claims, experiments
+from rankloop.experiments.harness import expected_time
+from tests.cli.call import call, refused
+from tests.experiments.toy import Toy
+
+ROOT = Path(__file__).parents[2]
+
+
+class Sound(Toy):
+    name = "toy-sound"
+
+
+class Broken(Toy):
+    name = "toy-broken"
+
+    def __init__(self) -> None:
+        super().__init__(truth=False)
+
+
+class Lacking(Toy):
+    name = "toy-lacking"
+
+    def __init__(self) -> None:
+        super().__init__(lack="there is no data folder")
+
+
+@pytest.fixture(autouse=True)
+def toys(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {toy.name: f"{__name__}:{toy.__name__}" for toy in (Sound, Broken, Lacking)}
+    monkeypatch.setattr(experiments, "_KNOWN", known)
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+
+
+def test_a_sound_experiment_tells_its_claims_and_names_the_report(tmp_path: Path) -> None:
+    result = call("reproduce", "toy-sound", "--quick", "--out", tmp_path, "--jobs", "2")
+    assert "toy-sound: 2 of 2 claims hold (3 jobs," in result.stdout
+    assert "holds   it is <true>: 1 [true, worded after a run]" in result.stdout
+    assert f"Report: {tmp_path / 'report.html'}" in result.stdout
+    assert (tmp_path / "report.html").exists()
+    # Nothing is said about progress when nobody watches.
+    assert result.stderr == ""
+    assert "\x1b" not in result.stdout
+
+
+def test_a_broken_claim_exits_with_1_and_is_still_reported(tmp_path: Path) -> None:
+    told = call("reproduce", "all", "--quick", "--out", tmp_path, code=1).stdout
+    assert "toy-broken: 1 of 2 claims hold" in told
+    assert "BROKEN  it is <true>: 1" in told
+    assert "toy-lacking: skipped, there is no data folder" in told
+    assert "3 of 4 claims hold" in (tmp_path / "report.html").read_text()
+    call("reproduce", "toy-lacking", "--out", tmp_path)  # lacking data is no failure
+
+
+def test_a_second_run_resumes_and_a_fresh_one_does_not(tmp_path: Path) -> None:
+    command = ["reproduce", "toy-sound", "--out", tmp_path]
+    call(*command)
+    assert "6 jobs, 6 of them resumed" in call(*command).stdout
+    assert "resumed" not in call(*command, "--fresh").stdout
+
+
+def test_what_cannot_be_reproduced_is_one_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    for words, told in (
+        (["toy"], "no experiment 'toy'; there are toy-sound, toy-broken, toy-lacking, and all"),
+        (["--jobs", "0"], "--jobs must be at least 1, got 0"),
+        (["--list", "--quick"], "choose one"),
+        (
+            ["--address", "10.0.0.7:6379"],
+            "--address is of --executor ray, got '10.0.0.7:6379' with --executor threads",
+        ),
+        (["--executor", "processes"], "cannot be sent to another process"),  # a toy holds a lock
+        (["--dataset", "my"], "--dataset must be NAME=PATH, such as my=letor.txt, got 'my'"),
+        (["--dataset", "my=a", "--dataset", "my=b"], "--dataset names 'my' twice"),
+    ):
+        assert told in refused("reproduce", "toy-sound", *words, "--out", tmp_path / "out"), words
+        assert not list(tmp_path.glob("out/*/jobs/*"))
+    for out in (file, file / "below"):
+        assert f"{out}/toy-sound/jobs: Not a directory" in refused("reproduce", "toy-sound", "--out", out)
+    call("reproduce", "toy-sound", "--executor", "forks", code=2)
+
+
+def test_ctrl_c_ends_in_words_and_leaves_whole_files(tmp_path: Path) -> None:
+    script = textwrap.dedent(
+        """
+        import time
+        from rankloop import experiments
+        from rankloop.__main__ import main
+        from tests.experiments.toy import Toy
+
+        class Slow(Toy):
+            def run(self, job):
+                if job.seed < 6:
+                    time.sleep(60)
+                return super().run(job)
+
+        experiments.names = lambda: ["toy"]
+        experiments.get = lambda name, **_: Slow()
+        main()
+        """
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, "reproduce", "toy", "--out", str(tmp_path), "--jobs", "2"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("toy/jobs/*.parquet")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "finished jobs are kept, the same command goes on from there." in told
+    assert "Traceback" not in told
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path.suffix for path in files] == [".parquet"]
+
+
+def test_how_long_it_takes_is_told_without_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = call("reproduce", "--list", "--out", tmp_path)
+    assert "toy-sound" in result.stdout
+    assert "6 of 6" in result.stdout
+    assert "not recorded" in result.stdout
+    assert "skipped" in result.stdout
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(
+        expected_time,
+        "_recorded",
+        lambda: {"calibration": 0.1, "experiments": {"toy-sound": {"jobs": 6, "seconds": 7200, "error": 60}}},
+    )
+    monkeypatch.setattr(expected_time, "measure", lambda: 0.2)
+    result = call("reproduce", "toy-sound", "--list", "--jobs", "4", "--out", tmp_path)
+    assert "toy-sound      6 of 6  4 h 0 min ± 4 min 0 s   1 h 0 min" in result.stdout
+    assert "on 4 cores" in result.stdout
+    assert "a machine that is 2.00 times as fast as this one is now" in result.stdout
+    result = call("reproduce", "toy-sound", "--out", tmp_path)
+    assert result.stdout.startswith("experiment")
+    assert "toy-sound: 2 of 2 claims hold" in result.stdout
+    result = call("reproduce", "toy-sound", "--list", "--out", tmp_path)
+    assert result.stdout.split("\n")[1].split() == ["toy-sound", "0", "of", "6", "none", "0.0", "s"]
+
+
+def test_results_go_to_an_object_store() -> None:
+    store = fsspec.filesystem("memory")
+    store.store.clear()
+    try:
+        result = call("reproduce", "toy-sound", "--quick", "--out", "memory://bucket/results")
+        assert "Report: memory://bucket/results/report.html" in result.stdout
+        kept = store.find("/bucket/results")
+        assert {"/bucket/results/report.html", "/bucket/results/toy-sound/claims.json"} <= set(kept)
+        assert sum("/jobs/" in name for name in kept) == 3
+        again = call("reproduce", "toy-sound", "--quick", "--out", "memory://bucket/results")
+        assert "3 jobs, 3 of them resumed" in again.stdout
+    finally:
+        store.store.clear()
+
+
+def test_a_statement_in_words() -> None:
+    text = call("claims", "Theorem 12").output
+    for part in (
+        "Chaudhuri and Tewari 2015",
+        "2015-064  Theorem 12  verified",
+        "how: ",
+        "where: tests/claims/",
+    ):
+        assert part in text
+    judged = call("claims", "--paper", "2016", "--status", "cannot be judged here").output
+    assert "why not: both sets may not be passed on" in judged
+    assert call("claims", "no such words").output.strip() == "0 statements"
+    assert call("claims").output.strip().splitlines()[-1].startswith("223 statements: ")
+
+
+def test_statements_as_json_have_every_field() -> None:
+    stated = json.loads(call("claims", "--json", "--paper", "2022").output)
+    assert [each["id"] for each in stated] == [each.id for each in claims.statements(paper="2022")]
+    assert set(stated[0]) == {"id", "paper", "place", "statement", "status", "errata", "where", "how"}
+
+
+def test_what_is_not_stated_is_one_sentence() -> None:
+    told = refused("claims", "--paper", "1995")
+    assert told == "paper must be one of 2015, 2016, 2022, got '1995'"
+    assert "status must be one of" in refused("claims", "--status", "missing")
+    assert "exclude each other" in refused("claims", "--json", "--markdown")
+
+
+def test_the_page_is_what_the_command_says() -> None:
+    page = (ROOT / "docs" / "claims.md").read_text()
+    assert page == call("claims", "--markdown").output, "out of date: `make docs` writes it anew"
