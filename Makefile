@@ -3,26 +3,32 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo serve test setup lint format bench load torture soak docs lock clean
+.PHONY: help demo serve test test-library test-service test-papers setup lint format bench load torture soak docs lock clean
 
 # Name another interpreter with `make setup PYTHON=/path/to/python`; a second environment beside the first with VENV=:
 # `make test PYTHON=python3.13 VENV=.venv-3.13`.
 PYTHON ?=
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Two sets of packages in one environment: what the demo and the service need, and what the tests need as well.
+RUNS := $(VENV)/.runs
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+# Modules are compiled to bytecode when they are first imported. Most never are.
+INSTALL := $(PIP) install -qq --no-compile
 # Modules in the order of tests/conftest.py, the longest first, and not by their number of tests.
 PYTEST_ARGS ?= -q -n auto --dist loadfile --no-loadscope-reorder
+# More words for pytest, beside those: `make test PYTEST_MORE=--durations=60`.
+PYTEST_MORE ?=
 DEMO_SECONDS ?= 60
 # Tests start hundreds of processes, each with hundreds of modules: those are kept as bytecode, in an image that says
 # otherwise too.
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-19s %s\n", $$1, $$2 }'
 
-demo: $(READY) ## watch a ranker learn in the terminal, write a report, then run a live service for a minute
+demo: $(RUNS) ## watch a ranker learn in the terminal, write a report, then run a live service for a minute
 	@$(BIN)/rankloop demo
 	@rm -rf results/live-demo
 	@echo
@@ -30,11 +36,24 @@ demo: $(READY) ## watch a ranker learn in the terminal, write a report, then run
 	@$(BIN)/rankloop serve --simulated-users --seconds $(DEMO_SECONDS) --data results/live-demo
 	@echo "\`make serve\` starts one and keeps it running."
 
-serve: $(READY) ## keep a service with simulated users running; it prints the address of its dashboard, Ctrl-C stops it
+serve: $(RUNS) ## keep a service with simulated users running; it prints the address of its dashboard, Ctrl-C stops it
 	@$(BIN)/rankloop serve --simulated-users --data results/live
 
 test: $(READY) ## run every test, every docstring example and every example in the docs
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) $(PYTEST_MORE)
+
+# The three parts of the house; together they are all tests. The command line and what all share go with the library.
+SERVICE := src/rankloop/serving tests/serving tests/guards/test_stored_log.py tests/test_deploy.py
+PAPERS := src/rankloop/experiments tests/experiments
+
+test-library: $(READY) ## run the tests of the library and the command line
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) $(PYTEST_MORE) src tests $(addprefix --ignore=,$(SERVICE) $(PAPERS))
+
+test-service: $(READY) ## run the tests of the service
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) $(PYTEST_MORE) $(SERVICE)
+
+test-papers: $(READY) ## run the tests of the reproduced papers
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) $(PYTEST_MORE) $(PAPERS)
 
 setup: $(READY) ## create .venv with the pinned versions, and the command .venv/bin/rankloop
 	@echo "Ready: $(BIN)/rankloop"
@@ -68,16 +87,20 @@ docs: $(READY) ## build the documentation into site/
 	@$(BIN)/sphinx-build --quiet --jobs auto --fail-on-warning --keep-going --doctree-dir build/doctrees docs site
 	@echo "Open site/index.html"
 
-lock: ## choose the newest versions that pyproject.toml allows and pin them in requirements.lock
+lock: ## choose the newest versions that pyproject.toml allows and pin them in both locks
 	@$(find_python); $$python -m venv --clear build/lock
 	@build/lock/bin/python -m pip --disable-pip-version-check install -qq pip-tools
-	@build/lock/bin/pip-compile --quiet --upgrade --extra dev --strip-extras --allow-unsafe \
-	    --no-header --no-annotate --no-emit-options \
-	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
-	    --output-file build/lock/requirements.txt pyproject.toml
-	@{ echo "# Pinned for Python 3.11 by \`make lock\`: what the package and its tests need."; \
-	   grep '==' build/lock/requirements.txt; } > requirements.lock
-	@echo "requirements.lock: $$(grep -c == requirements.lock) packages"
+	@$(pin) --upgrade --extra dev --output-file build/lock/dev.txt pyproject.toml
+	@$(pin) --constraint build/lock/dev.txt --extra all --output-file build/lock/run.txt pyproject.toml
+	@grep '^setuptools==' build/lock/dev.txt >> build/lock/run.txt # builds the editable installation
+	@{ echo "# Pinned for Python 3.11 by \`make lock\`: what the package, its tests, linters and documentation need."; \
+	   grep '==' build/lock/dev.txt | LC_ALL=C sort -t= -k1,1; } > requirements-dev.lock
+	@{ echo "# Pinned for Python 3.11 by \`make lock\`: what the demo and the service need, the extra \`all\`."; \
+	   grep '==' build/lock/run.txt | LC_ALL=C sort -t= -k1,1; } > requirements.lock
+	@grep -c == requirements.lock requirements-dev.lock
+
+pin = build/lock/bin/pip-compile --quiet --strip-extras --allow-unsafe --no-header --no-annotate --no-emit-options \
+    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 clean: ## remove everything that make creates, except results/
 	rm -rf $(VENV) build dist site src/rankloop.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
@@ -97,15 +120,28 @@ if [ -z "$$python" ]; then \
 fi
 endef
 
-# The stamp is written last: an interrupted or failed set-up starts again next time.
-$(READY): requirements.lock pyproject.toml
-	@rm -f $@
-	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
-	    $(find_python); \
-	    echo "Creating $(VENV) with $$($$python --version)"; \
-	    $$python -m venv --clear $(VENV); \
-	fi
+# A stamp is written last: an interrupted or failed set-up starts again next time.
+$(RUNS): requirements.lock pyproject.toml
+	@$(create)
 	@echo "Installing the pinned packages into $(VENV) (a minute or so the first time)"
-	@$(PIP) install -qq -r requirements.lock
-	@$(PIP) install -qq --no-deps --no-build-isolation --editable .
+	@$(INSTALL) -r requirements.lock
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
+
+$(READY): requirements-dev.lock requirements.lock pyproject.toml
+	@$(create)
+	@echo "Installing the pinned packages for development into $(VENV) (some minutes the first time)"
+	@$(INSTALL) -r requirements-dev.lock
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $(RUNS) $@
+
+# pip before 24 compares every file of every version of every package with the machine, which takes longer than all the
+# rest; where there is no newer one to be had, the one that came with Python does.
+define create
+rm -f $@; \
+if ! $(PIP) --version >/dev/null 2>&1; then \
+    $(find_python); \
+    echo "Creating $(VENV) with $$($$python --version)"; \
+    $$python -m venv --clear $(VENV) && { $(INSTALL) 'pip>=24' || true; }; \
+fi
+endef

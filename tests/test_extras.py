@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name
 
 from rankloop import extras
+from tests.requirements import closure, of_extra
 
 # Importing one of these fails as if it were not installed.
 BLOCK = """
@@ -23,8 +26,6 @@ sys.meta_path.insert(0, Absent())
 OPTIONAL = (
     "apsw",
     "asyncpg",
-    "duckdb",
-    "fsspec",
     "httpx",
     "matplotlib",
     "msgspec",
@@ -187,3 +188,28 @@ def test_commands_that_need_no_more_work_with_the_command_line_alone() -> None:
 
 def test_a_module_that_is_there_is_no_complaint() -> None:
     extras.require("json", "sys", extra="plot", for_="this")
+
+
+@pytest.fixture(scope="module")
+def outside_serve() -> tuple[str, ...]:
+    """Every module that is installed here, and would not be after `pip install "rankloop[serve]"`."""
+    brought = set(closure(of_extra("serve"))) | {"rankloop"}
+    return tuple(
+        module
+        for module, owners in importlib.metadata.packages_distributions().items()
+        if not brought & {canonicalize_name(owner) for owner in owners}
+    )
+
+
+def test_the_extra_serve_brings_all_that_the_service_needs(
+    outside_serve: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert {"matplotlib", "polars", "pyarrow", "pytest"} <= set(outside_serve)
+    for words in (
+        ["--help"],
+        ["--simulated-users", "--port", "0", "--seconds", "1", "--data", str(tmp_path)],
+    ):
+        code = f"import sys; sys.argv[1:] = {['serve', *words]!r}\nfrom rankloop.__main__ import main; main()"
+        done = run_without(outside_serve, code)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert "rankloop serves at" in done.stdout

@@ -133,7 +133,7 @@ async def export(
         raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
     if path.is_dir():
         raise ValueError(f"cannot write {path}: it is a folder")
-    require("pyarrow", extra="data", for_="exporting to Parquet")
+    require("pyarrow", extra="parquet", for_="exporting to Parquet")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
