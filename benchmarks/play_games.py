@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.table import Table
 
 from rankloop import games, simulation
-from rankloop.games.near_walls import near_wall
 
 SHARES = (0.5, 0.25, 0.12, 0.06, 0.03, 0.015)
 STARTS = (0, None)  # the first wall, and the mean of all walls
@@ -76,9 +75,8 @@ def measure(
             regrets = []
             for seed in range(runs):
                 player = games.Player(game, verdict=verdict)
-                world = games.GameWorld(
-                    game, chances=near_wall(game, verdict, share, wall=wall, side=seed % 2)
-                )
+                chances = games.near_wall(game, verdict, share, wall=wall, side=seed % 2)
+                world = games.GameWorld(game, chances=chances)
                 trace = simulation.play(player, world, rounds=rounds, seed=seed, points=rounds // FIRST)
                 regrets.append(trace.regret[[T // FIRST - 1 for T in at]])
                 bounds.append(player.regret_bound())
@@ -88,13 +86,13 @@ def measure(
         yield Grown(name, verdict.class_, dict(zip(at, worst.tolist(), strict=True)), max(bounds), each)
 
 
-def table(found: list[Grown]) -> Table:
+def table(rows: list[Grown]) -> Table:
     """The numbers, and whether the exponents are within the aims."""
     out = Table(title="Largest mean regret over worlds near a wall")
-    at = list(found[0].regret)
+    at = list(rows[0].regret)
     for head in ("game", "class", *(f"T = {T:,}" for T in at), "exponent", "bound", "µs a round"):
         out.add_column(head, justify="left" if head in ("game", "class") else "right")
-    for row in found:
+    for row in rows:
         met = "" if row.exponent <= AIMS.get(row.class_, 0.0) else " missed"
         numbers = [f"{value:,.1f}" for value in row.regret.values()]
         cells = [*numbers, f"{row.exponent:.2f}{met}", f"{row.bound:,.0f}", f"{row.microseconds:.1f}"]
@@ -112,12 +110,12 @@ def main(words: list[str] | None = None) -> None:
     unknown = [name for name in asked.games if name not in GAMES]
     if unknown:
         parser.error(f"there is no game {unknown[0]!r}")
-    found = []
+    rows = []
     for row in measure(asked.games or list(GAMES), rounds=asked.rounds, runs=asked.runs):
-        told = ", ".join(f"{value:.1f}" for value in row.regret.values())
-        print(f"{row.game}: {row.class_}, regret {told}, exponent {row.exponent:.3f}", flush=True)
-        found.append(row)
-    Console(width=140).print(table(found))
+        regrets = ", ".join(f"{value:.1f}" for value in row.regret.values())
+        print(f"{row.game}: {row.class_}, regret {regrets}, exponent {row.exponent:.3f}", flush=True)
+        rows.append(row)
+    Console(width=140).print(table(rows))
 
 
 if __name__ == "__main__":

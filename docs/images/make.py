@@ -19,7 +19,7 @@ from rankloop import experiments, feedback, logs, rankers, suite
 from rankloop.cli.click_reports import Answer, draw_answers, draw_counts
 from rankloop.cli.games import save_rates
 from rankloop.experiments.harness.reproduce import reproduce
-from rankloop.games.rates import rates
+from rankloop.games.classify import rates
 from rankloop.plotting import figures
 
 HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ import pytest
 
 from rankloop.games import classify, ranking_game, verify
 from rankloop.games.cells import find_cells, on_segment
-from rankloop.games.rationals import RowSpace
+from rankloop.games.exact import RowSpace
 
 # Tables 1 and 2: rows are permutations 123, 132, 213, 231, 312, 321 (ranks of the objects), columns 000 to 111.
 TABLE_1 = [

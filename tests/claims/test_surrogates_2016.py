@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 from rankloop import surrogates
 from rankloop.games import ranking_game
-from rankloop.games.rationals import RowSpace
+from rankloop.games.exact import RowSpace
 from rankloop.surrogates import CalibratedSquared
 from tests.surrogates.test_impossibility import P_TILDE, TABLE
 

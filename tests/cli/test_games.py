@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankloop import games
-from rankloop.games.verdict_json import load
+from rankloop.games.verdict import load
 from tests.cli.call import call, refused
 
 

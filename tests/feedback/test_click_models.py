@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rankloop import data, feedback
 from rankloop.feedback import (
+    Browsing,
     CascadeModel,
     ClickChainModel,
     ClickModel,
@@ -199,22 +200,19 @@ def test_many_lists_at_once_are_as_one_after_the_other(kind: int) -> None:
         assert chance[place] == model.likelihood(lists[place], clicks[place])
 
 
-@pytest.mark.parametrize("kind", range(len(KINDS)), ids=lambda kind: KINDS[kind].__name__)
-@pytest.mark.parametrize(
-    "items", [[], 3, [0, 0], [-1], [N], [0.5], [np.nan], ["a"], None, [[0, 1], [2, 2]], [0, np.inf]]
-)
-def test_lists_that_are_none_are_refused_by_name(kind: int, items: Any) -> None:
-    model = models(1)[kind]
-    with pytest.raises(ValueError, match="items"):
-        model.click_probabilities(items)
-    with pytest.raises(ValueError, match="items"):
-        model.click(items, rng=np.random.default_rng(1))
+def test_lists_that_are_none_are_refused_by_name() -> None:
+    wrong: list[Any] = [[], 3, [0, 0], [-1], [N], [0.5], [np.nan], ["a"], None, [[0, 1], [2, 2]], [0, np.inf]]
+    for model, items in itertools.product(models(1), wrong):
+        with pytest.raises(ValueError, match="items"):
+            model.click_probabilities(items)
+        with pytest.raises(ValueError, match="items"):
+            model.click(items, rng=np.random.default_rng(1))
 
 
-@pytest.mark.parametrize("kind", [0, 2, 3, 6])
-def test_a_list_longer_than_the_known_positions_is_refused(kind: int) -> None:
-    with pytest.raises(ValueError, match="at most 4 positions, got 5"):
-        models(1)[kind].click_probabilities(range(5))
+def test_a_list_longer_than_the_known_positions_is_refused() -> None:
+    for kind in (0, 2, 3, 6):
+        with pytest.raises(ValueError, match="at most 4 positions, got 5"):
+            models(1)[kind].click_probabilities(range(5))
 
 
 @pytest.mark.parametrize("clicks", [[0, 1], [0, 2, 0], [0, np.nan, 0], "no", [[0, 1, 0]] * 3])
@@ -287,3 +285,32 @@ def test_models_fitted_to_real_queries() -> None:
             p = model.click_probabilities(range(10))
             np.testing.assert_allclose(model.likelihood(range(10), vectors) @ vectors, p, atol=1e-12)
             assert 0.3 < p.sum() < 3.5  # clicks a page, for ten documents of a real query
+
+
+def chance_of(tables: Browsing, items: Any, clicks: Any) -> float:
+    """The chance that a user clicks just so, straight from what `Browsing` says."""
+    reading, stopped, last = 1.0, 0.0, 0
+    for j, (item, clicked) in enumerate(zip(items, clicks, strict=True)):
+        p = tables.examination[j, last] * tables.attraction[item, j]
+        goes_on = tables.after_click[item, j] if clicked else tables.after_none[j]
+        here = reading * (p if clicked else 1 - p)
+        stopped = (0.0 if clicked else stopped) + here * (1 - goes_on)
+        reading = here * goes_on
+        last = j + 1 if clicked else last
+    return reading + stopped
+
+
+def test_the_tables_have_the_chances_of_the_model() -> None:
+    for model, items in itertools.product([*models(1), *models(2)], ([2, 0, 3], [1, 3], [0])):
+        tables = model.browsing(len(items))
+        assert tables.attraction.shape == (N, len(items))
+        for clicks in all_clicks(len(items)):
+            exact = float(model.likelihood(items, clicks))
+            assert chance_of(tables, items, clicks) == pytest.approx(exact, abs=1e-14), model
+
+
+def test_more_positions_than_the_model_has_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"n_positions must be at most 4.*got 5"):
+        models(1)[2].browsing(5)
+    with pytest.raises(ValueError, match="n_positions"):
+        models(1)[1].browsing(0)

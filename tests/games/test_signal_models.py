@@ -7,12 +7,11 @@ import json
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pytest
 
 from rankloop import games
 from rankloop.games import signal_models
-from rankloop.games.verdict_json import as_plain, from_plain
+from rankloop.games.verdict import as_plain, from_plain
 
 ORDER, RELEVANCE = (2, 0, 1), (1, 0, 2)  # the relevance by position is 2, 1, 0
 
@@ -104,36 +103,6 @@ def test_functions_reveal_what_they_like() -> None:
     assert games.verify(game, verdict)
     with pytest.raises(ValueError, match="'everything' has no known structure"):
         games.classify(game, route="structure")
-
-
-def test_signals_that_are_drawn() -> None:
-    game = games.Game([[0, 1], [1, 0]], [[{"a": 0.5, "b": 0.5}, "b"], ["?", "?"]])
-    rows, owners = game.signal_rows([0, 1])
-    assert game.observations.scale == 2
-    assert rows.tolist() == [[1, 0], [1, 2], [2, 2]]
-    assert owners == [(0, 0), (0, 1), (1, 0)]
-    assert games.verify(game, games.classify(game))
-    with pytest.raises(ValueError, match="distributions"):
-        _ = game.signals
-    certain = games.Game([[0, 1], [1, 0]], [[{"a": 1}, {"b": 1, "a": 0}], ["?", "?"]])
-    plain = games.Game([[0, 1], [1, 0]], [["a", "b"], ["?", "?"]])
-    np.testing.assert_array_equal(certain.signal_rows([0])[0], plain.signal_rows([0])[0])
-
-
-@pytest.mark.parametrize(
-    ("entry", "complaint"),
-    [
-        ({"a": "1/2"}, r"signal\[0, 1\] must hold chances that sum to 1"),
-        ({"a": "3/2", "b": "-1/2"}, "chances that sum to 1"),
-        ({}, "chances that sum to 1"),
-        ({"a": float("nan")}, r"signal\[0, 1\]: nan is not a finite number"),
-        ({float("nan"): 1}, "got NaN"),
-        ({"a": Fraction(1, 10**12), "b": 1 - Fraction(1, 10**12)}, "too large"),
-    ],
-)
-def test_chances_that_are_none_are_refused(entry: Any, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        games.Game([[0, 1]], [["a", entry]])
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,11 @@ def test_probabilities(which: str, gamma: float) -> None:
 def test_unbiased(estimator: str, surrogate: Surrogate, which: str) -> None:
     s, R, greedy = arrays(which)
     gradient = surrogate.gradient(s, R)
-    for k, gamma, baseline in itertools.product(feedbacks(surrogate, len(s)), GAMMAS, BASELINES.values()):
+    # Five items have 120 orders: there one gamma and two baselines, the others with fewer items.
+    long = len(s) == 5
+    gammas, baselines = (GAMMAS[:1], ("none", "a guess")) if long else (GAMMAS, tuple(BASELINES))
+    for k, gamma, kind in itertools.product(feedbacks(surrogate, len(s)), gammas, baselines):
+        baseline = BASELINES[kind]
         guess = None if baseline is None else baseline(s)
 
         def z(shown: Ints, k: int = k, gamma: float = gamma, guess: Any = guess) -> Floats:

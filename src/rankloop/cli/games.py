@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rankloop.games import Game, Verdict
-    from rankloop.games.rates import Row
+    from rankloop.games.classify import Row
     from rankloop.simulation import Trace
 
 _STYLES = {"trivial": "dim", "easy": "green", "hard": "yellow", "hopeless": "red"}
@@ -88,8 +88,8 @@ def classify(
       rankloop classify --measure err --items 3 --top 2 --play
     """
     from rankloop import games
-    from rankloop.games.read_game import read_game
-    from rankloop.games.verdict_json import save
+    from rankloop.games.read import read_game
+    from rankloop.games.verdict import save
 
     if (measure is None) == (game is None):
         raise ValueError("give either --measure NAME or --game FILE")
@@ -140,8 +140,8 @@ def verify_proof(
       rankloop verify-proof proof.json --game pennies.csv
     """
     from rankloop import games
-    from rankloop.games.read_game import read_game
-    from rankloop.games.verdict_json import load
+    from rankloop.games.read import read_game
+    from rankloop.games.verdict import load
 
     verdict = load(file)
     if game is not None:
@@ -192,7 +192,7 @@ def rates(
 
       rankloop rates --items 8 --measure ndcg --measure dcg@3 --picture rates.png
     """
-    from rankloop.games.rates import rates as find
+    from rankloop.games.classify import rates as find
 
     rows = find(n_items=items, names=measure, grades=grades, route=route)
     if picture is not None:
@@ -288,7 +288,7 @@ def play_game(game: Game, *, rounds: int, seed: int) -> list[Played]:
     import numpy as np
 
     from rankloop import games, simulation
-    from rankloop.games.near_walls import near_wall
+    from rankloop.games import near_wall
 
     verdict = games.classify(game, route="cells")
     worlds = {
@@ -329,7 +329,7 @@ def tell_rates(rows: list[Row], *, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from rankloop.games.rates import LATER, OURS, PAPER, SOURCES
+    from rankloop.games.classify import LATER, OURS, PAPER, SOURCES
 
     marks = rate_marks()
     m = len(rows[0].classes)
@@ -356,7 +356,7 @@ def tell_rates(rows: list[Row], *, console: Console) -> None:
 
 def rate_marks() -> dict[str, str]:
     """What is written behind a rate to say where it comes from."""
-    from rankloop.games.rates import LATER, OURS, PAPER
+    from rankloop.games.classify import LATER, OURS, PAPER
 
     return {PAPER: "", LATER: "'", OURS: "*"}
 
@@ -365,7 +365,7 @@ def draw_rates(rows: list[Row]) -> Figure:
     """The table of rates as a picture."""
     from matplotlib.patches import Rectangle
 
-    from rankloop.games.rates import LATER, OURS, PAPER, SOURCES
+    from rankloop.games.classify import LATER, OURS, PAPER, SOURCES
     from rankloop.plotting import figures
 
     colours = {"trivial": figures.GRID, "easy": "#cdeadf", "hard": "#f6e3b4", "hopeless": "#f3c7b5"}

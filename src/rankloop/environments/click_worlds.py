@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankloop.arguments import numbers, shares, whole
 from rankloop.base import Ranking
 from rankloop.compiled import CompiledEnvironment, EnvironmentKernels, check_items
-from rankloop.feedback.parameters import warn_if_unconverged
+from rankloop.feedback.model_file import warn_if_unconverged
 from rankloop.kernels.jit import hot, inlined, kernel
 from rankloop.kernels.lists import best_list, in_order
 from rankloop.kernels.random import uniform

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from itertools import combinations
@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankloop.games.exact import Floats, Mixture, Point, Whole, confirm_point, decide
 from rankloop.games.game import Game
-from rankloop.games.inequalities import Floats, Mixture, Point, confirm_point, decide
-from rankloop.games.rationals import Whole
 from rankloop.games.verdict import Pair
 
 _WORTH_SHARING = 2_000  # pairs; fewer are done before other processes have started
@@ -28,7 +27,7 @@ _STEEPEST = 200.0
 class Cells(NamedTuple):
     """The cells of a game, with a proof for each action and each pair."""
 
-    same: list[int]
+    same: tuple[int, ...]
     points: dict[int, Point]
     mixtures: dict[int, Mixture]
     touching: dict[int, Point]
@@ -46,15 +45,15 @@ def find_cells(game: Game, *, jobs: int | None = None) -> Cells:
     for i in distinct:
         others = [j for j in distinct if j != i]
         D = game.whole[others] - game.whole[i]
-        found = decide(D)
-        if not isinstance(found, Mixture):
-            points[i] = found
+        decided = decide(D)
+        if not isinstance(decided, Mixture):
+            points[i] = decided
             continue
         # The cell is empty if and only if some mixture is better everywhere (Ville).
         better = decide(-D.T, interior=False)
         if isinstance(better, Mixture):
             touching[i] = _whole_point(better.weights, game.n_outcomes)
-            weights = found.weights
+            weights = decided.weights
         else:
             weights = {row: Fraction(weight) for row, weight in enumerate(better) if weight}
         mixtures[i] = Mixture({others[row]: weight for row, weight in weights.items()}, Fraction(0))
@@ -67,9 +66,9 @@ def _whole_point(weights: dict[int, Fraction], size: int) -> Point:
     return tuple(int(weights.get(x, 0) * shared) for x in range(size))
 
 
-def _first_of_equals(losses: Whole) -> list[int]:
+def _first_of_equals(losses: Whole) -> tuple[int, ...]:
     first: dict[tuple[int, ...], int] = {}
-    return [first.setdefault(tuple(row), i) for i, row in enumerate(losses)]
+    return tuple(first.setdefault(tuple(row), i) for i, row in enumerate(losses))
 
 
 def _walls(
@@ -90,13 +89,13 @@ def _walls(
             walls[pair] = met
         else:
             open_pairs.append((a, b))
-    for (a, b), found in _decide_pairs(own, open_pairs, jobs):
+    for (a, b), decided in _decide_pairs(own, open_pairs, jobs):
         pair = (pareto[a], pareto[b])
-        if isinstance(found, Mixture):
-            others = [c for c in range(len(pareto)) if c not in (a, b)]
-            apart[pair] = Mixture({pareto[others[row]]: w for row, w in found.weights.items()}, found.s)
+        if isinstance(decided, Mixture):
+            others = [c for c in pareto if c not in pair]
+            apart[pair] = Mixture({others[row]: w for row, w in decided.weights.items()}, decided.s)
         else:
-            walls[pair] = found
+            walls[pair] = decided
     return walls, apart
 
 
@@ -131,17 +130,15 @@ class _Crossing:
 
     def between(self, a: int, b: int) -> Point | None:
         """A distribution in which a and b tie and beat all others, or None."""
+        return next((point for p in self._guesses(a, b) if (point := self._confirmed(p, a, b))), None)
+
+    def _guesses(self, a: int, b: int) -> Iterator[Floats]:
         lead_a, lead_b = self.V[b, a] - self.V[a, a], self.V[a, b] - self.V[b, b]
         if lead_a > 0 and lead_b > 0:
             t = lead_a / (lead_a + lead_b)  # where the way from the one cell to the other crosses
-            found = self._confirmed((1 - t) * self.P[a] + t * self.P[b], a, b)
-            if found is not None:
-                return found
+            yield (1 - t) * self.P[a] + t * self.P[b]
         for sharpness in _SHARPNESS:
-            found = self._confirmed(self._tilted(a, b, sharpness), a, b)
-            if found is not None:
-                return found
-        return None
+            yield self._tilted(a, b, sharpness)
 
     def _tilted(self, a: int, b: int, sharpness: float) -> Floats:
         # Outcomes that are good for both, with a tilt towards one of them that makes the two tie.
@@ -172,28 +169,26 @@ def _decide_pairs(own: Whole, pairs: list[Pair], jobs: int | None) -> Iterator[t
     share = max(1, len(pairs) // (8 * workers))
     parts = [pairs[i : i + share] for i in range(0, len(pairs), share)]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for done in pool.map(_decided, [own] * len(parts), parts):
+        for done in pool.map(_decide_some, [own] * len(parts), parts):
             yield from done
 
 
-def _decided(own: Whole, pairs: list[Pair]) -> list[tuple[Pair, Point | Mixture]]:
-    return list(_decide_some(own, pairs))
-
-
-def _decide_some(own: Whole, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, Point | Mixture]]:
+def _decide_some(own: Whole, pairs: list[Pair]) -> list[tuple[Pair, Point | Mixture]]:
+    decided = []
     for a, b in pairs:
         others = [c for c in range(len(own)) if c not in (a, b)]
-        yield (a, b), decide(own[others] - own[a], own[b] - own[a])
+        decided.append(((a, b), decide(own[others] - own[a], own[b] - own[a])))
+    return decided
 
 
 def on_segment(losses: Whole, i: int, j: int) -> list[int]:
     """The neighbourhood action set of i and j: all actions whose losses lie between theirs (2015, Definition 4)."""
     step = losses[j] - losses[i]
     at = int(np.flatnonzero(step != 0)[0])
-    found = []
+    between = []
     for c in range(len(losses)):
         ahead = losses[c] - losses[i]
         part = Fraction(int(ahead[at]), int(step[at]))
         if 0 <= part <= 1 and (ahead * part.denominator == part.numerator * step).all():
-            found.append(c)
-    return found
+            between.append(c)
+    return between

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from rankloop import measures
-from rankloop.games.classify_ranking import ADDITIVE
+from rankloop.games.classify import ADDITIVE
 from rankloop.games.verdict import Verdict
-from rankloop.measures.measure import HIGHEST_GRADE
+from rankloop.measures import HIGHEST_GRADE
 
 _MOST_PLAYED_ITEMS = 4  # by games.Player
 _MOST_FEEDEXP3_ITEMS, _MOST_FEEDEXP3_ENTRIES = 5, 1 << 23  # beyond, its constructor takes minutes, or refuses
@@ -19,21 +19,10 @@ HEADLINES = {
     "hopeless": "not learnable: regret grows linearly in T for every algorithm",
 }
 
-_NUMBERS = (
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-)
+_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905 (a line, not fifteen)
+
+
+_LEARNABLE = {"ndcg": "dcg", "average_precision": "precision@k or dcg", "auc": "pairwise_loss", "err": "dcg"}
 
 
 def headline(verdict: Verdict) -> str:
@@ -42,17 +31,12 @@ def headline(verdict: Verdict) -> str:
 
 
 def explain(verdict: Verdict) -> list[str]:
-    """What the class of a game means, why it is so, what would change it, and what to use.
+    """What the class of a game means, why it is so, what would change it, and what to use: a few sentences.
 
     Parameters
     ----------
     verdict : Verdict
         What `classify` found.
-
-    Returns
-    -------
-    list of str
-        A few sentences each.
 
     Examples
     --------
@@ -67,12 +51,7 @@ def explain(verdict: Verdict) -> list[str]:
     if verdict.measure is None:
         playable = verdict.class_ in ("easy", "hard")
         return [*lines, _of_cells(verdict), *(["Use: games.Player(game)."] if playable else [])]
-    told = _why(verdict)
-    if told:
-        lines.append(told)
-    lines.append(_easier(verdict))
-    lines.append(_computed(verdict))
-    lines.append(learner(verdict))
+    lines += [_why(verdict), _easier(verdict), _computed(verdict), learner(verdict)]
     return [line for line in lines if line]
 
 
@@ -97,7 +76,7 @@ def _meaning(verdict: Verdict) -> str:
     best = verdict.pareto[0]
     alike = [i for i, first in enumerate(verdict.witness.same) if first == best and i != best]  # type: ignore[union-attr]
     also = (
-        f" So is action {alike[0]}." if len(alike) == 1 else f" So are {len(alike)} others." if alike else ""
+        f" So are {len(alike)} others." if len(alike) > 1 else f" So is action {alike[0]}." if alike else ""
     )
     return f"Play action {best}: it is best whatever happens.{also}"
 
@@ -129,7 +108,6 @@ def _easier(verdict: Verdict) -> str:
         return "No top-k feedback would help."
     (first, k), *more = sorted(verdict.easier_k.items(), key=lambda entry: entry[1])
     words = {"easy": "quickly learnable", "hard": "learnable, slowly"}
-    text = ""
     if k > verdict.k + 1:
         text = f"Feedback on {_labels(verdict.k + 1)} would not help, on {_count(k)} would: then it is {words[first]}"
     else:
@@ -157,31 +135,21 @@ def learner(verdict: Verdict) -> str:
         return ""
     few = verdict.n_items <= _MOST_PLAYED_ITEMS
     if verdict.k is None and verdict.class_ != "hopeless":
-        return (
-            "Use: games.Player(game)."
-            if few
-            else "Use: no ranker of the package learns from this feedback yet."
-        )
+        none = "Use: no ranker of the package learns from this feedback yet."
+        return "Use: games.Player(game)." if few else none
     if verdict.class_ == "hopeless":
-        plain = {
-            "ndcg": "dcg",
-            "average_precision": "precision@k or dcg",
-            "auc": "pairwise_loss",
-            "err": "dcg",
-        }
-        instead = plain.get(measures.get(verdict.measure).family, "sum_loss")
+        instead = _LEARNABLE.get(measures.get(verdict.measure).family, "sum_loss")
         return f"Use: no ranker can. Optimise {instead} instead, which can be learnt from this feedback."
-    found = constructor(verdict)
-    if found is None and few:
+    call = constructor(verdict)
+    if call is None and few:
         return "Use: games.Player(game), which reaches this rate for so few items."
-    if found is None:
+    if call is None:
         return "Use: no ranker of the package reaches this rate for so many items yet."
-    name = found.partition("(")[0]
-    if name == "FTPL":
-        return f"Use: rankers.{found}, which learns from full information."
+    if call.startswith("FTPL("):
+        return f"Use: rankers.{call}, which learns from full information."
     slower = ", which is known to reach T^(2/3) only; no ranker here is faster yet for so many items"
-    proviso = slower if verdict.class_ == "easy" and name == "FeedExp3" else ""
-    return f"Use: rankers.{found}{proviso}."
+    proviso = slower if verdict.class_ == "easy" and call.startswith("FeedExp3(") else ""
+    return f"Use: rankers.{call}{proviso}."
 
 
 def constructor(verdict: Verdict) -> str | None:
@@ -229,14 +197,11 @@ def _of_cells(verdict: Verdict) -> str:
     pairs = len(verdict.neighbours)
     counted = f"{pairs} pair{'' if pairs == 1 else 's'} of neighbours"
     text = f"Of {verdict.n_actions} actions {n} are best somewhere, with {counted}."
-    if verdict.class_ in ("hard", "hopeless"):
-        witness = verdict.witness
-        pair = getattr(witness, "blind", None)
-        if pair is not None:
-            who = (
-                "nobody" if verdict.class_ == "hopeless" else "neither of them, nor any action between them,"
-            )
-            text += f" Actions {pair[0][0]} and {pair[0][1]} compete, and {who} sees which is better."
+    blind = getattr(verdict.witness, "blind", None)
+    if blind is not None and verdict.class_ in ("hard", "hopeless"):
+        among = "neither of them, nor any action between them,"
+        who = "nobody" if verdict.class_ == "hopeless" else among
+        text += f" Actions {blind[0][0]} and {blind[0][1]} compete, and {who} sees which is better."
     return text
 
 

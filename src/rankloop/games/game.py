@@ -2,16 +2,143 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.games.near_ties import warn_of_near_ties
-from rankloop.games.observations import Observations
-from rankloop.games.rationals import Whole, fraction, whole_numbers
+from rankloop.games.exact import Whole, fraction, whole_numbers
+
+_DOUBLE, _SHORTER = Fraction(1, 10**9), Fraction(1, 10**5)  # of the largest loss
+_COMPUTED_DIGITS = 15  # nobody writes so many by hand
+_LARGEST_SCALE = 1 << 31  # whole numbers of signal matrices are kept in 64 bits
+
+
+class NearTieWarning(UserWarning):
+    """Two losses differ, but so little that they look like a tie that was computed with rounding."""
+
+
+def warn_of_near_ties(losses: Sequence[Sequence[Any]], exact: Sequence[Sequence[Fraction]]) -> None:
+    """Warn where a rounded loss is almost, but not exactly, another loss or zero; a class depends on exact ties."""
+    doubts: dict[Fraction, Fraction] = {}
+    places: dict[Fraction, tuple[int, int]] = {}
+    for a, row in enumerate(exact):
+        for x, value in enumerate(row):
+            places.setdefault(value, (a, x))
+            doubts[value] = max(doubts.get(value, Fraction(0)), _doubt(losses[a][x]))
+    doubts.setdefault(Fraction(0), Fraction(0))
+    if not any(doubts.values()):
+        return
+    scale = max(map(abs, doubts))
+    for low, high in pairwise(sorted(doubts)):
+        if high - low <= scale * max(doubts[low], doubts[high]):
+            low_name, high_name = (
+                f"loss[{places[value][0]}, {places[value][1]}] = {float(value)!r}" if value in places else "0"
+                for value in (low, high)
+            )
+            warnings.warn(
+                f"{low_name} and {high_name} differ by {float(high - low):.2g}, and the class of a game depends on "
+                'exact ties: if the two should be equal, give fractions, or text such as "3/10"',
+                NearTieWarning,
+                stacklevel=3,
+            )
+            return
+
+
+def _doubt(value: Any) -> Fraction:
+    # How far a loss may be from what was meant, relative to the largest one.
+    if isinstance(value, float):
+        return _DOUBLE
+    if isinstance(value, np.floating):
+        return _SHORTER
+    if isinstance(value, str) and "/" not in value:
+        digits = [c for c in value.lower().partition("e")[0] if c.isdigit()]
+        return _DOUBLE if len("".join(digits).strip("0")) >= _COMPUTED_DIGITS else Fraction(0)
+    return Fraction(0)
+
+
+class Observations:
+    """The symbols of each action, numbered in order of appearance, and their chances in each outcome.
+
+    >>> noisy = Observations([["?", "?"], [{"yes": "3/4", "no": "1/4"}, "no"]])
+    >>> noisy.symbols, noisy.scale, noisy.matrix(1).tolist()
+    ([['?'], ['yes', 'no']], 4, [[3, 0], [1, 4]])
+    """
+
+    def __init__(self, seen: list[list[Any]]) -> None:
+        self.symbols: list[list[Any]] = []
+        self._chances: list[list[dict[int, Fraction]]] = []
+        self.certain = True
+        for a, row in enumerate(seen):
+            codes: dict[Any, int] = {}
+            self._chances.append([])
+            for x, entry in enumerate(row):
+                where = f"signal[{a}, {x}]"
+                drawn = isinstance(entry, Mapping)
+                chances = _distribution(where, entry) if drawn else [(entry, Fraction(1))]
+                self.certain &= not drawn
+                self._chances[-1].append({_code(where, symbol, codes): p for symbol, p in chances})
+            self.symbols.append(list(codes))
+        every = (p for row in self._chances for chances in row for p in chances.values())
+        self.scale = 1 if self.certain else math.lcm(*(p.denominator for p in every))
+        if self.scale > _LARGEST_SCALE:
+            raise ValueError(f"signal has chances with a common denominator of {self.scale}: too large")
+
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """The number of the symbol for each action and outcome; ValueError where symbols are drawn."""
+        if not self.certain:
+            raise ValueError("the signals of this game are distributions: use signal_rows")
+        return np.array([[next(iter(chances)) for chances in row] for row in self._chances], dtype=np.int64)
+
+    def matrix(self, action: int) -> NDArray[np.int64]:
+        """`scale` times the chance of each symbol of `action` in each outcome: symbols x outcomes."""
+        row = self._chances[action]
+        matrix = np.zeros((len(self.symbols[action]), len(row)), dtype=np.int64)
+        for x, chances in enumerate(row):
+            for code, p in chances.items():
+                matrix[code, x] = int(p * self.scale)
+        return matrix
+
+    @cached_property
+    def keys(self) -> list[bytes]:
+        """For each action bytes that are equal where two actions reveal the same."""
+        if self.certain:
+            return [row.tobytes() for row in self.codes]
+        return [self.matrix(a).tobytes() for a in range(len(self.symbols))]
+
+
+def _distribution(where: str, entry: Mapping[Any, Any]) -> list[tuple[Any, Fraction]]:
+    try:
+        chances = {symbol: fraction(p) for symbol, p in entry.items()}
+    except ValueError as problem:
+        raise ValueError(f"{where}: {problem}") from None
+    if not chances or min(chances.values()) < 0 or sum(chances.values()) != 1:
+        raise ValueError(f"{where} must hold chances that sum to 1, got {dict(entry)!r}")
+    return [(symbol, p) for symbol, p in chances.items() if p]
+
+
+def _code(where: str, symbol: Any, codes: dict[Any, int]) -> int:
+    if _is_nan(symbol):
+        # NaN equals nothing, not even itself: each would be a signal of its own, and reveal everything.
+        raise ValueError(f"{where} must be a number or a word, got NaN")
+    try:
+        return codes.setdefault(symbol, len(codes))
+    except TypeError:
+        raise ValueError(f"{where} must be a number or a word, got {symbol!r}") from None
+
+
+def _is_nan(symbol: Any) -> bool:
+    if isinstance(symbol, tuple):
+        return any(map(_is_nan, symbol))
+    return bool(isinstance(symbol, float | complex | Decimal | np.generic) and symbol != symbol)
 
 
 class Game:
@@ -53,11 +180,11 @@ class Game:
                 except ValueError as problem:
                     raise ValueError(f"loss[{a}, {x}]: {problem}") from None
         warn_of_near_ties(rows, exact)
-        self._given = matrices(exact, seen)
+        self._listed = matrices(exact, seen)
 
-    @cached_property
+    @property
     def _matrices(self) -> tuple[Whole, Fraction, Observations]:
-        return self._given
+        return self._listed
 
     @property
     def whole(self) -> Whole:
@@ -95,19 +222,12 @@ class Game:
         return np.array([[float(self.unit * int(value)) for value in row] for row in self.whole])
 
     def difference(self, i: int, j: int) -> Whole:
-        """loss[i] - loss[j], in units.
+        """loss[i] - loss[j], in units, a number for each outcome.
 
         Parameters
         ----------
-        i : int
-            One action.
-        j : int
-            The other action.
-
-        Returns
-        -------
-        ndarray of int
-            The difference, a number for each outcome.
+        i, j : int
+            The two actions.
         """
         return np.asarray(self.whole[i] - self.whole[j])
 
@@ -121,11 +241,6 @@ class Game:
         ----------
         actions : iterable of int
             The actions.
-
-        Returns
-        -------
-        tuple of (ndarray of int, list of tuple)
-            The rows, and the (action, symbol) of each.
         """
         parts, owners = [], []
         known = set()

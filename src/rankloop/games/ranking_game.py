@@ -14,11 +14,8 @@ import numpy as np
 from rankloop import measures
 from rankloop.arguments import whole
 from rankloop.games import signal_models
-from rankloop.games.exact_measures import exact_value
-from rankloop.games.game import Game, matrices
-from rankloop.games.near_ties import warn_of_near_ties
-from rankloop.games.observations import Observations
-from rankloop.games.rationals import Whole, fraction
+from rankloop.games.exact import Whole, exact_value, fraction
+from rankloop.games.game import Game, Observations, matrices, warn_of_near_ties
 from rankloop.games.signal_models import SignalModel
 from rankloop.measures import Measure
 
@@ -33,16 +30,8 @@ class RankingGame(Game):
 
     Parameters
     ----------
-    measure : str, Measure or Scoring
-        What an order is worth: a name, a measure, or a function.
-    n_items : int
-        How many items there are, m.
-    k : int, optional
-        How many labels are seen, from the top; 1 by default.
-    grades : int or sequence of int, optional
-        How many grades there are, or the grades themselves.
-    feedback : str, SignalModel or callable, optional
-        What is seen instead of the top k labels.
+    measure, n_items, k, grades, feedback : object
+        As of `ranking_game`.
     """
 
     def __init__(
@@ -90,6 +79,16 @@ class RankingGame(Game):
         return self.scored is not None and plain and self.k > 0
 
     @property
+    def family(self) -> str:
+        """The name of the measure without its cut-off; of a function, nothing."""
+        return self.scored.family if self.scored is not None else ""
+
+    @property
+    def cutoff(self) -> int:
+        """How many ranks from the top count: those of the measure's cut-off, or all."""
+        return min((self.scored and self.scored.cutoff) or self.n_items, self.n_items)
+
+    @property
     def n_actions(self) -> int:
         return math.factorial(self.n_items)
 
@@ -118,8 +117,8 @@ class RankingGame(Game):
     def _matrices(self) -> tuple[Whole, Fraction, Observations]:
         losses = [[self.value(order, r) for r in self.outcomes] for order in self.orders]
         if self.scoring is not None:
-            given = [[self.scoring(order, r) for r in self.outcomes] for order in self.orders]
-            warn_of_near_ties(given, losses)
+            computed = [[self.scoring(order, r) for r in self.outcomes] for order in self.orders]
+            warn_of_near_ties(computed, losses)
         return matrices(losses, [[self.model(order, r) for r in self.outcomes] for order in self.orders])
 
     def value(self, order: Sequence[int], relevance: Sequence[int]) -> Fraction:
@@ -127,21 +126,19 @@ class RankingGame(Game):
 
         Parameters
         ----------
-        order : sequence of int
-            Items by position.
-        relevance : sequence of int
-            The relevance of each item.
-
-        Returns
-        -------
-        Fraction
-            The loss.
+        order, relevance : sequence of int
+            Items by position, and the relevance of each item.
         """
         if self.scoring is not None:
             return fraction(self.scoring(tuple(order), tuple(relevance)))
         assert self.scored is not None
         worth = exact_value(self.scored, order, relevance, max_grade=max(1, self.max_grade))
         return worth if self.scored.is_loss else -worth
+
+    def described(self) -> dict[str, Any]:
+        """What a verdict says of the game that it is about."""
+        about = {"measure": self.measure, "n_items": self.n_items, "k": self.k or None}
+        return about | {"max_grade": self.max_grade, "feedback": self.feedback}
 
     def _refuse_if_large(self) -> None:
         if self.n_items > _COUNTED:
@@ -181,11 +178,6 @@ def ranking_game(
         `games.signal_models`, or a function of an order and a relevance vector that gives a signal, or a dict of
         signals and their chances.
 
-    Returns
-    -------
-    RankingGame
-        The game.
-
     Examples
     --------
     >>> game = ranking_game(measure="sum_loss", n_items=3, k=1)
@@ -197,15 +189,22 @@ def ranking_game(
     return RankingGame(measure=measure, n_items=n_items, k=k, grades=grades, feedback=feedback)
 
 
+def expected_loss(
+    game: RankingGame, order: Sequence[int], vectors: Sequence[Sequence[int]], chances: Sequence[Fraction]
+) -> Fraction:
+    """The loss of an order where relevance vectors have these chances, exactly."""
+    return sum((w * game.value(order, v) for w, v in zip(chances, vectors, strict=True) if w), Fraction(0))
+
+
 def _grades(grades: int | Sequence[int]) -> tuple[int, ...]:
     if isinstance(grades, int | np.integer):
         return tuple(range(whole("grades", grades, at_least=2)))
     try:
-        given = tuple(whole("grades", grade, at_least=0) for grade in grades)
+        listed = tuple(whole("grades", grade, at_least=0) for grade in grades)
     except TypeError:
-        given = ()
-    if len(given) < 2 or list(given) != sorted(set(given)):
+        listed = ()
+    if len(listed) < 2 or list(listed) != sorted(set(listed)):
         raise ValueError(
             f"grades must be a number of at least 2, or two or more rising grades, got {grades!r}"
         )
-    return given
+    return listed

@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 from rankloop.arguments import whole
-from rankloop.games.rationals import fraction
+from rankloop.games.exact import fraction
 
 Vector = tuple[int, ...]
 Reveal = Callable[[Vector, Vector], Any]
@@ -53,11 +53,6 @@ def top(k: int) -> SignalModel:
     ----------
     k : int
         How many items.
-
-    Returns
-    -------
-    SignalModel
-        The model.
     """
     n = whole("k", k, at_least=1)
     return SignalModel(f"top {n}", partial(_top, n), n, n)
@@ -65,11 +60,6 @@ def top(k: int) -> SignalModel:
 
 def first_click() -> SignalModel:
     """The position of the first relevant item, or none: users read from the top and stop at the first click.
-
-    Returns
-    -------
-    SignalModel
-        The model.
 
     Examples
     --------
@@ -86,11 +76,6 @@ def position(j: int) -> SignalModel:
     ----------
     j : int
         The position, counted from 1.
-
-    Returns
-    -------
-    SignalModel
-        The model.
     """
     n = whole("j", j, at_least=1)
     return SignalModel(f"position {n}", partial(_position, n), n)
@@ -101,15 +86,8 @@ def preference(first: int = 1, second: int = 2) -> SignalModel:
 
     Parameters
     ----------
-    first : int, optional
-        One position, counted from 1.
-    second : int, optional
-        The other position.
-
-    Returns
-    -------
-    SignalModel
-        The model.
+    first, second : int, optional
+        The two positions, counted from 1.
     """
     i, j = whole("first", first, at_least=1), whole("second", second, at_least=1)
     if i == j:
@@ -128,11 +106,6 @@ def noisy_clicks(k: int = 1, relevant: Any = "4/5", other: Any = "1/5") -> Signa
         The chance that an item with relevance above 0 is clicked: a fraction, text such as "4/5", or a float.
     other : object, optional
         The chance that any other item is.
-
-    Returns
-    -------
-    SignalModel
-        The model.
 
     Examples
     --------
@@ -190,11 +163,6 @@ def read(feedback: Any) -> SignalModel:
     feedback : str, SignalModel or callable
         A name such as "top 2", "first click", "position 3", "preference 1 2" or "noisy clicks 1 4/5 1/5", or a
         function.
-
-    Returns
-    -------
-    SignalModel
-        The model.
 
     Examples
     --------

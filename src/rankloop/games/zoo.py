@@ -16,24 +16,12 @@ from rankloop.games.game import Game
 
 
 def apple_tasting() -> Game:
-    """Sell an apple unseen, or bite into it: only the bite reveals whether it is good. Easy.
-
-    Returns
-    -------
-    Game
-        The game.
-    """
+    """Sell an apple unseen, or bite into it: only the bite reveals whether it is good. Easy."""
     return Game([[1, 0], [0, 1]], [["good", "bad"], ["?", "?"]])
 
 
 def label_efficient() -> Game:
-    """Predict a bit; revealing it costs as much as a wrong guess. Hard.
-
-    Returns
-    -------
-    Game
-        The game.
-    """
+    """Predict a bit; revealing it costs as much as a wrong guess. Hard."""
     return Game([[1, 1], [0, 1], [1, 0]], [["zero", "one"], ["?", "?"], ["?", "?"]])
 
 
@@ -44,11 +32,6 @@ def bandit(*, n_arms: int = 2) -> Game:
     ----------
     n_arms : int, optional
         How many arms there are.
-
-    Returns
-    -------
-    Game
-        The game.
     """
     arms = range(whole("n_arms", n_arms, at_least=1))
     outcomes = list(product((0, 1), repeat=len(arms)))
@@ -63,11 +46,6 @@ def full_information(*, n_actions: int = 3) -> Game:
     ----------
     n_actions : int, optional
         How many actions there are.
-
-    Returns
-    -------
-    Game
-        The game.
     """
     actions = range(whole("n_actions", n_actions, at_least=1))
     return Game([[int(a != x) for x in actions] for a in actions], [list(actions) for _ in actions])
@@ -82,23 +60,12 @@ def matching_pennies(*, price: Any = Fraction(1, 2)) -> Game:
     ----------
     price : int, Fraction or str, optional
         What it costs to look.
-
-    Returns
-    -------
-    Game
-        The game.
     """
     return Game([[0, 1], [1, 0], [price, price]], [["?", "?"], ["?", "?"], ["heads", "tails"]])
 
 
 def blind_pennies() -> Game:
-    """Guess a coin that is never shown. Hopeless.
-
-    Returns
-    -------
-    Game
-        The game.
-    """
+    """Guess a coin that is never shown. Hopeless."""
     return Game([[0, 1], [1, 0]], [["?", "?"], ["?", "?"]])
 
 
@@ -109,11 +76,6 @@ def dynamic_pricing(*, n_prices: int = 4) -> Game:
     ----------
     n_prices : int, optional
         How many prices there are.
-
-    Returns
-    -------
-    Game
-        The game.
     """
     prices = range(whole("n_prices", n_prices, at_least=1))
     return Game(
@@ -123,13 +85,7 @@ def dynamic_pricing(*, n_prices: int = 4) -> Game:
 
 
 def dominated() -> Game:
-    """One action is better whatever happens. Trivial.
-
-    Returns
-    -------
-    Game
-        The game.
-    """
+    """One action is better whatever happens. Trivial."""
     return Game([[0, 1], [1, 2]], [["?", "?"], ["?", "?"]])
 
 

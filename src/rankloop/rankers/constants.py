@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from rankloop import measures
 from rankloop.arguments import whole
-from rankloop.measures import Measure
-from rankloop.measures.measure import HIGHEST_GRADE
+from rankloop.measures import HIGHEST_GRADE, Measure
 
 _LEARNABLE = ("sum_loss", "pairwise_loss", "dcg", "precision")
 NORMALISED = ("ndcg", "auc")

@@ -13,7 +13,7 @@ from rankloop.arguments import number, whole
 from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks
-from rankloop.feedback.interleaving.probabilistic import MOST_TAU, TAU
+from rankloop.feedback.interleaving import MOST_TAU, TAU
 from rankloop.kernels import sorting
 from rankloop.kernels.descent import project
 from rankloop.kernels.elementary import cos_turns, log, power

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 from rankloop import surrogates
 from rankloop.feedback import TopK
 from rankloop.kernels import random
-from rankloop.measures.measure import HIGHEST_GRADE
+from rankloop.measures import HIGHEST_GRADE
 from rankloop.rankers.schedules import read_schedule
 from rankloop.surrogates.estimators import horvitz_thompson
 

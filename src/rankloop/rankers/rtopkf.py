@@ -14,7 +14,7 @@ from rankloop.base import Array, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks, TopK
 from rankloop.kernels import rows, sorting
-from rankloop.measures.measure import HIGHEST_GRADE
+from rankloop.measures import HIGHEST_GRADE
 from rankloop.ranges import Between, Falling, OneOf, Range
 from rankloop.rankers import linear_bandits, rtopkf_adaptive, rtopkf_paper
 from rankloop.rankers.linear import LinearRanker, WarmStart, all_finite, read_start

@@ -17,29 +17,26 @@ Each takes a control variate `baseline` = R_hat, a guess of R that does not use 
 The better the guess, the smaller the part that has to be estimated. It is unbiased for every guess, good or bad.
 Without a baseline these are the paper's forms: no guess, except for the squared loss, where the paper estimates R
 alone, which is the guess 0.
+
+The probabilities are those of Algorithm 1, line 6, and section 4.2. With probability 1 - gamma the greedy order is
+shown, otherwise an order drawn evenly from all m!: P(sigma) = (1 - gamma) 1[sigma = greedy] + gamma / m!. Ties between
+scores are broken before, at random: `greedy` is one order, and every probability is given that order (erratum B10). m
+is the length of this very list (erratum B1). Items count from 0.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from rankloop.arguments import numbers
-from rankloop.surrogates.propensities import (
-    Order,
-    inclusion_probability,
-    ordered_probability,
-    pair_probability,
-    top_probability,
-)
-from rankloop.surrogates.registry import require
-from rankloop.surrogates.surrogate import Floats, Ints, Surrogate, one_list
+from rankloop.arguments import numbers, share, whole
+from rankloop.surrogates.losses import Floats, Ints, Surrogate, one_list, require
 
 __all__ = [
     "Estimator",
@@ -55,7 +52,129 @@ __all__ = [
     "top_probability",
 ]
 
+Order = Sequence[int] | NDArray[np.int64]
 Decomposition = Callable[[Floats, Ints, Floats], Floats]
+Function = TypeVar("Function", bound=Callable[..., object])
+
+_DRAWN = """greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order."""
+_ROUND = f"""surrogate : Surrogate
+        The surrogate whose gradient is estimated.
+    s : array_like
+        The scores of the list.
+    shown : array_like of int
+        The order that was shown.
+    labels : array_like
+        The labels of its first k items.
+    {_DRAWN}
+    baseline : array_like, optional
+        A guess at the label of each item."""
+
+
+def described(function: Function) -> Function:
+    """Put the parameters that many functions share into a docstring, in place of <round> or <drawn>."""
+    function.__doc__ = (function.__doc__ or "").replace("<round>", _ROUND).replace("<drawn>", _DRAWN)
+    return function
+
+
+@described
+def ordered_probability(items: Order, *, greedy: Order, gamma: float) -> float:
+    """p(i_1, ..., i_k), eq. (1): that the list begins with exactly these items in exactly this order.
+
+    With all m items this is the probability of an order.
+
+    Parameters
+    ----------
+    items : array_like of int
+        The items that come first, in order.
+    <drawn>
+
+    Examples
+    --------
+    >>> ordered_probability([1, 0], greedy=[1, 0], gamma=0.5), ordered_probability([0, 1], greedy=[1, 0], gamma=0.5)
+    (0.75, 0.25)
+    """
+    wanted, best = _different(items, greedy, gamma)
+    m, k = len(best), len(wanted)
+    return (1.0 - gamma) * (wanted == best[:k]) + gamma * math.factorial(m - k) / math.factorial(m)
+
+
+@described
+def inclusion_probability(items: int | Order, *, greedy: Order, gamma: float, k: int) -> float:
+    """pi: that this item, or all of these items, are among the first k in any order (erratum B7).
+
+    Parameters
+    ----------
+    items : int or array_like of int
+        An item, or several.
+    <drawn>
+    k : int
+        How many positions are seen.
+
+    Examples
+    --------
+    >>> inclusion_probability(0, greedy=[2, 0, 1, 3], gamma=0.5, k=2)
+    0.75
+    >>> inclusion_probability([1, 3], greedy=[2, 0, 1, 3], gamma=0.5, k=3)
+    0.25
+    """
+    wanted, best = _different([items] if isinstance(items, int | np.integer) else items, greedy, gamma)
+    m = len(best)
+    k = whole("k", k, at_least=1, at_most=m)
+    by_chance = 1.0
+    for taken in range(len(wanted)):
+        by_chance *= max(k - taken, 0) / (m - taken)
+    return (1.0 - gamma) * (set(wanted) <= set(best[:k])) + gamma * by_chance
+
+
+@described
+def top_probability(item: int, *, greedy: Order, gamma: float) -> float:
+    """p(i) = (1 - gamma) 1[i = greedy top] + gamma / m: that the item is on top (erratum B1).
+
+    Parameters
+    ----------
+    item : int
+        The item.
+    <drawn>
+
+    Examples
+    --------
+    >>> top_probability(1, greedy=[1, 0], gamma=0.5), top_probability(0, greedy=[0], gamma=0.5)
+    (0.75, 1.0)
+    """
+    return inclusion_probability(item, greedy=greedy, gamma=gamma, k=1)
+
+
+@described
+def pair_probability(i: int, j: int, *, greedy: Order, gamma: float) -> float:
+    """p(i, j) + p(j, i) = (1 - gamma) 1[{i, j} = greedy top two] + 2 gamma / (m(m - 1)), in either order (erratum B2).
+
+    Parameters
+    ----------
+    i, j : int
+        The two items.
+    <drawn>
+
+    Examples
+    --------
+    >>> pair_probability(0, 2, greedy=[2, 0, 1], gamma=0.6)
+    0.6
+    """
+    if len(greedy) < 2:
+        raise ValueError(f"a list of {len(greedy)} has no pair")
+    return inclusion_probability([i, j], greedy=greedy, gamma=gamma, k=2)
+
+
+def _different(items: Order, greedy: Order, gamma: float) -> tuple[list[int], list[int]]:
+    share("gamma", gamma)
+    wanted, best = [int(item) for item in items], [int(item) for item in greedy]
+    if sorted(best) != list(range(len(best))) or not best:
+        raise ValueError(f"greedy must list each of 0..{len(best) - 1} once, got {best}")
+    if len(set(wanted)) < len(wanted) or not set(wanted) <= set(best):
+        raise ValueError(f"items must be different items of a list of {len(best)}, got {wanted}")
+    return wanted, best
 
 
 class Estimator(Protocol):
@@ -75,6 +194,7 @@ class Estimator(Protocol):
         """An estimate of the gradient at `s`, as long as `s`. k is the number of `labels`."""
 
 
+@described
 def horvitz_thompson(
     surrogate: Surrogate,
     *,
@@ -92,25 +212,7 @@ def horvitz_thompson(
 
     Parameters
     ----------
-    surrogate : Surrogate
-        The surrogate whose gradient is estimated.
-    s : array_like
-        The scores of the list.
-    shown : array_like of int
-        The order that was shown.
-    labels : array_like
-        The labels of its first k items.
-    greedy : array_like of int
-        The order by falling score.
-    gamma : float
-        The probability of a random order.
-    baseline : array_like, optional
-        A guess at the label of each item.
-
-    Returns
-    -------
-    ndarray of float
-        The estimate z, a number for each score.
+    <round>
 
     Examples
     --------
@@ -137,6 +239,7 @@ def horvitz_thompson(
     return z
 
 
+@described
 def paper(
     surrogate: Surrogate,
     *,
@@ -154,25 +257,7 @@ def paper(
 
     Parameters
     ----------
-    surrogate : Surrogate
-        The surrogate whose gradient is estimated.
-    s : array_like
-        The scores of the list.
-    shown : array_like of int
-        The order that was shown.
-    labels : array_like
-        The labels of its first items.
-    greedy : array_like of int
-        The order by falling score.
-    gamma : float
-        The probability of a random order.
-    baseline : array_like, optional
-        A guess at the label of each item.
-
-    Returns
-    -------
-    ndarray of float
-        The estimate z, a number for each score.
+    <round>
 
     Examples
     --------
@@ -230,11 +315,6 @@ def lemma1(
         How many labels to use; by default all that are given.
     baseline : array_like, optional
         A guess at the label of each item.
-
-    Returns
-    -------
-    ndarray of float
-        The estimate z, a number for each score.
     """
     scores, items, seen, R_hat = _read(s, shown, labels, baseline)
     m, k = len(items), len(seen) if k is None else k
@@ -259,6 +339,7 @@ def lemma1(
     return z
 
 
+@described
 def by_lemma1(
     surrogate: Surrogate,
     *,
@@ -273,25 +354,7 @@ def by_lemma1(
 
     Parameters
     ----------
-    surrogate : Surrogate
-        The surrogate whose gradient is estimated.
-    s : array_like
-        The scores of the list.
-    shown : array_like of int
-        The order that was shown.
-    labels : array_like
-        The labels of its first items.
-    greedy : array_like of int
-        The order by falling score.
-    gamma : float
-        The probability of a random order.
-    baseline : array_like, optional
-        A guess at the label of each item.
-
-    Returns
-    -------
-    ndarray of float
-        The estimate z, a number for each score.
+    <round>
     """
     n_labels = len(one_list("labels", labels))
     if n_labels == len(shown):
@@ -318,13 +381,7 @@ _ESTIMATORS: dict[str, Estimator] = {
 
 
 def names() -> list[str]:
-    """Every estimator.
-
-    Returns
-    -------
-    list of str
-        The names.
-    """
+    """Every estimator."""
     return list(_ESTIMATORS)
 
 
@@ -335,11 +392,6 @@ def get(name: str) -> Estimator:
     ----------
     name : str
         "paper" or "horvitz-thompson".
-
-    Returns
-    -------
-    Estimator
-        The estimator.
     """
     if name not in _ESTIMATORS:
         raise ValueError(f"estimator {name!r} is not known; known are {', '.join(_ESTIMATORS)}")

@@ -14,16 +14,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankloop.arguments import whole
-from rankloop.surrogates.estimators import get
-from rankloop.surrogates.kl import KL
-from rankloop.surrogates.propensities import Order
-from rankloop.surrogates.ranksvm import RankSVM
-from rankloop.surrogates.registry import require
-from rankloop.surrogates.smooth_dcg import SmoothDCG
-from rankloop.surrogates.squared import Squared
-from rankloop.surrogates.surrogate import Floats, Ints, Surrogate, one_list
+from rankloop.surrogates.estimators import Order, described, get
+from rankloop.surrogates.losses import (
+    KL,
+    Floats,
+    Ints,
+    RankSVM,
+    SmoothDCG,
+    Squared,
+    Surrogate,
+    one_list,
+    require,
+)
 
 
+@described
 def expectation(estimate: Callable[[Ints], Floats | float], *, greedy: Order, gamma: float, k: int) -> Floats:
     """E over the orders of Algorithm 1 of something that depends only on which k items come first.
 
@@ -33,17 +38,9 @@ def expectation(estimate: Callable[[Ints], Floats | float], *, greedy: Order, ga
     ----------
     estimate : callable
         What is averaged, from the first k items.
-    greedy : array_like of int
-        The order by falling score.
-    gamma : float
-        The probability of a random order.
+    <drawn>
     k : int
         How many items come first.
-
-    Returns
-    -------
-    ndarray of float
-        The expectation.
 
     Examples
     --------
@@ -59,6 +56,7 @@ def expectation(estimate: Callable[[Ints], Floats | float], *, greedy: Order, ga
     return total
 
 
+@described
 def second_moment(
     estimator: str,
     surrogate: Surrogate,
@@ -81,23 +79,13 @@ def second_moment(
         The surrogate.
     X : array_like
         The features, a row for each item.
-    s : array_like
-        The scores.
-    R : array_like
-        The relevance.
-    greedy : array_like of int
-        The order by falling score.
-    gamma : float
-        The probability of a random order.
+    s, R : array_like
+        The scores, and the relevance.
+    <drawn>
     k : int
         How many labels are seen.
     baseline : array_like, optional
         A guess at the label of each item.
-
-    Returns
-    -------
-    float
-        The second moment.
 
     Examples
     --------
@@ -150,11 +138,6 @@ def lemma5(
         The largest length of the weights, U.
     max_grade : float
         The largest label, R_max.
-
-    Returns
-    -------
-    float
-        The constant C.
     """
     m, R_D, U, R_max = float(n_items), feature_bound, radius, max_grade
     if isinstance(surrogate, Squared):

@@ -1,0 +1,516 @@
+"""Compare rankers by the clicks on one list that is made from the lists of all of them.
+
+Two rankers: interleaving. More: multileaving. Each method makes a list from the rankings and says what a click at each
+of its positions is worth to each ranker.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankloop.arguments import number, numbers, one_of, whole
+from rankloop.base import draw_key
+from rankloop.feedback.revealed import Clicks
+from rankloop.kernels import lists as multileaving
+from rankloop.kernels import random
+from rankloop.kernels.elementary import power
+
+__all__ = ["Distribution", "Multileaved", "Multileaving", "Optimised", "Plan", "Probabilistic", "TeamDraft"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Rankings = Sequence[ArrayLike]
+
+TAU = 3.0
+MOST_TAU = 30.0  # the weight of rank 1,000,000 is still a positive number
+_MOST_LISTS = 1_000_000  # that `distribution` enumerates
+_TOLERANCE = 1e-9  # a smaller gap is rounding
+_CREDITS = ("inverse-rank", "negative-rank")
+_ATTEMPTS = 20  # draws of a list, for each that is wanted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Multileaved:
+    """A list made from several rankings, and what clicks on it are worth.
+
+    Parameters
+    ----------
+    items : ndarray of int
+        The items to show, best position first.
+    credits : ndarray of float
+        What a click is worth: a row for each ranker, a column for each position.
+    """
+
+    items: Ints
+    credits: Floats
+
+    def credit(self, clicks: ArrayLike) -> Floats:
+        """The credit of each ranker, in the order in which the rankings were given.
+
+        Parameters
+        ----------
+        clicks : array_like
+            1 for each clicked position, 0 for the others.
+        """
+        return self.credits @ Clicks().check(clicks, len(self.items))
+
+    def preferences(self, clicks: ArrayLike) -> Ints:
+        """Which ranker the clicks prefer: 1 in row i, column j where i got more credit than j, -1 where less, 0 else.
+
+        Parameters
+        ----------
+        clicks : array_like
+            1 for each clicked position, 0 for the others.
+        """
+        credit = self.credit(clicks)
+        signs: Ints = np.sign(credit[:, None] - credit).astype(np.int64)
+        return signs
+
+    def save(self) -> dict[str, NDArray[Any]]:
+        """The list and its credits as named arrays, ready for `np.savez`: clicks may come later."""
+        return {"items": self.items, "credits": self.credits}
+
+    @classmethod
+    def load(cls, saved: Mapping[str, NDArray[Any]]) -> Multileaved:
+        """The list that `save` wrote.
+
+        Parameters
+        ----------
+        saved : mapping of str to numpy.ndarray
+            What `save` gave.
+
+        Raises
+        ------
+        ValueError
+            Where it is something else.
+        """
+        for name in ("items", "credits"):
+            if name not in saved:
+                raise ValueError(f"saved list has no {name!r}, only {sorted(saved)}")
+        items = read_ranking("items", saved["items"])
+        worth = numbers("credits", saved["credits"])
+        if worth.ndim != 2 or worth.shape[1] != len(items) or not np.isfinite(worth).all():
+            raise ValueError(
+                f"credits must be finite, rankers x {len(items)} positions, got {saved['credits']!r}"
+            )
+        return cls(items, worth)
+
+
+class Distribution(NamedTuple):
+    """Every list that may be shown, and its exact probability.
+
+    Parameters
+    ----------
+    lists : ndarray of int
+        A row of items for each list.
+    probabilities : ndarray of float
+        One for each list; they add up to 1.
+    """
+
+    lists: Ints
+    probabilities: Floats
+
+
+class Multileaving(abc.ABC):
+    """A way to make one list from several rankings."""
+
+    @abc.abstractmethod
+    def show(
+        self, rankings: Rankings, *, n_positions: int | None = None, rng: np.random.Generator
+    ) -> Multileaved:
+        """Make a list from the rankings, with what a click at each position is worth to each ranker.
+
+        Parameters
+        ----------
+        rankings : sequence of array_like
+            One list of item numbers for each ranker, best first. They may hold different items.
+        n_positions : int, optional
+            The length of the list to show; by default that of the shortest ranking, which is also the most.
+        rng : numpy.random.Generator
+            Where the randomness comes from.
+        """
+
+    @abc.abstractmethod
+    def distribution(self, rankings: Rankings, *, n_positions: int | None = None) -> Distribution:
+        """The exact probability of each list that `show` may make, in rising order, by enumeration: for short lists.
+
+        Parameters
+        ----------
+        rankings : sequence of array_like
+            One list of item numbers for each ranker, best first.
+        n_positions : int, optional
+            The length of the list to show; by default that of the shortest ranking.
+        """
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({arguments})"
+
+
+def read_rankings(rankings: Any, n_positions: Any) -> tuple[list[Ints], int]:
+    """The rankings as arrays, and how many positions are to be filled; ValueError if they are anything else."""
+    if isinstance(rankings, str | bytes) or not isinstance(rankings, Iterable):
+        raise ValueError(f"rankings must be a list of rankings, got {rankings!r}")
+    lists = [read_ranking(f"rankings[{i}]", ranking) for i, ranking in enumerate(rankings)]
+    if not lists:
+        raise ValueError(f"rankings must hold at least one ranking, got {rankings!r}")
+    shortest = min(map(len, lists))
+    if n_positions is None:
+        return lists, shortest
+    return lists, whole("n_positions", n_positions, at_least=1, at_most=shortest)
+
+
+def read_ranking(name: str, ranking: Any) -> Ints:
+    """One list of item numbers."""
+    items = numbers(name, ranking)
+    if items.ndim != 1 or not len(items):
+        raise ValueError(f"{name} must be a list of item numbers, best first, got {ranking!r}")
+    if not ((items >= 0) & (items == np.floor(items)) & (items < 2.0**53)).all():
+        raise ValueError(f"{name} must hold whole numbers from 0 on, got {ranking!r}")
+    if len(np.unique(items)) != len(items):
+        raise ValueError(f"{name} must not hold an item twice, got {ranking!r}")
+    return items.astype(np.int64)
+
+
+def ranks(lists: list[Ints]) -> tuple[Ints, Ints]:
+    """All items, rising, and by ranker and item the rank from 1; an item that a ranking lacks comes after its last."""
+    items = np.unique(np.concatenate(lists))
+    table = np.array([np.full(len(items), len(order) + 1) for order in lists])
+    for row, order in zip(table, lists, strict=True):
+        row[np.searchsorted(items, order)] = np.arange(1, len(order) + 1)
+    return items, table
+
+
+def collected(chances: Mapping[tuple[int, ...], float]) -> Distribution:
+    """The lists in rising order, with their probabilities."""
+    lists = sorted(chances)
+    return Distribution(np.array(lists, np.int64), np.array([chances[items] for items in lists]))
+
+
+def check_few(n_lists: float) -> None:
+    """ValueError where enumerating would take too long."""
+    if n_lists > _MOST_LISTS:
+        raise ValueError(
+            f"distribution enumerates at most {_MOST_LISTS:,} lists, here are up to {n_lists:.3g}"
+        )
+
+
+class TeamDraft(Multileaving):
+    """Rankers take turns in rounds, in a new random order each round; each adds its best item that is not shown yet.
+
+    A click is credited to the ranker that added the item: 1, and nothing to the others.
+
+    Notes
+    -----
+    Under clicks that do not depend on the items every ranker gets the same in expectation. A ranker that is better
+    need not win: where only the last shown item tells two rankers apart, each of them adds it equally often.
+
+    References
+    ----------
+    F. Radlinski, M. Kurup and T. Joachims, How does clickthrough data reflect retrieval quality?, CIKM 2008;
+    more than two rankers: A. Schuth et al., Multileaved comparisons for fast online evaluation, CIKM 2014.
+
+    Examples
+    --------
+    >>> shown = TeamDraft().show([[0, 1, 2], [2, 1, 0]], n_positions=2, rng=np.random.default_rng(1))
+    >>> sorted(shown.items.tolist())
+    [0, 2]
+    >>> shown.credit([1, 0]).sum()
+    np.float64(1.0)
+    >>> TeamDraft().distribution([[0, 1, 2], [2, 1, 0]], n_positions=2).probabilities
+    array([0.5, 0.5])
+    """
+
+    def show(
+        self, rankings: Rankings, *, n_positions: int | None = None, rng: np.random.Generator
+    ) -> Multileaved:
+        lists, m = read_rankings(rankings, n_positions)
+        key, n_rankers = draw_key(rng), len(lists)
+        items, worth = np.empty(m, np.int64), np.zeros((n_rankers, m))
+        waiting: list[int] = []
+        for position in range(m):
+            waiting = waiting or list(range(n_rankers))
+            captain = waiting.pop(random.below(key, position, len(waiting)))
+            items[position] = _next(lists[captain], items[:position])
+            worth[captain, position] = 1.0
+        return Multileaved(items, worth)
+
+    def distribution(self, rankings: Rankings, *, n_positions: int | None = None) -> Distribution:
+        lists, m = read_rankings(rankings, n_positions)
+        rounds, rest = divmod(m, len(lists))
+        check_few(float(math.factorial(len(lists))) ** rounds * math.perm(len(lists), rest))
+        everyone = frozenset(range(len(lists)))
+        # What is shown so far and who is still to choose in this round say all about the rest.
+        chances: dict[tuple[tuple[int, ...], frozenset[int]], float] = {((), everyone): 1.0}
+        for _ in range(m):
+            later: dict[tuple[tuple[int, ...], frozenset[int]], float] = {}
+            for (shown, waiting), chance in chances.items():
+                for captain in waiting:
+                    reached = (*shown, _next(lists[captain], shown)), (waiting - {captain}) or everyone
+                    later[reached] = later.get(reached, 0.0) + chance / len(waiting)
+            chances = later
+        total: dict[tuple[int, ...], float] = {}
+        for (shown, _), chance in chances.items():
+            total[shown] = total.get(shown, 0.0) + chance
+        return collected(total)
+
+
+def _next(order: Any, shown: Any) -> int:
+    # There is one: at most as many items are shown as a ranking has.
+    return next(int(item) for item in order if item not in shown)
+
+
+class Probabilistic(Multileaving):
+    """At each position a ranker is drawn, and an item from its softmax over ranks; a click is shared among rankers.
+
+    Parameters
+    ----------
+    tau : float, optional
+        A ranker draws an item in proportion to 1 / rank^tau, so the larger, the closer to its ranking.
+
+    Notes
+    -----
+    The ranker is drawn anew for each position, all equally likely. A click is credited to every ranker by the
+    probability that it was the one that was drawn, given the list: the shares of a click add up to 1. An item that a
+    ranking does not hold has the rank after its last.
+
+    References
+    ----------
+    K. Hofmann, S. Whiteson and M. de Rijke, A probabilistic method for inferring preferences from clicks, CIKM 2011;
+    more than two rankers: A. Schuth et al., Probabilistic multileave for online retrieval evaluation, SIGIR 2015.
+
+    Examples
+    --------
+    >>> shown = Probabilistic().show([[0, 1, 2], [0, 2, 1]], n_positions=2, rng=np.random.default_rng(1))
+    >>> shown.items, shown.credit([1, 0])  # both have item 0 on top: a click on it tells nothing
+    (array([0, 1]), array([0.5, 0.5]))
+    >>> shown.credit([0, 1]).round(3)  # the first ranker has item 1 higher
+    array([0.771, 0.229])
+    """
+
+    def __init__(self, *, tau: float = TAU) -> None:
+        self.tau = number("tau", tau, above=0, at_most=MOST_TAU)
+
+    def show(
+        self, rankings: Rankings, *, n_positions: int | None = None, rng: np.random.Generator
+    ) -> Multileaved:
+        lists, m = read_rankings(rankings, n_positions)
+        known, left = self._weights(lists)
+        places, worth = np.empty(m, np.int64), np.empty((len(lists), m))
+        multileaving.multileave(left, len(known), m, draw_key(rng), 0, places, worth)
+        return Multileaved(known[places], worth)
+
+    def distribution(self, rankings: Rankings, *, n_positions: int | None = None) -> Distribution:
+        lists, m = read_rankings(rankings, n_positions)
+        known, weights = self._weights(lists)
+        check_few(math.perm(len(known), m))
+        chances: dict[tuple[int, ...], float] = {(): 1.0}
+        for _ in range(m):
+            later = {}
+            for shown, chance in chances.items():
+                left = np.where(np.isin(known, shown), 0.0, weights)
+                by_item = (left / left.sum(axis=1, keepdims=True)).mean(axis=0)
+                for item, share in zip(known.tolist(), by_item.tolist(), strict=True):
+                    if item not in shown:
+                        later[(*shown, item)] = chance * share
+            chances = later
+        return collected(chances)
+
+    def _weights(self, lists: list[Ints]) -> tuple[Ints, Floats]:
+        known, rank = ranks(lists)
+        by_rank = np.array([power(float(place), -self.tau) for place in range(1, int(rank.max()) + 1)])
+        return known, by_rank[rank - 1]
+
+
+class Plan(NamedTuple):
+    """The lists of one request, and how to draw from them.
+
+    Parameters
+    ----------
+    lists : ndarray of int
+        A row of items for each list.
+    probabilities : ndarray of float
+        One for each list.
+    credits : ndarray of float
+        What a click is worth, by list, ranker and position.
+    bias : float
+        The largest difference between two rankers in the expected credit of a position: 0 but for rounding where the
+        lists can be drawn without favouring anyone.
+    """
+
+    lists: Ints
+    probabilities: Floats
+    credits: Floats
+    bias: float
+
+
+class Optimised(Multileaving):
+    """Draws from the lists that the rankers allow, with probabilities that favour no ranker and tell the most apart.
+
+    A list is allowed if each of its items was, at its turn, the best item left of some ranker. A linear programme
+    gives the lists probabilities such that a user who clicks at random gives every ranker the same expected credit, at
+    every position. Of all such probabilities it takes those with the smallest expected insensitivity: the variance
+    among rankers of the credit from a user who clicks at position i with probability 1 / i.
+
+    Parameters
+    ----------
+    credit : str, optional
+        What a click on an item is worth to a ranker: "inverse-rank" for 1 / rank, "negative-rank" for -rank.
+    n_lists : int, optional
+        How many lists enter the programme at most. Where more are allowed, so many different ones are drawn.
+
+    Notes
+    -----
+    For three rankers and more, or with few lists, no probabilities may satisfy every constraint. The programme then
+    takes those with the smallest violation, and `plan(...).bias` says how large it is. The solver's last bits are not
+    the same on every machine. An item that a ranking does not hold has the rank after its last.
+
+    References
+    ----------
+    F. Radlinski and N. Craswell, Optimized interleaving for online retrieval evaluation, WSDM 2013;
+    more than two rankers: A. Schuth et al., Multileaved comparisons for fast online evaluation, CIKM 2014.
+
+    Examples
+    --------
+    >>> rankings = [[0, 1, 2], [1, 2, 0]]
+    >>> plan = Optimised().plan(rankings, n_positions=2)
+    >>> plan.lists.tolist()
+    [[0, 1], [1, 0], [1, 2]]
+    >>> bool(plan.bias < 1e-8)
+    True
+    >>> shown = Optimised().show(rankings, n_positions=2, rng=np.random.default_rng(1))
+    >>> shown.items.tolist() in plan.lists.tolist()
+    True
+    """
+
+    def __init__(self, *, credit: str = "inverse-rank", n_lists: int = 1000) -> None:
+        self.credit = one_of("credit", credit, _CREDITS)
+        self.n_lists = whole("n_lists", n_lists, at_least=1)
+
+    def show(
+        self, rankings: Rankings, *, n_positions: int | None = None, rng: np.random.Generator
+    ) -> Multileaved:
+        orders, m = read_rankings(rankings, n_positions)
+        key = draw_key(rng)
+        plan = self._plan(orders, m)
+        if plan is None:
+            plan = _solved(self.credit, orders, _drawn(orders, m, self.n_lists, key))
+        reached = np.cumsum(plan.probabilities)
+        chosen = int(np.searchsorted(reached, random.uniform(key, 0) * reached[-1], side="right"))
+        chosen = min(chosen, int(np.flatnonzero(plan.probabilities)[-1]))  # should rounding leave it beyond
+        return Multileaved(plan.lists[chosen], plan.credits[chosen])
+
+    def plan(self, rankings: Rankings, *, n_positions: int | None = None) -> Plan:
+        """The lists that `show` draws from, with probabilities, credits and what is left of bias.
+
+        Parameters
+        ----------
+        rankings : sequence of array_like
+            One list of item numbers for each ranker, best first.
+        n_positions : int, optional
+            The length of the list to show; by default that of the shortest ranking.
+
+        Raises
+        ------
+        ValueError
+            Where more lists than `n_lists` are allowed: `show` then draws others each time.
+        """
+        orders, m = read_rankings(rankings, n_positions)
+        plan = self._plan(orders, m)
+        if plan is None:
+            raise ValueError(
+                f"n_lists={self.n_lists} is less than the number of lists that the rankings allow"
+            )
+        return plan
+
+    def distribution(self, rankings: Rankings, *, n_positions: int | None = None) -> Distribution:
+        plan = self.plan(rankings, n_positions=n_positions)
+        return Distribution(plan.lists, plan.probabilities)
+
+    def _plan(self, orders: list[Ints], m: int) -> Plan | None:
+        return _all_lists(self.credit, self.n_lists, tuple(tuple(order.tolist()) for order in orders), m)
+
+
+# The same rankings come again and again, and a programme takes milliseconds.
+@functools.lru_cache(maxsize=256)
+def _all_lists(credit: str, n_lists: int, orders: tuple[tuple[int, ...], ...], m: int) -> Plan | None:
+    arrays = [np.array(order, np.int64) for order in orders]
+    lists = _allowed(arrays, m, n_lists)
+    return _solved(credit, arrays, lists) if lists else None
+
+
+def _solved(credit: str, orders: list[Ints], lists: list[tuple[int, ...]]) -> Plan:
+    known, rank = ranks(orders)
+    shown = np.array(sorted(lists), np.int64)
+    by_rank = rank[:, np.searchsorted(known, shown)].transpose(1, 0, 2).astype(np.float64)
+    worth = 1.0 / by_rank if credit == "inverse-rank" else -by_rank
+    examined = 1.0 / np.arange(1, shown.shape[1] + 1)
+    insensitivity = (worth @ examined).var(axis=1)
+    # One row for each pair of rankers at each position: what one gets more than the other.
+    one, other = np.triu_indices(len(orders), 1)
+    gaps = (worth[:, one] - worth[:, other]).reshape(len(shown), -1).T
+    probabilities = _programme(gaps, insensitivity)
+    means = np.tensordot(probabilities, worth, axes=1)
+    for part in (shown, probabilities, worth):
+        part.setflags(write=False)  # others will get the same
+    return Plan(shown, probabilities, worth, float((means.max(axis=0) - means.min(axis=0)).max()))
+
+
+def _programme(gaps: Floats, cost: Floats) -> Floats:
+    # The smallest largest gap, then the smallest cost at that gap.
+    n = len(cost)
+    if not len(gaps) or n == 1:
+        return np.asarray(np.arange(n) == np.argmin(cost), np.float64)
+    beside = np.vstack([np.hstack([side, -np.ones((len(gaps), 1))]) for side in (gaps, -gaps)])
+    one = np.append(np.ones(n), 0.0)[None]
+    gap = _minimised(np.append(np.zeros(n), 1.0), beside, np.zeros(len(beside)), one)[-1]
+    limit = np.full(2 * len(gaps), float(gap) if gap > _TOLERANCE else 0.0)
+    solution = _minimised(cost, np.vstack([gaps, -gaps]), limit, one[:, :n])
+    probabilities: Floats = np.maximum(solution, 0.0)
+    probabilities /= probabilities.sum()
+    return probabilities
+
+
+def _minimised(cost: Floats, rows: Floats, limits: Floats, sums_to_one: Floats) -> Floats:
+    from scipy.optimize import linprog  # slow to import
+
+    solved = linprog(cost, A_ub=rows, b_ub=limits, A_eq=sums_to_one, b_eq=[1.0], method="highs")
+    if solved.x is None:
+        raise RuntimeError(f"the linear programme of the lists was not solved: {solved.message}")
+    return np.asarray(solved.x)
+
+
+def _allowed(orders: list[Ints], m: int, most: int) -> list[tuple[int, ...]]:
+    # Every allowed list; none where there are more than `most`.
+    lists: list[tuple[int, ...]] = [()]
+    for _ in range(m):
+        lists = [(*shown, item) for shown in lists for item in _candidates(orders, shown)]
+        if len(lists) > most:  # each of them can be continued, so there will not be fewer
+            return []
+    return lists
+
+
+def _drawn(orders: list[Ints], m: int, most: int, key: np.uint64) -> list[tuple[int, ...]]:
+    # Up to `most` different allowed lists, each position drawn from its candidates.
+    lists: dict[tuple[int, ...], None] = {}
+    for attempt in range(_ATTEMPTS * most):
+        shown: tuple[int, ...] = ()
+        for position in range(m):
+            candidates = _candidates(orders, shown)
+            shown = (*shown, candidates[random.below(key, 1 + attempt * m + position, len(candidates))])
+        lists[shown] = None
+        if len(lists) == most:
+            break
+    return list(lists)
+
+
+def _candidates(orders: list[Ints], shown: tuple[int, ...]) -> list[int]:
+    return list(dict.fromkeys(_next(order, set(shown)) for order in orders))

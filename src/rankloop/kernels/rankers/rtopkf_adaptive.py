@@ -1,0 +1,314 @@
+"""RTop-kF without constants: AdaGrad's steps, and exploration that follows the length of the list.
+
+Three things differ from Algorithm 1. The surrogate is averaged over the list, so that long lists do not drown short
+ones. An exploring list draws the last revealed position only, and leaves the others as they are. Steps follow the
+gradients and the features that were seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankloop.kernels import descent
+from rankloop.kernels.descent import softmax
+from rankloop.kernels.elementary import power
+from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.measures import exp2_gain
+from rankloop.kernels.random import uniform
+from rankloop.kernels.rows import average, copy_row, narrow_combine, narrow_score
+from rankloop.kernels.sorting import greedy_order, greedy_top
+from rankloop.rankers.rtopkf_adaptive import chance, explore
+from rankloop.rankers.rtopkf_paper import (
+    KL,
+    NO_GUESS,
+    RANKSVM,
+    SMOOTH_DCG,
+    SQUARED,
+    guess_labels,
+    keep_known_part,
+    scheduled,
+    surprise,
+)
+
+CENTRED = 4  # beside the surrogates of the paper
+RATE = 0.03
+GAMMA = 1.5
+MOST_EXPLORATION = 0.5
+WIDTH = 0.3  # SmoothDCG's epsilon, in standard deviations of the list's scores
+NOISE = 1e-9  # features of a list that differ by less, beside their size, are equal
+_SCORE, _GUESS, _WEIGHT, _GREEDY, _IMPORTANCE = range(5)  # columns of the memo's second part
+
+
+class AdaptiveParams(NamedTuple):
+    """Which surrogate and estimator; a gamma or epsilon of 0 is chosen from the list.
+
+    relative: SmoothDCG depends on the scores divided by their standard deviation, which moves with the weights.
+    """
+
+    surrogate: int
+    guess: int
+    n_observed: int  # how many of the top labels the estimator uses
+    max_grade: float
+    radius: float
+    gamma: float
+    gamma_power: float
+    epsilon: float
+    epsilon_power: float
+    epsilon_floor: float
+    units: NDArray[np.float64]  # by position, the label that a revealed 1 stands for
+    relative: bool
+    start: NDArray[np.float64]  # the weights before anything was learnt
+
+
+class AdaptiveState(NamedTuple):
+    """The linear ranker, what labels are usual, and what the steps follow."""
+
+    w: NDArray[np.float64]  # weights, by feature
+    t: NDArray[np.int64]  # rounds learnt
+    labels: NDArray[np.float64]  # the weighted sum of revealed labels, and the sum of the weights
+    squares: NDArray[np.float64]  # summed squares of the gradient, by feature
+    scale: NDArray[np.float64]  # the largest size seen, by feature
+
+
+@hot
+def rank(
+    params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
+) -> Any:
+    """The greedy order, or one that explores; and all of the gradient that is known without labels."""
+    scores, weights, guesses, order, room, narrow, mean, _, places, marks = scratch
+    header, shown, known, rows = memo
+    n, d, t = context.shape[0], context.shape[1], state.t[0]
+    observed = min(params.n_observed, n)
+    kept, drawn = _explored_positions(params, n, observed)
+    listed = min(n, len(items))
+    narrow_score(context, state.w, narrow, scores)
+    greedy_top(scores, n, listed, key, 1, order, room)
+    gamma = _gamma(params, n, observed, t)
+    explored = uniform(key, 0) < gamma
+    if explored:
+        if listed < n:  # an item from further below may come up
+            greedy_order(scores, n, key, 1, order, room)
+        explore(key, 1 + n, order, n, kept, drawn, places, marks, items)
+    else:
+        for position in range(listed):
+            places[position] = position
+            items[position] = order[position]
+    for position in range(listed):
+        by_chance = chance(n, kept, drawn, places[position], position)
+        propensities[position] = (1.0 - gamma) * (places[position] == position) + gamma * by_chance
+    header[0], header[1], header[2] = n, gamma, _epsilon(params, scores, n, t)
+    if params.surrogate == SQUARED or params.surrogate == KL:
+        for i in range(n):
+            scores[i] = _cut(params, scores[i])
+    guess_labels(params, state, scores, n, guesses)
+    if params.surrogate == CENTRED:
+        average(context, weights, narrow, mean)
+        _centre(params, state, scores, n, guesses)
+    else:
+        keep_known_part(params, context, scores, weights, guesses, header[2], narrow, known)
+    soft = 0.0
+    if params.relative:
+        soft = _stay_in_width(params, context, scores, weights, guesses, header[2], narrow, known, mean)
+    alpha = power(t + 1.0, -1.0 / 3.0)
+    for place in range(observed):
+        item = items[place]
+        greedy = places[place] < observed
+        seen = (1.0 - gamma) * greedy + gamma * drawn_share(n, kept, drawn, observed)
+        if places[place] < kept:
+            seen = 1.0
+        importance = 1.0 / seen if params.surrogate == SMOOTH_DCG else 1.0 / (n * seen)
+        if params.surrogate == CENTRED:
+            importance = (1.0 - alpha) * importance + alpha / observed
+        shown[place, _SCORE] = scores[item]
+        shown[place, _GUESS] = guesses[item]
+        shown[place, _WEIGHT] = weights[item] if params.surrogate == SMOOTH_DCG else 0.0
+        shown[place, _GREEDY] = greedy
+        shown[place, _IMPORTANCE] = importance
+        copy_row(context, item, rows[place])
+        if params.surrogate == CENTRED:
+            for j in range(d):
+                rows[place, j] = _difference(rows[place, j], mean[j])
+        elif params.relative:
+            for j in range(d):
+                rows[place, j] -= (scores[item] - soft) * mean[j]
+    return explored
+
+
+@inlined
+def _explored_positions(params: Any, n: int, observed: int) -> Any:
+    # RankSVM needs every pair to have a chance, so it draws all revealed positions; a schedule means whole lists.
+    if params.gamma > 0.0:
+        return 0, n
+    return (0, observed) if params.surrogate == RANKSVM else (observed - 1, 1)
+
+
+@inlined
+def drawn_share(n: int, kept: int, drawn: int, observed: int) -> Any:
+    """The probability that exploration reveals an item that it does not keep."""
+    return min(drawn, observed) / (n - kept)
+
+
+@inlined
+def _gamma(params: Any, n: int, observed: int, t: int) -> Any:
+    if params.gamma > 0.0:
+        return min(1.0, scheduled(params.gamma, params.gamma_power, t))
+    if n <= observed:
+        return 0.0  # every label is revealed anyway
+    return min(MOST_EXPLORATION, GAMMA * power(n / (observed * (t + 1.0)), 1.0 / 3.0))
+
+
+@inlined
+def _epsilon(params: Any, scores: Any, n: int, t: int) -> Any:
+    # By default SmoothDCG's softmax is as wide as the scores are: a part of their standard deviation, or all of it.
+    if params.surrogate != SMOOTH_DCG:
+        return 1.0
+    if params.epsilon > 0.0:
+        return max(params.epsilon_floor, scheduled(params.epsilon, params.epsilon_power, t))
+    _, variance = _moments(scores, n)
+    epsilon = (WIDTH if params.relative else 1.0) * np.sqrt(variance)
+    return epsilon if 0.0 < epsilon < np.inf else 1.0
+
+
+@inlined
+def _moments(scores: Any, n: int) -> Any:
+    mean, variance = 0.0, 0.0
+    for i in range(n):
+        mean += scores[i] / n
+    for i in range(n):
+        variance += (scores[i] - mean) ** 2 / n
+    return mean, variance
+
+
+@inlined
+def _stay_in_width(
+    params: Any,
+    context: Any,
+    scores: Any,
+    weights: Any,
+    guesses: Any,
+    epsilon: float,
+    narrow: Any,
+    known: Any,
+    along: Any,
+) -> Any:
+    # The derivative of log epsilon in w, into `along`: what of a row only widens the scores is taken off it. Otherwise
+    # the weights would grow without end, and ever smaller steps would not turn them any more. Returns the mean score
+    # under the softmax.
+    n, d = context.shape[0], context.shape[1]
+    mean, variance = _moments(scores, n)
+    soft, guessed = 0.0, 0.0
+    for i in range(n):
+        soft += weights[i] * scores[i]
+    for i in range(n):
+        guessed += weights[i] * exp2_gain(guesses[i]) * (scores[i] - soft) / epsilon
+        weights[i] = (scores[i] - mean) / (n * variance) if 0.0 < variance < np.inf else 0.0
+    narrow_combine(context, weights, narrow, along)
+    softmax(scores, n, epsilon, weights)
+    if params.guess != NO_GUESS:
+        for j in range(d):
+            known[0, j] -= guessed * along[j]
+    return soft
+
+
+@inlined
+def _centre(params: Any, state: Any, scores: Any, n: int, guesses: Any) -> None:
+    # The guess s_i - mean of s + usual label, at which the gradient is 0 without any label.
+    average_score = 0.0
+    for i in range(n):
+        average_score += scores[i] / n
+    usual = state.labels[0] / state.labels[1] if state.labels[1] > 0.0 else 0.0
+    for i in range(n):
+        guesses[i] = _cut(params, scores[i] - average_score + usual)
+
+
+@inlined
+def _cut(params: Any, s: float) -> Any:
+    # Beyond, the loss goes on as its tangent: a feature never seen so large must not make a gradient of any size.
+    return min(max(s, -params.max_grade), 2.0 * params.max_grade)
+
+
+@inlined
+def _difference(x: float, mean: float) -> Any:
+    difference = x - mean
+    return difference if abs(difference) > NOISE * abs(mean) else 0.0
+
+
+@hot
+def learn(
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    feedback: Any,
+) -> None:
+    """The estimated gradient, then one step of AdaGrad."""
+    gradient = scratch[7]
+    header, shown, known, rows = memo
+    n, gamma = int(header[0]), header[1]
+    observed, d = min(params.n_observed, n), len(state.w)
+    for j in range(d):
+        gradient[j] = 0.0
+    if params.surrogate == RANKSVM:
+        _add_pairs(gradient, n, gamma, observed, shown, rows, feedback, params.units)
+    else:
+        share = 1.0 if params.surrogate == SMOOTH_DCG else 1.0 / n
+        if params.guess != NO_GUESS:
+            for j in range(d):
+                gradient[j] = share * known[0, j]
+        for place in range(observed):
+            label = feedback[place] * params.units[place]
+            _add_label(params, gradient, shown[place], header[2], label, rows[place], known)
+    for place in range(observed):
+        descent.widen(state.w, params.start, state.scale, rows[place])
+        weight = shown[place, _IMPORTANCE] if params.surrogate == CENTRED else 1.0
+        state.labels[0] += weight * (feedback[place] * params.units[place])
+        state.labels[1] += weight
+    if params.surrogate == SMOOTH_DCG:
+        for j in range(d):
+            gradient[j] = -gradient[j]  # a gain: climb (erratum B3)
+    descent.descend(state.w, params.start, gradient, state.squares, state.scale, RATE, params.radius)
+    state.t[0] += 1
+
+
+@inlined
+def _add_label(
+    params: Any, gradient: Any, shown: Any, epsilon: float, label: float, row: Any, known: Any
+) -> None:
+    if params.surrogate == SMOOTH_DCG:
+        gain = exp2_gain(label)
+        if params.guess != NO_GUESS:
+            gain -= exp2_gain(shown[_GUESS])
+        size = gain * shown[_WEIGHT] * shown[_IMPORTANCE] / epsilon
+        for j in range(len(gradient)):
+            gradient[j] += size * (row[j] - known[1, j])
+    else:
+        if params.surrogate == CENTRED:
+            size = 2.0 * (shown[_GUESS] - label) * shown[_IMPORTANCE]
+        else:
+            size = surprise(params, shown[_SCORE], shown[_GUESS], label) * shown[_IMPORTANCE]
+        for j in range(len(gradient)):
+            gradient[j] += size * row[j]
+
+
+@inlined
+def _add_pairs(
+    gradient: Any, n: int, gamma: float, observed: int, shown: Any, rows: Any, feedback: Any, units: Any
+) -> None:
+    # As `rtopkf` has it, each pair divided by the number of pairs.
+    for better in range(observed):
+        for worse in range(observed):
+            if not (
+                feedback[better] * units[better] > feedback[worse] * units[worse]
+                and 1.0 + shown[worse, _SCORE] > shown[better, _SCORE]
+            ):
+                continue
+            both_greedy = shown[better, _GREEDY] * shown[worse, _GREEDY]
+            seen = (1.0 - gamma) * both_greedy * n * (n - 1.0) + gamma * observed * (observed - 1)
+            for j in range(len(gradient)):
+                gradient[j] += (rows[worse, j] - rows[better, j]) / seen
