@@ -28,7 +28,6 @@ MODULES = [
     ("Games", "rankloop.games", True),
     ("Well-known games", "rankloop.games.zoo", False),
     ("Feedback models of ranking games", "rankloop.games.signal_models", False),
-    ("Worlds near a wall", "rankloop.games", False),
     ("Data", "rankloop.data", True),
     ("Logs", "rankloop.logs", True),
     ("Experiments", "rankloop.experiments", False),
