@@ -1,1 +1,0 @@
-"""The compiled arithmetic of rankers, one file per algorithm."""
