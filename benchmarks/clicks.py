@@ -20,7 +20,8 @@ from rich.table import Table
 from benchmarks import session_em
 from benchmarks.timing import FULL, Effort
 from rankloop import feedback, logs
-from rankloop.logs.em import Cells, Prior, maximise
+from rankloop.logs.intervals import Cells, Prior
+from rankloop.logs.pbm import maximise
 
 N_SESSIONS, N_ITEMS, N_POSITIONS = 20_000, 12, 10
 LONG, SHORT = 10_000_000, 1_000_000
@@ -139,7 +140,7 @@ def write_log(path: Path, n_rows: int) -> None:
 _READ = """
 import json, resource, sys, time
 from pathlib import Path
-import polars, pyarrow.parquet, pyarrow.csv, scipy.special, scipy.sparse.csgraph
+import polars, scipy.special, scipy.sparse.csgraph
 from rankloop import data, logs
 def peak():
     status = Path("/proc/self/status")

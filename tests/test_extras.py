@@ -99,11 +99,11 @@ def test_help_and_completion_work_on_a_plain_installation() -> None:
         ("import rankloop.serving", 'rankloop.serving needs msgspec: pip install "rankloop[serve]"'),
         (
             "from rankloop import data; data.read_clicks('x')",
-            'reading a click log needs polars and pyarrow: pip install "rankloop[data]"',
+            'reading a click log needs polars: pip install "rankloop[data]"',
         ),
         (
             "from rankloop import data; data.read_logged_lists('x')",
-            'reading a log of lists needs polars and pyarrow: pip install "rankloop[data]"',
+            'reading a log of lists needs polars: pip install "rankloop[data]"',
         ),
         (
             "from rankloop import rankers; rankers.NeuralPDGD(module=None, n_features=3)",
@@ -151,11 +151,11 @@ def test_the_command_without_its_libraries_is_one_sentence() -> None:
         (["rates", "--picture", "rates.png"], '--picture needs matplotlib: pip install "rankloop[plot]"'),
         (
             ["fit-clicks", __file__],
-            'fit-clicks needs matplotlib, polars and pyarrow: pip install "rankloop[data,plot]"',
+            'fit-clicks needs matplotlib and polars: pip install "rankloop[data,plot]"',
         ),
         (
             ["tune", "--ranker", "RTop1F", "--environment", "bernoulli"],
-            'tune needs matplotlib, polars and pyarrow: pip install "rankloop[data,plot]"',
+            'tune needs matplotlib and polars: pip install "rankloop[data,plot]"',
         ),
         (["serve"], SERVICE),
         (["rankers"], SERVICE),

@@ -11,7 +11,7 @@ from PIL import Image
 
 from rankloop import environments, feedback, rankers, simulation
 from rankloop.cli import clicks
-from rankloop.data.clicks.files import Progress
+from rankloop.data.clicks import Progress
 from tests.cli.call import call, refused
 
 USERS = feedback.PositionBasedModel(attraction=[0.7, 0.4, 0.2, 0.1], examination=[1.0, 0.5])

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rankloop import logs
-from rankloop.data.clicks.rows import TOO_MANY_CLICKS
-from rankloop.logs.models.fitting import FULL_NAMES
+from rankloop.data.click_counts import TOO_MANY_CLICKS
+from rankloop.logs.click_models import FULL_NAMES
 from rankloop.plotting import figures
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rankloop.base import Ranker
     from rankloop.cli.click_reports import Answer, Report
-    from rankloop.data.clicks.files import Progress
+    from rankloop.data.clicks import Progress
     from rankloop.feedback import LoggedLists
 
 
@@ -121,8 +121,8 @@ def fit_clicks(
 
       rankloop fit-clicks impressions.csv --model all --columns page=serp
     """
-    require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="fit-clicks")
-    from rankloop.data.clicks.files import find_files
+    require("matplotlib", "polars", extra="data,plot", for_="fit-clicks")
+    from rankloop.data.clicks import find_files
 
     try:
         paths: list[Any] = find_files(files)
@@ -270,11 +270,11 @@ def evaluate(
 
       rankloop evaluate documents.jsonl --ranker pdgd.npz --ranker 0.5,-1.2 --no-explore
     """
-    require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="evaluate")
+    require("matplotlib", "polars", extra="data,plot", for_="evaluate")
     from rankloop import data, logs
     from rankloop.arguments import one_of
     from rankloop.cli.click_reports import LOGGED, Answer, draw_answers, plain_answers, unit_of
-    from rankloop.logs.evaluation import ESTIMATORS
+    from rankloop.logs.off_policy import ESTIMATORS
     from rankloop.plotting import figures
 
     if not log.is_file():

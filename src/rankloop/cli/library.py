@@ -509,7 +509,7 @@ def tune(
 
       rankloop tune --ranker FTRLPBM --environment gap-0.03 --executor ray --address 10.0.0.7:6379
     """
-    require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="tune")
+    require("matplotlib", "polars", extra="data,plot", for_="tune")
     from rankloop import simulation
     from rankloop.experiments.tuning_report import write_tuning_report
     from rankloop.simulation.by_name import read_settings

@@ -401,7 +401,7 @@ def import_(
       rankloop import clicks.parquet --to front --simulate 20000
     """
     allow_rankers(allow)
-    require("polars", "pyarrow", extra="data", for_="rankloop import")
+    require("polars", extra="data", for_="rankloop import")
 
     for file in files:
         if not file.is_file():

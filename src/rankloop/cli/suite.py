@@ -74,7 +74,7 @@ def run_suite(
 
       rankloop suite run all --full
     """
-    require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="the suite")
+    require("matplotlib", "polars", extra="data,plot", for_="the suite")
     from rankloop import suite
     from rankloop.suite.report import write_report
 
@@ -107,7 +107,7 @@ def list_worlds(as_json: JsonFlag = False) -> None:
 
       rankloop suite list
     """
-    require("polars", "pyarrow", extra="data", for_="the suite")
+    require("polars", extra="data", for_="the suite")
     from rankloop import suite
 
     if as_json:
@@ -141,7 +141,7 @@ def report(
 
       rankloop suite report mine/submission.parquet theirs/submission.parquet --out results/both
     """
-    require("matplotlib", "polars", "pyarrow", extra="data,plot", for_="the suite")
+    require("matplotlib", "polars", extra="data,plot", for_="the suite")
     from rankloop.suite import read_submission
     from rankloop.suite.report import write_report
 
@@ -162,7 +162,7 @@ def verify_submission(
 
       rankloop suite verify results/suite/submission.parquet --sample 20
     """
-    require("polars", "pyarrow", extra="data", for_="the suite")
+    require("polars", extra="data", for_="the suite")
     from rankloop.suite import verify
 
     verdict = _read(file, lambda path: verify(path, sample=sample, seed=seed))

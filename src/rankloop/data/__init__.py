@@ -1,18 +1,11 @@
 """Real queries, ratings and clicks, read into frozen datasets; and generators of synthetic ones."""
 
-from rankloop.data.clicks.read import read_clicks
-from rankloop.data.data_folder import DataMissing, find, folder
-from rankloop.data.dataset import Dataset
-from rankloop.data.letor.presets import PRESETS, Preset
-from rankloop.data.letor.read import read_letor
-from rankloop.data.ratings.ratings import Ratings
-from rankloop.data.ratings.read import read_ratings
-from rankloop.data.read_lists import read_lists
-from rankloop.data.read_logged_lists import read_logged_lists
-from rankloop.data.read_sessions import read_sessions
-from rankloop.data.sparse_dataset import SparseDataset
-from rankloop.data.synthetic_letor import synthetic_letor
-from rankloop.data.synthetic_ratings import synthetic_ratings
+from rankloop.data.clicks import read_clicks
+from rankloop.data.dataset import DataMissing, Dataset, SparseDataset, find, folder
+from rankloop.data.letor import PRESETS, Preset, read_letor
+from rankloop.data.ratings import Ratings, read_ratings
+from rankloop.data.sessions import read_lists, read_logged_lists, read_sessions
+from rankloop.data.synthetic import synthetic_letor, synthetic_ratings
 
 __all__ = [
     "PRESETS",

@@ -1,18 +1,79 @@
-"""Queries, their documents, and the relevance of each document."""
+"""Queries, their documents, and the relevance of each document; and where real data lies."""
 
+from __future__ import annotations
+
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import number, whole
+from rankloop.features import SparseRows
 from rankloop.notebook import sentence
 
-if TYPE_CHECKING:
-    from rankloop.data.sparse_dataset import SparseDataset
+# The folder of real data: beside the project, never inside it.
+VARIABLE = "RANKLOOP_DATA"
+DEFAULT = Path("..", "shared", "data")
+
+
+class DataMissing(FileNotFoundError):
+    """A real dataset is not on this machine; the message is one line, fit for a test's skip reason."""
+
+
+def folder() -> Path:
+    """The folder of the real data, whether or not it exists.
+
+    The environment variable ``RANKLOOP_DATA`` names it. Unset or empty, it is ``../shared/data`` seen from
+    the project's checkout when the package runs from one, else from the working directory.
+
+    Returns
+    -------
+    Path
+        The folder, whether or not it is there.
+    """
+    named = os.environ.get(VARIABLE, "")
+    if named:
+        return Path(named).expanduser().absolute()
+    # src/rankloop/data/ lies three levels below a checkout; installed, there is no pyproject.toml up there.
+    checkout = Path(__file__).resolve().parents[3]
+    start = checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
+    return Path(os.path.normpath(start / DEFAULT))
+
+
+def find(relative: str | Path) -> Path:
+    """The path of a file or folder of the real data, such as ``"ratings/ml-latest-small"``.
+
+    Parameters
+    ----------
+    relative : str or Path
+        The path below the data folder.
+
+    Returns
+    -------
+    Path
+        Where it is.
+
+    Raises
+    ------
+    DataMissing
+        When it is not there; the message says what is missing, where it was looked for, and what to set.
+    """
+    if Path(relative).is_absolute():
+        raise ValueError(f"relative must be a path inside the data folder, got {str(relative)!r}")
+    start = folder()
+    path = start / relative
+    if not path.exists():
+        raise DataMissing(
+            f"real data missing: no {Path(relative).as_posix()} in {start};"
+            f" set {VARIABLE} to the folder that holds it"
+        )
+    return path
+
 
 Features = NDArray[np.float32] | NDArray[np.float64]
 DType = Literal["float32", "float64"]
@@ -160,7 +221,7 @@ class Dataset:
         documents = slice(self.offsets[i], self.offsets[i + 1])
         return self.features[documents], self.relevance[documents]
 
-    def select(self, queries: Iterable[int] | NDArray[Any]) -> "Dataset":
+    def select(self, queries: Iterable[int] | NDArray[Any]) -> Dataset:
         """Only these queries, in this order; neighbours in rising order share the features of this dataset.
 
         Parameters
@@ -201,7 +262,7 @@ class Dataset:
             comments=comments,
         )
 
-    def split(self, *, train: float = 0.8, seed: int = 0) -> tuple["Dataset", "Dataset"]:
+    def split(self, *, train: float = 0.8, seed: int = 0) -> tuple[Dataset, Dataset]:
         """Two datasets that share no query and together have all: the share `train` of the queries, and the rest.
 
         Which query goes where is random, the order of the queries stays. Both keep this dataset's `max_grade`.
@@ -226,7 +287,7 @@ class Dataset:
         shuffled = np.random.default_rng(seed).permutation(self.n_queries)
         return self.select(np.sort(shuffled[:n_train])), self.select(np.sort(shuffled[n_train:]))
 
-    def normalised(self, by: Literal["query"] = "query") -> "Dataset":
+    def normalised(self, by: Literal["query"] = "query") -> Dataset:
         """Every feature moved and stretched so that within each query it goes from 0 to 1.
 
         A ranking compares documents of one query only, so only the differences of a feature within a query matter;
@@ -255,7 +316,7 @@ class Dataset:
         text.place(self.features, queries, np.arange(len(queries)), least, most, True, out)
         return replace(self, features=out)
 
-    def bounded(self, *, norm: float = 1.0) -> "Dataset":
+    def bounded(self, *, norm: float = 1.0) -> Dataset:
         """All rows divided by one number, so that the longest has the Euclidean length `norm` and none is longer.
 
         Regret bounds and step sizes are stated for rows of length at most 1. One number for all keeps the order that
@@ -288,7 +349,7 @@ class Dataset:
             out[begin : begin + _ROWS] = rows / largest * scale
         return replace(self, features=out)
 
-    def with_dtype(self, dtype: DType) -> "Dataset":
+    def with_dtype(self, dtype: DType) -> Dataset:
         """The same with features of another type: float32 takes half the memory, and the kernels take either.
 
         Parameters
@@ -305,7 +366,7 @@ class Dataset:
             raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
         return self if self.features.dtype == dtype else replace(self, features=self.features.astype(dtype))
 
-    def sparse(self) -> "SparseDataset":
+    def sparse(self) -> SparseDataset:
         """The same queries with the zeros left out of the features, for `environments.QueryStream`.
 
         Scale, select and split before: this is the last step.
@@ -315,7 +376,7 @@ class Dataset:
         SparseDataset
             The same documents, labels and names.
         """
-        from rankloop.data.sparse_dataset import SparseDataset
+        # MOVED
         from rankloop.features import sparse_rows
 
         return SparseDataset(
@@ -333,3 +394,56 @@ def _frozen(values: ArrayLike, dtype: type[np.generic]) -> NDArray[Any]:
     array = np.ascontiguousarray(values, dtype=dtype).view()
     array.setflags(write=False)
     return array
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class SparseDataset:
+    """A learning-to-rank dataset without the zeros of its features; `Dataset.sparse` makes it.
+
+    Parameters
+    ----------
+    features : SparseRows
+        One row per document.
+    relevance : ndarray of float
+        One grade per document.
+    offsets : ndarray of int
+        Query i has the documents from ``offsets[i]`` up to, not including, ``offsets[i + 1]``.
+    query_ids : tuple of str
+        The names of the queries.
+    name : str
+        What to call the dataset.
+    max_grade : int
+        The highest grade a document could have.
+
+    Examples
+    --------
+    >>> from rankloop import data
+    >>> queries = data.Dataset(
+    ...     features=[[3.0, 0.0], [0.0, 0.0], [0.0, 0.5]],
+    ...     relevance=[2, 0, 1],
+    ...     offsets=[0, 2, 3],
+    ...     query_ids=("jaguar", "python"),
+    ...     name="two queries",
+    ...     max_grade=2,
+    ... )
+    >>> queries.sparse()
+    SparseDataset('two queries': 2 queries, 3 documents, 2 features, 33% of the entries)
+    """
+
+    features: SparseRows
+    relevance: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    query_ids: tuple[str, ...]
+    name: str
+    max_grade: int
+
+    def __repr__(self) -> str:
+        n, d = self.features.shape
+        share = len(self.features.data) / (n * d)
+        size = (
+            f"{len(self.offsets) - 1:,} queries, {n:,} documents, {d:,} features, {share:.0%} of the entries"
+        )
+        return f"SparseDataset({self.name!r}: {size})"
+
+    def _repr_html_(self) -> str:
+        return sentence(repr(self))

@@ -1,11 +1,10 @@
 """Learning from logs: click models fitted to them, and off-policy evaluation of other rankings."""
 
+from rankloop.logs.click_models import MODELS, ModelComparison, compare_models, fit_model
 from rankloop.logs.counterfactual import FittedRanker, fit_ranker
-from rankloop.logs.evaluation import Evaluation, PropensityWarning, TooFewSamples, evaluate, on_policy
-from rankloop.logs.models.comparison import ModelComparison, compare_models
-from rankloop.logs.models.fitted import Estimate, FittedModel, Score
-from rankloop.logs.models.fitting import MODELS, fit_model
-from rankloop.logs.neural_ranker import FittedNeuralRanker, fit_neural_ranker
+from rankloop.logs.fitted_models import Estimate, FittedModel, Score
+from rankloop.logs.neural import FittedNeuralRanker, fit_neural_ranker
+from rankloop.logs.off_policy import Evaluation, PropensityWarning, TooFewSamples, evaluate, on_policy
 from rankloop.logs.pbm import ClickModelWarning, FittedPBM, fit_pbm
 from rankloop.logs.regression import FittedRegression, fit_regression_em
 

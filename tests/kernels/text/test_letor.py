@@ -22,12 +22,12 @@ class Parsed(NamedTuple):
     n_left: int
 
 
-def parse(text: str, *, in_comment: bool = False, scratch: int = 100) -> Parsed:
+def parse(text: str, *, in_comment: bool = False, room: int = 100) -> Parsed:
     raw = np.frombuffer(text.encode(), np.uint8)
     n = letor.n_lines(raw)
     features, grades = np.zeros((n, N_FEATURES)), np.zeros(n)
     runs, comments = np.zeros((n, 3), np.int64), np.zeros((n, 2), np.int64)
-    seen, left = np.full(N_FEATURES, -1), np.zeros((scratch, 5), np.int64)
+    seen, left = np.full(N_FEATURES, -1), np.zeros((room, 5), np.int64)
     wrong, at, n_documents, n_runs, n_left = letor.parse(
         raw, in_comment, 1, 4.0, 1e6, features, grades, runs, comments, seen, left
     )

@@ -13,7 +13,7 @@ from tests.serving.service import create, play, rounds, running
 
 def test_csv_is_the_default_and_other_formats_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     async def missing(*_: object) -> int:
-        raise MissingExtra('exporting to Parquet needs pyarrow: pip install "rankloop[parquet]"')
+        raise MissingExtra('exporting to Parquet needs polars: pip install "rankloop[data]"')
 
     async def story() -> None:
         async with running() as engine:
@@ -29,6 +29,6 @@ def test_csv_is_the_default_and_other_formats_are_named(monkeypatch: pytest.Monk
             monkeypatch.setattr(export_parquet, "export", missing)
             status, told = await ask(app, "GET", "/v1/rankers/unwind/export?format=parquet")
             assert (status, told["error"]["field"]) == (422, "format")
-            assert 'pip install "rankloop[parquet]"' in told["error"]["message"]
+            assert 'pip install "rankloop[data]"' in told["error"]["message"]
 
     play(story)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -128,50 +129,72 @@ def _answer(fold: Fold, story: list[Row]) -> tuple[NDArray[np.float64], int] | N
 async def export(
     store: Store, ranker: str, path: Path, *, tell: Callable[[str], object] = lambda problem: None
 ) -> int:
-    """Write the positions of all lists that feedback came on to a Parquet file, with features where lists have them."""
+    """Write the positions of all lists that feedback came on to a Parquet file, with features where lists have them.
+
+    Parameters
+    ----------
+    store : Store
+        Where the log is.
+    ranker : str
+        Whose log.
+    path : Path
+        The file to write.
+    tell : callable, optional
+        Is told of each row that cannot be read; it is left out, and the rest is written.
+
+    Returns
+    -------
+    int
+        How many rows were written.
+
+    Raises
+    ------
+    ValueError
+        Where the file cannot be written.
+    """
     if not path.parent.is_dir():
         raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
     if path.is_dir():
         raise ValueError(f"cannot write {path}: it is a folder")
-    require("pyarrow", extra="parquet", for_="exporting to Parquet")
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    require("polars", extra="data", for_="exporting to Parquet")
+    import polars as pl
 
-    schema = pa.schema(
-        [
-            ("decision", pa.string()),
-            ("seq", pa.int64()),
-            ("model_seq", pa.int64()),
-            ("at", pa.timestamp("ms", "UTC")),
-            ("item", pa.string()),
-            ("position", pa.int32()),
-            ("click", pa.int8()),
-            ("relevance", pa.float64()),
-            ("propensity", pa.float64()),
-            ("explored", pa.bool_()),
-            ("delay_seconds", pa.float64()),
-            ("context_erased", pa.bool_()),
-        ]
-    )
+    schema: dict[str, Any] = {
+        "decision": pl.String,
+        "seq": pl.Int64,
+        "model_seq": pl.Int64,
+        "at": pl.Datetime("ms", "UTC"),
+        "item": pl.String,
+        "position": pl.Int32,
+        "click": pl.Int8,
+        "relevance": pl.Float64,
+        "propensity": pl.Float64,
+        "explored": pl.Boolean,
+        "delay_seconds": pl.Float64,
+        "context_erased": pl.Boolean,
+    }
     has_features = not (await config_fold(store, ranker)).has_items
     if has_features:
-        row = pa.list_(pa.float32())
-        for name, kind in (
-            ("features", row),
-            ("others", pa.list_(pa.string())),
-            ("other_features", pa.list_(row)),
-        ):
-            schema = schema.append(pa.field(name, kind))
+        row = pl.List(pl.Float32)
+        schema |= {"features": row, "others": pl.List(pl.String), "other_features": pl.List(row)}
     written = 0
-    with pq.ParquetWriter(path, schema) as file:
+    # In parts, then put together as a stream: however long the log, a group of rows is held.
+    with tempfile.TemporaryDirectory(prefix="rankloop-export-") as folder:
+        parts: list[Path] = []
+
+        def write(group: list[dict[str, Any]]) -> None:
+            parts.append(Path(folder, f"{len(parts)}.parquet"))
+            pl.DataFrame(group, schema=schema, orient="row").write_parquet(parts[-1])
+
         group: list[dict[str, Any]] = []
         async for one in answered_lists(store, ranker, tell):
             group += with_features(one) if has_features else positions(one)
             if len(group) >= _GROUP:
-                file.write_table(pa.Table.from_pylist(group, schema))
+                write(group)
                 written += len(group)
                 group = []
-        file.write_table(pa.Table.from_pylist(group, schema))
+        write(group)
+        pl.scan_parquet(parts).sink_parquet(path)
     return written + len(group)
 
 

@@ -15,7 +15,7 @@ _NAMES = ("seq", "at", "kind", "event", "decision", "digest", "body", "link", "b
 
 
 def _arrow() -> tuple[Any, Any]:
-    require("pyarrow", extra="parquet", for_="keeping history in Parquet segments")
+    require("pyarrow", extra="arrow", for_="keeping history in Parquet segments")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,1 +1,0 @@
-"""Click logs: read, counted, paged."""

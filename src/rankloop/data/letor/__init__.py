@@ -1,1 +1,0 @@
-"""Learning-to-rank text: read, checked, cached."""

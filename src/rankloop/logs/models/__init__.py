@@ -1,1 +1,0 @@
-"""Click models fitted to pages, one idea a file."""
