@@ -145,12 +145,12 @@ def _show(results: dict[str, list[Any]], *, seconds: float) -> None:
 
 
 def _draw(results: dict[str, list[Any]], folder: Path) -> None:
-    from rankloop.plotting import figures
+    from rankloop import plotting
 
     for name, found in results.items():
         if hasattr(BENCHMARKS[name], "pictures"):
             for stem, figure in BENCHMARKS[name].pictures(found).items():
-                figures.save(figure, folder / f"{stem}.png", ending="png")
+                plotting.save(figure, folder / f"{stem}.png", ending="png")
 
 
 def _machine() -> str:

@@ -9,29 +9,29 @@ from matplotlib.figure import Figure
 
 from benchmarks.catalogue_rankers import POSITIONS
 from benchmarks.growth import Growth
-from rankloop.plotting import figures
+from rankloop import plotting
 
 # By the first word of a row: its panel and colour.
 _CLICKS = {
-    "FTRLPBM": figures.BLUE,
-    "TopRank": figures.ORANGE,
-    "RankedExp3": figures.GREEN,
-    "LinTSPBM": figures.SKY,
-    "PBMPIE": figures.PURPLE,
-    "CascadeKLUCB": figures.INK,
-    "PBMTS": figures.GOLD,
+    "FTRLPBM": plotting.BLUE,
+    "TopRank": plotting.ORANGE,
+    "RankedExp3": plotting.GREEN,
+    "LinTSPBM": plotting.SKY,
+    "PBMPIE": plotting.PURPLE,
+    "CascadeKLUCB": plotting.INK,
+    "PBMTS": plotting.GOLD,
 }
 _OTHERS = {
-    "RTop1F": figures.BLUE,
-    "TopFTRL": figures.ORANGE,
-    "PDGD": figures.PURPLE,
-    "RTopKF": figures.GREEN,
+    "RTop1F": plotting.BLUE,
+    "TopFTRL": plotting.ORANGE,
+    "PDGD": plotting.PURPLE,
+    "RTopKF": plotting.GREEN,
 }
 
 
 def draw(found: Sequence[Growth]) -> Figure:
     """Microseconds a round against the number of items, both on logarithmic axes."""
-    figure, (left, right) = figures.canvas(
+    figure, (left, right) = plotting.canvas(
         title="A round of FTRLPBM hardly grows with the number of items; most others look at each",
         subtitle="Microseconds of a simulated round by number of items, on one core: lower is better.",
         caption=f"Left: {POSITIONS} of n items are shown and clicks on them observed; dashed, the first rounds of "
@@ -43,7 +43,7 @@ def draw(found: Sequence[Growth]) -> Figure:
     )
     _panel(left, found, _CLICKS, "Clicks observed")
     _panel(right, found, _OTHERS, "Other feedback, and documents")
-    return figures.finish(figure)
+    return plotting.finish(figure)
 
 
 def _panel(axes: Axes, found: Sequence[Growth], colours: dict[str, str], title: str) -> None:
@@ -54,7 +54,7 @@ def _panel(axes: Axes, found: Sequence[Growth], colours: dict[str, str], title: 
             times = [1e6 * spent for spent in one.seconds.values()]
             again = name in drawn
             label = f"_{one.name}" if again else name
-            figures.curve(
+            plotting.curve(
                 axes,
                 list(one.seconds),
                 times,
@@ -64,6 +64,6 @@ def _panel(axes: Axes, found: Sequence[Growth], colours: dict[str, str], title: 
                 points=not again,
             )
             drawn.add(name)
-    figures.log_axis(axes, y=True)
-    figures.name_axes(axes, x="items, n", y=title)
+    plotting.log_axis(axes, y=True)
+    plotting.name_axes(axes, x="items, n", y=title)
     axes.set_ylim(0.05, 60_000)  # both panels alike

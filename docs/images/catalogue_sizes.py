@@ -7,10 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rankloop import environments, rankers, simulation
+from rankloop import environments, plotting, rankers, simulation
 from rankloop.base import Environment, Ranker
 from rankloop.feedback import CascadeModel
-from rankloop.plotting import figures
 
 SIZES = (5, 10, 20, 40, 80, 160, 320, 640)
 FEATURES, POSITIONS, ROUNDS = 10, 4, 5_000
@@ -46,7 +45,7 @@ POSITION_BASED: dict[str, Callable[[Catalogue], Ranker]] = {
     "LinTSPBM": lambda made: rankers.LinTSPBM(features=made[0], n_positions=POSITIONS),
     "LinUCBPBM": lambda made: rankers.LinUCBPBM(features=made[0], n_positions=POSITIONS),
 }
-COLOURS = (figures.ORANGE, figures.BLUE, figures.GREEN)
+COLOURS = (plotting.ORANGE, plotting.BLUE, plotting.GREEN)
 
 
 def regrets(
@@ -76,17 +75,19 @@ def draw_panel(axes: Axes, found: dict[str, NDArray[np.float64]], *, title: str)
             + ", ".join(f"{n}: {m:.0f} ± {e:.0f}" for n, m, e in zip(SIZES, mean, error, strict=True))
         )
         band = (mean - 2 * error, mean + 2 * error)
-        figures.curve(axes, np.array(SIZES), mean, label=f"{name}: {mean[-1]:,.0f}", colour=colour, band=band)
+        plotting.curve(
+            axes, np.array(SIZES), mean, label=f"{name}: {mean[-1]:,.0f}", colour=colour, band=band
+        )
     axes.set_xscale("log", base=2)
     axes.set_xticks(SIZES, [str(n) for n in SIZES])
     axes.minorticks_off()
     axes.set_ylim(0, None)
-    figures.name_axes(axes, x="items in the catalogue", y=title)
+    plotting.name_axes(axes, x="items in the catalogue", y=title)
 
 
 def draw() -> Figure:
     """Both panels."""
-    figure, (left, right) = figures.canvas(
+    figure, (left, right) = plotting.canvas(
         title="From some size of the catalogue on, features are worth more than counting by item",
         subtitle=f"Regret after {ROUNDS:,} users by number of items: lower is better. Mean of {len(SEEDS)} runs, "
         "with two standard errors.",
@@ -102,4 +103,4 @@ def draw() -> Figure:
     draw_panel(
         right, {name: found[name] for name in POSITION_BASED}, title="Regret in clicks, position-based"
     )
-    return figures.finish(figure)
+    return plotting.finish(figure)

@@ -7,9 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rankloop import environments, rankers, simulation
+from rankloop import environments, plotting, rankers, simulation
 from rankloop.base import Environment, Ranker
-from rankloop.plotting import figures
 
 SEEDS = range(10)
 Pair = Callable[[], tuple[Ranker, Environment]]
@@ -35,7 +34,7 @@ CLICKS: dict[str, Pair] = {
     "FTRLPBM": lambda: (rankers.FTRLPBM(n_items=10, n_positions=5), clicking_users()),
     "PBMTS": lambda: (rankers.PBMTS(n_items=10, n_positions=5), clicking_users()),
 }
-COLOURS = (figures.ORANGE, figures.BLUE, figures.GREEN)
+COLOURS = (plotting.ORANGE, plotting.BLUE, plotting.GREEN)
 
 
 def regrets(pair: Pair, *, rounds: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -50,7 +49,7 @@ def draw_panel(axes: Axes, pairs: dict[str, Pair], *, rounds: int, ticks: int, t
         x, regret = regrets(pair, rounds=rounds)
         mean = regret.mean(axis=0)
         print(f"{title}, {name}: {mean[-1]:,.0f} ({regret[:, -1].min():,.0f} to {regret[:, -1].max():,.0f})")
-        figures.curve(
+        plotting.curve(
             axes,
             x,
             mean,
@@ -60,15 +59,15 @@ def draw_panel(axes: Axes, pairs: dict[str, Pair], *, rounds: int, ticks: int, t
         )
     axes.set_xlim(0, rounds)
     axes.set_ylim(0, None)
-    figures.count_axis(axes)
+    plotting.count_axis(axes)
     axes.yaxis.set_major_formatter(axes.xaxis.get_major_formatter())
     axes.set_xticks(range(0, rounds + 1, ticks))
-    figures.name_axes(axes, x="users so far", y=title)
+    plotting.name_axes(axes, x="users so far", y=title)
 
 
 def draw() -> Figure:
     """Both panels."""
-    figure, (top, clicks) = figures.canvas(
+    figure, (top, clicks) = plotting.canvas(
         title="Learning from a fraction of the feedback removes most of the regret",
         subtitle="Cumulative regret against the best fixed order: lower is better. Mean and range of 10 runs.",
         caption="Left: each user reveals the relevance of the top item, one of ten; FTPL, with full information, sees "
@@ -80,4 +79,4 @@ def draw() -> Figure:
     )
     draw_panel(top, TOP_ITEM, rounds=10_000, ticks=5_000, title="DCG regret, top item revealed")
     draw_panel(clicks, CLICKS, rounds=100_000, ticks=50_000, title="Click regret, clicks observed")
-    return figures.finish(figure)
+    return plotting.finish(figure)

@@ -15,12 +15,11 @@ import learning_curves
 import numpy as np
 from PIL import Image
 
-from rankloop import experiments, feedback, logs, rankers, suite
+from rankloop import experiments, feedback, logs, plotting, rankers, suite
 from rankloop.cli.click_reports import Answer, draw_answers, draw_counts
 from rankloop.cli.games import save_rates
 from rankloop.experiments.harness.reproduce import reproduce
 from rankloop.games.classify import rates
-from rankloop.plotting import figures
 
 HERE = Path(__file__).parent
 
@@ -72,7 +71,7 @@ def draw_evaluation(drawn: Path) -> None:
     }
     answers = [Answer("as logged", logs.on_policy(log), "")]
     answers += [Answer(name, logs.evaluate(log, policy), "") for name, policy in policies.items()]
-    figures.save(draw_answers(answers, log, "doubly-robust"), drawn, ending="png")
+    plotting.save(draw_answers(answers, log, "doubly-robust"), drawn, ending="png")
 
 
 def of_suite(drawn: Path) -> None:
@@ -90,11 +89,11 @@ def of_benchmark(name: str, drawn: Path) -> None:
 
 PICTURES: dict[str, Callable[[Path], object]] = {
     "pbm-2022-leader.png": lambda drawn: from_experiment("pbm-2022-leader", "leader", drawn),
-    "learning-curves.png": lambda drawn: figures.save(learning_curves.draw(), drawn, ending="png"),
-    "catalogue-sizes.png": lambda drawn: figures.save(catalogue_sizes.draw(), drawn, ending="png"),
+    "learning-curves.png": lambda drawn: plotting.save(learning_curves.draw(), drawn, ending="png"),
+    "catalogue-sizes.png": lambda drawn: plotting.save(catalogue_sizes.draw(), drawn, ending="png"),
     "catalogue-growth.png": lambda drawn: of_benchmark("catalogue", drawn),
-    "comparison.png": lambda drawn: figures.save(comparison.draw(), drawn, ending="png"),
-    "fit-clicks.png": lambda drawn: figures.save(
+    "comparison.png": lambda drawn: plotting.save(comparison.draw(), drawn, ending="png"),
+    "fit-clicks.png": lambda drawn: plotting.save(
         draw_counts(logs.fit_pbm(clicks_of_users())), drawn, ending="png"
     ),
     "evaluate-features.png": draw_evaluation,

@@ -12,7 +12,7 @@ import pytest
 from rankloop import rankers
 from rankloop.environments import ClickMatrix, LowerBound, Periodic, PositionBased
 from rankloop.environments.click_worlds import ClickWorlds
-from rankloop.experiments.pbm_2022.gaps import gaps, theorem_2
+from rankloop.experiments.pbm_2022.bounds import gaps, theorem_2
 from rankloop.rankers import FTRLPBM, MW, Fixed, RankedExp3, TopRank, Uniform
 from rankloop.simulation import play
 

@@ -132,43 +132,11 @@ def test_lemma_11_auc_with_four_items() -> None:
     at = [game.outcomes.index(tuple(map(int, column))) for column in COLUMNS]
     first = [game.unit * int(game.whole[0][x]) for x in at]
     last = [game.unit * int(game.whole[-1][x]) for x in at]
-    third, half, quarter = Fraction(1, 3), Fraction(1, 2), Fraction(1, 4)
-    assert first == [
-        0,
-        1,
-        2 * third,
-        third,
-        0,
-        1,
-        3 * quarter,
-        half,
-        half,
-        quarter,
-        0,
-        1,
-        2 * third,
-        third,
-        0,
-        0,
+    twelfths = [
+        [0, 12, 8, 4, 0, 12, 9, 6, 6, 3, 0, 12, 8, 4, 0, 0],
+        [0, 0, 4, 8, 12, 0, 3, 6, 6, 9, 12, 0, 4, 8, 12, 0],
     ]
-    assert last == [
-        0,
-        0,
-        third,
-        2 * third,
-        1,
-        0,
-        quarter,
-        half,
-        half,
-        3 * quarter,
-        1,
-        0,
-        third,
-        2 * third,
-        1,
-        0,
-    ]
+    assert [first, last] == [[Fraction(value, 12) for value in row] for row in twelfths]
     assert game.orders[0] == (0, 1, 2, 3)
     assert game.orders[-1] == (3, 2, 1, 0)
 

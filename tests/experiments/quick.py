@@ -6,11 +6,10 @@ from pathlib import Path
 
 import polars as pl
 
-from rankloop import experiments
+from rankloop import experiments, plotting
 from rankloop.experiments.experiment import Experiment
 from rankloop.experiments.harness.reproduce import reproduce
 from rankloop.experiments.mutations import survivors
-from rankloop.plotting import figures
 
 
 def judge(name: str, out: Path) -> pl.DataFrame:
@@ -27,4 +26,4 @@ def judge(name: str, out: Path) -> pl.DataFrame:
 def captions(experiment: Experiment, rows: pl.DataFrame) -> dict[str, str]:
     """The captions of its pictures, made from these rows."""
     drawn = experiment.figures(rows, quick=True)
-    return {name: figures.caption_of(figure)[0] for name, figure in drawn.items()}
+    return {name: plotting.caption_of(figure)[0] for name, figure in drawn.items()}

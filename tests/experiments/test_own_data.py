@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rankloop import cli, data, experiments
-from rankloop.experiments.oltr import setting as oltr
+from rankloop.experiments import oltr_comparison as oltr
 
 TAKING = ("top-2016-fig1", "top-2016-beyond", "oltr-comparison")
 runner = CliRunner()

@@ -11,7 +11,7 @@ from rankloop import environments, rankers, simulation
 from rankloop.base import Environment, Ranker
 from rankloop.experiments import shared_runs
 from rankloop.experiments.experiment import Job
-from rankloop.experiments.pbm_2022 import comparison, estimators, fig1, ftrl, table1
+from rankloop.experiments.pbm_2022 import comparison, estimators, ftrl, table1
 from rankloop.simulation import Trace
 
 SIZE: dict[str, Any] = {"n_items": 10, "n_positions": 5}
@@ -81,7 +81,7 @@ def test_the_experiments_of_the_2022_paper_share_their_runs(played: list[str]) -
         return [_short(job) for job in listed if wanted.items() <= job.settings.items() and job.seed == 1]
 
     figure, table, alone, form = (
-        fig1.PBMFigure1(),
+        comparison.PBMFigure1(),
         table1.PBMTable1(),
         ftrl.PBMFTRL(),
         estimators.PBMEstimators(),

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
+from rankloop import plotting
 from rankloop.experiments.experiment import Claim, Experiment, Job
 from rankloop.experiments.mutations import times
-from rankloop.plotting import figures
 
 
 class Toy(Experiment):
@@ -57,15 +57,15 @@ class Toy(Experiment):
         ]
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        figure, (axes,) = figures.canvas(title="It falls", caption="The line goes down. " * 8)
+        figure, (axes,) = plotting.canvas(title="It falls", caption="The line goes down. " * 8)
         mean = results.group_by("round").agg(pl.col("regret").mean()).sort("round")
         x, y = mean["round"].to_numpy(), mean["regret"].to_numpy()
-        figures.curve(axes, x, y, band=(y - 0.05, y + 0.05), label="falling\nline", colour=figures.BLUE)
-        figures.curve(axes, x, y + 0.02, label="another", colour=figures.ORANGE)
-        figures.guide(axes, 0.3, "the price")
-        figures.log_axis(axes)
-        figures.name_axes(axes, x="round", y="regret")
-        return {"falling": figures.finish(figure)}
+        plotting.curve(axes, x, y, band=(y - 0.05, y + 0.05), label="falling\nline", colour=plotting.BLUE)
+        plotting.curve(axes, x, y + 0.02, label="another", colour=plotting.ORANGE)
+        plotting.guide(axes, 0.3, "the price")
+        plotting.log_axis(axes)
+        plotting.name_axes(axes, x="round", y="regret")
+        return {"falling": plotting.finish(figure)}
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
         return results.group_by("seed").agg(pl.col("regret").mean()).sort("seed")

@@ -21,10 +21,9 @@ from rankloop.compiled import CompiledRanker
 from rankloop.environments import FixedItems
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.kernels.jit import muted
-from rankloop.plotting.line_labels import spread
-from rankloop.plotting.thinning import thin
 from rankloop.rankers import FTPL, TopFTRL, Uniform
 from rankloop.simulation import Trace, play
+from rankloop.spacing import spread, thin
 
 # The bit of each dot in a braille cell, by row and column (Unicode's numbering of the dots).
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))

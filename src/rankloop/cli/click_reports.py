@@ -15,10 +15,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from rankloop import logs
+from rankloop import logs, plotting
 from rankloop.data.click_counts import TOO_MANY_CLICKS
 from rankloop.logs.click_models import FULL_NAMES
-from rankloop.plotting import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,7 +116,7 @@ class CountsReport(Report):
         stem = self.stem(out)
         parameters, picture = out / f"{stem}.json", out / f"{stem}.png"
         self.fitted.save(parameters)
-        figures.save(draw_counts(self.fitted), picture, ending="png")
+        plotting.save(draw_counts(self.fitted), picture, ending="png")
         return parameters, picture
 
 
@@ -126,7 +125,7 @@ def draw_counts(fitted: logs.FittedPBM) -> Figure:
     queries = fitted.log.query_ids
     of = f"query {queries[0]}" if len(queries) == 1 and queries[0] else f"{len(queries):,} queries"
     of = fitted.log.name if queries == ("",) else f"{fitted.log.name}, {of}"
-    figure, (left, right) = figures.canvas(
+    figure, (left, right) = plotting.canvas(
         title="What users like, and where they look",
         subtitle=f"{of}: {fitted.shown.sum():,} impressions, {fitted.clicked.sum():,} clicks",
         caption=(
@@ -138,17 +137,17 @@ def draw_counts(fitted: logs.FittedPBM) -> Figure:
         columns=2,
     )
     count = min(len(fitted.items), _MOST_ROWS)
-    _bars(left, fitted.attraction[:count], fitted.attraction_interval[:count], figures.BLUE)
-    figures.name_axes(left, x="item, best first", y="attraction")
-    _bars(right, fitted.examination, fitted.examination_interval, figures.ORANGE)
+    _bars(left, fitted.attraction[:count], fitted.attraction_interval[:count], plotting.BLUE)
+    plotting.name_axes(left, x="item, best first", y="attraction")
+    _bars(right, fitted.examination, fitted.examination_interval, plotting.ORANGE)
     rates = _click_rates(fitted)
     places = np.arange(1, len(rates) + 1)
-    figures.curve(right, places, rates / rates.max(), label="click rate", colour=figures.MUTED, dashed=True)
-    figures.name_axes(right, x="position", y="examination")
+    plotting.curve(right, places, rates / rates.max(), label="click rate", colour=plotting.MUTED, dashed=True)
+    plotting.name_axes(right, x="position", y="examination")
     for axes in (left, right):
         axes.set_ylim(bottom=0.0)
         axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
-    return figures.finish(figure)
+    return plotting.finish(figure)
 
 
 def _bars(axes: Any, y: Any, ends: Any, colour: str) -> None:
@@ -243,7 +242,7 @@ class PagesReport(Report):
         stem = self.stem(out)
         parameters, picture = out / f"{stem}-{self.fitted.name}.json", out / f"{stem}-models.png"
         self.fitted.saved().save(parameters)
-        figures.save(draw_models(self.compared, self.fitted.log), picture, ending="png")
+        plotting.save(draw_models(self.compared, self.fitted.log), picture, ending="png")
         return parameters, picture
 
 
@@ -254,7 +253,7 @@ def draw_models(compared: logs.ModelComparison, log: Sessions) -> Figure:
     shown = [k for k in order if compared.behind[k] <= 10.0 * np.median(compared.behind) + 1e-9]
     beyond = [f"{compared.fits[k].name} ({compared.behind[k]:.2f})" for k in order if k not in shown]
     left_out = f" Too far behind to be drawn: {', '.join(beyond)}." if beyond else ""
-    figure, (left, right) = figures.canvas(
+    figure, (left, right) = plotting.canvas(
         title="Which model predicts the clicks of later pages",
         subtitle=f"{log.name}: {log.n_rows:,} pages, {int(log.clicks.sum()):,} clicks",
         caption=(
@@ -269,30 +268,30 @@ def draw_models(compared: logs.ModelComparison, log: Sessions) -> Figure:
     )
     for row, k in enumerate(shown[::-1]):
         is_best = compared.fits[k].name == compared.best
-        figures.dot(
+        plotting.dot(
             left,
             float(compared.behind[k]),
             row,
             error=2.0 * float(compared.behind_error[k]),
-            colour=figures.ORANGE if is_best else figures.BLUE,
+            colour=plotting.ORANGE if is_best else plotting.BLUE,
             filled=is_best,
         )
-    figures.name_axes(left, x="log likelihood of a page behind the best", y="")
-    figures.row_axis(left, [compared.fits[k].name for k in shown])
+    plotting.name_axes(left, x="log likelihood of a page behind the best", y="")
+    plotting.row_axis(left, [compared.fits[k].name for k in shown])
     places = np.arange(1, log.n_positions + 1)
     by_name = {fit.name: fit for fit in compared.fits}
     for name, label, colour, dashed in (
-        (compared.best, compared.best, figures.ORANGE, False),
-        ("pbm", "pbm", figures.BLUE, False),
-        ("rctr", "click rate", figures.MUTED, True),
+        (compared.best, compared.best, plotting.ORANGE, False),
+        ("pbm", "pbm", plotting.BLUE, False),
+        ("rctr", "click rate", plotting.MUTED, True),
     ):
         if name in by_name:
             looks = by_name.pop(name).examination  # drawn once, also where the best is one of the others
-            figures.curve(right, places, looks, label=label, colour=colour, dashed=dashed)
-    figures.name_axes(right, x="position", y="examination")
+            plotting.curve(right, places, looks, label=label, colour=colour, dashed=dashed)
+    plotting.name_axes(right, x="position", y="examination")
     right.set_ylim(bottom=0.0)
     right.xaxis.set_major_locator(MaxNLocator(10, integer=True))
-    return figures.finish(figure)
+    return plotting.finish(figure)
 
 
 def _say(console: Console, words: str) -> None:
@@ -356,7 +355,7 @@ def draw_answers(answers: list[Answer], lists: LoggedLists, estimator: str) -> F
     known = [(answer.ranker, answer.value) for answer in answers if answer.value is not None]
     silent = [answer.ranker for answer in answers if answer.value is None]
     left_out = f" The log cannot tell of {', '.join(silent)}." if silent else ""
-    figure, (axes,) = figures.canvas(
+    figure, (axes,) = plotting.canvas(
         title="What the log says of other rankers",
         subtitle=f"{lists.name}: {lists.n_rows:,} lists",
         caption=(
@@ -366,14 +365,14 @@ def draw_answers(answers: list[Answer], lists: LoggedLists, estimator: str) -> F
         height=2.6 + 0.45 * len(known),
     )
     for row, (name, value) in enumerate(known[::-1]):
-        figures.dot(
+        plotting.dot(
             axes,
             value.value,
             row,
             error=(value.high - value.low) / 2,
-            colour=figures.MUTED if name == LOGGED else figures.BLUE,
+            colour=plotting.MUTED if name == LOGGED else plotting.BLUE,
             filled=name != LOGGED,
         )
-    figures.name_axes(axes, x=unit_of(lists), y="")
-    figures.row_axis(axes, [Path(name).name for name, _ in known])
-    return figures.finish(figure)
+    plotting.name_axes(axes, x=unit_of(lists), y="")
+    plotting.row_axis(axes, [Path(name).name for name, _ in known])
+    return plotting.finish(figure)

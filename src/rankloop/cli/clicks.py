@@ -271,11 +271,10 @@ def evaluate(
       rankloop evaluate documents.jsonl --ranker pdgd.npz --ranker 0.5,-1.2 --no-explore
     """
     require("matplotlib", "polars", extra="data,plot", for_="evaluate")
-    from rankloop import data, logs
+    from rankloop import data, logs, plotting
     from rankloop.arguments import one_of
     from rankloop.cli.click_reports import LOGGED, Answer, draw_answers, plain_answers, unit_of
     from rankloop.logs.off_policy import ESTIMATORS
-    from rankloop.plotting import figures
 
     if not log.is_file():
         raise ValueError(f"there is no file {log}")
@@ -286,7 +285,7 @@ def evaluate(
     answers += [_value(text, lists, how) for text in ranker]
     out.mkdir(parents=True, exist_ok=True)
     picture = out / f"{lists.name}-{estimator}.png"
-    figures.save(draw_answers(answers, lists, estimator), picture, ending="png")
+    plotting.save(draw_answers(answers, lists, estimator), picture, ending="png")
     if as_json:
         typer.echo(json.dumps(plain_answers(answers, lists, estimator), indent=2, ensure_ascii=False))
         return

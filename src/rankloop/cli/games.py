@@ -365,14 +365,14 @@ def draw_rates(rows: list[Row]) -> Figure:
     """The table of rates as a picture."""
     from matplotlib.patches import Rectangle
 
+    from rankloop import plotting
     from rankloop.games.classify import LATER, OURS, PAPER, SOURCES
-    from rankloop.plotting import figures
 
-    colours = {"trivial": figures.GRID, "easy": "#cdeadf", "hard": "#f6e3b4", "hopeless": "#f3c7b5"}
+    colours = {"trivial": plotting.GRID, "easy": "#cdeadf", "hard": "#f6e3b4", "hopeless": "#f3c7b5"}
     written = {"trivial": "0", "easy": "√T", "hard": "$T^{2/3}$", "hopeless": "T"}
     m = len(rows[0].classes)
     marks = rate_marks()
-    figure, (axes,) = figures.canvas(
+    figure, (axes,) = plotting.canvas(
         title=f"What can be learnt about {m} items from the top k",
         subtitle="smallest possible regret after T rounds, in the worst case",
         caption="Each row is a measure, each column a number k of items, from the top, that reveal their relevance. "
@@ -387,7 +387,7 @@ def draw_rates(rows: list[Row]) -> Figure:
         for x, (class_, source) in enumerate(zip(row.classes, row.sources, strict=True)):
             axes.add_patch(Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, color=colours[class_], linewidth=0))
             word = written[class_] + marks[source]
-            axes.text(x, y, word, ha="center", va="center", size=figures.TICK_SIZE, color=figures.INK)
+            axes.text(x, y, word, ha="center", va="center", size=plotting.TICK_SIZE, color=plotting.INK)
     axes.set_xlim(-0.5, m - 0.5)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xticks(
@@ -403,9 +403,9 @@ def draw_rates(rows: list[Row]) -> Figure:
 
 def save_rates(rows: list[Row], path: Path) -> None:
     """Write the picture; the ending of the name, png or svg, says which kind."""
-    from rankloop.plotting import figures
+    from rankloop import plotting
 
     ending = path.suffix.removeprefix(".").lower()
     if ending not in ("png", "svg"):
         raise ValueError(f"the picture must end in .png or .svg, got {str(path)!r}")
-    figures.save(draw_rates(rows), path, ending=ending)
+    plotting.save(draw_rates(rows), path, ending=ending)

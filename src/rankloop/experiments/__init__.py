@@ -25,8 +25,8 @@ _KNOWN = {
     "top-2016-regret": "rankloop.experiments.top_2016.regret:TopRegret",
     "top-2016-impossible": "rankloop.experiments.top_2016.impossible:TopImpossible",
     "top-2016-beyond": "rankloop.experiments.top_2016.beyond:TopBeyond",
-    "pbm-2022-fig1": "rankloop.experiments.pbm_2022.fig1:PBMFigure1",
-    "pbm-2022-fig2": "rankloop.experiments.pbm_2022.fig2:PBMFigure2",
+    "pbm-2022-fig1": "rankloop.experiments.pbm_2022.comparison:PBMFigure1",
+    "pbm-2022-fig2": "rankloop.experiments.pbm_2022.comparison:PBMFigure2",
     "pbm-2022-table1": "rankloop.experiments.pbm_2022.table1:PBMTable1",
     "pbm-2022-ftrl": "rankloop.experiments.pbm_2022.ftrl:PBMFTRL",
     "pbm-2022-bounds": "rankloop.experiments.pbm_2022.bounds:PBMBounds",
@@ -34,7 +34,7 @@ _KNOWN = {
     "pbm-2022-solver": "rankloop.experiments.pbm_2022.solver:PBMSolver",
     "pbm-2022-leader": "rankloop.experiments.pbm_2022.leader:PBMLeader",
     "beyond-precision": "rankloop.experiments.beyond_precision:BeyondPrecision",
-    "oltr-comparison": "rankloop.experiments.oltr.comparison:OLTRComparison",
+    "oltr-comparison": "rankloop.experiments.oltr_comparison:OLTRComparison",
     "games-impossible": "rankloop.experiments.games_impossible:GamesImpossible",
 }
 

@@ -9,19 +9,20 @@ import polars as pl
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from rankloop import plotting
 from rankloop.base import Ranker
 from rankloop.environments import FixedItems, users
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
 from rankloop.experiments.mutations import instead
-from rankloop.plotting import figures
+from rankloop.experiments.words import points
 from rankloop.rankers import PrecisionFTRL, RTop1F, Uniform
 from rankloop.simulation import play
 
 M, N = 10, 3
 MEASURE = f"precision@{N}"
 FTRL, FTRL_3, RTOP1F, RANDOM = "PrecisionFTRL", "PrecisionFTRL, top 3", "RTop1F", "random order"
-LEARNERS = {FTRL: figures.GREEN, FTRL_3: figures.BLUE, RTOP1F: figures.ORANGE, RANDOM: figures.MUTED}
+LEARNERS = {FTRL: plotting.GREEN, FTRL_3: plotting.BLUE, RTOP1F: plotting.ORANGE, RANDOM: plotting.MUTED}
 CLEAR, COSTLIEST, SWITCHING = "gap 0.3", "costliest gap", "switching"
 GAPS = {f"gap {gap:g}": gap for gap in (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.3, 0.6)}
 WORLDS = (*GAPS, SWITCHING)
@@ -40,12 +41,10 @@ class BeyondPrecision(Experiment):
         "gap of 0.3 between good and bad items; many other gaps, of which the costliest is taken for each learner "
         "and T; a gap of 0.8 that moves to other items ten times."
     )
-    departures = (
-        (
-            "The paper proves T^(2/3) for Precision@k and leaves open whether sqrt(T) is possible. It is: see the page "
-            "of PrecisionFTRL."
-        ),
-    )
+    departures = points("""
+        - The paper proves T^(2/3) for Precision@k and leaves open whether sqrt(T) is possible. It is: see the page of
+          PrecisionFTRL.
+    """)
 
     def jobs(self, *, quick: bool) -> list[Job]:
         return [
@@ -58,25 +57,24 @@ class BeyondPrecision(Experiment):
 
     def run(self, job: Job) -> pl.DataFrame:
         T = job.settings["rounds"]
-        people = FixedItems(_people(job.settings["world"], T), measure=MEASURE)
+        environment = FixedItems(_people(job.settings["world"], T), measure=MEASURE)
         ranker = make(job.settings["learner"], T)
-        trace = play(ranker, people, rounds=T, seed=job.seed, points=1, progress=False)
+        trace = play(ranker, environment, rounds=T, seed=job.seed, points=1, progress=False)
         return pl.DataFrame([dict(job.settings) | {"regret": trace.total_regret}])
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         T, regret = np.array(sorted(results["rounds"].unique().to_list())), _Levels(results)
         slow, own = regret(RTOP1F, CLEAR), regret(FTRL, CLEAR)
-        power, _ = figures.power_law(T, slow)
+        power, _ = plotting.power_law(T, slow)
         yield Claim(
             name="clear-rtop1f",
             text="Clear gap: RTop1F grows as T to the 2/3 ± 0.06",
             holds=abs(power - 2 / 3) < 0.06,
             measured=f"exponent {power:.3f}",
             source="2015, Theorem 10",
-            fixed=False,
             mutation=instead(FTRL, RTOP1F),
         )
-        power, _ = figures.power_law(T, own)
+        power, _ = plotting.power_law(T, own)
         tenfold = (own[-1] - own[0]) / np.log10(T[-1] / T[0])
         yield Claim(
             name="clear-log",
@@ -85,10 +83,9 @@ class BeyondPrecision(Experiment):
             holds=bool(power < 0.3 and tenfold < 1.2 * own[0]),
             measured=f"{own[0]:,.0f} at {T[0]:,} rounds, {tenfold:,.0f} more for each tenfold; exponent {power:.2f}",
             source="Ours",
-            fixed=False,
             mutation=instead(RTOP1F, FTRL),
         )
-        (power, _), (other, _) = (figures.power_law(T, regret(name, COSTLIEST)) for name in (FTRL, RTOP1F))
+        (power, _), (other, _) = (plotting.power_law(T, regret(name, COSTLIEST)) for name in (FTRL, RTOP1F))
         per_root = ", ".join(f"{x:.1f}" for x in regret(FTRL, COSTLIEST) / np.sqrt(T))
         yield Claim(
             name="costliest-gap",
@@ -97,7 +94,6 @@ class BeyondPrecision(Experiment):
             holds=abs(power - 0.5) < 0.07,
             measured=f"exponent {power:.3f}, RTop1F at its own costliest {other:.3f}; regret over sqrt(T) {per_root}",
             source="Ours; Zhang and Tewari 2023 for the rate",
-            fixed=False,
             mutation=instead(RTOP1F, FTRL),
         )
         ratio, part = slow[-1] / own[-1], "fifth" if quick else "thirtieth"
@@ -107,7 +103,6 @@ class BeyondPrecision(Experiment):
             holds=bool(ratio > (5 if quick else 30)),
             measured=f"{own[-1]:,.0f} against {slow[-1]:,.0f}: {ratio:.0f} times less",
             source="Ours",
-            fixed=False,
             mutation=instead(RTOP1F, FTRL),
         )
         ends = runs.chosen(results, world=SWITCHING, rounds=int(T[-1]))
@@ -122,7 +117,6 @@ class BeyondPrecision(Experiment):
             holds=bool(gain > 2 * error),
             measured=f"{moving.mean():,.0f} against {its.mean():,.0f}: {gain:,.0f} ± {error:,.0f} less",
             source="Ours",
-            fixed=False,
             mutation=instead(RTOP1F, FTRL),
         )
         bounds = np.array([PrecisionFTRL(n_items=M, measure=MEASURE).regret_bound(int(t)) for t in T])
@@ -150,8 +144,8 @@ class BeyondPrecision(Experiment):
             SWITCHING: ("ten changes: regret / T", T),
         }
         moved = {name: regret(name, SWITCHING)[-1] / T[-1] for name in (FTRL, RTOP1F)}
-        costly = {name: figures.power_law(T, regret(name, COSTLIEST))[0] for name in (FTRL, RTOP1F)}
-        figure, panels = figures.canvas(
+        costly = {name: plotting.power_law(T, regret(name, COSTLIEST))[0] for name in (FTRL, RTOP1F)}
+        figure, panels = plotting.canvas(
             title="The best three of ten items, from the top one",
             subtitle="Precision@3 regret at T, mean of all runs",
             caption="Top: a gap of 0.3 between good and bad items, on logarithmic axes; at the end PrecisionFTRL "
@@ -167,12 +161,12 @@ class BeyondPrecision(Experiment):
             for learner, colour in LEARNERS.items():
                 if learner != RANDOM or world == CLEAR:
                     levels = regret(learner, world) / unit
-                    figures.curve(axes, T, levels, label=learner, colour=colour, points=True)
-            figures.log_axis(axes, y=world == CLEAR)
+                    plotting.curve(axes, T, levels, label=learner, colour=colour, points=True)
+            plotting.log_axis(axes, y=world == CLEAR)
             if world == COSTLIEST:
                 axes.set_ylim(0, None)
-            figures.name_axes(axes, x="rounds T", y=title)
-        return {"regret": figures.finish(figure)}
+            plotting.name_axes(axes, x="rounds T", y=title)
+        return {"regret": plotting.finish(figure)}
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
         return runs.pivot(results, index=["world", "learner"], digits=0)

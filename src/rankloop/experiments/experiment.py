@@ -158,7 +158,7 @@ class Experiment(abc.ABC):
 
     @abc.abstractmethod
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        """Pictures by file name without ending; see `rankloop.plotting.figures`."""
+        """Pictures by file name without ending; see `rankloop.plotting`."""
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame | None:
         """A small table of numbers to show beside the pictures, or None."""

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple, cast
 import polars as pl
 from matplotlib.figure import Figure
 
-from rankloop import games, rankers
+from rankloop import games, plotting, rankers
 from rankloop.base import Ranker
 from rankloop.environments import Indistinguishable
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
 from rankloop.experiments.mutations import altered, instead
+from rankloop.experiments.words import points
 from rankloop.feedback import Nothing, TopK
-from rankloop.plotting import figures
 from rankloop.simulation import play
 
 
@@ -55,12 +55,10 @@ class GamesImpossible(Experiment):
         "top, or from nothing, play in both worlds. One more sees as many labels as the verdict requires, in the "
         "same worlds."
     )
-    departures = (
-        (
-            "The paper shows that a difference of losses is not in a span; the worlds and what they cost come from a "
-            "linear programme, and are checked exactly."
-        ),
-    )
+    departures = points("""
+        - The paper shows that a difference of losses is not in a span; the worlds and what they cost come from a
+          linear programme, and are checked exactly.
+    """)
 
     def jobs(self, *, quick: bool) -> list[Job]:
         def job(case: str, learner: str, world: int, T: int, seed: int) -> Job:
@@ -78,9 +76,9 @@ class GamesImpossible(Experiment):
 
     def run(self, job: Job) -> pl.DataFrame:
         case, T = job.settings["case"], job.settings["rounds"]
-        people = Indistinguishable(verdict(case), world=job.settings["world"])
+        environment = Indistinguishable(verdict(case), world=job.settings["world"])
         ranker = make(job.settings["learner"], case, T)
-        trace = play(ranker, people, rounds=T, seed=job.seed, points=1, progress=False)
+        trace = play(ranker, environment, rounds=T, seed=job.seed, points=1, progress=False)
         return pl.DataFrame([dict(job.settings) | {"regret": trace.total_regret / T}])
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
@@ -100,7 +98,6 @@ class GamesImpossible(Experiment):
                 measured=f"least: {least}, {mean:.4f} ± {error:.4f}, allowed "
                 f"{forced - 3 * error - _SLACK * forced:.4f}",
                 source="2015, Theorem 12" if case in ("NDCG", "MAP", "AUC") else "Ours",
-                fixed=False,
                 mutation=altered(
                     f"a learner that knows the world ({case})",
                     where={"case": case, "learner": "Uniform"},
@@ -117,7 +114,6 @@ class GamesImpossible(Experiment):
                 holds=enough < 0.95 * earlier and (quick or enough < forced),
                 measured=f"{earlier:.4f} a round after {_ROUNDS[1]:,}, {enough:.4f} after {T:,}",
                 source="The verdict at that k: hard or easy",
-                fixed=False,
                 mutation=instead("Uniform", ENOUGH, case=case),
             )
 
@@ -126,7 +122,7 @@ class GamesImpossible(Experiment):
         for case in CASES:
             ends = [runs.level(results, case=case, learner=name, rounds=last)[0] for name in learners(case)]
             told.append(f"{case} {min(ends) / _forced(case):.2f}")
-        figure, panels = figures.canvas(
+        figure, panels = plotting.canvas(
             title="Hopeless games, played",
             subtitle="regret per round at T, averaged over the two worlds and all runs",
             caption="Dotted: the regret that the two worlds force on every learner. At the longest T the best of "
@@ -139,20 +135,20 @@ class GamesImpossible(Experiment):
         T = sorted(results["rounds"].unique().to_list())
         for axes, (case, of) in zip(panels, CASES.items(), strict=True):
             look = [(name, name, colour) for name, colour in zip(learners(case), _COLOURS, strict=False)]
-            for learner, label, colour in (*look, (ENOUGH, f"FeedExp3, {of.enough} labels", figures.GREEN)):
+            for learner, label, colour in (*look, (ENOUGH, f"FeedExp3, {of.enough} labels", plotting.GREEN)):
                 levels = [runs.level(results, case=case, learner=learner, rounds=t)[0] for t in T]
-                figures.curve(axes, T, levels, label=label, colour=colour, points=True)
-            figures.log_axis(axes, y=False)
+                plotting.curve(axes, T, levels, label=label, colour=colour, points=True)
+            plotting.log_axis(axes, y=False)
             axes.set_ylim(0, None)
-            figures.guide(axes, _forced(case), f"forced: {_forced(case):.4f}")
-            figures.name_axes(axes, x="rounds T", y=f"{case}, {of.n_items} items: regret per round")
-        return {"impossible": figures.finish(figure)}
+            plotting.guide(axes, _forced(case), f"forced: {_forced(case):.4f}")
+            plotting.name_axes(axes, x="rounds T", y=f"{case}, {of.n_items} items: regret per round")
+        return {"impossible": plotting.finish(figure)}
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
         return runs.pivot(results, index=["case", "learner"])
 
 
-_COLOURS = (figures.ORANGE, figures.BLUE, figures.PURPLE, figures.GOLD, figures.MUTED, figures.SKY)
+_COLOURS = (plotting.ORANGE, plotting.BLUE, plotting.PURPLE, plotting.GOLD, plotting.MUTED, plotting.SKY)
 
 
 @cache

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rankloop.plotting import figures
-from rankloop.plotting.html_table import table_of
-from rankloop.plotting.inline_svg import inline
-from rankloop.plotting.report_style import STYLE
+from rankloop import plotting
+from rankloop.plotting import STYLE, inline, table_of
 from rankloop.simulation import Tuning
 from rankloop.simulation.tuning_result import FINAL, mean
 from rankloop.whole_file import write_whole
@@ -46,9 +44,9 @@ def write_tuning_report(found: Tuning, out: Path) -> Path:
     for ending in ("png", "svg"):
         write_whole(
             out / f"{_FIGURE}.{ending}",
-            lambda part, ending=ending: figures.save(figure, part, ending=ending),  # type: ignore[misc]
+            lambda part, ending=ending: plotting.save(figure, part, ending=ending),  # type: ignore[misc]
         )
-    caption, share = figures.caption_of(figure)
+    caption, share = plotting.caption_of(figure)
     svg = (out / f"{_FIGURE}.svg").read_text(encoding="utf-8")
     drawn = inline(svg, prefix=_FIGURE, description=caption, caption_share=share)
     page = _page(
@@ -85,7 +83,7 @@ def draw(found: Tuning) -> Figure:
     """A panel for every argument: each setting's mean value in the search, by the value that the argument had."""
     columns = min(2, len(found.ranges))
     lines = math.ceil(len(found.ranges) / columns)
-    figure, panels = figures.canvas(
+    figure, panels = plotting.canvas(
         title=f"{type(found.ranker).__name__}: {len(found.tried)} settings",
         subtitle=f"{found.rounds:,} rounds a run; {'lower' if found.is_loss else 'higher'} is better",
         caption=(
@@ -102,13 +100,13 @@ def draw(found: Tuning) -> Figure:
         axes.set_visible(False)
     for axes, name in zip(panels, found.ranges, strict=False):
         places = _places(axes, [(given | setting)[name] for setting in found.tried])
-        last_drawn = {0: figures.GREEN} | {found.chosen: figures.ORANGE}
+        last_drawn = {0: plotting.GREEN} | {found.chosen: plotting.ORANGE}
         for setting in [*(i for i in range(len(places)) if i not in last_drawn), *last_drawn]:
             values, x = found.values(setting), places[setting]
-            colour = last_drawn.get(setting, figures.BLUE)
+            colour = last_drawn.get(setting, plotting.BLUE)
             size = 30.0 * (1.0 + math.log2(len(values)))
             axes.scatter([x], [mean(values)], s=size, color=colour, alpha=0.85, linewidth=0, label="_setting")
-        figures.name_axes(axes, x=name, y=found.measure)
+        plotting.name_axes(axes, x=name, y=found.measure)
     return figure
 
 
@@ -126,7 +124,7 @@ def _places(axes: Any, values: Sequence[Any]) -> list[float]:
         step = max(1, (last - first) // 3)
         for power in range(first, last + 1, step):
             if power >= left - 0.3:
-                ticks[figures.plain_number(10.0**power)] = float(power)
+                ticks[plotting.plain_number(10.0**power)] = float(power)
     axes.set_xticks(list(ticks.values()), list(ticks))
     return [math.log10(each) if _is_number(each) else at[str(each)] for each in scales]
 

@@ -33,7 +33,7 @@ def draw_comparison(
 ) -> Figure:
     """A panel for each world, a line with its band for each ranker."""
     require("matplotlib", extra="plot", for_="drawing a comparison")
-    from rankloop.plotting import figures
+    from rankloop import plotting
 
     n = len(found.worlds)
     wide = min(n, 2 if columns is None else whole("columns", columns, at_least=1))
@@ -49,7 +49,7 @@ def draw_comparison(
     else:
         band = f"Lines are means over {len(found.seeds)} seeds, bands their {found.level:.0%} intervals."
     tall = math.ceil(n / wide)
-    figure, panels = figures.canvas(
+    figure, panels = plotting.canvas(
         title=counted(found).capitalize() if titles else "",
         caption=band if titles else "",
         width=8.6 if wide == 1 else 6.4 * wide,
@@ -62,8 +62,8 @@ def draw_comparison(
         trace = found.traces[world, next(iter(found.rankers))][0]
         label = _label(measure, trace)
         _fill(axes, found.rounds, lines[world], measure, log=log)
-        figures.name_axes(axes, x="round", y=label, title=world if n > 1 else "")
-    figures.finish(figure)
+        plotting.name_axes(axes, x="round", y=label, title=world if n > 1 else "")
+    plotting.finish(figure)
     for axes in panels[n:]:  # after the others have found their width beside them
         axes.remove()
     return figure
@@ -72,7 +72,7 @@ def draw_comparison(
 def draw_trace(trace: Trace, measure: str | None, *, log: bool | None, titles: bool) -> Figure:
     """One run."""
     require("matplotlib", extra="plot", for_="drawing a trace")
-    from rankloop.plotting import figures
+    from rankloop import plotting
 
     if not len(trace.rounds):
         raise ValueError("a trace must have a recorded round to be drawn, got one without")
@@ -87,14 +87,14 @@ def draw_trace(trace: Trace, measure: str | None, *, log: bool | None, titles: b
         for part in ("ranker", "environment")
         if part in trace.provenance
     )
-    figure, (axes,) = figures.canvas(
+    figure, (axes,) = plotting.canvas(
         title=(who or "A run") if titles else "",
         caption=f"{trace.n_rounds:,} rounds, seed {trace.seed}." if titles else "",
     )
     y = np.asarray(trace.columns()[measure], dtype=np.float64)
     unknown = np.full_like(y, np.nan)
     _fill(axes, trace.rounds, [("_run", y, unknown, unknown)], measure, log=log)
-    figures.name_axes(axes, x="round", y=_label(measure, trace))
+    plotting.name_axes(axes, x="round", y=_label(measure, trace))
     slot = axes.get_position()
     axes.set_position((slot.x0, slot.y0, slot.width - 0.04, slot.height))  # the last number on the axis
     return figure
@@ -103,10 +103,10 @@ def draw_trace(trace: Trace, measure: str | None, *, log: bool | None, titles: b
 def _fill(
     axes: Axes, rounds: NDArray[np.int64], lines: Sequence[Line], measure: str, *, log: bool | None
 ) -> None:
-    from rankloop.plotting import figures
-    from rankloop.plotting.thinning import thin
+    from rankloop import plotting
+    from rankloop.spacing import thin
 
-    colours = (figures.BLUE, figures.ORANGE, figures.GREEN, figures.PURPLE, figures.GOLD, figures.SKY)
+    colours = (plotting.BLUE, plotting.ORANGE, plotting.GREEN, plotting.PURPLE, plotting.GOLD, plotting.SKY)
     log_x = rounds[-1] >= _LONG if log is None else log
     ends = [float(mean[-1]) for _, mean, _, _ in lines]
     positive = measure == "regret" and all(float(mean.min()) > 0.0 for _, mean, _, _ in lines)
@@ -119,7 +119,7 @@ def _fill(
             # A band that reaches 0 has no lower end on a logarithmic axis: it ends at the lower edge of the panel.
             bottom = np.maximum(low, lowest / 2) if log_y else low
             band = (bottom[shown], high[shown])
-        figures.curve(
+        plotting.curve(
             axes,
             rounds[shown],
             mean[shown],
@@ -128,9 +128,9 @@ def _fill(
             band=band,
             dashed=i // len(colours) % 2 == 1,
         )
-    figures.log_axis(axes, x=bool(log_x), y=bool(log_y))
+    plotting.log_axis(axes, x=bool(log_x), y=bool(log_y))
     if not log_x:
-        figures.count_axis(axes)
+        plotting.count_axis(axes)
     axes.set_xlim(float(rounds[shown[0]]) if log_x else 0.0, float(rounds[-1]))
 
 

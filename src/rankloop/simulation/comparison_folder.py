@@ -22,7 +22,7 @@ RUNS = "runs.parquet"
 def write_folder(found: Comparison, folder: Path, *, titles: bool) -> Path:
     """Write everything, the page last, and return its path."""
     require("polars", "matplotlib", extra="data,plot", for_="saving a comparison")
-    from rankloop.plotting import figures
+    from rankloop import plotting
 
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"folder must be a folder, got the file {folder}")
@@ -45,11 +45,11 @@ def write_folder(found: Comparison, folder: Path, *, titles: bool) -> Path:
     trace_file.write(folder / RUNS, found.to_polars().drop("mean_value"), told)
     write_whole(folder / "summary.parquet", found.summary().write_parquet)
     write_whole(folder / "differences.parquet", found.differences().write_parquet)
-    for ending in figures.ENDINGS:
-        write_whole(folder / f"comparison.{ending}", partial(figures.save, figure, ending=ending))
+    for ending in plotting.ENDINGS:
+        write_whole(folder / f"comparison.{ending}", partial(plotting.save, figure, ending=ending))
     page = folder / "report.html"
     text = _page(
-        found, (folder / "comparison.svg").read_text(encoding="utf-8"), figures.caption_of(figure), made
+        found, (folder / "comparison.svg").read_text(encoding="utf-8"), plotting.caption_of(figure), made
     )
     write_whole(page, lambda part: part.write_text(text, encoding="utf-8"))
     return page
@@ -69,9 +69,7 @@ def read_folder(folder: Path) -> dict[str, Any]:
 
 
 def _page(found: Comparison, svg: str, caption: tuple[str, float], made: dict[str, Any]) -> str:
-    from rankloop.plotting.html_table import table_of
-    from rankloop.plotting.inline_svg import inline
-    from rankloop.plotting.report_style import STYLE
+    from rankloop.plotting import STYLE, inline, table_of
 
     text, share = caption
     drawn = inline(svg, prefix="comparison", description=text or "A comparison.", caption_share=share)

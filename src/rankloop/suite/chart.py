@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rankloop.plotting import figures
+from rankloop import plotting
 from rankloop.suite.world import SETTINGS
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def draw(scores: pl.DataFrame, setting: str, *, subtitle: str) -> Figure:
     named = max(len(name) for name in names)
     left, panel, gap = 0.3 + 0.088 * named, 1.02, 0.14
     width = max(6.4, left + len(capabilities) * (panel + gap) + 0.2)
-    figure, (whole,) = figures.canvas(
+    figure, (whole,) = plotting.canvas(
         title=f"What rankers can do: {SETTINGS[setting]}",
         subtitle=subtitle,
         caption=(
@@ -70,26 +70,26 @@ def draw(scores: pl.DataFrame, setting: str, *, subtitle: str) -> Figure:
         axes = figure.add_axes((start / width, slot.y0, panel / width, slot.height))
         for side in ("top", "right", "left"):
             axes.spines[side].set_visible(False)
-        axes.spines["bottom"].set_color(figures.MUTED)
+        axes.spines["bottom"].set_color(plotting.MUTED)
         axes.set_xlim(_LEAST, _MOST)
         axes.set_ylim(-0.6, len(names) - 0.4)
         axes.set_xticks([0.0, 1.0], ["0", "1"])
         axes.set_yticks(range(len(names)), names[::-1] if place == 0 else [])
-        axes.tick_params(labelsize=8.5, color=figures.MUTED, labelcolor=figures.INK, left=False)
-        axes.grid(True, axis="x", color=figures.GRID, linewidth=0.8)
+        axes.tick_params(labelsize=8.5, color=plotting.MUTED, labelcolor=plotting.INK, left=False)
+        axes.grid(True, axis="x", color=plotting.GRID, linewidth=0.8)
         axes.set_axisbelow(True)
         axes.set_facecolor("none")
-        axes.set_title(_in_two_lines(capability), loc="left", size=9, color=figures.INK, pad=5)
+        axes.set_title(_in_two_lines(capability), loc="left", size=9, color=plotting.INK, pad=5)
         for row, name in enumerate(names[::-1]):
             found = own.get((name, capability))
             if found is None:
-                axes.text(0.02, row, "n/a", size=7.5, color=figures.MUTED, va="center")
+                axes.text(0.02, row, "n/a", size=7.5, color=plotting.MUTED, va="center")
                 continue
-            colour = figures.BLUE if found["score"] >= 0.0 else figures.ORANGE
+            colour = plotting.BLUE if found["score"] >= 0.0 else plotting.ORANGE
             faded = 0.4 if found["worlds"] < found["of"] else 1.0
             axes.barh(row, max(found["score"], _LEAST), height=0.66, color=colour, alpha=faded)
             ends = [min(max(found[end], _LEAST), _MOST) for end in ("low", "high")]
-            axes.plot(ends, [row, row], color=figures.INK, linewidth=1.1)
+            axes.plot(ends, [row, row], color=plotting.INK, linewidth=1.1)
     return figure
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
-from rankloop.plotting import figures
-from rankloop.plotting.inline_svg import inline
-from rankloop.plotting.report_style import STYLE
+from rankloop import plotting
+from rankloop.plotting import STYLE, inline
 from rankloop.suite import chart
 from rankloop.suite.scores import capability_scores
 from rankloop.suite.submission import Submission
@@ -47,10 +46,10 @@ def write_report(submissions: Sequence[Submission], out: Path) -> Path:
             path = out / f"suite-{setting}.{ending}"
             write_whole(
                 path,
-                lambda part, ending=ending, figure=figure: figures.save(figure, part, ending=ending),  # type: ignore[misc]
+                lambda part, ending=ending, figure=figure: plotting.save(figure, part, ending=ending),  # type: ignore[misc]
             )
             drawn[ending] = path
-        caption, share = figures.caption_of(figure)
+        caption, share = plotting.caption_of(figure)
         svg = inline(
             drawn["svg"].read_text(encoding="utf-8"),
             prefix=setting,

@@ -14,8 +14,8 @@ from rankloop import experiments
 from rankloop.experiments.experiment import Job
 from rankloop.experiments.harness import expected_time
 from rankloop.experiments.harness.job_runner import run_jobs, unfinished
-from rankloop.experiments.pbm_2022 import own_log
-from rankloop.experiments.top_2016 import own_data
+from rankloop.experiments.pbm_2022 import setting
+from rankloop.experiments.top_2016 import setting
 from rankloop.simulation.executors import Processes, pickling
 from tests.experiments.toy import Toy
 
@@ -78,18 +78,18 @@ def test_every_experiment_can_be_sent() -> None:
 def test_data_of_ones_own_is_known_where_it_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "shop.txt"
     file.write_text("".join(f"{n % 2} qid:{n // 2} 1:{n} 2:{-n}\n" for n in range(8)))
-    own = own_data.read("shop", file)
+    own = setting.read_own("shop", file)
     sent = pickling.dumps(own)
     monkeypatch.setattr(own_data, "KNOWN", {})
     assert pickling.loads(sent).key == own.key
-    assert own_data.KNOWN[own.key].queries.n_queries == 4
+    assert setting.OWN_DATA[own.key].queries.n_queries == 4
 
 
 def test_users_of_ones_own_log_are_known_where_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_log, "KNOWN", {})
-    sent = pickling.dumps(own_log.Users("shop@1", np.ones(10), np.ones(5), "told"))
-    assert own_log.KNOWN == {}
-    assert pickling.loads(sent) is own_log.KNOWN["shop@1"]
+    sent = pickling.dumps(setting.Users("shop@1", np.ones(10), np.ones(5), "told"))
+    assert setting.OWN_USERS == {}
+    assert pickling.loads(sent) is setting.OWN_USERS["shop@1"]
 
 
 def test_the_time_of_every_experiment_is_recorded() -> None:

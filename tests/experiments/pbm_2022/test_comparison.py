@@ -13,8 +13,8 @@ import pytest
 from rankloop import experiments
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Job
+from rankloop.experiments.pbm_2022 import comparison, table1
 from rankloop.experiments.pbm_2022 import comparison as rivals
-from rankloop.experiments.pbm_2022 import comparison_figures, fig1, fig2, table1
 from rankloop.experiments.pbm_2022.setting import STOCHASTIC
 from tests.experiments.quick import judge
 
@@ -36,9 +36,9 @@ def test_panels_are_those_of_the_paper() -> None:
     assert ("c", "gap 0.03", "all reversed") in settings
     assert ("e", "gap 0.01", "halves exchanged") in settings
     assert {job.settings["rounds"] for job in full} == {1_000_000}
-    people = rivals.world("gap 0.03", rivals.REVERSING, phase=10)
+    people = rivals.world_of("gap 0.03", rivals.REVERSING, phase=10)
     np.testing.assert_allclose(people.clicks[1, 4, 9], 0.95)  # the best item belongs last in the even phases
-    exchanged = rivals.world("gap 0.01", rivals.EXCHANGING, phase=10)
+    exchanged = rivals.world_of("gap 0.01", rivals.EXCHANGING, phase=10)
     np.testing.assert_allclose(
         exchanged.clicks[1, 0, :], [0.90, 0.89, 0.88, 0.87, 0.86, 0.95, 0.94, 0.93, 0.92, 0.91]
     )
@@ -47,7 +47,7 @@ def test_panels_are_those_of_the_paper() -> None:
 def test_without_the_log_its_panels_are_skipped_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKLOOP_DATA", "/nowhere")
     assert rivals.why_not_fitted().startswith("real data missing: no clicks/yandex_wscd/")
-    assert [panel.name for panel in fig2.wanted()] == ["a", "b", "c"]
+    assert [panel.name for panel in comparison.figure_2_panels()] == ["a", "b", "c"]
     (line,) = experiments.get("pbm-2022-fig2").notes(pl.DataFrame({"panel": ["a"]}))
     assert "are skipped: real data missing" in line
 
@@ -55,7 +55,7 @@ def test_without_the_log_its_panels_are_skipped_with_a_line(monkeypatch: pytest.
 def test_jobs_that_run_at_the_same_time_do_not_share_users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rivals, "_fitted", lambda: (np.linspace(0.5, 0.1, 10), np.linspace(1.0, 0.2, 5)))
     for source in ("gap 0.03", rivals.FITTED):
-        one, other = (rivals.world(source, STOCHASTIC, phase=10) for _ in range(2))
+        one, other = (rivals.world_of(source, STOCHASTIC, phase=10) for _ in range(2))
         assert one.state.t is not other.state.t
 
 
@@ -101,14 +101,14 @@ def test_a_ranker_of_another_package_plays_beside_the_six(foreign: Path) -> None
         table.filter(pl.col("algorithm") == each).drop("algorithm") for each in (name, rivals.FTRL)
     )
     assert theirs.equals(own)
-    panels = [fig1.PANELS[0]] * 3  # a row of them
-    (figure,) = comparison_figures.draw(results, panels, title="t", caption="c", also=[name]).values()
+    panels = [comparison.FIGURE_1[0]] * 3  # a row of them
+    (figure,) = comparison.draw_panels(results, panels, title="t", caption="c", also=[name]).values()
     assert any(text.get_text().startswith("Mine ") for text in figure.texts)
 
 
 def test_its_rows_are_made_again_when_its_code_changes(foreign: Path) -> None:
     def identities() -> set[str]:
-        made = rivals.jobs(fig1.PANELS[:1], quick=True, also=["somebodys.rankers:Mine"])
+        made = rivals.jobs(comparison.FIGURE_1[:1], quick=True, also=["somebodys.rankers:Mine"])
         return {job.identity(experiment="pbm-2022-fig1", version=1) for job in made}
 
     before = identities()
@@ -134,10 +134,10 @@ def test_standard_errors_are_over_runs() -> None:
             "ideal": [4.0] * 4,
         }
     )
-    found = rivals.ends(rows, "a", rivals.MW, column="reward")
+    found = rivals.run_ends(rows, "a", rivals.MW, column="reward")
     assert found.tolist() == [1.0, 3.0]
     assert runs.mean_and_error(found) == pytest.approx((2.0, 1.0))
     last = rivals.curve(rows, "a", rivals.MW).row(-1, named=True)
     assert (last["low"], last["mean"], last["high"]) == pytest.approx((1.0, 2.0, 3.0))
     with pytest.raises(ValueError, match=r"no rows with {'panel': 'b'"):
-        rivals.ends(rows, "b", rivals.MW)
+        rivals.run_ends(rows, "b", rivals.MW)

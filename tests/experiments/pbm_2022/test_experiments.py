@@ -10,12 +10,9 @@ import polars as pl
 import pytest
 
 from rankloop import environments, experiments, rankers, simulation
-from rankloop.experiments.pbm_2022.bounds_runs import best_so_far
+from rankloop.experiments.pbm_2022.bounds import best_so_far, gaps, lemma_2, theorem_2
 from rankloop.experiments.pbm_2022.estimators import variances
-from rankloop.experiments.pbm_2022.gaps import gaps, lemma_2, theorem_2
-from rankloop.experiments.pbm_2022.rankers.bound_sums import SummedFTRLPBM
-from rankloop.experiments.pbm_2022.rankers.frank_wolfe import FrankWolfeFTRLPBM, steps_from
-from rankloop.experiments.pbm_2022.rankers.reward_form import RewardFTRLPBM
+from rankloop.experiments.pbm_2022.rankers import FrankWolfeFTRLPBM, RewardFTRLPBM, SummedFTRLPBM, steps_from
 from rankloop.experiments.pbm_2022.setting import PERIODIC_1, STOCHASTIC, WORLDS, World
 from rankloop.experiments.pbm_2022.solver import objective
 from rankloop.rankers import ftrl_pbm as reference

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rankloop import cli, experiments, feedback
-from rankloop.experiments.pbm_2022 import comparison, own_log
+from rankloop.experiments.pbm_2022 import comparison, setting
 
 USERS = feedback.PositionBasedModel(
     attraction=np.linspace(0.9, 0.1, 12), examination=[1.0, 0.7, 0.5, 0.4, 0.3]
@@ -37,7 +37,7 @@ def write(
 def test_the_command_plays_the_log_and_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "QUICK_HORIZON", 300)
     monkeypatch.setattr(comparison, "QUICK_PHASE", 30)
-    monkeypatch.setattr(own_log, "MOST_QUERIES", 1)
+    monkeypatch.setattr(setting, "MOST_QUERIES", 1)
     path, out = write(tmp_path / "shop.csv"), tmp_path / "out"
     words = ["reproduce", "pbm-2022-fig2", "--quick", "--out", str(out), "--dataset", f"shop={path}"]
     result = CliRunner().invoke(cli.app, words)
@@ -60,9 +60,9 @@ def test_the_command_plays_the_log_and_names_it(tmp_path: Path, monkeypatch: pyt
 
 
 def test_users_are_those_of_the_queries_with_enough_items(tmp_path: Path) -> None:
-    found = own_log.read("shop", write(tmp_path / "shop.csv"))
+    found = setting.read_log("shop", write(tmp_path / "shop.csv"))
     assert [one.source.partition("@")[0] for one in found.users] == ["shop, hats", "shop, shoes"]
-    people = comparison.users(found.users[0].source)
+    people = comparison.users_of(found.users[0].source)
     # The ten shown most often of twelve that are shown alike.
     assert 0.05 < people.attraction.min() < people.attraction.max() < 0.95
     np.testing.assert_allclose(people.examination, USERS.examination, atol=0.06)

@@ -9,13 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 from rankloop import cli, experiments
-from rankloop.experiments.top1_2015 import real_users as people
+from rankloop.experiments.top1_2015 import jester as people
 from tests.experiments.quick import judge
 
 
 @pytest.fixture
 def ratings_are_here() -> None:
-    lack = people.missing()
+    lack = people.Top1Jester().missing()
     if lack:
         pytest.skip(lack)
 
@@ -30,7 +30,7 @@ def test_every_claim_holds_and_breaks_under_its_mutation(tmp_path: Path) -> None
 @pytest.mark.usefixtures("ratings_are_here")
 def test_all_learners_meet_the_same_people_in_the_same_order_and_the_best_order_loses_nothing() -> None:
     by_learner = {
-        job.settings["learner"]: people.run(job)
+        job.settings["learner"]: people.Top1Jester().run(job)
         for job in people.jobs(horizons=[100], once_runs=1, again_runs=1)
         if job.settings["crowd"] == "jokes" and job.settings["way"] == "once"
     }

@@ -11,8 +11,8 @@ import pytest
 from rankloop import environments, experiments, measures
 from rankloop.experiments.experiment import Job
 from rankloop.experiments.mutations import times
-from rankloop.experiments.top1_2015 import growth, hopeless
-from rankloop.experiments.top1_2015.learners import bound_of, make_learner
+from rankloop.experiments.top1_2015 import rates
+from rankloop.experiments.top1_2015.setting import bound_of, make_learner
 from tests.experiments.quick import captions, judge
 
 
@@ -24,10 +24,10 @@ def test_every_claim_holds_and_breaks_under_its_mutation(tmp_path: Path) -> None
     assert "A run passes its bound" in passed["below-the-bounds"]
 
 
-@pytest.mark.parametrize("measure", hopeless.SEPARABLE)
+@pytest.mark.parametrize("measure", rates.SEPARABLE)
 def test_the_users_retold_differ_between_rankings_as_the_measure_does(measure: str) -> None:
     people = environments.adversary(measure)
-    retold, by_item = hopeless.own_terms(measure, people.vectors)
+    retold, by_item = rates.own_terms(measure, people.vectors)
     orders = np.array([np.random.default_rng(seed).permutation(people.n_items) for seed in range(6)])
     truth, told = measures.get(measure), measures.get(by_item)
     for relevance, said in zip(people.vectors, retold, strict=True):
@@ -38,7 +38,7 @@ def test_the_users_retold_differ_between_rankings_as_the_measure_does(measure: s
 
 def test_map_has_no_terms_of_its_own() -> None:
     with pytest.raises(ValueError, match="got 'average_precision'"):
-        hopeless.own_terms("average_precision", np.array([[1, 0, 0]], dtype=np.int8))
+        rates.own_terms("average_precision", np.array([[1, 0, 0]], dtype=np.int8))
 
 
 def test_a_run_in_hard_worlds_counts_once_as_the_mean_of_both() -> None:
@@ -53,20 +53,20 @@ def test_a_run_in_hard_worlds_counts_once_as_the_mean_of_both() -> None:
             "bound": [None] * 4,
         }
     )
-    found = growth.growth(rows, measure="ndcg", learner="RTop1F").row(0, named=True)
+    found = rates.Growth(rows, "ndcg", "RTop1F").last
     assert (found["mean"], found["error"], found["low"], found["high"]) == (4.0, pytest.approx(2.0), 2.0, 6.0)
 
 
 def test_a_job_plays_each_horizon_under_its_own_bound() -> None:
     told = {"measure": "dcg", "learner": "RTop1F keep-rest", "horizons": [100, 300]}
-    rows = growth.run(Job(name="small", seed=1, settings=told))
+    rows = rates.Top1Rates().run(Job(name="small", seed=1, settings=told))
     assert rows["horizon"].to_list() == [100, 300]
     bounds = [
         bound_of(make_learner("RTop1F keep-rest", n_items=10, horizon=horizon)) for horizon in (100, 300)
     ]
     assert rows["bound"].to_list() == bounds
     assert bound_of(make_learner("Uniform", n_items=10, horizon=100)) is None
-    chance = growth.run(Job(name="small", seed=1, settings=told | {"learner": "Uniform"}))
+    chance = rates.Top1Rates().run(Job(name="small", seed=1, settings=told | {"learner": "Uniform"}))
     assert chance["bound"].to_list() == bounds  # under which a random order is judged
 
 

@@ -10,18 +10,25 @@ import pytest
 
 from rankloop import experiments
 from rankloop.environments import QueryStream
-from rankloop.experiments.harness.reproduce import reproduce
 from rankloop.experiments.top_2016 import setting
 from rankloop.rankers import Uniform
 from rankloop.simulation import play
 from tests.experiments.quick import captions, judge
 
 
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The quick version, run and judged once."""
+    out = tmp_path_factory.mktemp("results")
+    judge("top-2016-fig1", out)
+    return out / "top-2016-fig1"
+
+
 def test_every_claim_holds_and_breaks_under_its_mutation_and_captions_tell_what_is_shown(
-    tmp_path: Path,
+    results: Path,
 ) -> None:
-    rows = judge("top-2016-fig1", tmp_path)
-    assert len(list((tmp_path / "top-2016-fig1").glob("*.png"))) == 4
+    rows = pl.read_parquet(results / "results.parquet")
+    assert len(list(results.glob("*.png"))) == 4
     experiment = experiments.get("top-2016-fig1")
     told = captions(experiment, rows)
     hidden = {source.label for name, source in setting.SOURCES.items() if name not in set(rows["set"])}
@@ -37,14 +44,17 @@ def test_every_claim_holds_and_breaks_under_its_mutation_and_captions_tell_what_
 
 
 def test_without_real_data_the_synthetic_set_is_played_and_a_line_says_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RANKLOOP_DATA", str(tmp_path / "nowhere"))
     assert setting.available() == ["synthetic"]
-    assert experiments.get("top-2016-fig1").missing() is None
-    verdict = reproduce(experiments.get("top-2016-fig1"), out=tmp_path, quick=True)
-    assert verdict.holds
-    (line,) = verdict.notes
+    experiment = experiments.get("top-2016-fig1")
+    assert experiment.missing() is None
+    played = pl.read_parquet(results / "results.parquet").filter(pl.col("set") == "synthetic")
+    jobs = experiment.jobs(quick=True)
+    assert {(job.name, job.seed) for job in jobs} == set(played.select("job", "seed").iter_rows())
+    assert all(claim.holds for claim in experiment.claims(played, quick=True))
+    (line,) = experiment.notes(played)
     assert line.startswith("Played on Synthetic; skipped MQ2008, real data missing: no ltr/mq2008 in ")
     assert "skipped MSLR fragment" in line
     assert "set RANKLOOP_DATA" in line

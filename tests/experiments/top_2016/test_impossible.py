@@ -9,7 +9,7 @@ import pytest
 
 from rankloop import experiments
 from rankloop.experiments.mutations import times
-from rankloop.experiments.top_2016.worlds import PAIRS
+from rankloop.experiments.top_2016.impossible import PAIRS
 from tests.experiments.quick import captions, judge
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rankloop import surrogates
-from rankloop.experiments.top_2016 import surrogate_regret as measured
+from rankloop.experiments.top_2016 import regret as measured
 from rankloop.surrogates import moments
 from tests.experiments.quick import judge
 

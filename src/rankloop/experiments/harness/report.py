@@ -11,9 +11,7 @@ from rankloop.experiments import names
 from rankloop.experiments.experiment import WORDED
 from rankloop.experiments.harness.progress import duration
 from rankloop.experiments.harness.results_folder import ResultFolder
-from rankloop.plotting.html_table import table_of
-from rankloop.plotting.inline_svg import inline
-from rankloop.plotting.report_style import STYLE
+from rankloop.plotting import STYLE, inline, table_of
 from rankloop.whole_file import write_whole
 
 Record = dict[str, Any]  # claims.json as read

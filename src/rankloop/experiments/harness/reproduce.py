@@ -51,7 +51,7 @@ def reproduce(
     `pdf` writes the figures as PDF, too; without `titles` neither the title nor the caption is part of them. See
     `rankloop.experiments.harness.job_runner.run_jobs` for the other parameters.
     """
-    from rankloop.plotting import figures
+    from rankloop import plotting
 
     outcome = run_jobs(
         experiment, out=out, quick=quick, workers=workers, fresh=fresh, console=console, executor=executor
@@ -64,10 +64,10 @@ def reproduce(
     notes = experiment.notes(outcome.results)
     pictures: list[Plain] = []
     for name, figure in experiment.figures(outcome.results, quick=quick).items():
-        for ending in figures.ENDINGS if pdf else figures.ENDINGS[:2]:
-            save = partial(figures.save, figure, ending=ending, titles=titles)
+        for ending in plotting.ENDINGS if pdf else plotting.ENDINGS[:2]:
+            save = partial(plotting.save, figure, ending=ending, titles=titles)
             write_whole(folder.figure(name, ending), save)
-        caption, share = figures.caption_of(figure)
+        caption, share = plotting.caption_of(figure)
         share = share if titles else 0.0
         pictures.append({"name": name, "caption": caption, "caption_share": round(share, 6)})
     table = experiment.summary(outcome.results)

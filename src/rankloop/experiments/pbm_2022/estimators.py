@@ -8,17 +8,29 @@ from typing import Any
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from rankloop import plotting
+from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Experiment, Job
 from rankloop.experiments.mutations import Mutation, instead, together
-from rankloop.experiments.pbm_2022 import estimators_figures, setting
-from rankloop.experiments.pbm_2022.estimators_figures import LOSS, MEAN, OFFERED, REDUCED, REWARD
-from rankloop.experiments.pbm_2022.rankers.reward_form import RewardFTRLPBM
+from rankloop.experiments.pbm_2022 import setting
+from rankloop.experiments.pbm_2022.rankers import RewardFTRLPBM
 from rankloop.experiments.pbm_2022.setting import SOURCES, STOCHASTIC, WORLDS, World
 from rankloop.experiments.runs import chosen, ends, mean_and_error
 from rankloop.experiments.shared_runs import play_once
 from rankloop.rankers import FTRLPBM
+
+LOSS, REDUCED, MEAN, REWARD = "loss", "reduced-variance", "mean", "bare reward"
+OFFERED = (LOSS, REDUCED, MEAN)
+_LOOK = {
+    LOSS: ("loss", plotting.BLUE),
+    REDUCED: ("reduced", plotting.ORANGE),
+    MEAN: ("mean", plotting.GREEN),
+    REWARD: ("reward", plotting.PURPLE),
+}
+
 
 RUNS, QUICK_RUNS = 20, 3
 BEYOND = 3.0  # standard errors
@@ -50,30 +62,23 @@ class PBMEstimators(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         rounds, phase = (20_000, 5_000) if quick else (setting.HORIZON, setting.PHASE)
+        size = {"rounds": rounds, "phase": phase}
         return [
-            setting.world_job(
-                f"{estimator}, {world.label}",
-                world,
-                rounds=rounds,
-                phase=phase,
-                seed=seed,
-                estimator=estimator,
-            )
+            setting.world_job(f"{estimator}, {world.label}", world, seed=seed, estimator=estimator, **size)
             for world, estimator in _PLAYED
             for seed in range(1, 1 + (QUICK_RUNS if quick else RUNS))
         ]
 
     def run(self, job: Job) -> pl.DataFrame:
-        world, people = setting.played_in(job)
+        world, environment = setting.played_in(job)
         estimator, rounds = job.settings["estimator"], job.settings["rounds"]
-        size: dict[str, Any] = {"n_items": people.n_items, "n_positions": people.n_positions}
+        size: dict[str, Any] = {"n_items": environment.n_items, "n_positions": environment.n_positions}
         ranker = RewardFTRLPBM(**size) if estimator == REWARD else FTRLPBM(**size, estimator=estimator)
-        trace = play_once(ranker, people, rounds=rounds, seed=job.seed, points=setting.POINTS)
+        trace = play_once(ranker, environment, rounds=rounds, seed=job.seed, points=setting.POINTS)
         shown = slice(setting.POINTS // _POINTS - 1, None, setting.POINTS // _POINTS)
         return pl.DataFrame(
             {
-                "source": world.source,
-                "kind": world.kind,
+                **world.where,
                 "estimator": estimator,
                 "round": trace.rounds[shown],
                 "average": trace.total[shown] / trace.rounds[shown],
@@ -87,18 +92,16 @@ class PBMEstimators(Experiment):
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         yield _variances(results)
         if not quick:
-            yield _unsafe(results)
-            yield from _stochastic(results)
-            yield _periodic(results)
+            yield from _of_a_million_rounds(results)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        return estimators_figures.draw(results)
+        return {"estimators": _draw_curves(results), "all-runs": _draw_all_runs(results)}
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
         rows = []
         for world, estimator in _PLAYED:
             mean, error = mean_and_error(_ends(results, world, estimator))
-            average, average_error = mean_and_error(_ends(results, world, estimator, column="average"))
+            average, its_error = mean_and_error(_ends(results, world, estimator, column="average"))
             off, apart = _against_loss(results, world, estimator)
             rows.append(
                 {
@@ -107,7 +110,7 @@ class PBMEstimators(Experiment):
                     "regret": round(mean),
                     "its error": round(error),
                     "average reward": round(average, 4),
-                    "error of that": round(average_error, 4),
+                    "error of that": round(its_error, 4),
                     "regret less the loss form's": round(off),
                     "in standard errors": round(apart, 1),
                 }
@@ -116,7 +119,7 @@ class PBMEstimators(Experiment):
 
 
 def _ends(results: pl.DataFrame, world: World, estimator: str, column: str = "regret") -> NDArray[np.float64]:
-    return ends(results, column, source=world.source, kind=world.kind, estimator=estimator)
+    return ends(results, column, **world.where, estimator=estimator)
 
 
 def _against_loss(results: pl.DataFrame, world: World, estimator: str) -> tuple[float, float]:
@@ -150,17 +153,11 @@ def _no_baseline(*estimators: str) -> Mutation:
 
 def _variances(results: pl.DataFrame) -> Claim:
     rows = chosen(results, kind=STOCHASTIC)
-    found = {
-        source: {
-            one: float(chosen(rows, source=source, estimator=one)["variance"][0])
-            for one in (*OFFERED, REWARD)
-        }
-        for source in SOURCES
-    }
-    told = [
-        f"{SOURCES[source]} " + " / ".join(f"{value:.2f}" for value in one.values())
-        for source, one in found.items()
-    ]
+    found, told = {}, []
+    for source, label in SOURCES.items():
+        of = {one: float(chosen(rows, source=source, estimator=one)["variance"][0]) for one in _LOOK}
+        found[source] = of
+        told.append(f"{label} " + " / ".join(f"{value:.2f}" for value in of.values()))
     return Claim(
         name="variance",
         text="Where clicks are rare nearly every loss is one, loss / x is mostly noise, and a baseline takes it "
@@ -170,29 +167,7 @@ def _variances(results: pl.DataFrame) -> Claim:
         measured=f"variance of an estimate at x = {_CHANCE}, {LOSS} / {REDUCED} / {MEAN} / {REWARD}: "
         + "; ".join(told),
         source="Erratum C14",
-        fixed=False,
         mutation=_no_baseline(MEAN),
-    )
-
-
-def _unsafe(results: pl.DataFrame) -> Claim:
-    told, worst = [], 0.0
-    for world in (World(source, STOCHASTIC) for source in ("gap-0.03", "gap-0.01")):
-        reward, loss = (_ends(results, world, which) for which in (REWARD, LOSS))
-        worst = max(worst, float(reward.max() / loss.max()))
-        told.append(
-            f"{world.label}: mean {reward.mean():,.0f}, worst {reward.max():,.0f} "
-            f"(loss form {loss.mean():,.0f}, {loss.max():,.0f})"
-        )
-    return Claim(
-        name="reward-form-fails",
-        text="The plain reward form is not safe: it locks on to what was clicked early, and its worst run has more "
-        "than twice the regret of the loss form's worst",
-        holds=worst > 2.0,
-        measured="regret at the end: " + "; ".join(told),
-        source="Erratum C14",
-        fixed=False,
-        mutation=instead(LOSS, REWARD, column="estimator", kind=STOCHASTIC),
     )
 
 
@@ -205,7 +180,24 @@ def _told(results: pl.DataFrame, worlds: Sequence[World], estimator: str) -> tup
     return text, [apart for _, apart in found.values()]
 
 
-def _stochastic(results: pl.DataFrame) -> Iterator[Claim]:
+def _of_a_million_rounds(results: pl.DataFrame) -> Iterator[Claim]:
+    told, worst = [], 0.0
+    for world in (World(source, STOCHASTIC) for source in ("gap-0.03", "gap-0.01")):
+        reward, loss = (_ends(results, world, which) for which in (REWARD, LOSS))
+        worst = max(worst, float(reward.max() / loss.max()))
+        told.append(
+            f"{world.label}: mean {reward.mean():,.0f}, worst {reward.max():,.0f} "
+            f"(loss form {loss.mean():,.0f}, {loss.max():,.0f})"
+        )
+    yield Claim(
+        name="reward-form-fails",
+        text="The plain reward form is not safe: it locks on to what was clicked early, and its worst run has more "
+        "than twice the regret of the loss form's worst",
+        holds=worst > 2.0,
+        measured="regret at the end: " + "; ".join(told),
+        source="Erratum C14",
+        mutation=instead(LOSS, REWARD, column="estimator", kind=STOCHASTIC),
+    )
     for estimator in (REDUCED, MEAN):
         text, apart = _told(results, [World(source, STOCHASTIC) for source in SOURCES], estimator)
         yield Claim(
@@ -215,16 +207,12 @@ def _stochastic(results: pl.DataFrame) -> Iterator[Claim]:
             holds=all(one < -BEYOND for one in apart),
             measured=text,
             source="Ours; the table of erratum C14 had four runs",
-            fixed=False,
             mutation=_no_baseline(estimator),
         )
-
-
-def _periodic(results: pl.DataFrame) -> Claim:
     worlds = [world for world in WORLDS if world.kind != STOCHASTIC]
     (text_reduced, reduced), (text_mean, mean) = (_told(results, worlds, one) for one in (REDUCED, MEAN))
     better, worse = (sum(side * one > BEYOND for one in (*reduced, *mean)) for side in (-1, 1))
-    return Claim(
+    yield Claim(
         name="users-change",
         text="Where users change, of twelve comparisons at least two are better by more than three standard errors, "
         "none is worse by as much, and the others stay open",
@@ -232,6 +220,56 @@ def _periodic(results: pl.DataFrame) -> Claim:
         measured=f"{better} better and {worse} worse by more than three standard errors. {REDUCED}: {text_reduced}. "
         f"{MEAN}: {text_mean}",
         source="Ours; the table of erratum C14 had three runs",
-        fixed=False,
         mutation=_no_baseline(REDUCED, MEAN),
     )
+
+
+def _draw_curves(results: pl.DataFrame) -> Figure:
+    shares = {one: [_of_loss(results, source, one, "mean") for source in SOURCES] for one in (REDUCED, MEAN)}
+    stay = ", ".join(f"“{one}” has {plotting.span(of)}" for one, of in shares.items())
+    figure, panels = setting.grid(
+        title="Regret with each estimator of the losses",
+        subtitle="regret against the best fixed list so far; bands: two standard errors over the runs",
+        caption="Blue: the paper's loss / x. Orange: one half is taken off first. Green: the mean so far is. Left: "
+        f"users stay the same; at the end {stay} of what loss / x has. Middle and right: they change every phase. The "
+        "scales differ from panel to panel.",
+    )
+    for world, axes in panels.items():
+        for estimator in OFFERED:
+            label, colour = _LOOK[estimator]
+            found = runs.over_runs(chosen(results, **world.where, estimator=estimator), errors=2)
+            plotting.mean_curve(axes, found, label=label, colour=colour)
+        plotting.time_axis(axes, end=float(found["round"][-1]), label=world.label)
+    return plotting.finish(figure)
+
+
+def _of_loss(results: pl.DataFrame, source: str, estimator: str, what: str) -> float:
+    """The mean or the largest regret of an estimator where users stay, as a share of the loss form's."""
+    world = World(source, STOCHASTIC)
+    own, loss = (_ends(results, world, one) for one in (estimator, LOSS))
+    return float(getattr(own, what)() / getattr(loss, what)())
+
+
+def _draw_all_runs(results: pl.DataFrame) -> Figure:
+    worst = (f"{title} {_of_loss(results, source, REWARD, 'max'):.1f}" for source, title in SOURCES.items())
+    figure, panels = plotting.canvas(
+        title="The plain reward form, run by run",
+        subtitle="regret at the end of every run, stochastic worlds",
+        caption="A dot is a run, a line the mean. With -click / x a lucky click of an unlikely item is a large "
+        f"negative loss that is never corrected. Its worst run has {', '.join(worst)} times the regret of the loss "
+        "form's worst.",
+        columns=3,
+        width=16.0,
+        height=4.9,
+    )
+    for (source, title), axes in zip(SOURCES.items(), panels, strict=True):
+        for place, (estimator, (_, colour)) in enumerate(reversed(_LOOK.items())):
+            found = _ends(results, World(source, STOCHASTIC), estimator)
+            lift = place + 0.5 * ((np.arange(len(found)) * 0.618) % 1 - 0.5)
+            axes.plot(found, lift, "o", color=colour, alpha=0.55, markersize=5, markeredgewidth=0)
+            axes.plot([found.mean()] * 2, [place - 0.35, place + 0.35], color=colour, linewidth=2.4)
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+        plotting.count_axis(axes)
+        plotting.name_axes(axes, x="regret at the end", y=title)
+        plotting.row_axis(axes, [name for name, _ in _LOOK.values()])
+    return figure

@@ -9,12 +9,15 @@ import polars as pl
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from rankloop import plotting
+from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Experiment, Job
 from rankloop.experiments.mutations import altered, times, together
-from rankloop.experiments.pbm_2022 import ftrl_figures, setting
+from rankloop.experiments.pbm_2022 import setting
 from rankloop.experiments.pbm_2022.setting import KINDS, STOCHASTIC, WORLDS, World
 from rankloop.experiments.runs import chosen, ends, mean_and_error
 from rankloop.experiments.shared_runs import play_once
+from rankloop.experiments.words import points
 from rankloop.rankers import FTRLPBM
 
 # Average reward at a million rounds in an implementation independent of this package; its errors were not kept.
@@ -29,12 +32,7 @@ HALF = setting.HORIZON // 2
 
 _CHANCE = together(
     "a random list in the place of FTRL-PBM",
-    *(
-        altered(
-            world.label, where={"source": world.source, "kind": world.kind}, average=world.levels().random
-        )
-        for world in WORLDS
-    ),
+    *(altered(world.label, where=world.where, average=world.levels().random) for world in WORLDS),
 )
 _NO_RECOVERY = altered("the same reward in every round", value=1.0)
 _STUCK = altered("a solver that gives up once a run", fallbacks=1)
@@ -51,19 +49,16 @@ class PBMFTRL(Experiment):
         "is and with two kinds of change every phase. FTRL-PBM knows neither the world nor the horizon. "
         "Shown is the reward averaged over the rounds so far."
     )
-    departures = (
-        (
-            "The paper states neither the horizon nor whether rewards are clicks or expected clicks (erratum C13): a "
-            "million rounds, expected clicks."
-        ),
-        "The learners that the paper compares with are not played here.",
-        "The minimiser is exact; the paper takes an unstated number of Frank-Wolfe steps (erratum C2).",
-    )
+    departures = points("""
+        - The paper states neither the horizon nor whether rewards are clicks or expected clicks (erratum C13): a
+          million rounds, expected clicks.
+        - The learners that the paper compares with are not played here.
+        - The minimiser is exact; the paper takes an unstated number of Frank-Wolfe steps (erratum C2).
+    """)
 
     def jobs(self, *, quick: bool) -> list[Job]:
-        rounds, phase = (
-            (setting.QUICK_HORIZON, setting.QUICK_PHASE) if quick else (setting.HORIZON, setting.PHASE)
-        )
+        full, small = (setting.HORIZON, setting.PHASE), (setting.QUICK_HORIZON, setting.QUICK_PHASE)
+        rounds, phase = small if quick else full
         return [
             setting.world_job(world.label, world, rounds=rounds, phase=phase, seed=seed)
             for world in WORLDS
@@ -71,20 +66,19 @@ class PBMFTRL(Experiment):
         ]
 
     def run(self, job: Job) -> pl.DataFrame:
-        world, people = setting.played_in(job)
-        ranker = FTRLPBM(n_items=people.n_items, n_positions=people.n_positions)
+        world, environment = setting.played_in(job)
+        ranker = FTRLPBM(n_items=environment.n_items, n_positions=environment.n_positions)
         rounds = job.settings["rounds"]
-        trace = play_once(ranker, people, rounds=rounds, seed=job.seed, points=setting.POINTS)
+        trace = play_once(ranker, environment, rounds=rounds, seed=job.seed, points=setting.POINTS)
         kept = np.arange(9, len(trace.rounds), 10)  # a window of ten recorded rounds each
         return pl.DataFrame(
             {
-                "source": world.source,
-                "kind": world.kind,
+                **world.where,
                 "round": trace.rounds[kept],
                 "average": trace.total[kept] / trace.rounds[kept],
                 "value": trace.value.reshape(-1, 10).mean(axis=1),
                 "regret": trace.regret[kept],
-                "regret by phase": people.ideal(trace.rounds[kept]) - trace.total[kept],
+                "regret by phase": environment.ideal(trace.rounds[kept]) - trace.total[kept],
                 "explored": trace.explored[kept],
                 "fallbacks": sum(trace.counters.values()),
             }
@@ -93,14 +87,12 @@ class PBMFTRL(Experiment):
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         if not quick:
             yield from _as_elsewhere(results)
-        yield _everywhere(results)
-        yield _recovers(results)
-        yield _exact(results)
+        yield from _whatever_the_size(results)
         if not quick:
             yield _no_list_is_better(results)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        return ftrl_figures.draw(results)
+        return {"average-reward": _draw_averages(results), "reward-by-time": _draw_by_time(results)}
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
         rows = []
@@ -125,7 +117,12 @@ class PBMFTRL(Experiment):
 
 
 def _ends(results: pl.DataFrame, world: World, column: str) -> NDArray[np.float64]:
-    return ends(results, column, source=world.source, kind=world.kind)
+    return ends(results, column, **world.where)
+
+
+def _phases(results: pl.DataFrame, world: World) -> NDArray[np.float64]:
+    """Mean reward along the run, a row for each of its ten phases."""
+    return runs.over_runs(chosen(results, **world.where), "value")["mean"].to_numpy().reshape(10, -1)
 
 
 def _as_elsewhere(results: pl.DataFrame) -> Iterator[Claim]:
@@ -161,32 +158,26 @@ def _as_elsewhere(results: pl.DataFrame) -> Iterator[Claim]:
     )
 
 
-def _everywhere(results: pl.DataFrame) -> Claim:
+def _whatever_the_size(results: pl.DataFrame) -> Iterator[Claim]:
     shares = {}
     for world in WORLDS:
         levels, average = world.levels(), float(_ends(results, world, "average").mean())
         shares[world.label] = (average - levels.random) / levels.lost()
-    return Claim(
+    yield Claim(
         name="nearer-to-the-best",
         text="Whatever the world, the average reward is nearer to that of the best fixed list than to a random one's",
         holds=min(shares.values()) > 0.5,
         measured="share of the way: " + ", ".join(f"{label} {share:.2f}" for label, share in shares.items()),
         source="“competitive in stochastic environments and is best in adversarial environments”",
-        fixed=False,
         mutation=_CHANCE,
     )
-
-
-def _recovers(results: pl.DataFrame) -> Claim:
     told, holds = [], True
     for world in (world for world in WORLDS if world.kind != STOCHASTIC):
-        found = chosen(results, source=world.source, kind=world.kind)
-        mean = found.group_by("round").agg(pl.col("value").mean()).sort("round")["value"].to_numpy()
-        phases = mean.reshape(10, -1)
+        phases = _phases(results, world)
         before, dip, after = phases[:-1, -1].mean(), phases[1:, 0].mean(), phases[1:, -1].mean()
         holds &= bool(dip < min(before, after))
         told.append(f"{world.label} {before:.3f}, {dip:.3f}, {after:.3f}")
-    return Claim(
+    yield Claim(
         name="recovers",
         text="After every change the reward falls, and rises again before the next",
         holds=holds,
@@ -196,12 +187,9 @@ def _recovers(results: pl.DataFrame) -> Claim:
         fixed=True,
         mutation=_NO_RECOVERY,
     )
-
-
-def _exact(results: pl.DataFrame) -> Claim:
     by_job = results.group_by("job").agg(pl.col("fallbacks", "round").max())
     count, rounds = by_job.select("fallbacks", "round").sum().row(0)
-    return Claim(
+    yield Claim(
         name="exact",
         text="The minimiser was found in every round, by Newton's method alone",
         holds=count == 0,
@@ -223,6 +211,50 @@ def _no_list_is_better(results: pl.DataFrame) -> Claim:
         holds=mean > fixed + 2 * error,
         measured=f"{world.label}: {mean:.3f} ± {error:.3f}, best fixed list {fixed:.3f}",
         source="Appendix E, Figure 2(b)",
-        fixed=False,
         mutation=_CHANCE,
     )
+
+
+def _draw_averages(results: pl.DataFrame) -> Figure:
+    figure, panels = setting.grid(
+        title="FTRL-PBM learns whether users stay the same or change",
+        subtitle="average reward up to round t; bands: two standard errors over the runs",
+        caption="Left: users stay the same. Middle: the halves of "
+        "the items are exchanged every phase. Right: items and positions are reversed every phase. Dashed: "
+        "a random list, the best list that never changes, and (where it differs) the best list of each "
+        "phase.",
+    )
+    for world, axes in panels.items():
+        rows = chosen(results, **world.where)
+        found = runs.over_runs(rows, "average", errors=2)
+        plotting.mean_curve(axes, found, label=f"{found['mean'][-1]:.3f}", colour=plotting.BLUE)
+        levels, ends = world.levels(), found["round"].to_numpy()[[0, -1]]
+        dashed = {"best by phase": (levels.each_phase, plotting.GREEN)} if world.kind != STOCHASTIC else {}
+        dashed["best fixed" if world.kind != STOCHASTIC else "best"] = (levels.fixed, plotting.ORANGE)
+        dashed["random"] = (levels.random, plotting.MUTED)
+        for name, (level, colour) in dashed.items():
+            plotting.curve(axes, ends, [level, level], label=name, colour=colour, dashed=True)
+        plotting.time_axis(axes, end=float(ends[1]), label=world.label)
+    return plotting.finish(figure)
+
+
+def _draw_by_time(results: pl.DataFrame) -> Figure:
+    falls = []
+    for world in WORLDS:
+        if world.kind != STOCHASTIC:
+            phases = _phases(results, world)
+            falls.append(f"{world.label} {phases[:-1, -1].mean():.2f} and {phases[1:, 0].mean():.2f}")
+    figure, panels = setting.grid(
+        title="Rewards around the changes of users",
+        subtitle="reward per round at round t; bands: two standard errors over the runs",
+        caption="The same runs, not averaged over time. In worlds that change, reward per round at the end of a "
+        f"phase and at the start of the next, over all changes: {', '.join(falls)}.",
+    )
+    for world, axes in panels.items():
+        rows = chosen(results, **world.where)
+        found = runs.over_runs(rows, "value", errors=2)
+        plotting.mean_curve(axes, found, label="FTRL-PBM", colour=plotting.BLUE)
+        best, ends = world.levels().each_phase, found["round"].to_numpy()[[0, -1]]
+        plotting.curve(axes, ends, [best, best], label="best", colour=plotting.GREEN, dashed=True)
+        plotting.time_axis(axes, end=float(ends[1]), label=world.label)
+    return plotting.finish(figure)

@@ -2,7 +2,8 @@
 
 Ten items, five positions, three sets of click probabilities: items 0.03 apart, items 0.01 apart, and those of the
 Yandex log. Each is played as it is, with the halves of the items changing places every phase ("periodic 1"), and with
-items and positions turned round every phase ("periodic 2"). Rewards are expected clicks (erratum C13).
+items and positions turned round every phase ("periodic 2"). Rewards are expected clicks (erratum C13). Users may also
+come from a click log of one's own.
 """
 
 from __future__ import annotations
@@ -13,13 +14,21 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from matplotlib.figure import Figure
 
-from rankloop import environments
+from rankloop import environments, plotting
 from rankloop.environments.click_worlds import ClickWorlds, PositionBased
 from rankloop.experiments.experiment import Job, Plain, seeded
-from rankloop.plotting import figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+import hashlib
+import warnings
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from rankloop import data, logs
+from rankloop.feedback import ClickLog
 
 PAPER = (
     "C. Chen, C. Zhao and S. Li, Simultaneously learning stochastic and adversarial bandits under the "
@@ -50,6 +59,11 @@ class World:
         """Its name."""
         return f"{SOURCES[self.source]}, {self.kind}"
 
+    @property
+    def where(self) -> dict[str, str]:
+        """What its rows, and the settings of its jobs, say of it."""
+        return {"source": self.source, "kind": self.kind}
+
     def still(self) -> PositionBased:
         """The users of its first phase."""
         return cast(PositionBased, environments.named(self.source))
@@ -64,13 +78,13 @@ class World:
 
     def levels(self) -> Levels:
         """The value of a round without learning, over whole phases."""
-        people = self.environment()
-        clicks = people.clicks
+        environment = self.environment()
+        clicks = environment.clicks
         mean = clicks.mean(axis=0)
-        fixed = mean[np.arange(N_POSITIONS), people.best().items].sum()
+        fixed = mean[np.arange(N_POSITIONS), environment.best().items].sum()
         each = [
             world[np.arange(N_POSITIONS), best].sum()
-            for world, best in zip(clicks, people.best_lists, strict=True)
+            for world, best in zip(clicks, environment.best_lists, strict=True)
         ]
         return Levels(
             random=float(mean.mean(axis=1).sum()), fixed=float(fixed), each_phase=float(np.mean(each))
@@ -97,8 +111,7 @@ def world_job(
     name: str, world: World, *, rounds: int, phase: int, seed: int, cost: float = 1.0, **more: Plain
 ) -> Job:
     """A job in one of the nine worlds, which its settings name."""
-    where = {"source": world.source, "kind": world.kind, "rounds": rounds, "phase": phase}
-    return seeded(name, seed=seed, cost=cost * rounds, **where, **more)
+    return seeded(name, seed=seed, cost=cost * rounds, **world.where, rounds=rounds, phase=phase, **more)
 
 
 def played_in(job: Job) -> tuple[World, ClickWorlds]:
@@ -107,9 +120,107 @@ def played_in(job: Job) -> tuple[World, ClickWorlds]:
     return world, world.environment(phase=job.settings["phase"])
 
 
-def grid(*, title: str, caption: str, subtitle: str = "") -> tuple[Figure, dict[World, Axes]]:
+def grid(**words: Any) -> tuple[Figure, dict[World, Axes]]:
     """A figure with a panel for each of the nine worlds, three by three."""
-    figure, panels = figures.canvas(
-        title=title, caption=caption, subtitle=subtitle, rows=3, columns=3, width=16.0, height=11.5
-    )
+    figure, panels = plotting.canvas(rows=3, columns=3, width=16.0, height=11.5, **words)
     return figure, dict(zip(WORLDS, panels, strict=True))
+
+
+MOST_QUERIES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """The users of one query, as estimated from the log."""
+
+    source: str
+    attraction: NDArray[np.float64]
+    examination: NDArray[np.float64]
+    told: str
+
+    def __reduce__(self) -> Any:
+        # Jobs find them by their source, in the process of a worker, too.
+        return _remember, (self.source, self.attraction, self.examination, self.told)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLog:
+    """A log, the users of its queries that are played, and why other queries were left out."""
+
+    name: str
+    path: str
+    users: tuple[Users, ...]
+    left_out: tuple[str, ...]
+
+    def __str__(self) -> str:
+        told = "; ".join(one.told for one in self.users)
+        out = f"; left out: {', '.join(self.left_out)}" if self.left_out else ""
+        return f"{self.name} ({self.path}), {told}{out}"
+
+
+OWN_USERS: dict[str, Users] = {}
+"""Everything read by this process, by source; contents never change under one."""
+
+
+def read_log(name: str, path: str | Path) -> OwnLog:
+    """Count a log, and estimate the users of the queries that have enough items, those with most impressions first."""
+    try:
+        log = data.read_clicks(path, name=name)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"data set {name!r}: {error}") from error
+    keep = log.positions < N_POSITIONS
+    pairs = np.unique(np.stack((log.queries[keep], log.items[keep])), axis=1)
+    n_items = np.bincount(pairs[0], minlength=len(log.query_ids))
+    impressions = np.bincount(log.queries[keep], log.shown[keep], minlength=len(log.query_ids))
+    enough = [int(q) for q in np.argsort(-impressions, kind="stable") if n_items[q] >= N_ITEMS]
+    users: list[Users] = []
+    left_out: list[str] = []
+    for q in enough:
+        query = log.query_ids[q]
+        try:
+            users.append(_estimate(name, log.select(query=query, top=N_ITEMS, positions=N_POSITIONS), query))
+        except ValueError as error:
+            left_out.append(f"query {query!r}, {error}")
+        if len(users) == MOST_QUERIES:
+            break
+    if not users:
+        why = left_out[0] if left_out else f"the most items of a query are {n_items.max(initial=0)}"
+        raise ValueError(
+            f"data set {name!r}: no query of {path} has {N_ITEMS} items with known clicks on {N_POSITIONS} positions;"
+            f" {why}"
+        )
+    return OwnLog(name, str(path), tuple(users), tuple(left_out))
+
+
+def _remember(
+    source: str, attraction: NDArray[np.float64], examination: NDArray[np.float64], told: str
+) -> Users:
+    return OWN_USERS.setdefault(source, Users(source, attraction, examination, told))
+
+
+def _estimate(name: str, log: ClickLog, query: str) -> Users:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", logs.ClickModelWarning)
+        found = logs.fit_pbm(log)
+    if log.n_positions < N_POSITIONS or not np.isfinite(found.examination).all():
+        raise ValueError(f"nothing was shown at some of {N_POSITIONS} positions")
+    apart = [sentence for sentence in found.warnings if "cannot be compared" in sentence]
+    if apart or not found.converged:
+        raise ValueError(apart[0] if apart else "the fit did not converge")
+    called = f"{name}, {query}" if query else name
+    attraction, examination = (
+        ", ".join(f"{value:.3f}" for value in values) for values in (found.attraction, found.examination)
+    )
+    told = (
+        f"{f'query {query!r}' if query else 'the whole log'}: {log.shown.sum():,} impressions and"
+        f" {log.clicked.sum():,} clicks of {N_ITEMS} items, attraction {attraction}; examination {examination}"
+    )
+    return _remember(f"{called}@{_digest(log)}", found.attraction, found.examination, told)
+
+
+def _digest(log: ClickLog) -> str:
+    """The first digits of the SHA-256 of the counts, however the log was written."""
+    told = hashlib.sha256(repr((log.query_ids, log.item_ids)).encode())
+    for numbers in (log.items, log.positions, log.shown, log.clicked):
+        told.update(np.ascontiguousarray(numbers, dtype="<i8").tobytes())
+    return told.hexdigest()[:12]

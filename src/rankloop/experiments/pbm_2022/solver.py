@@ -8,20 +8,21 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
+from rankloop import plotting
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
 from rankloop.experiments.mutations import altered, instead, together
 from rankloop.experiments.pbm_2022 import setting
-from rankloop.experiments.pbm_2022.rankers.frank_wolfe import FrankWolfeFTRLPBM, steps_from
+from rankloop.experiments.pbm_2022.rankers import FrankWolfeFTRLPBM, steps_from
 from rankloop.experiments.pbm_2022.setting import STOCHASTIC, World
-from rankloop.plotting import figures
+from rankloop.experiments.words import points
 from rankloop.rankers import FTRLPBM
 from rankloop.simulation import play
 
 EXACT = 0  # steps of the exact solver, for want of a number
 STEPS, QUICK_STEPS = (10, 30, 100, 300, 1000), (10, 30, 100)
 WORLD = World("gap-0.03", STOCHASTIC)
-_COLOURS = (figures.INK, figures.PURPLE, figures.GOLD, figures.ORANGE, figures.SKY, figures.BLUE)
+_COLOURS = (plotting.INK, plotting.PURPLE, plotting.GOLD, plotting.ORANGE, plotting.SKY, plotting.BLUE)
 _EXACT_FOR_TEN = together("the minimiser in the place of ten steps", instead(EXACT, 10, column="K"))
 # Regret at 100,000 rounds, an implementation independent of this package.
 _REFERENCE_TOLD = {EXACT: " (3,393 ± 61)", 10: " (25,690)", 100: " (4,415 ± 75)", 1000: " (3,386 ± 164)"}
@@ -37,14 +38,12 @@ class PBMSolver(Experiment):
         "The paper minimises by Frank-Wolfe steps and does not say how many. Regret with K steps a round and with the "
         "exact minimiser, items 0.03 apart, users stay the same; and how far K steps are from the minimum."
     )
-    departures = (
-        "The paper has no such experiment.",
-        (
-            "Algorithm 2 is repaired as far as it must be: the first step does not jump to a vertex (erratum C1), the "
-            "last iterate is used (C3), no chance is below 1e-12. Read literally it is further from the minimum."
-        ),
-        "The steps are compiled; the tests hold them against the reference in SciPy.",
-    )
+    departures = points("""
+        - The paper has no such experiment.
+        - Algorithm 2 is repaired as far as it must be: the first step does not jump to a vertex (erratum C1), the last
+          iterate is used (C3), no chance is below 1e-12. Read literally it is further from the minimum.
+        - The steps are compiled; the tests hold them against the reference in SciPy.
+    """)
 
     def jobs(self, *, quick: bool) -> list[Job]:
         rounds = 10_000 if quick else 100_000
@@ -58,10 +57,12 @@ class PBMSolver(Experiment):
         ]
 
     def run(self, job: Job) -> pl.DataFrame:
-        K, people = job.settings["K"], WORLD.environment()
-        n, m = people.n_items, people.n_positions
+        K, environment = job.settings["K"], WORLD.environment()
+        n, m = environment.n_items, environment.n_positions
         ranker = FrankWolfeFTRLPBM(n_items=n, n_positions=m, K=K) if K else FTRLPBM(n_items=n, n_positions=m)
-        trace = play(ranker, people, rounds=job.settings["rounds"], seed=job.seed, points=100, progress=False)
+        trace = play(
+            ranker, environment, rounds=job.settings["rounds"], seed=job.seed, points=100, progress=False
+        )
         excess = [None if K else _excess(ranker)] * len(trace.rounds)
         columns = {"K": K, "round": trace.rounds, "regret": trace.regret, "excess": excess}
         return pl.DataFrame(columns, schema_overrides={"excess": pl.List(pl.Float64)})
@@ -78,10 +79,23 @@ class PBMSolver(Experiment):
                 for K, (mean, error) in regret.items()
             ),
             source="Erratum C2; the reference is in brackets",
-            fixed=False,
             mutation=_EXACT_FOR_TEN,
         )
-        yield _accuracy(results)
+        excess = _mean_excess(results)
+        first, last = excess[STEPS[0]], excess[STEPS[-1]]
+        yield Claim(
+            name="accuracy",
+            text="A hundred times the steps come more than fifty times closer to the minimum, and starting at the "
+            "minimum itself does not help tenfold: the first steps, 2/3, 2/4, ... of the way to a vertex, leave it",
+            holds=all(few > 50 * many > 0 for few, many in zip(first, last, strict=True))
+            and last[0] < 10 * last[1],
+            measured="above it after the last round: "
+            + ", ".join(
+                f"K = {K} {cold:,.3g} (from the minimiser {warm:,.3g})" for K, (cold, warm) in excess.items()
+            ),
+            source="Erratum C2",
+            mutation=altered("the steps counted backwards", excess=pl.col("excess").list.reverse()),
+        )
         if quick:
             return
         (hundred, error), (thousand, thousand_error) = regret[100], regret[1000]
@@ -93,10 +107,20 @@ class PBMSolver(Experiment):
             and abs(thousand - exact) < 3 * float(np.hypot(thousand_error, its_error)),
             measured=f"100 steps {hundred / exact - 1:+.0%}, 1,000 steps {thousand / exact - 1:+.1%}",
             source="Erratum C2",
-            fixed=False,
             mutation=together("100 steps in the place of 1,000", instead(100, 1_000, column="K")),
         )
-        yield _growth(results)
+        powers = {}
+        for K, mean in _curves(results).items():
+            late = mean.filter(pl.col("round") >= mean["round"][-1] / 10)
+            powers[K], _ = plotting.power_law(late["round"].to_numpy(), late["mean"].to_numpy())
+        yield Claim(
+            name="ten-steps-grow",
+            text="With ten steps regret also grows faster, by more than 0.1 in the power of t",
+            holds=powers[10] > powers[EXACT] + 0.1,
+            measured=f"power of t over the last tenfold: 10 steps {powers[10]:.2f}, exact {powers[EXACT]:.2f}",
+            source="Erratum C2",
+            mutation=_EXACT_FOR_TEN,
+        )
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         return {"solver": _draw(results)}
@@ -146,45 +170,10 @@ def _mean_excess(results: pl.DataFrame) -> dict[int, tuple[float, float]]:
     return {K: (float(cold), float(warm)) for K, cold, warm in zip(STEPS, *mean, strict=True)}
 
 
-def _accuracy(results: pl.DataFrame) -> Claim:
-    excess = _mean_excess(results)
-    first, last = excess[STEPS[0]], excess[STEPS[-1]]
-    return Claim(
-        name="accuracy",
-        text="A hundred times the steps come more than fifty times closer to the minimum, and starting at the minimum "
-        "itself does not help tenfold: the first steps, 2/3, 2/4, ... of the way to a vertex, leave it",
-        holds=all(few > 50 * many > 0 for few, many in zip(first, last, strict=True))
-        and last[0] < 10 * last[1],
-        measured="above it after the last round: "
-        + ", ".join(
-            f"K = {K} {cold:,.3g} (from the minimiser {warm:,.3g})" for K, (cold, warm) in excess.items()
-        ),
-        source="Erratum C2",
-        fixed=False,
-        mutation=altered("the steps counted backwards", excess=pl.col("excess").list.reverse()),
-    )
-
-
-def _growth(results: pl.DataFrame) -> Claim:
-    powers = {}
-    for K, mean in _curves(results).items():
-        late = mean.filter(pl.col("round") >= mean["round"][-1] / 10)
-        powers[K], _ = figures.power_law(late["round"].to_numpy(), late["mean"].to_numpy())
-    return Claim(
-        name="ten-steps-grow",
-        text="With ten steps regret also grows faster, by more than 0.1 in the power of t",
-        holds=powers[10] > powers[EXACT] + 0.1,
-        measured=f"power of t over the last tenfold: 10 steps {powers[10]:.2f}, exact {powers[EXACT]:.2f}",
-        source="Erratum C2",
-        fixed=False,
-        mutation=_EXACT_FOR_TEN,
-    )
-
-
 def _draw(results: pl.DataFrame) -> Figure:
     regret = {K: mean for K, (mean, _) in _regrets(results).items()}
     told = ", ".join(f"{regret[K] / regret[EXACT]:.2f} (K = {K})" for K in regret if K != EXACT)
-    figure, panels = figures.canvas(
+    figure, panels = plotting.canvas(
         title="Regret with few Frank-Wolfe steps, and with the minimiser",
         subtitle="items 0.03 apart, users stay the same; bands: two standard errors over the runs",
         caption=f"Left: regret over time with K steps a round; at the end it is {told} times that of the exact "
@@ -196,12 +185,12 @@ def _draw(results: pl.DataFrame) -> Figure:
     )
     colours = dict(zip((EXACT, *STEPS), _COLOURS, strict=True))
     for K, found in _curves(results).items():
-        figures.mean_curve(panels[0], found, label=_name(K), colour=colours[K], dashed=K == EXACT)
-    figures.log_axis(panels[0], y=True)
-    figures.name_axes(panels[0], x="round t", y="regret")
+        plotting.mean_curve(panels[0], found, label=_name(K), colour=colours[K], dashed=K == EXACT)
+    plotting.log_axis(panels[0], y=True)
+    plotting.name_axes(panels[0], x="round t", y="regret")
     cold, warm = zip(*_mean_excess(results).values(), strict=True)
-    figures.curve(panels[1], STEPS, cold, label="from even chances", colour=figures.ORANGE, points=True)
-    figures.curve(panels[1], STEPS, warm, label="from the minimiser", colour=figures.BLUE, points=True)
-    figures.log_axis(panels[1], y=True)
-    figures.name_axes(panels[1], x="Frank-Wolfe steps K", y="above the minimum")
-    return figures.finish(figure)
+    plotting.curve(panels[1], STEPS, cold, label="from even chances", colour=plotting.ORANGE, points=True)
+    plotting.curve(panels[1], STEPS, warm, label="from the minimiser", colour=plotting.BLUE, points=True)
+    plotting.log_axis(panels[1], y=True)
+    plotting.name_axes(panels[1], x="Frank-Wolfe steps K", y="above the minimum")
+    return plotting.finish(figure)

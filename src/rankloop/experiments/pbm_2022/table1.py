@@ -12,14 +12,14 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from rankloop import rankers
+from rankloop import plotting, rankers
 from rankloop.experiments.experiment import Claim, Job
-from rankloop.experiments.mutations import altered, instead, together
+from rankloop.experiments.mutations import Mutation, altered, instead, together
 from rankloop.experiments.pbm_2022 import comparison
 from rankloop.experiments.pbm_2022.comparison import ALGORITHMS, EXP3, FTRL, MW, PIE, PMED, TOP_RANK, Panel
-from rankloop.experiments.pbm_2022.setting import N_ITEMS, N_POSITIONS, PAPER, STOCHASTIC
+from rankloop.experiments.pbm_2022.setting import N_ITEMS, N_POSITIONS, PAPER, STOCHASTIC, World
 from rankloop.experiments.runs import mean_and_error
-from rankloop.plotting import figures
+from rankloop.experiments.words import points
 from rankloop.rankers import pmed_plan
 
 PANELS = tuple(
@@ -32,8 +32,11 @@ RUNS = 4
 @cache
 def least_constant(source: str) -> float:
     """Least regret of any consistent algorithm, in units of log T (Komiyama et al. 2017)."""
-    people = comparison.users(source)
-    theta, kappa = people.attraction * people.examination[0], people.examination / people.examination[0]
+    environment = comparison.users_of(source)
+    theta, kappa = (
+        environment.attraction * environment.examination[0],
+        environment.examination / environment.examination[0],
+    )
     N = np.full((N_POSITIONS, N_ITEMS), 1e12)
     model = pmed_plan.read_model(theta, kappa, np.outer(kappa, theta) * N, N, np.argsort(-theta))
     plan = pmed_plan.make_plan(model, np.full((N_ITEMS, N_POSITIONS), np.nan), tolerance=0.01)
@@ -43,8 +46,8 @@ def least_constant(source: str) -> float:
 
 def orders(source: str, T: int) -> dict[str, tuple[float | None, float | None]]:
     """The entries of the table at T rounds, constants left out: where users stay the same, and whatever they do."""
-    people = comparison.users(source)
-    alpha, beta = np.sort(people.attraction)[::-1], np.sort(people.examination)[::-1]
+    environment = comparison.users_of(source)
+    alpha, beta = np.sort(environment.attraction)[::-1], np.sort(environment.examination)[::-1]
     n, m, log_T = N_ITEMS, N_POSITIONS, math.log(T)
     gap = float(-np.diff(alpha[: m + 1]).max())
     beta_gap = float(-np.diff(np.append(beta, 0.0)).max())
@@ -61,10 +64,10 @@ def orders(source: str, T: int) -> dict[str, tuple[float | None, float | None]]:
 def proved(source: str, T: int) -> dict[str, float]:
     """Bounds with all their constants, where we know them."""
     size: dict[str, Any] = {"n_items": N_ITEMS, "n_positions": N_POSITIONS}
-    people = comparison.users(source)
+    environment = comparison.users_of(source)
     return {
         FTRL: rankers.FTRLPBM(**size).regret_bound(T),
-        TOP_RANK: rankers.TopRank(horizon=T, **size).regret_bound(people.attraction, T),
+        TOP_RANK: rankers.TopRank(horizon=T, **size).regret_bound(environment.attraction, T),
         MW: rankers.MW(horizon=T, **size).regret_bound(T),
     }
 
@@ -79,14 +82,12 @@ class PBMTable1(comparison.Comparison):
         "The bounds of the table without their constants, which the paper does not give, and with all constants "
         "where a proof gives them, for users that stay the same; beside them the regret of our runs."
     )
-    departures = (
-        (
-            "PMED is not in the paper's table. Its entry here is the least regret of any consistent algorithm: "
-            "the value of its optimisation at the true probabilities, times log T."
-        ),
-        "PBM-PIE's entry is for known examinations; played is the version that estimates them, as in the figures.",
-        "RankedExp3 has no bound on regret: its guarantee is for (1 - 1/e) of the best.",
-    )
+    departures = points("""
+        - PMED is not in the paper's table. Its entry here is the least regret of any consistent algorithm: the value
+          of its optimisation at the true probabilities, times log T.
+        - PBM-PIE's entry is for known examinations; played is the version that estimates them, as in the figures.
+        - RankedExp3 has no bound on regret: its guarantee is for (1 - 1/e) of the best.
+    """)
 
     def jobs(self, *, quick: bool) -> list[Job]:
         return comparison.jobs(PANELS, quick=quick, also=self.also, count=None if quick else RUNS)
@@ -105,7 +106,7 @@ class PBMTable1(comparison.Comparison):
             rates, bounds = orders(panel.source, T), proved(panel.source, T)
             for algorithm in (*ALGORITHMS, *self.also):
                 stochastic, adversarial = rates.get(algorithm, (None, None))
-                mean, error = mean_and_error(comparison.ends(results, panel.name, algorithm))
+                mean, error = mean_and_error(comparison.run_ends(results, panel.name, algorithm))
                 rows.append(
                     {
                         "users": panel.source,
@@ -125,15 +126,17 @@ def _last_round(results: pl.DataFrame) -> int:
 
 
 def _regret(results: pl.DataFrame, panel: Panel, algorithm: str) -> float:
-    return float(comparison.ends(results, panel.name, algorithm).mean())
+    return float(comparison.run_ends(results, panel.name, algorithm).mean())
 
 
-@cache
 def _lost(source: str) -> float:
     """What a random list loses in a round."""
-    people = comparison.users(source)
-    best = people.clicks[0][np.arange(N_POSITIONS), people.best().items].sum()
-    return float(best - people.clicks[0].mean(axis=1).sum())
+    return World(source.lower().replace(" ", "-"), STOCHASTIC).levels().lost()
+
+
+def _chance(panel: Panel) -> Mutation:
+    regret = _lost(panel.source) * pl.col("round")
+    return altered(panel.source, where={"panel": panel.name}, regret=regret)
 
 
 def _bounds(results: pl.DataFrame) -> Iterator[Claim]:
@@ -153,15 +156,7 @@ def _bounds(results: pl.DataFrame) -> Iterator[Claim]:
         + f"; says nothing at this horizon: {', '.join(who for who, *_ in silent) or 'none'}",
         source="Theorem 1 (erratum C8); TopRank 2018, Theorem 1; MW, our derivation",
         fixed=True,
-        mutation=together(
-            "a random list in the place of all",
-            *(
-                altered(
-                    panel.source, where={"panel": panel.name}, regret=_lost(panel.source) * pl.col("round")
-                )
-                for panel in PANELS
-            ),
-        ),
+        mutation=together("a random list in the place of all", *map(_chance, PANELS)),
     )
     both = {panel.source: [order or math.nan for order in orders(panel.source, T)[FTRL]] for panel in PANELS}
     yield Claim(
@@ -192,24 +187,23 @@ def _near_the_least(results: pl.DataFrame) -> Claim:
         holds=max(times["gap 0.03"], times["gap 0.01"]) < 4 < times["Yandex"],
         measured="; ".join(told),
         source="Komiyama, Honda and Takeda 2017, Theorem 2; ours",
-        fixed=False,
         mutation=instead(EXP3, PMED, column="algorithm"),
     )
 
 
 def _draw(results: pl.DataFrame) -> Figure:
     T = _last_round(results)
-    scratch = [
+    above = [
         bound / _regret(results, panel, algorithm)
         for panel in PANELS
         for algorithm, bound in proved(panel.source, T).items()
     ]
-    figure, axes_of = figures.canvas(
+    figure, axes_of = plotting.canvas(
         title="Bounds and measured regret",
-        subtitle=f"regret after {figures.plain_number(T)} rounds; dots: our runs, ticks: bounds",
+        subtitle=f"regret after {plotting.plain_number(T)} rounds; dots: our runs, ticks: bounds",
         caption="Blue dots: mean regret of our runs, users that stay the same. Orange: the order of the table's bound "
         "for such users; purple: of its bound whatever users do; both without constants. Grey: bounds with all their "
-        f"constants, {figures.span(scratch, '.0f')} times what was measured.",
+        f"constants, {plotting.span(above, '.0f')} times what was measured.",
         columns=3,
         width=17.0,
         height=5.2,
@@ -218,17 +212,17 @@ def _draw(results: pl.DataFrame) -> Figure:
         rates, bounds = orders(panel.source, T), proved(panel.source, T)
         for place, algorithm in enumerate(reversed(ALGORITHMS)):
             own = _regret(results, panel, algorithm)
-            axes.plot(own, place, "o", color=figures.BLUE, markersize=10)
+            axes.plot(own, place, "o", color=plotting.BLUE, markersize=10)
             marks = (
-                (rates[algorithm][0], figures.ORANGE),
-                (rates[algorithm][1], figures.PURPLE),
-                (bounds.get(algorithm), figures.MUTED),
+                (rates[algorithm][0], plotting.ORANGE),
+                (rates[algorithm][1], plotting.PURPLE),
+                (bounds.get(algorithm), plotting.MUTED),
             )
             for value, colour in marks:
                 if value is not None:
                     axes.plot(value, place, "|", color=colour, markersize=22, markeredgewidth=3)
-        figures.log_axis(axes)
+        plotting.log_axis(axes)
         axes.xaxis.set_major_locator(LogLocator(numticks=5))
-        figures.name_axes(axes, x="regret", y=f"{panel.source}, stochastic")
-        figures.row_axis(axes, ALGORITHMS)
+        plotting.name_axes(axes, x="regret", y=f"{panel.source}, stochastic")
+        plotting.row_axis(axes, ALGORITHMS)
     return figure

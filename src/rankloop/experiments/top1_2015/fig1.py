@@ -8,12 +8,13 @@ from collections.abc import Iterator
 import polars as pl
 from matplotlib.figure import Figure
 
+from rankloop import plotting
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Job
 from rankloop.experiments.mutations import instead
 from rankloop.experiments.top1_2015 import setting
-from rankloop.experiments.top1_2015.learners import KEEP_REST, RANDOM, UNIFORM
-from rankloop.plotting import figures
+from rankloop.experiments.top1_2015.setting import KEEP_REST, RANDOM, UNIFORM
+from rankloop.experiments.words import points
 
 HORIZON, LONGER = 10_000, 100_000
 _FALL = 10 ** (-1 / 3)
@@ -37,20 +38,14 @@ class Top1Figure1(setting.Simulation):
         "relevance of the item on top is revealed. Shown is the DCG regret against the best fixed ranking in "
         "hindsight, divided by the rounds so far."
     )
-    departures = (
-        (
-            "The paper does not say how a noisy relevance becomes binary, nor how large the noise is: we cut at 1/2 "
-            "and show a standard deviation of 0.25; 0.5 and 1 are in the table."
-        ),
-        (
-            "The paper explores with “any permutation” that has the item on top. A random one is the costliest "
-            "reading; keeping the rest in the learnt order is as correct and costs much less."
-        ),
-        (
-            "The paper reads the curve as going to 0. At a fixed horizon it cannot: every block explores, so the "
-            "curve settles near the cost of exploration. It is the level at T that falls as T^(-1/3)."
-        ),
-    )
+    departures = points("""
+        - The paper does not say how a noisy relevance becomes binary, nor how large the noise is: we cut at 1/2 and
+          show a standard deviation of 0.25; 0.5 and 1 are in the table.
+        - The paper explores with “any permutation” that has the item on top. A random one is the costliest reading;
+          keeping the rest in the learnt order is as correct and costs much less.
+        - The paper reads the curve as going to 0. At a fixed horizon it cannot: every block explores, so the curve
+          settles near the cost of exploration. It is the level at T that falls as T^(-1/3).
+    """)
 
     def jobs(self, *, quick: bool) -> list[Job]:
         return [
@@ -78,7 +73,6 @@ class Top1Figure1(setting.Simulation):
             ),
             measured=f"random {told[0]}; keep-rest {told[1]}",
             source="Section 10, Figure 1",
-            fixed=False,
             mutation=_CHANCE,
         )
         for learner, name in ((RANDOM, "random"), (KEEP_REST, "keep-rest")):
@@ -90,7 +84,6 @@ class Top1Figure1(setting.Simulation):
                 holds=abs(long / short - _FALL) <= 0.03,
                 measured=f"{long:.4f} / {short:.4f} = {long / short:.3f}",
                 source="Section 10: “at rate O(T^(-1/3))”",
-                fixed=False,
                 mutation=instead(UNIFORM, learner),
             )
         price, share, cost = _price_of_exploring(results)
@@ -102,7 +95,6 @@ class Top1Figure1(setting.Simulation):
             holds=price <= late < 1.25 * price,
             measured=f"{late:.4f} a round; {share:.1%} of rounds explore, each costs {cost:.3f}: {price:.4f}",
             source="Algorithm 1; erratum A23",
-            fixed=False,
             mutation=_OTHER_READING,
         )
         for noise, (short, long, margin) in _REFERENCE.items():
@@ -127,7 +119,6 @@ class Top1Figure1(setting.Simulation):
             holds=kept < 2 / 3 * dear and abs(kept - 0.106) <= 0.003,
             measured=f"{kept:.4f} instead of {dear:.4f}, {1 - kept / dear:.0%} less",
             source="Algorithm 1, line 12; erratum A12",
-            fixed=False,
             mutation=instead(RANDOM, KEEP_REST),
         )
 
@@ -135,7 +126,7 @@ class Top1Figure1(setting.Simulation):
         price, share, _ = _price_of_exploring(results)
         runs_played = results["seed"].n_unique()
         dear, kept = (setting.final(results, learner=name, horizon=HORIZON) for name in (RANDOM, KEEP_REST))
-        figure, (axes,) = figures.canvas(
+        figure, (axes,) = plotting.canvas(
             title="The relevance of the top item is enough to learn the order",
             subtitle=f"RTop-1F, {setting.N_ITEMS} items, {runs_played} runs over the same {HORIZON:,} users; band: "
             "all runs",
@@ -144,19 +135,19 @@ class Top1Figure1(setting.Simulation):
             f"does with a random order (orange), {dear:.3f}.",
         )
         for learner, label, colour in (
-            (UNIFORM, "all at random", figures.MUTED),
-            (RANDOM, "RTop-1F, rest\nat random", figures.ORANGE),
-            (KEEP_REST, "RTop-1F, rest\nas learnt", figures.BLUE),
+            (UNIFORM, "all at random", plotting.MUTED),
+            (RANDOM, "RTop-1F, rest\nat random", plotting.ORANGE),
+            (KEEP_REST, "RTop-1F, rest\nas learnt", plotting.BLUE),
         ):
             found = setting.average_regret(results, learner=learner, horizon=HORIZON)
             named = f"{label}: {found['mean'][-1]:.3f}"
-            figures.mean_curve(axes, found, label=named, colour=colour, dashed=learner == UNIFORM)
+            plotting.mean_curve(axes, found, label=named, colour=colour, dashed=learner == UNIFORM)
         axes.set_xlim(0, HORIZON)
         axes.set_ylim(0, 0.8)
-        figures.count_axis(axes)
-        figures.guide(axes, price, f"cost of random exploration: {price:.3f}")
-        figures.name_axes(axes, x="round t", y="DCG regret up to t, divided by t")
-        return {"average-regret": figures.finish(figure)}
+        plotting.count_axis(axes)
+        plotting.guide(axes, price, f"cost of random exploration: {price:.3f}")
+        plotting.name_axes(axes, x="round t", y="DCG regret up to t, divided by t")
+        return {"average-regret": plotting.finish(figure)}
 
 
 def _price_of_exploring(results: pl.DataFrame) -> tuple[float, float, float]:

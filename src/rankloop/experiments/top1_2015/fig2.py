@@ -7,18 +7,19 @@ from collections.abc import Iterator
 import polars as pl
 from matplotlib.figure import Figure
 
+from rankloop import plotting
 from rankloop.experiments.experiment import Claim, Job
 from rankloop.experiments.mutations import instead
 from rankloop.experiments.top1_2015 import setting
-from rankloop.experiments.top1_2015.learners import FULL, KEEP_REST, RANDOM
-from rankloop.plotting import figures
+from rankloop.experiments.top1_2015.setting import FULL, KEEP_REST, RANDOM
+from rankloop.experiments.words import points
 
 HORIZON, START = 10_000, 1_000
 _HORIZONS = (1_000, 3_000, 10_000, 30_000, 100_000)
 _LOOK = {
-    RANDOM: ("RTop-1F, rest\nat random", figures.ORANGE),
-    KEEP_REST: ("RTop-1F, rest\nas learnt", figures.BLUE),
-    FULL: ("FTPL, full\ninformation", figures.GREEN),
+    RANDOM: ("RTop-1F, rest\nat random", plotting.ORANGE),
+    KEEP_REST: ("RTop-1F, rest\nas learnt", plotting.BLUE),
+    FULL: ("FTPL, full\ninformation", plotting.GREEN),
 }
 
 
@@ -33,12 +34,10 @@ class Top1Figure2(setting.Simulation):
         "that of all ten. Shown from round 1,000 on, as in the paper, and then at T for horizons from 1,000 to "
         "100,000, where the two rates can be read off."
     )
-    departures = (
-        (
-            "The paper reads the two rates off one run of 10,000 rounds. At a fixed horizon neither curve follows its "
-            "rate in t, so we also play other horizons and fit the average regret at T."
-        ),
-    )
+    departures = points("""
+        - The paper reads the two rates off one run of 10,000 rounds. At a fixed horizon neither curve follows its rate
+          in t, so we also play other horizons and fit the average regret at T.
+    """)
 
     def jobs(self, *, quick: bool) -> list[Job]:
         return [
@@ -70,7 +69,6 @@ class Top1Figure2(setting.Simulation):
             holds=end[FULL] * 8 <= min(end[RANDOM], end[KEEP_REST]),
             measured=f"{end[FULL]:.4f} against {end[KEEP_REST]:.4f} (keep-rest) and {end[RANDOM]:.4f} (random)",
             source="Section 10, Figure 2",
-            fixed=False,
             mutation=instead(KEEP_REST, FULL),
         )
         yield Claim(
@@ -83,7 +81,7 @@ class Top1Figure2(setting.Simulation):
             fixed=True,
             mutation=instead(KEEP_REST, FULL),
         )
-        exponents = {name: figures.power_law(*_by_horizon(results, name))[0] for name in _LOOK}
+        exponents = {name: plotting.power_law(*_by_horizon(results, name))[0] for name in _LOOK}
         for learner, name in ((RANDOM, "random"), (KEEP_REST, "keep-rest")):
             yield Claim(
                 name=f"rate-{name}",
@@ -91,7 +89,6 @@ class Top1Figure2(setting.Simulation):
                 holds=abs(exponents[learner] + 1 / 3) <= 0.05,
                 measured=f"T^({exponents[learner]:.3f})",
                 source="Section 10: “Θ(T^(-1/3))”; Theorem 9",
-                fixed=False,
                 mutation=instead(FULL, learner),
             )
         yield Claim(
@@ -100,7 +97,6 @@ class Top1Figure2(setting.Simulation):
             holds=abs(exponents[FULL] + 1 / 2) <= 0.07,
             measured=f"T^({exponents[FULL]:.3f})",
             source="Section 10: “Θ(T^(-1/2))”",
-            fixed=False,
             mutation=instead(KEEP_REST, FULL),
         )
 
@@ -115,7 +111,7 @@ def _by_horizon(results: pl.DataFrame, learner: str) -> tuple[list[int], list[fl
 
 def _from_start(results: pl.DataFrame) -> Figure:
     end = {name: setting.final(results, learner=name, horizon=HORIZON) for name in _LOOK}
-    figure, (axes,) = figures.canvas(
+    figure, (axes,) = plotting.canvas(
         title="Full information and the top item alone: average regret from round 1,000 on",
         subtitle=f"10 items, {results['seed'].n_unique()} runs over the same {HORIZON:,} users; band: all runs",
         caption=f"At the end top-1 feedback costs {end[KEEP_REST] / end[FULL]:.0f} times (blue) or "
@@ -125,17 +121,17 @@ def _from_start(results: pl.DataFrame) -> Figure:
         found = setting.average_regret(results, learner=name, horizon=HORIZON).filter(
             pl.col("round") >= START
         )
-        figures.mean_curve(axes, found, label=f"{label}: {end[name]:.3f}", colour=colour)
+        plotting.mean_curve(axes, found, label=f"{label}: {end[name]:.3f}", colour=colour)
     axes.set_xlim(START, HORIZON)
     axes.set_ylim(0, None)
-    figures.count_axis(axes)
-    figures.name_axes(axes, x="round t", y="DCG regret up to t, divided by t")
-    return figures.finish(figure)
+    plotting.count_axis(axes)
+    plotting.name_axes(axes, x="round t", y="DCG regret up to t, divided by t")
+    return plotting.finish(figure)
 
 
 def _horizons(results: pl.DataFrame) -> Figure:
-    power = {name: figures.power_law(*_by_horizon(results, name))[0] for name in _LOOK}
-    figure, (axes,) = figures.canvas(
+    power = {name: plotting.power_law(*_by_horizon(results, name))[0] for name in _LOOK}
+    figure, (axes,) = plotting.canvas(
         title="Two rates: one over the cube root, one over the square root",
         subtitle=f"average regret at the end of runs of different length, {results['seed'].n_unique()} runs each",
         caption="Each dot is the mean of the runs of that length; a power of T is a straight line here. Fitted, "
@@ -144,7 +140,7 @@ def _horizons(results: pl.DataFrame) -> Figure:
     )
     for name, (label, colour) in _LOOK.items():
         rate = -1 / 2 if name == FULL else -1 / 3
-        figures.rate_curve(axes, *_by_horizon(results, name), exponent=rate, label=label, colour=colour)
-    figures.log_axis(axes, y=True)
-    figures.name_axes(axes, x="horizon T", y="DCG regret at T, divided by T")
-    return figures.finish(figure)
+        plotting.rate_curve(axes, *_by_horizon(results, name), exponent=rate, label=label, colour=colour)
+    plotting.log_axis(axes, y=True)
+    plotting.name_axes(axes, x="horizon T", y="DCG regret at T, divided by T")
+    return plotting.finish(figure)

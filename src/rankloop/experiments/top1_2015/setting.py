@@ -8,17 +8,53 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rankloop.base import Ranker
 from rankloop.environments import FixedItems
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Experiment, Job, seeded
-from rankloop.experiments.top1_2015.learners import make_learner
-from rankloop.plotting.thinning import thin
+from rankloop.rankers import FTPL, RTop1F, Uniform
 from rankloop.simulation import play
+from rankloop.spacing import thin
+
+RANDOM, KEEP_REST, FULL, UNIFORM = "RTop1F random", "RTop1F keep-rest", "FTPL", "Uniform"
+ANYTIME, UNPERTURBED = "RTop1F without horizon", "RTop1F unperturbed"
+
+
+def make_learner(
+    name: str, *, n_items: int, horizon: int, measure: str = "dcg", max_grade: int = 1
+) -> RTop1F | FTPL | Uniform:
+    """A fresh ranker by its name.
+
+    >>> make_learner("FTPL", n_items=3, horizon=100).horizon
+    100
+    """
+    if name == UNIFORM:
+        return Uniform(n_items=n_items)
+    aim: dict[str, Any] = {"n_items": n_items, "measure": measure, "max_grade": max_grade}
+    if name == FULL:
+        return FTPL(horizon=horizon, **aim)
+    kinds: dict[str, dict[str, Any]] = {
+        RANDOM: {"horizon": horizon, "explore": "random"},
+        KEEP_REST: {"horizon": horizon},
+        ANYTIME: {},
+        # A reach of a millionth only breaks ties: plain follow-the-leader over the block estimates.
+        UNPERTURBED: {"horizon": horizon, "epsilon": 1e6},
+    }
+    if name not in kinds:
+        raise ValueError(f"name must be one of {', '.join((*kinds, FULL, UNIFORM))}, got {name!r}")
+    return RTop1F(**aim, **kinds[name])
+
+
+def bound_of(ranker: Ranker) -> float | None:
+    """The bound on the ranker's expected regret, where there is one."""
+    return ranker.regret_bound() if isinstance(ranker, RTop1F | FTPL) and ranker.horizon else None
+
 
 PAPER = "S. Chaudhuri and A. Tewari, Online ranking with top-1 feedback, AISTATS 2015"
 N_ITEMS = 10
@@ -33,9 +69,9 @@ class Simulation(Experiment):
     def run(self, job: Job) -> pl.DataFrame:
         """Cumulative DCG regret and exploring rounds at about 400 rounds, close together at the start."""
         horizon, noise = job.settings["horizon"], job.settings["noise"]
-        people = FixedItems(users(horizon, noise), measure="dcg")
+        environment = FixedItems(users(horizon, noise), measure="dcg")
         ranker = make_learner(job.settings["learner"], n_items=N_ITEMS, horizon=horizon)
-        trace = play(ranker, people, rounds=horizon, seed=job.seed, progress=False)
+        trace = play(ranker, environment, rounds=horizon, seed=job.seed, progress=False)
         even = thin(len(trace.rounds), points=200, logarithmic=False)
         kept = sorted({*thin(len(trace.rounds), points=200), *even, *_decades(trace.rounds)})
         told = {name: [job.settings[name]] * len(kept) for name in ("learner", "horizon", "noise")}
@@ -48,13 +84,8 @@ class Simulation(Experiment):
 
 def job(*, learner: str, horizon: int, noise: float, seed: int) -> Job:
     """One run of one learner over the users of the given noise."""
-    played = {
-        "learner": learner,
-        "horizon": horizon,
-        "noise": noise,
-        "n_items": N_ITEMS,
-        "users_seed": USERS_SEED,
-    }
+    played: dict[str, Any] = {"learner": learner, "horizon": horizon, "noise": noise}
+    played |= {"n_items": N_ITEMS, "users_seed": USERS_SEED}
     return seeded(f"{learner}, T={horizon}, noise={noise:g}", seed=seed, cost=horizon, **played)
 
 
@@ -72,9 +103,7 @@ def average_regret(
     results: pl.DataFrame, *, learner: str, horizon: int, noise: float = NOISE
 ) -> pl.DataFrame:
     """Regret up to t, divided by t: mean, lowest and highest over the runs, by round."""
-    rows = results.filter(
-        pl.col("learner") == learner, pl.col("horizon") == horizon, pl.col("noise") == noise
-    )
+    rows = runs.chosen(results, learner=learner, horizon=horizon, noise=noise)
     return runs.over_runs(rows, runs.PER_ROUND)
 
 

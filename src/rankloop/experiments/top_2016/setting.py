@@ -8,10 +8,12 @@ s, so that over five runs every query is held out once.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -19,11 +21,61 @@ import polars as pl
 from rankloop import data
 from rankloop.data import Dataset
 from rankloop.environments import QueryStream
-from rankloop.experiments.experiment import Job, Plain, seeded
-from rankloop.experiments.top_2016 import own_data
-from rankloop.plotting.thinning import thin
+from rankloop.experiments.experiment import Plain
+from rankloop.experiments.own import OnOwnData, check_name
 from rankloop.rankers import ListNet, RTopKF, Uniform
 from rankloop.simulation import Trace, play
+
+
+@dataclass(frozen=True, slots=True)
+class OwnData:
+    """A data set as it is played, and where it came from."""
+
+    name: str
+    path: str
+    digest: str
+    queries: Dataset
+
+    @property
+    def key(self) -> str:
+        """What jobs call it: with the digest, so that rows of other contents are never taken for its rows."""
+        return f"{self.name}@{self.digest}"
+
+    def __reduce__(self) -> Any:
+        # Jobs find it by its key, in the process of a worker, too.
+        return _remember, (self.name, self.path, self.digest, self.queries)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.path}, {self.queries.n_queries:,} queries, SHA-256 {self.digest}...)"
+
+
+OWN_DATA: dict[str, OwnData] = {}
+"""Everything read by this process, by key; contents never change under a key."""
+
+
+def read_own(name: str, path: str | Path) -> OwnData:
+    """Read a file or a folder, remember it under its key, and refuse what no experiment can be played on."""
+    if not Path(path).exists():
+        raise ValueError(f"data set {name!r}: there is no file or folder {str(path)!r}")
+    try:
+        queries = data.read_letor(path, name=name).bounded()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"data set {name!r}: {error}") from error
+    return _remember(name, str(path), _digest(queries), queries)
+
+
+def _remember(name: str, path: str, digest: str, queries: Dataset) -> OwnData:
+    own = OwnData(name, path, digest, queries)
+    return OWN_DATA.setdefault(own.key, own)
+
+
+def _digest(queries: Dataset) -> str:
+    """The first digits of the SHA-256 of grades and features, however the files were cut or compressed."""
+    told = hashlib.sha256(repr((queries.features.shape, queries.max_grade)).encode())
+    for numbers, kind in ((queries.offsets, "<i8"), (queries.relevance, "<f8"), (queries.features, "<f4")):
+        told.update(np.ascontiguousarray(numbers, dtype=kind).tobytes())
+    return told.hexdigest()[:12]
+
 
 PAPER = "S. Chaudhuri and A. Tewari, Online learning to rank with feedback at the top, AISTATS 2016"
 MEASURE = "ndcg@10"
@@ -56,8 +108,8 @@ def label_of(name: str) -> str:
     >>> label_of("mq2008"), label_of("synthetic")
     ('MQ2008', 'Synthetic')
     """
-    if name in own_data.KNOWN:
-        return own_data.KNOWN[name].name
+    if name in OWN_DATA:
+        return OWN_DATA[name].name
     return SOURCES[name].label if name in SOURCES else name.capitalize()
 
 
@@ -79,12 +131,17 @@ def available() -> list[str]:
 
 def played_note(played: list[str], *, wanted: Iterable[str] = tuple(SOURCES)) -> str:
     """On which data sets the verdict rests, and which were left out because they are not on this machine."""
-    own = [str(own_data.KNOWN[name]) for name in played if name in own_data.KNOWN]
+    own = [str(OWN_DATA[name]) for name in played if name in OWN_DATA]
     if own:
         return f"Played on data of one's own instead of the sets that the departures name: {', '.join(own)}"
     missing = skipped()
     lacks = [f"skipped {label_of(name)}, {missing[name]}" for name in wanted if name in missing]
     return "; ".join([f"Played on {', '.join(map(label_of, played))}", *lacks])
+
+
+def sets(results: pl.DataFrame) -> list[str]:
+    """The data sets that were played, in order of appearance."""
+    return [str(name) for name in results["set"].unique(maintain_order=True).to_list()]
 
 
 @lru_cache(maxsize=len(SOURCES) + 1)
@@ -93,8 +150,8 @@ def queries(name: str) -> Dataset:
     if name == SYNTHETIC:
         made = data.synthetic_letor(n_queries=500, n_features=50, seed=PARTS_SEED)
         return made.with_dtype("float32")  # one type of features for all sets: one compiled loop
-    if name in own_data.KNOWN:
-        return own_data.KNOWN[name].queries
+    if name in OWN_DATA:
+        return OWN_DATA[name].queries
     if name not in SOURCES:
         raise ValueError(f"name must be one of {', '.join(SOURCES)}, {SYNTHETIC}, got {name!r}")
     source = SOURCES[name]
@@ -131,42 +188,6 @@ def make_ranker(arguments: Mapping[str, Plain], dataset: Dataset) -> RTopKF | Li
     return RTopKF(n_features=dataset.n_features, max_grade=dataset.max_grade, **chosen)
 
 
-def job(
-    dataset: str, learner: str, constants: str, arguments: Mapping[str, Plain], *, rounds: int, seed: int
-) -> Job:
-    """One run of one learner over the queries of a data set."""
-    told = {
-        "set": dataset,
-        "learner": learner,
-        "constants": constants,
-        "arguments": dict(arguments),
-        "rounds": rounds,
-    }
-    cost = rounds * _WORK.get(dataset, 1.0) * (2.0 if learner == "ListNet" else 1.0)
-    return seeded(f"{label_of(dataset)}, {learner}, {constants}", seed=seed, cost=cost, **told)
-
-
-_WORK = {"mslr": 5.0, "yahoo": 1.6}  # time of a round, beside MQ2008's
-
-
-def run(job: Job) -> pl.DataFrame:
-    """Play a job: average NDCG so far at about 200 rounds, and at the end the greedy order's, seen and held out."""
-    train, held_out = parts(job.settings["set"], job.seed)
-    ranker = make_ranker(job.settings["arguments"], train)
-    trace = play_on(ranker, train, rounds=job.settings["rounds"], seed=job.seed)
-    points = len(trace.rounds)
-    kept = sorted({*thin(points, points=150), *thin(points, points=60, logarithmic=False)})
-    n = len(kept)
-    columns = {
-        "round": trace.rounds[kept],
-        "average": (trace.total / trace.rounds)[kept],
-        "explored": trace.explored[kept],
-        "held out": [None] * (n - 1) + [greedy_value(ranker, held_out)],
-    }
-    told = {name: [job.settings[name]] * n for name in ("set", "learner", "constants")}
-    return pl.DataFrame(told | columns, schema_overrides={"held out": pl.Float64})
-
-
 def play_on(ranker: RTopKF | ListNet | Uniform, dataset: Dataset, *, rounds: int, seed: int) -> Trace:
     """Play over the queries, each pass in a new random sequence."""
     return play(ranker, QueryStream(dataset, measure=MEASURE), rounds=rounds, seed=seed, progress=False)
@@ -191,3 +212,42 @@ def random_values(stream: QueryStream) -> np.ndarray[Any, np.dtype[np.float64]]:
     gains = np.add.reduceat(table.gains, offsets[:-1]) / lengths
     values: np.ndarray[Any, np.dtype[np.float64]] = table.query_offset + discounts * gains
     return values
+
+
+class LetorExperiment(OnOwnData):
+    """An experiment on the LETOR data sets of this machine, or on others.
+
+    Parameters
+    ----------
+    datasets : mapping of str to str or Path, optional
+        Data sets to play instead: the name of each, and its file or folder, as `rankloop.data.read_letor` takes it.
+    """
+
+    wanted: ClassVar[tuple[str, ...]] = tuple(SOURCES)
+
+    def __init__(self, *, datasets: Mapping[str, str | Path] | None = None) -> None:
+        given = dict(datasets or {})
+        for name in given:
+            check_name(name, (*SOURCES, SYNTHETIC))
+        self._own: list[OwnData] = [read_own(name, path) for name, path in given.items()]
+        for own in self._own:
+            _check_parts(own)
+
+    def notes(self, results: pl.DataFrame) -> tuple[str, ...]:
+        return (played_note(sets(results), wanted=self.wanted),)
+
+    @property
+    def own(self) -> list[str]:
+        """The keys of the data sets to play instead of the known ones, if any."""
+        return [own.key for own in self._own]
+
+
+def _check_parts(own: OwnData) -> None:
+    n = own.queries.n_queries
+    seeds = SEEDS if n >= PARTS else ()
+    relevant = [np.any(part.relevance > 0) for seed in seeds for part in parts(own.key, seed)]
+    if not (relevant and all(relevant)):
+        raise ValueError(
+            f"data set {own.name!r}: {n} queries are too few, for each of {PARTS} parts must have one with a "
+            "relevant document"
+        )

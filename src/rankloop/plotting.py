@@ -1,4 +1,4 @@
-"""The look of our figures: large type, few lines, names at the curves, a caption that says what to see.
+"""How figures and pages look: large type, few lines, names at the curves, a caption that says what to see.
 
 Figures are plain `Figure` objects, never pyplot's: nothing global is touched.
 """
@@ -18,13 +18,23 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-from rankloop.plotting.line_labels import label_line_ends
+from rankloop.spacing import spread
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+    from numpy.typing import NDArray
+
+import html
+import re
+from html import escape
 
 # Okabe and Ito's colours, which people with any kind of colour blindness can tell apart, darkened for thin lines.
 BLUE, ORANGE, GREEN, PURPLE, GOLD, SKY = "#0068a8", "#c84e00", "#00805c", "#a8458a", "#a87400", "#3f93c4"
@@ -34,8 +44,7 @@ TITLE_SIZE, LABEL_SIZE, TICK_SIZE, CAPTION_SIZE = 16.0, 13.0, 12.0, 12.0
 _CAPTION_LINE = CAPTION_SIZE * 1.5 / 72.0  # inches
 _LEFT, _TOP, _BOTTOM, _BETWEEN = 0.85, 0.82, 0.72, 1.0  # inches around and between panels
 _TOP_UNTITLED = 0.5
-
-
+_GAP = 0.16  # inches between a line's end and its label
 ENDINGS = ("png", "svg", "pdf")
 _WORDS = {"title", "subtitle", "caption"}  # the texts around the panels, by their names
 
@@ -72,32 +81,15 @@ def canvas(
     total = height + below
     figure = Picture(figsize=(width, total), dpi=150, facecolor=PAPER)
     FigureCanvasAgg(figure)
-    if title:
-        figure.text(
-            0.15 / width,
-            1 - 0.14 / total,
-            title,
-            size=TITLE_SIZE,
-            weight="bold",
-            color=INK,
-            va="top",
-            gid="title",
-        )
-    if subtitle:
-        figure.text(
-            0.15 / width, 1 - 0.47 / total, subtitle, size=CAPTION_SIZE, color=MUTED, va="top", gid="subtitle"
-        )
-    if lines:
-        figure.text(
-            0.15 / width,
-            (below - 0.05) / total,
-            "\n".join(lines),
-            size=CAPTION_SIZE,
-            color=MUTED,
-            va="top",
-            linespacing=1.4,
-            gid="caption",
-        )
+    large: dict[str, Any] = {"size": TITLE_SIZE, "weight": "bold", "color": INK}
+    small: dict[str, Any] = {"size": CAPTION_SIZE, "color": MUTED}
+    for name, text, top, look in (
+        ("title", title, total - 0.14, large),
+        ("subtitle", subtitle, total - 0.47, small),
+        ("caption", "\n".join(lines), below - 0.05, small | {"linespacing": 1.4}),
+    ):
+        if text:
+            figure.text(0.15 / width, top / total, text, va="top", gid=name, **look)
     slot_width = (width - 0.08) / columns
     between = _BETWEEN + (0.2 if named_panels else 0.0)
     panel_height = (height - above - _BOTTOM - (rows - 1) * between) / rows
@@ -203,16 +195,12 @@ def power_text(low: float, high: float | None = None) -> str:
 def guide(axes: Axes, y: float, text: str) -> None:
     """A thin horizontal line with its meaning written on it."""
     axes.axhline(y, color=MUTED, linewidth=1.1, linestyle=(0, (2, 2)), label="_guide")
-    axes.annotate(
-        text,
-        (0.0, y),
-        xycoords=("axes fraction", "data"),
-        xytext=(4, -4),
-        textcoords="offset points",
-        size=TICK_SIZE,
-        color=MUTED,
-        va="top",
-    )
+    place: dict[str, Any] = {
+        "xycoords": ("axes fraction", "data"),
+        "xytext": (4, -4),
+        "textcoords": "offset points",
+    }
+    axes.annotate(text, (0.0, y), size=TICK_SIZE, color=MUTED, va="top", **place)
 
 
 def log_axis(axes: Axes, *, x: bool = True, y: bool = False) -> None:
@@ -253,18 +241,8 @@ def dot(
     axes: Axes, x: float, y: float, *, error: float, colour: str, filled: bool, line: float | None = None
 ) -> None:
     """A dot, filled or open, with its error to both sides."""
-    face = colour if filled else PAPER
-    axes.errorbar(
-        x,
-        y,
-        xerr=error,
-        marker="o",
-        markersize=9,
-        color=colour,
-        markerfacecolor=face,
-        markeredgewidth=1.8,
-        elinewidth=line,
-    )
+    look: dict[str, Any] = {"marker": "o", "markersize": 9, "markeredgewidth": 1.8, "elinewidth": line}
+    axes.errorbar(x, y, xerr=error, color=colour, markerfacecolor=colour if filled else PAPER, **look)
 
 
 def plain_number(value: float) -> str:
@@ -296,9 +274,8 @@ def power_law(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
     >>> round(exponent, 6), round(constant, 6)
     (1.0, 2.0)
     """
-    exponent, intercept = np.polyfit(
-        np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float)), 1
-    )
+    at, level = (np.log(np.asarray(values, dtype=float)) for values in (x, y))
+    exponent, intercept = np.polyfit(at, level, 1)
     return float(exponent), math.exp(float(intercept))
 
 
@@ -341,12 +318,145 @@ def save(figure: Figure, path: Path, *, ending: str, titles: bool = True) -> Non
     with matplotlib.rc_context({"svg.hashsalt": "rankloop", "svg.fonttype": "path", "pdf.fonttype": 42}):
         for text in hidden:
             text.set_visible(False)
-        figure.savefig(
-            path,
-            format=ending,
-            metadata=metadata,
-            facecolor=figure.get_facecolor(),
-            bbox_inches=None if titles else "tight",
-        )
+        colour, box = figure.get_facecolor(), None if titles else "tight"
+        figure.savefig(path, format=ending, metadata=metadata, facecolor=colour, bbox_inches=box)
         for text in hidden:
             text.set_visible(True)
+
+
+def label_line_ends(axes: Axes, *, size: float, right: float) -> None:
+    """Write each line's label at its right end, in the line's colour, with a thin leader where it had to move.
+
+    Lines whose label starts with an underscore (matplotlib's own way of saying "none") stay unnamed. The axes are
+    made as wide as the labels allow without passing `right`, a share of the figure's width.
+    """
+    from matplotlib.lines import Line2D
+
+    lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
+    if not lines:
+        return
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    texts = [
+        figure.text(0, 0, str(line.get_label()), size=size, weight="bold", linespacing=1.15, va="center")
+        for line in lines
+    ]
+    boxes = [text.get_window_extent() for text in texts]
+    widest = max(box.width for box in boxes) / figure.bbox.width
+    gap = _GAP * figure.dpi / figure.bbox.width
+    place = axes.get_position()
+    axes.set_position((place.x0, place.y0, max(0.1, right - widest - 1.4 * gap - place.x0), place.height))
+    panel = axes.get_position()
+    ends = [figure.transFigure.inverted().transform(_end(axes, line)) for line in lines]
+    # Half a line between labels tells where one stops.
+    air = 0.45 * size * figure.dpi / 72.0
+    heights = spread(
+        [float(y) for _, y in ends],
+        gaps=[(box.height + air) / figure.bbox.height for box in boxes],
+        low=panel.y0 - 0.02 * panel.height,
+        high=panel.y1 + 0.07 * panel.height,
+    )
+    for line, text, (x, y), height in zip(lines, texts, ends, heights, strict=True):
+        text.set(position=(panel.x1 + gap, height), color=line.get_color())
+        if abs(height - y) > 0.01 or panel.x1 - x > 0.01:
+            leader = Line2D([x, panel.x1 + 0.8 * gap], [y, height], color=line.get_color(), linewidth=0.8)
+            figure.add_artist(leader)
+
+
+def _end(axes: Axes, line: Line2D) -> NDArray[np.float64]:
+    points = np.asarray(line.get_xydata(), dtype=float)
+    return np.asarray(axes.transData.transform(points[-1]), dtype=float)
+
+
+# Each colour of our figures, and its counterpart on a dark page.
+NIGHT = {
+    INK: "#e6eaef",
+    MUTED: "#9aa6b4",
+    GRID: "#2d3642",
+    PAPER: "#141a21",
+    BLUE: "#5ab4f0",
+    ORANGE: "#ff9450",
+    GREEN: "#3ccba0",
+    PURPLE: "#e292c8",
+    GOLD: "#e3b341",
+    SKY: "#8fcdf2",
+}
+
+
+def variable(colour: str) -> str:
+    """The CSS variable that stands for a colour of the figures."""
+    return f"--c{colour.lstrip('#')}"
+
+
+def _palette(colours: dict[str, str]) -> str:
+    return "".join(f"{variable(day)}:{value};" for day, value in colours.items())
+
+
+_DAY_RULES = (
+    _palette({day: day for day in NIGHT}) + "--page:#f6f7f9;--card:#ffffff;--good:#00694b;--bad:#b3261e;"
+)
+_NIGHT_RULES = _palette(NIGHT) + "--page:#0e1318;--card:#141a21;--good:#3ccba0;--bad:#ff8a80;"
+
+_NAMES = {"ink": INK, "muted": MUTED, "line": GRID, "link": BLUE}
+_ROOT = "".join(f"--{name}:var({variable(colour)});" for name, colour in _NAMES.items())
+STYLE = f"""
+:root {{ color-scheme: light dark; {_DAY_RULES}{_ROOT} }}
+@media screen and (prefers-color-scheme: dark) {{ :root {{ {_NIGHT_RULES} }} }}
+{(Path(__file__).parent / "report.css").read_text(encoding="utf-8")}"""
+
+
+def inline(text: str, *, prefix: str, description: str, caption_share: float) -> str:
+    """The `<svg>` element of a figure, ready to stand in a page.
+
+    `prefix` goes before every id, since several pictures share the page; `description` is for screen readers. The
+    caption, `caption_share` of the height at the bottom, is left out of view: the page sets it as text.
+    """
+    svg = text[text.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    # A style would dress the whole page.
+    svg = re.sub(r"<!--.*?-->|<style.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", svg)
+    svg = svg.replace("xlink:href", "href")
+    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
+    svg = re.sub(r'href="#', f'href="#{prefix}-', svg)
+    svg = re.sub(r"url\(#", f"url(#{prefix}-", svg)
+    for colour in NIGHT:
+        svg = svg.replace(colour, f"var({variable(colour)})")
+    head, rest = svg.split(">", 1)
+    box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', head)
+    if box is None:
+        raise ValueError("text must be an SVG with a viewBox that starts at 0 0")
+    width, height = float(box[1]), float(box[2]) * (1.0 - caption_share)
+    label = html.escape(description, quote=True)
+    return f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{label}">{rest.strip()}'
+
+
+def table_of(rows: list[dict[str, Any]]) -> str:
+    """Rows as an HTML table, with a column for each key of the first one."""
+    columns = {key: [row[key] for row in rows] for key in rows[0]}
+    shown = {key: _column(values) for key, values in columns.items()}
+    number = {
+        key: ' class="number"' if all(isinstance(value, int | float) for value in values) else ""
+        for key, values in columns.items()
+    }
+    head = "".join(f"<th{number[key]}>{escape(key)}</th>" for key in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td{number[key]}>{escape(shown[key][i])}</td>" for key in columns) + "</tr>"
+        for i in range(len(rows))
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _column(values: list[Any]) -> list[str]:
+    """Numbers with the same decimals all the way down, so that they can be compared at a glance."""
+    floats = [value for value in values if isinstance(value, float)]
+    decimals = max((len(f"{value:.4g}".partition(".")[2]) for value in floats if abs(value) < 1e4), default=0)
+    texts = []
+    for value in values:
+        if isinstance(value, float):
+            texts.append(f"{value:,.{min(decimals, 6)}f}")
+        elif isinstance(value, int) and not isinstance(value, bool):
+            texts.append(f"{value:,}")
+        else:
+            texts.append("" if value is None else str(value))
+    return texts

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rankloop.experiments.oltr import setting
+from rankloop.experiments import oltr_comparison
 from tests.experiments.quick import judge
 
 
@@ -16,5 +16,5 @@ def test_every_claim_holds_and_breaks_under_its_mutation(tmp_path: Path) -> None
 
 
 def test_every_query_that_is_judged_has_a_relevant_document() -> None:
-    for part in setting.parts("synthetic", 1):
+    for part in oltr_comparison.parts("synthetic", 1):
         assert (np.maximum.reduceat(part.relevance, part.offsets[:-1]) > 0).all()

@@ -1,1 +1,0 @@
-"""Rankers that only the experiments of the 2022 paper need."""
