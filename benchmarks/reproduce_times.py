@@ -15,10 +15,10 @@ import numpy as np
 from numba.core import event
 
 from rankloop import experiments
-from rankloop.experiments import shared_runs
+from rankloop.experiments import runs
 from rankloop.experiments.experiment import Experiment, Job
 from rankloop.experiments.harness import expected_time
-from rankloop.whole_file import write_whole
+from rankloop.extras import write_whole
 
 DRAWS = 8
 LONGEST = 90.0  # seconds for the sample of one experiment, but at least three jobs
@@ -56,7 +56,7 @@ def sampled(experiment: Experiment, compiling: Compiling) -> dict[str, float]:
     jobs = experiment.jobs(quick=False)
     paces: list[float] = []
     spent = 0.0
-    shared_runs.forget()  # what another experiment has played counts for this one, too
+    runs.forget()  # what another experiment has played counts for this one, too
     for job in drawn(jobs, DRAWS, seed=1):
         compiling.met = False
         seconds = _seconds(experiment, job)

@@ -58,7 +58,6 @@ def run(executor: Any, workers: int, pieces: list[Piece]) -> tuple[float, float,
         work,
         pieces,
         names=[f"seed {piece.seed}" for piece in pieces],
-        costs=[float(piece.rounds) for piece in pieces],
         executor=executor,
         workers=workers,
     ).run(lambda place, result, seconds: found.update({place: result}))

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import numbers, one_of, whole
-from rankloop.notebook import card
+from rankloop.extras import card
 from rankloop.ranges import Range
 from rankloop.servable import Servable
 

@@ -1,9 +1,23 @@
-"""The optional parts of the installation: what each extra brings, and the one sentence when it is not there."""
+"""What an installation may lack, and the one sentence when it does; files written whole; what a notebook shows."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
 import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from html import escape
+from pathlib import Path
+from typing import Any
+
+_ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+_SYSTEM = re.compile(r"\(os error (\d+)\)")
+_TABLE = "border-collapse:collapse;margin:0.2em 0"
+_NAME = "text-align:left;vertical-align:top;padding:0 1em 0 0;font-weight:normal;opacity:0.7"
+_TEXT = "text-align:left;vertical-align:top;padding:0;overflow-wrap:anywhere"
+_LONGEST = 300  # characters of one fact
 
 
 class MissingExtra(ImportError):
@@ -14,24 +28,9 @@ def require(*modules: str, extra: str, for_: str) -> None:
     """Raise the sentence unless all `modules` can be imported.
 
     Call it where the optional part is first used, before the import itself, so that a plain installation can do
-    everything that it has the libraries for.
+    everything that it has the libraries for. `extra` is written as in brackets, ``"plot"`` or ``"data,plot"``, and
+    `for_` is the subject of the sentence.
 
-    Parameters
-    ----------
-    *modules : str
-        Top-level modules, such as ``"matplotlib"``.
-    extra : str
-        The extra or extras that bring them, as written in brackets: ``"plot"`` or ``"data,plot"``.
-    for_ : str
-        What needs them, as the subject of the sentence: ``"drawing a figure"``.
-
-    Raises
-    ------
-    MissingExtra
-        If one of them is not installed.
-
-    Examples
-    --------
     >>> require("json", extra="plot", for_="drawing a figure")
     >>> require("no_such_module", extra="plot", for_="drawing a figure")
     Traceback (most recent call last):
@@ -56,3 +55,125 @@ def installed(module: str) -> bool:
         return importlib.util.find_spec(module) is not None
     except ImportError:
         return False
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file beside `path`, then put it in place in one step.
+
+    A reader of `path` sees the old file or the new one, and never a part of it. What the system refuses, as on a full
+    disk, is an OSError that names `path`, also where a library tells it in an error of its own.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The process id keeps two runs over the same folder from writing into one temporary file.
+    part = path.parent / f".{path.name}.{os.getpid()}.part"
+    try:
+        write(part)
+        part.replace(path)
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(path)
+        raise
+    except Exception as error:
+        of_system = _SYSTEM.search(str(error))
+        if of_system is None:
+            raise
+        number = int(of_system[1])
+        raise OSError(number, os.strerror(number), str(path)) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text entirely or not at all."""
+    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a killed process left half-written in `folder`."""
+    for left_over in folder.glob(".*.part"):
+        with suppress(OSError):
+            left_over.unlink()
+
+
+def is_address(place: str | os.PathLike[str]) -> bool:
+    """Whether `place` is an address of a store and not a folder of this machine.
+
+    >>> is_address("s3://bucket/results"), is_address("results")
+    (True, False)
+    """
+    return isinstance(place, str) and _ADDRESS.match(place) is not None
+
+
+def local_folder(place: str | os.PathLike[str]) -> Path:
+    """A folder of this machine, which need not exist yet; ValueError for an address of a store.
+
+    >>> local_folder("s3://bucket/results")
+    Traceback (most recent call last):
+    ...
+    ValueError: folder must be on this machine, got the address 's3://bucket/results': mount it, or copy it there
+    """
+    if is_address(place):
+        raise ValueError(
+            f"folder must be on this machine, got the address {place!r}: mount it, or copy it there"
+        )
+    return Path(place)
+
+
+def card(title: str, facts: Mapping[str, object]) -> str:
+    """A title and named facts as a small HTML table that stands alone; everything is escaped.
+
+    >>> "&lt;3 items&gt;" in card("Ranker", {"n_items": "<3 items>"})
+    True
+    """
+    rows = "".join(
+        f'<tr><th style="{_NAME}">{escape(name)}</th><td style="{_TEXT}">{escape(_short(str(value)))}</td></tr>'
+        for name, value in facts.items()
+    )
+    table = f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>' if rows else ""
+    return f"<div><b>{escape(title)}</b>{table}</div>"
+
+
+def sentence(text: str) -> str:
+    """A `repr` such as ``Kind('name': this, that)`` as HTML: the kind in bold, then the rest.
+
+    >>> sentence("Ratings('jokes': 5 users)")
+    '<div><b>Ratings</b> &#x27;jokes&#x27;: 5 users</div>'
+    """
+    kind, _, rest = text.partition("(")
+    return f"<div><b>{escape(kind)}</b> {escape(rest.removesuffix(')'))}</div>"
+
+
+def in_notebook() -> bool:
+    """Whether this code runs in the kernel of a notebook, and not in IPython in a terminal."""
+    shell = sys.modules.get("IPython")
+    running = shell.get_ipython() if shell is not None and "ipykernel" in sys.modules else None
+    return getattr(running, "kernel", None) is not None
+
+
+class Line:
+    """A progress bar with a text in the output of a cell; it appears when it first moves."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, share: float, text: str) -> None:
+        """Move the bar to a share of 1, with a text beside it."""
+        done = min(1.0, max(0.0, share))
+        self._put(f'<progress value="{done:.4f}" max="1"></progress> {escape(text)}', text)
+
+    def clear(self) -> None:
+        """Leave nothing behind."""
+        if self._handle is not None:
+            self._put("", "")
+
+    def _put(self, html: str, text: str) -> None:
+        display: Any = importlib.import_module("IPython.display").display
+        shown = {"text/html": html, "text/plain": text}
+        if self._handle is None:
+            self._handle = display(shown, raw=True, display_id=True)
+        else:
+            self._handle.update(shown, raw=True)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -80,7 +80,6 @@ def test_what_cannot_be_fitted_is_one_sentence(pages: Path, tmp_path: Path) -> N
         ("--query q/7", "--query must be one of q/1, q/0, got 'q/7'"),
         ("--top 0", "--top must be a whole number of at least 1, got 0"),
         ("--positions 0", "--positions must be a whole number of at least 1, got 0"),
-        ("--memory-limit 2GB", "--memory-limit is for --engine duckdb, got '2GB'"),
         ("--smoothing -1", "--smoothing must be a finite number at least 0, got -1.0"),
     ):
         assert refused("fit-clicks", pages, *words.split(), "--out", tmp_path / "out") == told

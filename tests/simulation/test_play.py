@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import os
 import pickle
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,12 +22,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rankloop import measures, rankers
-from rankloop.base import Array, Ranker, Ranking
+from rankloop import environments, measures, rankers, simulation
+from rankloop.base import Array, Environment, Ranker, Ranking
 from rankloop.environments import FixedItems, users
 from rankloop.feedback import Clicks, TopK
 from rankloop.simulation import Trace, play
+from rankloop.simulation.play import Bar, duration
 
+ROOT = Path(__file__).parents[2]
 LOOPS = pytest.mark.parametrize("fused", [True, False], ids=["fused", "stepwise"])
 
 
@@ -165,7 +172,7 @@ def test_the_size_of_the_chunks_does_not_matter(
     seconds: float, fused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = run(2_000, points=77)
-    monkeypatch.setattr("rankloop.simulation.run.CHUNK_SECONDS", seconds)
+    monkeypatch.setattr(sys.modules["rankloop.simulation.play"], "CHUNK_SECONDS", seconds)
     assert_same_story(run(2_000, points=77, fused=fused), before)
 
 
@@ -235,7 +242,7 @@ def test_stopped_from_watch_the_ranker_stands_between_two_rounds(fused: bool) ->
 
 
 @LOOPS
-@pytest.mark.parametrize("after", [0.01, 0.05, 0.13])
+@pytest.mark.parametrize("after", [0.03, 0.07, 0.13])
 def test_stopped_by_ctrl_c_the_ranker_stands_between_two_rounds(fused: bool, after: float) -> None:
     def ctrl_c(*_: object) -> None:
         raise KeyboardInterrupt
@@ -346,3 +353,214 @@ def test_arguments_after_the_pair_are_named() -> None:
 def test_long_runs_are_recorded_at_ten_thousand_rounds() -> None:
     trace = run(25_000)
     assert len(trace.rounds) == len(trace.value) == 10_000
+
+
+def clicked_pair(name: str = "gap-0.03-corrupted") -> tuple[Ranker, Environment]:
+    return rankers.FTRLPBM(n_items=10, n_positions=5), environments.named(name)
+
+
+def same(one: Trace, other: Trace) -> bool:
+    parts = ("rounds", "value", "total", "regret", "explored")
+    return (one.measure, one.seed, one.counters) == (other.measure, other.seed, other.counters) and all(
+        np.array_equal(getattr(one, part), getattr(other, part)) for part in parts
+    )
+
+
+@pytest.mark.parametrize("workers", [None, 1, 3])
+def test_many_seeds_are_played_as_one_by_one(workers: int | None) -> None:
+    seeds = [5, 0, 5, 7]
+    many = simulation.play_many(clicked_pair, rounds=3_000, seeds=seeds, points=50, workers=workers)
+    alone = [simulation.play(*clicked_pair(), rounds=3_000, seed=seed, points=50) for seed in seeds]
+    assert [len(trace.rounds) for trace in many] == [50] * 4
+    assert all(map(same, many, alone))
+
+
+def test_many_different_pairs_are_played_as_one_by_one() -> None:
+    def pairs() -> Iterator[tuple[Ranker, Environment]]:
+        for name in ("gap-0.01", "yandex-periodic-2", "lower-bound"):
+            yield clicked_pair(name)
+        people = environments.FixedItems(environments.users.noisy_halves(n_items=4), measure="ndcg")
+        yield rankers.Uniform(n_items=4), people
+
+    many = simulation.play_many(pairs(), rounds=500, seeds=range(4))
+    alone = [simulation.play(*pair, rounds=500, seed=seed) for seed, pair in enumerate(pairs())]
+    assert all(map(same, many, alone))
+    assert [trace.measure for trace in many] == ["clicks", "clicks", "clicks", "ndcg"]
+
+
+def test_runs_go_on_from_where_they_stand() -> None:
+    pair = clicked_pair()
+    simulation.play_many([pair], rounds=300, seeds=[1])
+    again = simulation.play_many([pair], rounds=300, seeds=[2])
+    other = clicked_pair()
+    simulation.play(*other, rounds=300, seed=1)
+    assert same(again[0], simulation.play(*other, rounds=300, seed=2))
+
+
+def test_many_step_by_step_too() -> None:
+    stepwise, compiled = (
+        simulation.play_many(clicked_pair, rounds=200, seeds=[1, 2], fused=fused) for fused in (False, True)
+    )
+    assert all(map(same, stepwise, compiled))
+
+
+def test_no_runs_are_no_traces() -> None:
+    assert simulation.play_many([], rounds=10, seeds=[]) == []
+
+
+def test_mistakes_of_many_are_named_before_anything_is_played() -> None:
+    ranker, people = clicked_pair()
+    with pytest.raises(ValueError, match="seeds must be one for each of 1 runs, got 2"):
+        simulation.play_many([(ranker, people)], rounds=10, seeds=[1, 2])
+    with pytest.raises(ValueError, match="every run needs its own ranker, pairs has"):
+        simulation.play_many([(ranker, people), (ranker, clicked_pair()[1])], rounds=10, seeds=[1, 2])
+    with pytest.raises(ValueError, match="every run needs its own environment"):
+        simulation.play_many([(ranker, people), (clicked_pair()[0], people)], rounds=10, seeds=[1, 2])
+    with pytest.raises(ValueError, match=r"seed must be.*got -1"):
+        simulation.play_many([(ranker, people), clicked_pair()], rounds=10, seeds=[1, -1])
+    with pytest.raises(ValueError, match=r"workers must be.*got 0"):
+        simulation.play_many([(ranker, people)], rounds=10, seeds=[1], workers=0)
+    with pytest.raises(ValueError, match="learns from relevance"):
+        simulation.play_many(
+            [(ranker, people), (rankers.FTPL(n_items=10), clicked_pair()[1])], rounds=10, seeds=[1, 2]
+        )
+    assert people.state.t[0] == 0
+
+
+class Failing(rankers.Uniform):
+    """A ranker that fails in its fifth round."""
+
+    fusable = False
+
+    def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
+        if self.state.t[0] == 5:
+            raise RuntimeError("no more")
+        return super().rank(context, rng=rng)
+
+
+def test_a_failure_ends_all_and_is_told() -> None:
+    people = [environments.named("yandex") for _ in range(2)]
+    long = rankers.Uniform(n_items=10, n_positions=5), people[0]
+    begun, before = time.perf_counter(), threading.active_count()
+    with pytest.raises(RuntimeError, match="no more"):
+        simulation.play_many(
+            [long, (Failing(n_items=10, n_positions=5), people[1])], rounds=10**9, seeds=[1, 2], points=10
+        )
+    assert time.perf_counter() - begun < 20
+    until = time.monotonic() + 20
+    while threading.active_count() > before:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert 0 < people[0].state.t[0] < 10**9
+
+
+def test_one_bar_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    err = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", err)
+    shown = simulation.play_many(clicked_pair, rounds=1_000, seeds=range(3), progress=True)
+    assert "rounds [" in err.getvalue()
+    err.truncate(0)
+    err.seek(0)
+    quiet = simulation.play_many(clicked_pair, rounds=1_000, seeds=range(3))
+    assert err.getvalue() == ""
+    assert all(map(same, shown, quiet))
+
+
+def test_compiling_is_not_counted_as_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, err = [0.0], io.StringIO()
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    with Bar(1_000_000, wanted=True, stream=err) as bar:
+
+        def show(at: float, done: int) -> str:
+            err.truncate(0)
+            err.seek(0)
+            clock[0] = at
+            bar.show(done)
+            return err.getvalue().rstrip()
+
+        assert show(20.0, 0).endswith("0% compiling (once)")
+        assert show(30.0, 256).endswith("0%")  # one piece says nothing about the time
+        assert show(31.0, 100_256).endswith("10% 100,000 rounds/s, 9.0 s left")
+        assert show(40.0, 1_000_000).endswith("100% 99,974 rounds/s, 0.0 s left")
+    # Without a wish, nothing is drawn before it is known that more than two seconds are left.
+    monkeypatch.setattr(err, "isatty", lambda: True)
+    clock[0] = 0.0
+    with Bar(1_000_000, wanted=None, stream=err) as bar:
+        assert show(0.2, 0) == show(30.0, 256) == show(31.0, 500_256) == ""
+        assert show(32.5, 500_512).endswith("2.5 s left")
+
+
+def test_the_first_run_of_new_kernels_says_that_it_compiles() -> None:
+    code = (
+        "import sys, time; from rankloop import environments, rankers, simulation\n"
+        "from rankloop.kernels import fusing\n"
+        "loop = fusing.fused\n"
+        "def slow(*kernels):\n"
+        "    compiled, calls = loop(*kernels), []\n"
+        "    def play(*args):\n"
+        "        calls.append(None) or len(calls) == 1 and time.sleep(2.0)\n"  # as a compiler would
+        "        return compiled(*args)\n"
+        "    return play\n"
+        "fusing.fused = slow\n"
+        "def make():\n"
+        "    return rankers.Uniform(n_items=10, n_positions=5), environments.named('yandex')\n"
+        "simulation.play_many(make, rounds=10**6, seeds=[1], points=10, progress=True)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shown = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    waiting = [line for line in shown if "compiling (once)" in line]
+    assert shown[: len(waiting)] == waiting
+    assert len(waiting) > 3
+    # A million rounds take a second or two: with two seconds of compiling for 256 rounds it would be hours.
+    assert not [line for line in shown if " min " in line or " h " in line]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 0 s"),
+        (3599.4, "59 min 59 s"),
+        (3600, "1 h 0 min"),
+    ],
+)
+def test_durations_at_the_borders(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_an_interrupt_leaves_cleanly() -> None:
+    code = (
+        "import signal; from rankloop import environments, rankers, simulation\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # whoever runs the tests may ignore it
+        "def make():\n"
+        "    print('begun', flush=True)\n"
+        "    return rankers.Uniform(n_items=10, n_positions=5), environments.named('yandex')\n"
+        "try:\n"
+        "    simulation.play_many(make, rounds=10**9, seeds=range(3), points=10)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('left', flush=True)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert [process.stdout.readline().strip() for _ in range(3)] == ["begun"] * 3
+            time.sleep(1.5)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()  # should it still be there
+    assert (out, err, process.returncode) == ("left\n", "", 0)

@@ -1,8 +1,10 @@
-"""A trace as a frame, a figure and a file."""
+"""A trace as a frame, a figure and a file; and the fingerprint of the code that made it."""
 
 from __future__ import annotations
 
+import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +12,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+import rankloop
 from rankloop import environments, rankers, simulation
 from rankloop.extras import MissingExtra
 from rankloop.simulation import Trace
+from rankloop.simulation import trace as traces
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +110,52 @@ def test_arguments_of_any_length_fit_into_a_trace() -> None:
     ranker._given = {"n_items": list(range(10_000))}
     told = simulation.play(ranker, users, rounds=1, seed=1).provenance
     assert len(told["ranker"]) < 1_100
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    copy = tmp_path / "rankloop"
+    shutil.copytree(
+        Path(rankloop.__file__).parent, copy, ignore=lambda _, names: {"__pycache__"} & set(names)
+    )
+    monkeypatch.setattr(traces, "_PACKAGE", copy)
+    traces.code_fingerprint.cache_clear()
+    yield copy
+    traces.code_fingerprint.cache_clear()
+
+
+def fingerprint() -> str:
+    traces.code_fingerprint.cache_clear()
+    return traces.code_fingerprint()
+
+
+def test_a_change_in_what_computes_changes_it(package: Path) -> None:
+    folders = ["rankers", "kernels", "environments", "simulation", *package.glob("experiments/*/rankers")]
+    assert len(folders) > 4
+    for folder in folders:
+        source = max((package / folder).glob("*.py"))
+        before = fingerprint()
+        source.write_text(source.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
+        assert fingerprint() != before, source
+
+
+def test_a_change_in_what_only_shows_or_has_a_version_does_not(package: Path) -> None:
+    before = fingerprint()
+    for source in ("experiments/pbm_2022/fig1.py", "experiments/harness/report.py", "cli/__init__.py"):
+        (package / source).write_text("# changed\n", encoding="utf-8")
+    assert fingerprint() == before
+
+
+def test_a_new_file_and_a_new_name_change_it(package: Path) -> None:
+    before = fingerprint()
+    new = package / "rankers" / "another.py"
+    new.write_text("", encoding="utf-8")
+    added = fingerprint()
+    new.rename(package / "rankers" / "renamed.py")
+    assert len({before, added, fingerprint()}) == 3
+
+
+def test_versions_name_the_software_and_the_machine_is_not_named() -> None:
+    assert traces.versions()["rankloop"] == rankloop.__version__
+    assert {"python", "numpy", "numba", "polars", "matplotlib"} <= set(traces.versions())
+    assert traces.machine().endswith(" cores")

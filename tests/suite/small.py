@@ -30,5 +30,5 @@ WORLDS = (STILL, TURNING, LATE, RELEVANT)
 ENTRIES = [Entry("FTRLPBM"), Entry("CascadeKLUCB")]
 
 
-def submission(folder: Path | None = None, *, seeds: int = 2) -> Submission:
-    return run(ENTRIES, worlds=WORLDS, seeds=seeds, folder=folder, progress=False)
+def submission(folder: Path | None = None, *, seeds: int = 2, workers: int | None = None) -> Submission:
+    return run(ENTRIES, worlds=WORLDS, seeds=seeds, folder=folder, workers=workers, progress=False)

@@ -8,8 +8,7 @@ import pytest
 from rankloop import rankers, simulation
 from rankloop.environments import FixedItems
 from rankloop.suite import WORLDS, World, capabilities
-from rankloop.suite.world import SETTINGS
-from rankloop.suite.worlds import VERSION
+from rankloop.suite.worlds import SETTINGS, VERSION
 from tests.suite.small import RELEVANT, STILL, TURNING
 
 # A world that changes is another suite: raise VERSION in rankloop/suite/worlds.py, and write the hashes anew.

@@ -55,15 +55,10 @@ class Counting:
     resume: Annotated[
         Path | None, Option(help="Folder for the counts of finished files, to go on after an interruption.")
     ] = None
-    engine: Annotated[
-        str, Option(help="polars, or duckdb for tables with more different rows than memory holds.")
-    ] = "polars"
-    memory_limit: Annotated[
-        str | None, Option(help="Of duckdb, such as 2GB.", show_default="four fifths of the machine")
-    ] = None
-    spill_to: Annotated[
-        Path | None, Option(help="Folder for what duckdb cannot hold.", show_default="a temporary one")
-    ] = None
+    # Polars counts every log: these are ignored, with a warning, and will go.
+    engine: Annotated[str, Option(hidden=True)] = "polars"
+    memory_limit: Annotated[str | None, Option(hidden=True)] = None
+    spill_to: Annotated[Path | None, Option(hidden=True)] = None
 
 
 def fit_clicks(
@@ -71,7 +66,7 @@ def fit_clicks(
         list[str],
         Argument(
             metavar="FILE",
-            help="Click logs: JSON lines, CSV or Parquet, plain, gzip or zstd; folders, patterns and s3:// too.",
+            help="Click logs: JSON lines, CSV or Parquet, plain, gzip or zstd; folders and patterns too.",
         ),
     ],
     *,
@@ -210,8 +205,7 @@ def in_options(message: str) -> str:
         name = f"--{name.replace('_', '-')}"
     message = f"{name}{space}{rest}"
     message = message.replace("columns={'", "--columns ").replace("': ...}", "=NAME")
-    message = message.replace("first_position=", "--first-position ")
-    return message.replace('engine="duckdb"', "--engine duckdb")
+    return message.replace("first_position=", "--first-position ")
 
 
 def _show(progress: Progress) -> None:

@@ -40,12 +40,10 @@ from rankloop.cli.settings import (
     offer_environments,
     offer_measures,
     offer_rankers,
-    page_in,
     plain_console,
     started,
 )
-from rankloop.extras import require
-from rankloop.remote_folder import opened_folder
+from rankloop.extras import local_folder, require
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -490,12 +488,10 @@ def tune(
     jobs: RunsAtOnce = None,
     executor: WhereOption = Where.THREADS,
     address: AddressOption = None,
-    out: Annotated[
-        str, Option(help="Folder for runs and report, or an address such as s3://bucket/tune.")
-    ] = "results/tune",
+    out: Annotated[str, Option(help="Folder for runs and report.")] = "results/tune",
     as_json: AnswerAsJson = False,
 ) -> None:
-    """Search for the arguments with which a ranker does best, by successive halving, and evaluate what was found.
+    """Search for the arguments with which a ranker does best, with Optuna, and evaluate what was found.
 
     Runs that have ended are kept: after Ctrl-C the same command goes on where it stopped, and gives the same answer.
 
@@ -509,11 +505,11 @@ def tune(
 
       rankloop tune --ranker FTRLPBM --environment gap-0.03 --executor ray --address 10.0.0.7:6379
     """
-    require("matplotlib", "polars", extra="data,plot", for_="tune")
+    require("matplotlib", "optuna", "polars", extra="data,plot,tune", for_="tune")
     from rankloop import simulation
-    from rankloop.experiments.tuning_report import write_tuning_report
     from rankloop.simulation.by_name import read_settings
-    from rankloop.simulation.tuning import jsonable
+    from rankloop.simulation.report import write_tuning_report
+    from rankloop.simulation.tune import jsonable
 
     world, fresh = played.make(n_items=items, measure=measure, seed=seed)
     count = whole_number("rounds", rounds)
@@ -524,9 +520,9 @@ def tune(
             known = ", ".join(ranges) or "nothing"
             raise ValueError(f"--only must name what {ranker} declares, {known}, got {name!r}")
     check_address(executor, address)
+    folder = local_folder(out)
     with (
         interruption_told("Runs that have ended are kept, the same command goes on from there."),
-        opened_folder(out) as folder,
         started(executor, address, workers=jobs) as where,
     ):
         tuning = simulation.tune(
@@ -546,10 +542,10 @@ def tune(
     if as_json:
         gain, error = tuning.gain
         answer = {"arguments": jsonable(tuning.arguments), "gain": gain, "standard_error": error}
-        typer.echo(json.dumps(answer | {"report": page_in(out, page)}, indent=2))
+        typer.echo(json.dumps(answer | {"report": str(page)}, indent=2))
         return
     typer.echo(str(tuning))
-    typer.echo(f"Report: {page_in(out, page)}")
+    typer.echo(f"Report: {page}")
 
 
 def warm(

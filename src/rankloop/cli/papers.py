@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,10 +21,9 @@ from rankloop.cli.settings import (
     check_address,
     interruption_told,
     offer_experiments,
-    page_in,
     started,
 )
-from rankloop.remote_folder import opened_folder
+from rankloop.extras import local_folder
 
 if TYPE_CHECKING:
     from rankloop.claims import Statement
@@ -37,9 +37,7 @@ class Reproduction:
     listed: Annotated[bool, Option("--list", help="Only tell how long each would take on this machine.")] = (
         False
     )
-    out: Annotated[
-        str, Option(help="Folder for results and report, or an address such as s3://bucket/results.")
-    ] = "results"
+    out: Annotated[str, Option(help="Folder for results and report.")] = "results"
     jobs: Annotated[int | None, Option(help="Jobs to run at once.", show_default="one for each core")] = None
     fresh: Annotated[bool, Option("--fresh", help="Run finished jobs again, too.")] = False
     executor: WhereOption = Where.THREADS
@@ -89,7 +87,7 @@ def reproduce(
 
       rankloop reproduce all --out results
 
-      rankloop reproduce all --executor ray --address 10.0.0.7:6379 --out s3://bucket/results
+      rankloop reproduce all --executor ray --address 10.0.0.7:6379 --out results
 
       rankloop reproduce pbm-2022-fig1 --quick --also mypkg.rankers:Mine
 
@@ -143,26 +141,28 @@ def run_experiments(names: list[str], how: Reproduction) -> None:
     datasets = named_paths(how.dataset or ())
     # All of them first: what one refuses is told before another has run.
     chosen = [(name, experiments.get(name, also=how.also or (), datasets=datasets)) for name in names]
+    jobs = {name: one.jobs(quick=how.quick) for name, one in chosen if one.missing() is None}
+    folder = local_folder(how.out)
+    times = partial(tell_times, chosen, jobs, out=folder, fresh=how.fresh, console=console)
+    if how.listed:
+        times(workers=how.jobs, always=True)
+        return
     with ExitStack() as stack:
-        folder = stack.enter_context(opened_folder(how.out))
-        if how.listed:
-            tell_times(chosen, out=folder, fresh=how.fresh, workers=how.jobs, always=True, console=console)
-            return
         executor = stack.enter_context(started(how.executor, how.address, workers=how.jobs))
         if not how.quick:
             workers = how.jobs if isinstance(executor, str) else getattr(executor, "workers", how.jobs)
-            tell_times(chosen, out=folder, fresh=how.fresh, workers=workers, always=False, console=console)
+            times(workers=workers, always=False)
         all_hold = True
         for name, experiment in chosen:
-            lack = experiment.missing()
-            if lack is not None:
-                console.print(f"{name}: skipped, {lack}", soft_wrap=True, markup=False)
+            if name not in jobs:
+                console.print(f"{name}: skipped, {experiment.missing()}", soft_wrap=True, markup=False)
                 continue
             with interruption_told(f"{name}: finished jobs are kept, the same command goes on from there."):
                 verdict = run(
                     experiment,
                     out=folder,
                     quick=how.quick,
+                    jobs=jobs[name],
                     workers=how.jobs,
                     fresh=how.fresh,
                     executor=executor,
@@ -172,7 +172,7 @@ def run_experiments(names: list[str], how: Reproduction) -> None:
             tell(verdict, console=console)
             all_hold = all_hold and verdict.holds
         page = write_report(folder)
-        console.print(f"Report: {page_in(how.out, page)}", soft_wrap=True, markup=False)
+        console.print(f"Report: {page}", soft_wrap=True, markup=False)
     if not all_hold:
         raise typer.Exit(1)
 

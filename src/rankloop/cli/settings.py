@@ -24,8 +24,6 @@ import typer
 from typer import Option
 from typer.core import TyperGroup, TyperOption
 
-from rankloop.remote_folder import is_address
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -211,11 +209,6 @@ def interruption_told(words: str) -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo(f"\n{words}", err=True)
         raise
-
-
-def page_in(out: str, page: Path) -> str:
-    """Where a page is that was written to a folder, or to an address such as s3://bucket/results."""
-    return f"{out.rstrip('/')}/{page.name}" if is_address(out) else str(page)
 
 
 # Options of several commands: of the service

@@ -195,8 +195,8 @@ def _read(file: Path, read: Callable[[Path], Any]) -> Any:
 
 
 def _lines(submission: Submission) -> list[str]:
-    from rankloop.suite.scores import capability_scores
-    from rankloop.suite.world import SETTINGS
+    from rankloop.suite.report import capability_scores
+    from rankloop.suite.worlds import SETTINGS
 
     lines = []
     scores = capability_scores(submission.results)
@@ -218,7 +218,7 @@ def _lines(submission: Submission) -> list[str]:
 
 
 def _plain(submission: Submission) -> dict[str, Any]:
-    from rankloop.suite.scores import capability_scores
+    from rankloop.suite.report import capability_scores
 
     refused = submission.results.filter(submission.results["not_applicable"].is_not_null())
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rankloop.experiments.harness.progress import duration
 from rankloop.extras import MissingExtra
+from rankloop.simulation.play import duration
 
 if TYPE_CHECKING:
-    from rankloop.experiments.experiment import Experiment
+    from rankloop.experiments.experiment import Experiment, Job
     from rankloop.experiments.harness.reproduce import Verdict
     from rankloop.measures import Measure
 
@@ -50,6 +50,7 @@ def tell(verdict: Verdict, *, console: Console) -> None:
 
 def tell_times(
     chosen: Sequence[tuple[str, Experiment]],
+    jobs: Mapping[str, Sequence[Job]],
     *,
     out: Path,
     fresh: bool,
@@ -59,10 +60,10 @@ def tell_times(
 ) -> None:
     """A line for each experiment: jobs that are left, seconds of computing, and about how long that takes.
 
-    Nothing where nothing is recorded of any of them, unless `always`.
+    An experiment that is not among `jobs` lacks something. Nothing where nothing is recorded of any, unless `always`.
     """
     from rankloop.experiments.harness.expected_time import calibrate, expected, is_recorded
-    from rankloop.experiments.harness.job_runner import unfinished
+    from rankloop.experiments.harness.reproduce import unfinished
 
     if not (always or any(is_recorded(experiment) for _, experiment in chosen)):
         return
@@ -71,14 +72,12 @@ def tell_times(
     rows: list[tuple[str, ...]] = []
     total = unknown = 0.0
     for name, experiment in chosen:
-        lack = experiment.missing()
-        if lack is not None:
+        if name not in jobs:
             rows.append((name, "", "", "skipped"))
             continue
-        jobs = experiment.jobs(quick=False)
-        todo = jobs if fresh else unfinished(experiment, jobs, out=out)
-        work = expected(experiment, jobs, todo, slowness=slowness)
-        left = f"{len(todo)} of {len(jobs)}"
+        todo = jobs[name] if fresh else unfinished(experiment, jobs[name], out=out)
+        work = expected(experiment, jobs[name], todo, slowness=slowness)
+        left = f"{len(todo)} of {len(jobs[name])}"
         if work is None:
             unknown += 1
             rows.append((name, left, "not recorded", ""))

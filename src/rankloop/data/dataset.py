@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import number, whole
+from rankloop.extras import sentence
 from rankloop.features import SparseRows
-from rankloop.notebook import sentence
 
 # The folder of real data: beside the project, never inside it.
 VARIABLE = "RANKLOOP_DATA"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankloop.arguments import one_of, whole
 from rankloop.data.text import malformed, read_rows
-from rankloop.notebook import sentence
+from rankloop.extras import sentence
 
 Missing = Literal["drop", "zero", "item-mean"]
 

@@ -2,7 +2,7 @@
 
 An experiment is data with tested claims. `jobs` lists independent pieces of work, each with its seed and plain
 settings; `run` turns one of them into rows; `claims` compares the rows with what the paper says. How jobs are
-scheduled, kept and resumed is not the experiment's concern: see `rankloop.experiments.harness.job_runner`.
+scheduled, kept and resumed is not the experiment's concern: see `rankloop.simulation.runs`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,19 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
+import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
     from rankloop.experiments.mutations import Mutation
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # of data of one's own
 
 Plain = str | int | float | bool | None | list["Plain"] | dict[str, "Plain"]
 """Anything JSON can hold, so that settings can be hashed, stored and shown."""
@@ -28,23 +32,10 @@ Plain = str | int | float | bool | None | list["Plain"] | dict[str, "Plain"]
 class Claim:
     """One sentence that is true or false of the results, with the numbers that decide it.
 
-    Parameters
-    ----------
-    name : str
-        A name within its experiment that stays the same when words or numbers change.
-    text : str
-        The sentence, with every margin that it is allowed.
-    holds : bool
-        The verdict.
-    measured : str
-        The numbers behind it.
-    source : str
-        Who says so, and where.
-    fixed : bool
-        True if the sentence and its margins stood before the run: a theorem, a sentence of the paper read with standard
-        errors, an independent reference. False if a run had been seen when it was worded or its margin was chosen.
-    mutation : Mutation
-        A wrong learner or a wrong constant under which it breaks.
+    `name` stays the same when words or numbers change, and `text` has every margin that the claim is allowed. `fixed`
+    is True if both stood before the run: a theorem, a sentence of the paper read with standard errors, an independent
+    reference. It is False if a run had been seen when it was worded or its margin was chosen. `mutation` is a wrong
+    learner or a wrong constant under which it breaks.
     """
 
     name: str
@@ -52,7 +43,7 @@ class Claim:
     holds: bool
     measured: str
     source: str
-    fixed: bool
+    fixed: bool = field(default=False, kw_only=True)
     mutation: Mutation
 
     @property
@@ -62,8 +53,8 @@ class Claim:
 
     def record(self) -> dict[str, Plain]:
         """What is stored of it."""
-        told = {each.name: getattr(self, each.name) for each in fields(self)}
-        return told | {"mutation": self.mutation.name}
+        record = {each.name: getattr(self, each.name) for each in fields(self)}
+        return record | {"mutation": self.mutation.name}
 
 
 WORDED = {True: "before the run", False: "after a run"}
@@ -88,7 +79,7 @@ class Job:
 
     def identity(self, *, experiment: str, version: int) -> str:
         """A name for the file of this job's rows; the same job has the same one on any machine."""
-        told = {
+        parts = {
             "experiment": experiment,
             "version": version,
             "name": self.name,
@@ -96,7 +87,7 @@ class Job:
             "settings": dict(self.settings),
         }
         try:
-            text = json.dumps(told, sort_keys=True, allow_nan=False)
+            text = json.dumps(parts, sort_keys=True, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"settings of job {self.name!r} are not plain JSON: {error}") from None
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -183,3 +174,38 @@ def shared_settings(jobs: Sequence[Job]) -> dict[str, Plain]:
                 values.append(job.settings[key])
         shared[key] = values[0] if len(values) == 1 else values
     return shared
+
+
+class Named(Protocol):
+    """Data with a name and the path that it came from."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def path(self) -> str: ...
+
+
+class OnOwnData(Experiment):
+    """An experiment that may be played on data of one's own instead of the known data."""
+
+    _own: Sequence[Named] = ()
+
+    @property
+    def label(self) -> str:
+        return "-".join([self.name, *(own.name for own in self._own)])
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        return tuple(f"--dataset {shlex.quote(f'{own.name}={own.path}')}" for own in self._own)
+
+
+def check_name(name: str, taken: Sequence[str]) -> None:
+    """Refuse a name that cannot be part of a folder's, and that of known data."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            f"the name of a data set must be letters, digits, '.', '_' and '-', and start with one of the first two, "
+            f"got {name!r}"
+        )
+    if name.lower() in {word.lower() for word in taken}:
+        raise ValueError(f"the name {name!r} is taken by a known data set: choose another")

@@ -1,13 +1,17 @@
-"""Reading the rows of many runs: choose them, take means over the runs, and say how far to trust the means."""
+"""Runs of experiments: played once where several look at them; their rows chosen, and means over them with errors."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
+
+from rankloop.base import Environment, Ranker, import_path
+from rankloop.simulation import Trace, play
 
 PER_ROUND = pl.col("regret") / pl.col("round")
 """Regret up to a round, divided by the rounds."""
@@ -85,3 +89,31 @@ def ahead(better: ArrayLike, worse: ArrayLike, *, errors: float = 2.0) -> bool:
     """Whether that lead is more than so many of its standard errors: a smaller one is no lead."""
     gain, error = lead(better, worse)
     return gain > errors * error
+
+
+# Table 1 of the 2022 paper has the runs of its figures, and FTRL-PBM plays the same million rounds in four experiments.
+_played: dict[bytes, Trace] = {}
+
+
+def play_once(ranker: Ranker, environment: Environment, *, rounds: int, seed: int, points: int) -> Trace:
+    """What `play` gives for a fresh ranker in a fresh environment; both stay fresh where it is known already.
+
+    Who plays and where is told by the arguments of both constructors, of rankers of this package: others may depend on
+    more than these, and play each time. A trace is shared, so nobody may write to it.
+    """
+
+    def played() -> Trace:
+        return play(ranker, environment, rounds=rounds, seed=seed, points=points, progress=False)
+
+    if not import_path(type(ranker)).startswith("rankloop."):
+        return played()
+    players = [(import_path(type(one)), one.get_params()) for one in (ranker, environment)]
+    key = pickle.dumps((players, rounds, seed, points))
+    if key not in _played:
+        _played[key] = played()
+    return _played[key]
+
+
+def forget() -> None:
+    """Play everything again from now on, as a new process would."""
+    _played.clear()

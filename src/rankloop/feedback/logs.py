@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import numbers, share, whole
+from rankloop.extras import sentence
 from rankloop.features import read_features
-from rankloop.notebook import sentence
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

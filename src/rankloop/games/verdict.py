@@ -14,8 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from rankloop.extras import card
 from rankloop.games.exact import Mixture, Point
-from rankloop.notebook import card
 
 Pair = tuple[int, int]
 Blind = tuple[

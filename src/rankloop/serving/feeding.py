@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from rankloop.extras import write_whole
 from rankloop.serving.client.errors import RankloopError
-from rankloop.whole_file import write_whole
 
 Label = TypeVar("Label")
 _BATCH = 500

@@ -18,10 +18,10 @@ from typing import Any, Protocol
 import httpx
 import msgspec
 
+from rankloop.extras import write_whole
 from rankloop.serving.news import Event, RankerNews
 from rankloop.serving.signatures import HEADER, sign
 from rankloop.serving.stores.contract import Store
-from rankloop.whole_file import write_whole
 
 BATCH = 100  # events in a request
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds between two tries

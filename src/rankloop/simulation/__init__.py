@@ -4,11 +4,9 @@ Where ranker and environment are made of kernels the whole loop is compiled; oth
 give the same run, bit by bit, and `checks.check_same_story` tests it.
 """
 
-from rankloop.simulation.comparing import compare
-from rankloop.simulation.comparison import Comparison
-from rankloop.simulation.playing import play, play_many
+from rankloop.simulation.compare import Comparison, compare
+from rankloop.simulation.play import play, play_many
 from rankloop.simulation.trace import Trace
-from rankloop.simulation.tuning import tune
-from rankloop.simulation.tuning_result import TunedRun, Tuning
+from rankloop.simulation.tune import TunedRun, Tuning, tune
 
 __all__ = ["Comparison", "Trace", "TunedRun", "Tuning", "compare", "play", "play_many", "tune"]

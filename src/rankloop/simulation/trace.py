@@ -1,23 +1,167 @@
-"""The result of a run."""
+"""The result of a run; what made it; and how both lie in a Parquet file."""
 
 from __future__ import annotations
 
+import abc
+import hashlib
+import importlib.metadata
+import json
 import os
+import platform
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.notebook import card
-from rankloop.simulation import trace_file
-from rankloop.simulation.frames import Framed, polars_frame
+from rankloop import __version__
+from rankloop.extras import MissingExtra, card, installed, require, write_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
     from matplotlib.figure import Figure
 
+_PACKAGE = Path(__file__).parents[1]
+# What cannot change a number. Experiments are among it because they carry a version of their own, but not the
+# rankers that some of them bring along.
+_SHOWING = {
+    "__init__",
+    "__main__",
+    "advice",
+    "checks",
+    "claims",
+    "cli",
+    "experiments",
+    "plotting",
+    "serving",
+    "spacing",
+}
+_KEY = "rankloop"  # of the JSON among the metadata of a file
 _COLUMNS = ("value", "total", "regret", "explored")
+_FACTS = ("measure", "is_loss", "seed", "seconds", "counters")
+
+
+@cache
+def code_fingerprint() -> str:
+    """A hash over the source of everything that computes.
+
+    Stored with each job's rows: rows made by other code are made again instead of being resumed, so that a
+    changed ranker is never evaluated on the results of the old one.
+    """
+    digest = hashlib.sha256()
+    for source in sorted(_PACKAGE.rglob("*.py")):
+        inside = source.relative_to(_PACKAGE)
+        if "__pycache__" in inside.parts:  # compiled loops are written there as they are needed
+            continue
+        if inside.parts[0].removesuffix(".py") not in _SHOWING or {"rankers", "rankers.py"} & {*inside.parts}:
+            digest.update(inside.as_posix().encode())
+            digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def versions() -> dict[str, str]:
+    """The software a result depends on."""
+    found = {"rankloop": __version__, "python": platform.python_version()}
+    for name in ("numpy", "numba", "polars", "matplotlib"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def machine() -> str:
+    """The kind of machine, without its name."""
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count() or 1} cores"
+
+
+def now() -> str:
+    """The time, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def provenance(of_runs: dict[str, Any]) -> dict[str, Any]:
+    """What a file says about its making: what the runs know already, and the rest as it is here and now."""
+    here = {"versions": versions(), "machine": machine(), "code": code_fingerprint(), "made": now()}
+    return here | of_runs
+
+
+def write_frame(path: str | os.PathLike[str], frame: pl.DataFrame, facts: dict[str, Any]) -> None:
+    """Write a frame with facts about it, entirely or not at all."""
+    metadata = {_KEY: json.dumps(facts)}
+    write_whole(Path(path), lambda part: frame.write_parquet(part, metadata=metadata))
+
+
+def read_frame(path: str | os.PathLike[str], *, kind: str) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """The frame and the facts about it; ValueError where `kind` has not been saved there."""
+    require("polars", extra="data", for_=f"reading a {kind}")
+    import polars
+
+    file = Path(path)
+    if not file.exists():
+        raise FileNotFoundError(2, f"there is no saved {kind}", str(path))
+    try:
+        facts = json.loads(polars.read_parquet_metadata(file)[_KEY])
+        if facts["kind"] != kind:
+            raise ValueError
+        return polars.read_parquet(file), facts
+    except (KeyError, TypeError, ValueError, polars.exceptions.PolarsError):
+        raise ValueError(f"path must be of a {kind} that rankloop saved, got {path}") from None
+
+
+def polars_frame(columns: Mapping[str, Any]) -> pl.DataFrame:
+    """The columns as a frame of polars; MissingExtra where that is not installed."""
+    require("polars", extra="data", for_="a frame")
+    import polars
+
+    return polars.DataFrame(dict(columns))
+
+
+class Framed(abc.ABC):
+    """What has columns of recorded rounds, and gives them as a frame."""
+
+    @abc.abstractmethod
+    def columns(self) -> dict[str, Any]:
+        """The columns, by name."""
+
+    def to_polars(self) -> pl.DataFrame:
+        """Every recorded round as a frame of polars, a row for each.
+
+        Returns
+        -------
+        polars.DataFrame
+            The columns that `columns` gives.
+
+        Raises
+        ------
+        MissingExtra
+            Where polars is not installed.
+        """
+        return polars_frame(self.columns())
+
+    def to_pandas(self) -> Any:
+        """Every recorded round as a frame of pandas, a row for each.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns that `columns` gives.
+
+        Raises
+        ------
+        MissingExtra
+            Where pandas is not installed, which no extra brings.
+        """
+        if not installed("pandas"):
+            raise MissingExtra("to_pandas needs pandas: pip install pandas", name="pandas")
+        import pandas
+
+        return pandas.DataFrame(self.columns())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +280,7 @@ class Trace(Framed):
         MissingExtra
             Where matplotlib is not installed.
         """
-        from rankloop.simulation.comparison_figure import draw_trace
+        from rankloop.simulation.report import draw_trace
 
         return draw_trace(self, measure, log=log, titles=titles)
 
@@ -154,8 +298,8 @@ class Trace(Framed):
             Where polars is not installed.
         """
         frame = polars_frame({"round": self.rounds} | {name: getattr(self, name) for name in _COLUMNS})
-        told = self.facts() | {"kind": "trace", "provenance": trace_file.provenance(self.provenance)}
-        trace_file.write(path, frame, told)
+        facts = self.facts() | {"kind": "trace", "provenance": provenance(self.provenance)}
+        write_frame(path, frame, facts)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -176,18 +320,11 @@ class Trace(Framed):
         ValueError
             Where the file holds no trace.
         """
-        frame, told = trace_file.read(path, kind="trace")
-        return cls.of(frame, told)
+        return cls.of(*read_frame(path, kind="trace"))
 
     def facts(self) -> dict[str, Any]:
         """What `columns` does not hold, as JSON can hold it; the provenance is left out."""
-        return {
-            "measure": self.measure,
-            "is_loss": self.is_loss,
-            "seed": self.seed,
-            "seconds": self.seconds,
-            "counters": self.counters,
-        }
+        return {name: getattr(self, name) for name in _FACTS}
 
     @classmethod
     def of(cls, frame: pl.DataFrame, told: dict[str, Any]) -> Self:
@@ -205,23 +342,26 @@ class Trace(Framed):
         Trace
             The trace.
         """
-        rounds, value, total, regret, explored = (frame[name].to_numpy() for name in ("round", *_COLUMNS))
-        facts = {
-            name: told[name] for name in ("measure", "is_loss", "seed", "seconds", "counters", "provenance")
-        }
-        return cls(rounds=rounds, value=value, total=total, regret=regret, explored=explored, **facts)
+        columns: dict[str, Any] = {name: frame[name].to_numpy() for name in _COLUMNS}
+        facts = {name: told[name] for name in (*_FACTS, "provenance")}
+        return cls(rounds=frame["round"].to_numpy(), **columns, **facts)
 
-    def __repr__(self) -> str:
-        who = " in ".join(
+    @property
+    def who(self) -> str:
+        """Which ranker played in which environment, by their classes; empty where that is not known."""
+        return " in ".join(
             self.provenance[part].partition("(")[0]
             for part in ("ranker", "environment")
             if part in self.provenance
         )
+
+    def __repr__(self) -> str:
+        who = f" of {self.who}" if self.who else ""
         if not len(self.rounds):
-            return f"<Trace{f' of {who}' if who else ''}: no rounds yet, seed {self.seed}>"
+            return f"<Trace{who}: no rounds yet, seed {self.seed}>"
         regret = "" if np.isnan(self.regret[-1]) else f", regret {_plain(self.total_regret)}"
         return (
-            f"<Trace{f' of {who}' if who else ''}: {self.n_rounds:,} rounds, seed {self.seed}, "
+            f"<Trace{who}: {self.n_rounds:,} rounds, seed {self.seed}, "
             f"mean {self.measure} {self.mean_value:.4g}{regret}>"
         )
 

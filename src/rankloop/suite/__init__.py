@@ -3,13 +3,19 @@
 `rankloop suite run` plays it, `report` draws it, `verify` replays a sample of somebody else's results.
 """
 
-from rankloop.suite.entry import Entry, NotApplicable, every_entry
-from rankloop.suite.running import run
-from rankloop.suite.scores import Score, capability_scores, interquartile_mean
-from rankloop.suite.submission import Submission, read_submission
-from rankloop.suite.verifying import Replay, Verification, verify
-from rankloop.suite.world import World
-from rankloop.suite.worlds import WORLDS, capabilities
+from rankloop.suite.report import Score, capability_scores, interquartile_mean
+from rankloop.suite.submission import (
+    Entry,
+    NotApplicable,
+    Replay,
+    Submission,
+    Verification,
+    every_entry,
+    read_submission,
+    run,
+    verify,
+)
+from rankloop.suite.worlds import WORLDS, World, capabilities
 
 __all__ = [
     "WORLDS",

@@ -1,18 +1,28 @@
-"""One experiment from jobs to verdict: what is written, and how often the work is listed."""
+"""One experiment from jobs to verdict: run anywhere, resumed from what has ended, and written whole."""
 
 from __future__ import annotations
 
+import io
 import json
+import threading
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 
+from rankloop import experiments
 from rankloop.experiments.experiment import Claim, Job
 from rankloop.experiments.harness.report import write_report
-from rankloop.experiments.harness.reproduce import reproduce
+from rankloop.experiments.harness.reproduce import reproduce, run_jobs, unfinished
+from rankloop.experiments.pbm_2022 import setting as pbm
+from rankloop.experiments.top_2016 import setting as letor
+from rankloop.simulation import executors, runs
+from rankloop.simulation.executors import Processes
 from tests.experiments.toy import Toy
 
 
@@ -28,6 +38,9 @@ def test_the_jobs_are_listed_once(tmp_path: Path) -> None:
     experiment = Counting()
     reproduce(experiment, out=tmp_path, quick=True)
     assert experiment.listed == 1
+    jobs = experiment.jobs(quick=True)
+    verdict = reproduce(experiment, out=tmp_path, quick=True, jobs=jobs)  # of who has listed them
+    assert (experiment.listed, verdict.resumed) == (2, 3)
 
 
 def test_the_record_tells_what_was_run_and_what_was_found(tmp_path: Path) -> None:
@@ -79,3 +92,216 @@ def test_figures_for_a_paper(tmp_path: Path) -> None:
     (picture,) = json.loads((folder / "claims.json").read_text(encoding="utf-8"))["figures"]
     assert picture["caption_share"] == 0.0
     assert page.count(f"<figcaption>{escape(picture['caption'])}</figcaption>") == 1
+
+
+def interrupted_at(name: str) -> Toy:
+    def before(job: Job) -> None:
+        if job.name == name:
+            raise KeyboardInterrupt
+
+    return Toy(before=before)
+
+
+def files_under(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+
+def test_rows_come_in_the_order_of_the_jobs_whatever_finished_first(tmp_path: Path) -> None:
+    outcome = run_jobs(Toy(), out=tmp_path, workers=3)
+    assert outcome.results["seed"].unique(maintain_order=True).to_list() == [1, 2, 3, 4, 5, 6]
+    assert outcome.results.columns == ["job", "seed", "round", "regret"]
+    assert (outcome.ran, outcome.resumed) == (6, 0)
+
+
+def test_threads_and_one_thread_give_the_same_rows(tmp_path: Path) -> None:
+    alone = run_jobs(Toy(), out=tmp_path / "alone", workers=1).results
+    assert run_jobs(Toy(), out=tmp_path / "many", workers=4).results.equals(alone)
+
+
+def test_dear_jobs_start_first(tmp_path: Path) -> None:
+    toy = Toy()
+    run_jobs(toy, out=tmp_path, workers=1)
+    assert toy.ran == [f"seed {seed}" for seed in (6, 5, 4, 3, 2, 1)]
+
+
+def test_an_interrupted_run_resumes_and_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs(interrupted_at("seed 3"), out=tmp_path, workers=1)
+    kept = files_under(tmp_path)
+    assert len(kept) == 3
+    assert all(name.endswith(".parquet") and not name.startswith(".") for name in kept)
+
+    toy = Toy()
+    outcome = run_jobs(toy, out=tmp_path, workers=1)
+    assert (outcome.ran, outcome.resumed) == (3, 3)
+    assert sorted(toy.ran) == ["seed 1", "seed 2", "seed 3"]
+    assert outcome.results.equals(run_jobs(Toy(), out=tmp_path / "other").results)
+
+
+def test_a_job_that_ends_after_the_interruption_writes_nothing(tmp_path: Path) -> None:
+    gate, ended = threading.Event(), threading.Event()
+
+    def before(job: Job) -> None:
+        if job.name == "seed 6":
+            gate.wait(10)
+            ended.set()
+        elif job.name == "seed 5":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs(Toy(before=before), out=tmp_path, workers=2)
+    gate.set()
+    assert ended.wait(10)
+    assert files_under(tmp_path) == []
+
+
+def test_fresh_runs_everything_again(tmp_path: Path) -> None:
+    run_jobs(Toy(), out=tmp_path)
+    assert run_jobs(Toy(), out=tmp_path, fresh=True).resumed == 0
+    assert run_jobs(Toy(), out=tmp_path).resumed == 6
+
+
+def test_the_quick_version_resumes_from_the_jobs_it_shares(tmp_path: Path) -> None:
+    run_jobs(Toy(), out=tmp_path, quick=True)
+    outcome = run_jobs(Toy(), out=tmp_path)
+    assert (outcome.ran, outcome.resumed) == (3, 3)
+
+
+def test_rows_of_other_code_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_jobs(Toy(), out=tmp_path)
+    monkeypatch.setattr(runs, "code_fingerprint", lambda: "changed")
+    assert run_jobs(Toy(), out=tmp_path).ran == 6
+
+
+def test_rows_of_another_version_are_made_again(tmp_path: Path) -> None:
+    class Newer(Toy):
+        version = 2
+
+    run_jobs(Toy(), out=tmp_path)
+    assert run_jobs(Newer(), out=tmp_path).ran == 6
+
+
+def test_a_damaged_file_is_made_again(tmp_path: Path) -> None:
+    run_jobs(Toy(), out=tmp_path)
+    broken = next((tmp_path / "toy" / "jobs").iterdir())
+    broken.write_bytes(broken.read_bytes()[:40])
+    assert run_jobs(Toy(), out=tmp_path).ran == 1
+
+
+def test_a_failing_job_says_which_it_was(tmp_path: Path) -> None:
+    def before(job: Job) -> None:
+        if job.name == "seed 4":
+            raise ValueError("noise must be positive, got -1")
+
+    with pytest.raises(ValueError, match="noise must be positive") as caught:
+        run_jobs(Toy(before=before), out=tmp_path, workers=1)
+    assert caught.value.__notes__ == ["while running job 'seed 4' of toy"]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_shown_on_a_terminal_only(tmp_path: Path, terminal: bool) -> None:
+    run_jobs(Toy(), out=tmp_path, quick=True)
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=terminal, width=120)
+    run_jobs(Toy(), out=tmp_path, console=console)
+    shown = written.getvalue()
+    assert bool(shown) == terminal
+    if terminal:
+        assert "3 of 6 jobs" in shown
+        assert "3/3 jobs" in shown
+
+
+def test_wrong_arguments_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
+        run_jobs(Toy(), out=tmp_path, workers=0)
+
+
+def test_the_identity_of_a_job_is_stable_and_ignores_its_cost() -> None:
+    job = Job(name="a", seed=1, settings={"rounds": 10, "noise": 0.25})
+    same = Job(name="a", seed=1, settings={"noise": 0.25, "rounds": 10}, cost=7.0)
+    assert job.identity(experiment="toy", version=1) == same.identity(experiment="toy", version=1)
+    # Pinned: a change of this value throws away everybody's finished jobs.
+    assert job.identity(experiment="toy", version=1) == "ca3c99f455cc7d53"
+    with pytest.raises(ValueError, match="settings of job 'b' are not plain JSON"):
+        Job(name="b", seed=1, settings={"x": object()}).identity(experiment="toy", version=1)
+
+
+class Sent(Toy):
+    """A toy that can be sent."""
+
+    def __reduce__(self) -> Any:
+        return type(self), ()
+
+
+class Failing(Sent):
+    def run(self, job: Job) -> pl.DataFrame:
+        if job.seed == 2:
+            raise ValueError("noise must be positive, got -1")
+        return super().run(job)
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Processes]:
+    with Processes(workers=2) as started:
+        yield started
+
+
+def test_the_rows_are_those_of_threads(tmp_path: Path, processes: Processes) -> None:
+    here = run_jobs(Toy(), out=tmp_path / "here")
+    there = run_jobs(Sent(), out=tmp_path / "there", executor=processes)
+    assert (there.ran, there.resumed) == (6, 0)
+    assert there.results.equals(here.results)
+    assert run_jobs(Toy(), out=tmp_path / "there").resumed == 6
+    assert run_jobs(Sent(), out=tmp_path / "here", executor=processes).resumed == 6
+
+
+def test_what_ended_before_a_failure_is_kept(tmp_path: Path, processes: Processes) -> None:
+    with pytest.raises(ValueError, match="noise must be positive") as caught:
+        run_jobs(Failing(), out=tmp_path, executor=processes)
+    assert caught.value.__notes__[-1] == "while running job 'seed 2' of toy"
+    left = {job.name for job in unfinished(Sent(), Sent().jobs(quick=False), out=tmp_path)}
+    assert "seed 2" in left
+    assert "seed 6" not in left  # the costliest begins
+    assert run_jobs(Sent(), out=tmp_path, executor=processes).results.equals(
+        run_jobs(Toy(), out=tmp_path / "other").results
+    )
+
+
+def test_what_cannot_be_sent_is_named(tmp_path: Path, processes: Processes) -> None:
+    with pytest.raises(ValueError, match=r"job 'seed 6' of toy cannot be sent.*lock"):
+        run_jobs(Toy(), out=tmp_path, executor=processes)
+    with pytest.raises(ValueError, match="executor must be"):
+        run_jobs(Toy(), out=tmp_path, executor="cloud")
+
+
+def test_every_experiment_can_be_sent() -> None:
+    for name in experiments.names():
+        experiment = experiments.get(name)
+        assert len(executors.dumps(experiment)) < 10_000
+        assert executors.loads(executors.dumps(experiment)).label == experiment.label
+
+
+def test_data_of_ones_own_is_known_where_it_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "shop.txt"
+    file.write_text("".join(f"{n % 2} qid:{n // 2} 1:{n} 2:{-n}\n" for n in range(8)))
+    own = letor.read_own("shop", file)
+    sent = executors.dumps(own)
+    monkeypatch.setattr(letor, "OWN_DATA", {})
+    assert executors.loads(sent).key == own.key
+    assert letor.OWN_DATA[own.key].queries.n_queries == 4
+
+
+def test_users_of_ones_own_log_are_known_where_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pbm, "OWN_USERS", {})
+    sent = executors.dumps(pbm.Users("shop@1", np.ones(10), np.ones(5), "told"))
+    assert pbm.OWN_USERS == {}
+    assert executors.loads(sent) is pbm.OWN_USERS["shop@1"]
+
+
+def test_left_overs_are_swept_and_finished_files_stay(tmp_path: Path) -> None:
+    reproduce(Toy(), out=tmp_path, quick=True)
+    before = files_under(tmp_path)
+    for left in ("jobs/.ab.parquet.1.part", ".claims.json.1.part"):
+        (tmp_path / "toy" / left).write_text("x")
+    reproduce(Toy(), out=tmp_path, quick=True)
+    assert files_under(tmp_path) == before

@@ -22,15 +22,7 @@ _ROUNDS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The work of an experiment on this machine.
-
-    Parameters
-    ----------
-    seconds : float
-        Of computing, on one core.
-    error : float
-        The standard error of that, from the sampling of jobs.
-    """
+    """The work of an experiment on this machine: seconds of computing on one core, and their standard error."""
 
     seconds: float
     error: float
@@ -39,23 +31,9 @@ class Expected:
 def expected(
     experiment: Experiment, jobs: Sequence[Job], todo: Sequence[Job], *, slowness: float
 ) -> Expected | None:
-    """The work that is left of an experiment.
+    """The work that is left of an experiment, on a machine that takes `slowness` times as long as that of the record.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        The experiment.
-    jobs : sequence of Job
-        All of its jobs.
-    todo : sequence of Job
-        Those that are not finished.
-    slowness : float
-        How many times longer this machine takes than the one of the record, as `calibrate` finds.
-
-    Returns
-    -------
-    Expected or None
-        The work; None where nothing is recorded of this experiment, as it is played here.
+    None where nothing is recorded of this experiment, as it is played here.
     """
     record = _recorded()["experiments"].get(experiment.label)
     if record is None or record["jobs"] != len(jobs):
@@ -65,40 +43,19 @@ def expected(
 
 
 def is_recorded(experiment: Experiment) -> bool:
-    """Whether something is known of how long an experiment takes.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        The experiment.
-
-    Returns
-    -------
-    bool
-        False for one of one's own, or with data of one's own.
-    """
+    """Whether something is known of how long an experiment takes: not of one of one's own."""
     return experiment.label in _recorded()["experiments"]
 
 
 def calibrate() -> float:
-    """How many times longer this machine takes for a fixed piece of work than the one of the record.
-
-    Returns
-    -------
-    float
-        1 on an equal machine. The smallest of three tries, on the clock of this thread, so that other programs that
-        run now matter little.
-    """
+    """How many times longer this machine takes for a fixed piece of work than the one of the record."""
     return measure() / float(_recorded()["calibration"])
 
 
 def measure() -> float:
     """Seconds for the piece of work by which machines are compared.
 
-    Returns
-    -------
-    float
-        The smallest of three tries.
+    The smallest of three tries, on the clock of this thread, so that other programs matter little.
     """
     from rankloop import environments, rankers, simulation
 

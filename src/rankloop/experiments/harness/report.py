@@ -9,10 +9,10 @@ from typing import Any
 
 from rankloop.experiments import names
 from rankloop.experiments.experiment import WORDED
-from rankloop.experiments.harness.progress import duration
-from rankloop.experiments.harness.results_folder import ResultFolder
-from rankloop.plotting import STYLE, inline, table_of
-from rankloop.whole_file import write_whole
+from rankloop.extras import write_text
+from rankloop.plotting import table_of
+from rankloop.simulation.play import duration
+from rankloop.simulation.report import counted, facts, page, shown_figure, table
 
 Record = dict[str, Any]  # claims.json as read
 
@@ -20,8 +20,10 @@ Record = dict[str, Any]  # claims.json as read
 def write_report(out: Path) -> Path:
     """Write ``<out>/report.html`` from what lies in `out`, and return its path."""
     path = out / "report.html"
-    page = _page(out, read_records(out))
-    write_whole(path, lambda part: part.write_text(page, encoding="utf-8"))
+    records = read_records(out)
+    body = "\n".join([_overview(records), *(_section(out, record) for record in records)])
+    title = "what the papers claim, and what we measure"
+    write_text(path, page(f"rankloop: {title}", title.capitalize(), body))
     return path
 
 
@@ -41,27 +43,6 @@ def _of_today(record: Record) -> Record:
     return {"notes": []} | record | {"claims": [earlier | claim for claim in record["claims"]]}
 
 
-def _page(out: Path, records: list[Record]) -> str:
-    body = "\n".join(_section(out, record) for record in records)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>rankloop: what the papers claim, and what we measure</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<main>
-<h1>What the papers claim, and what we measure</h1>
-{_overview(records)}
-{body}
-</main>
-</body>
-</html>
-"""
-
-
 def _overview(records: list[Record]) -> str:
     if not records:
         return "<p>No experiment has been run yet.</p>"
@@ -70,23 +51,24 @@ def _overview(records: list[Record]) -> str:
     fixed = sum(claim["fixed"] for claim in claims)
     quick = sum(record["quick"] for record in records)
     note = (
-        f" {_count(quick, 'experiment')} ran with quick settings: seconds instead of the full size."
+        f" {counted(quick, 'experiment')} ran with quick settings: seconds instead of the full size."
         if quick
         else ""
     )
-    rows = "".join(
-        f'<tr><td><a href="#{escape(record["experiment"])}">{escape(record["experiment"])}</a></td>'
+    rows = [
+        f'<td><a href="#{escape(record["experiment"])}">{escape(record["experiment"])}</a></td>'
         f"<td>{escape(record['title'])}</td><td>{_verdict(record)}</td>"
         f"<td>{'quick' if record['quick'] else 'full'}</td>"
-        f'<td class="number">{duration(record["seconds"])}</td></tr>'
+        f'<td class="number">{duration(record["seconds"])}</td>'
         for record in records
-    )
+    ]
+    head = "".join(f"<th>{title}</th>" for title in ("Experiment", "Shows", "Claims", "Settings"))
+    head += '<th class="number">Work</th>'
     return (
-        f"<p>{held} of {_count(len(claims), 'claim')} hold, in {_count(len(records), 'experiment')}.{note}</p>"
-        f"<p>{_count(fixed, 'claim')} stood before the run, by a theorem, the paper or a reference; the others were "
+        f"<p>{held} of {counted(len(claims), 'claim')} hold, in {counted(len(records), 'experiment')}.{note}</p>"
+        f"<p>{counted(fixed, 'claim')} stood before the run, by a theorem, the paper or a reference; the others were "
         "worded, or their margins chosen, after a run had been seen. Each names a mistake under which it breaks.</p>"
-        '<div class="scroll"><table><thead><tr><th>Experiment</th><th>Shows</th><th>Claims</th><th>Settings</th>'
-        f'<th class="number">Work</th></tr></thead><tbody>{rows}</tbody></table></div>'
+        + table(head, rows)
     )
 
 
@@ -109,14 +91,13 @@ def _section(out: Path, record: Record) -> str:
 
 
 def _figure(out: Path, record: Record, picture: Record) -> str:
-    folder = ResultFolder(out=out, experiment=record["experiment"])
-    text = folder.figure(picture["name"], "svg").read_text(encoding="utf-8")
-    prefix = f"{record['experiment']}-{picture['name']}"
-    drawn = inline(
-        text, prefix=prefix, description=picture["caption"], caption_share=picture["caption_share"]
+    experiment, name = record["experiment"], picture["name"]
+    return shown_figure(
+        out / experiment / f"{name}.svg",
+        prefix=f"{experiment}-{name}",
+        caption=picture["caption"],
+        share=picture["caption_share"],
     )
-    caption = f"<figcaption>{escape(picture['caption'])}</figcaption>"
-    return f'<figure><div class="scroll wide">{drawn}</div>{caption}</figure>'
 
 
 def _verdict(record: Record) -> str:
@@ -129,10 +110,6 @@ def _verdict(record: Record) -> str:
 
 def _all_hold(count: int) -> str:
     return {0: "no claims", 1: "1 holds"}.get(count, f"all {count} hold")
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" + ("" if number == 1 else "s")
 
 
 def _claims(record: Record) -> str:
@@ -161,13 +138,13 @@ def _seeds(seeds: list[int]) -> str:
 
 
 def _making(record: Record) -> str:
-    facts = {
+    making = {
         "Settings": "; ".join(f"{key} = {_setting(value)}" for key, value in record["settings"].items()),
         "Seeds": _seeds(record["seeds"]),
-        "Work": f"{_count(record['jobs'], 'job')}, {duration(record['seconds'])} of computing in all",
+        "Work": f"{counted(record['jobs'], 'job')}, {duration(record['seconds'])} of computing in all",
         "Software": ", ".join(f"{name} {version}" for name, version in record["versions"].items()),
         "Machine": record["machine"],
         "Made": f"{record['made']}, version {record['version']} of the experiment",
     }
-    items = "".join(f"<dt>{key}</dt><dd>{escape(text)}</dd>" for key, text in facts.items())
-    return f"<dl><dt>Command</dt><dd><code>{escape(record['command'])}</code></dd>{items}</dl>"
+    command = f"<dt>Command</dt><dd><code>{escape(record['command'])}</code></dd>"
+    return facts(making).replace("<dl>", f"<dl>{command}", 1)

@@ -1,21 +1,27 @@
-"""One experiment from jobs to verdict: run, gather, test the claims, draw, and write the results."""
+"""One experiment from jobs to verdict: run them, keep their rows, test the claims, draw, and write the results.
+
+Under ``<out>/<label>``: ``jobs/`` with the rows of each, ``results.parquet`` with all of them, figures, and
+``claims.json``.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
+from typing import TextIO, cast
 
+import polars as pl
 from rich.console import Console
 
-from rankloop.experiments.experiment import Claim, Experiment, Plain, shared_settings
-from rankloop.experiments.harness.job_runner import run_jobs
-from rankloop.experiments.harness.results_folder import ResultFolder
+from rankloop.experiments.experiment import Claim, Experiment, Job, Plain, shared_settings
+from rankloop.extras import in_notebook, sweep, write_text, write_whole
+from rankloop.simulation import runs
 from rankloop.simulation.executors import Executor
-from rankloop.simulation.provenance import machine, versions
-from rankloop.whole_file import write_whole
+from rankloop.simulation.play import Bar
+from rankloop.simulation.report import save_figure
+from rankloop.simulation.trace import machine, now, versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +40,24 @@ class Verdict:
         return all(claim.holds for claim in self.claims)
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The jobs, the rows of all of them in the same order, and what it took to get them."""
+
+    jobs: Sequence[Job]
+    results: pl.DataFrame
+    ran: int
+    resumed: int
+    seconds: float
+    """Work of all jobs together, resumed ones included, as measured when they ran."""
+
+
 def reproduce(
     experiment: Experiment,
     *,
     out: Path,
     quick: bool = False,
+    jobs: Sequence[Job] | None = None,
     workers: int | None = None,
     fresh: bool = False,
     console: Console | None = None,
@@ -48,27 +67,29 @@ def reproduce(
 ) -> Verdict:
     """Run `experiment` and write ``results.parquet``, figures as PNG and SVG, and ``claims.json`` under `out`.
 
-    `pdf` writes the figures as PDF, too; without `titles` neither the title nor the caption is part of them. See
-    `rankloop.experiments.harness.job_runner.run_jobs` for the other parameters.
+    `pdf` writes the figures as PDF, too; without `titles` neither the title nor the caption is part of them. The other
+    parameters are those of `run_jobs`.
     """
-    from rankloop import plotting
-
     outcome = run_jobs(
-        experiment, out=out, quick=quick, workers=workers, fresh=fresh, console=console, executor=executor
+        experiment,
+        out=out,
+        quick=quick,
+        jobs=jobs,
+        workers=workers,
+        fresh=fresh,
+        console=console,
+        executor=executor,
     )
-    folder = ResultFolder(out=out, experiment=experiment.label)
-    write_whole(folder.results, outcome.results.write_parquet)
+    folder = out / experiment.label
+    write_whole(folder / "results.parquet", outcome.results.write_parquet)
     claims = tuple(experiment.claims(outcome.results, quick=quick))
     if len({claim.name for claim in claims}) < len(claims):
         raise ValueError(f"experiment {experiment.name!r} has two claims of the same name")
     notes = experiment.notes(outcome.results)
     pictures: list[Plain] = []
+    endings = ("png", "svg", "pdf") if pdf else ("png", "svg")
     for name, figure in experiment.figures(outcome.results, quick=quick).items():
-        for ending in plotting.ENDINGS if pdf else plotting.ENDINGS[:2]:
-            save = partial(plotting.save, figure, ending=ending, titles=titles)
-            write_whole(folder.figure(name, ending), save)
-        caption, share = plotting.caption_of(figure)
-        share = share if titles else 0.0
+        caption, share = save_figure(figure, folder / name, endings=endings, titles=titles)
         pictures.append({"name": name, "caption": caption, "caption_share": round(share, 6)})
     table = experiment.summary(outcome.results)
     record: dict[str, Plain] = {
@@ -93,9 +114,111 @@ def reproduce(
         ),
         "versions": versions(),  # type: ignore[dict-item]
         "machine": machine(),
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "made": now(),
     }
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     # Last, because the report shows an experiment as soon as it finds this file.
-    write_whole(folder.claims, lambda part: part.write_text(text, encoding="utf-8"))
+    write_text(folder / "claims.json", text)
     return Verdict(experiment.label, claims, notes, outcome.ran, outcome.resumed, outcome.seconds)
+
+
+def run_jobs(
+    experiment: Experiment,
+    *,
+    out: Path,
+    quick: bool = False,
+    jobs: Sequence[Job] | None = None,
+    workers: int | None = None,
+    fresh: bool = False,
+    console: Console | None = None,
+    executor: str | Executor = "threads",
+) -> Outcome:
+    """Run what is not yet in `out` and return everything.
+
+    `jobs` are those of the experiment, for who has listed them already; `quick` is the small version. One job runs on
+    each core, or so many as `workers` says; `fresh` runs every job again. Progress goes to `console`, by default to
+    standard error, and only if that is a terminal. `executor` is that of `simulation.play_many` and changes no row.
+    """
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
+    console = console or Console(stderr=True)
+    jobs = experiment.jobs(quick=quick) if jobs is None else jobs
+    sweep(out / experiment.label)
+    kept, pieces = _pieces(experiment, jobs, out)
+    todo = [piece for piece in pieces if fresh or not kept.has(piece.identity)]
+    if len(todo) < len(pieces) and console.is_terminal:
+        resumed = f"{len(pieces) - len(todo)} of {len(pieces)} jobs were finished earlier and are resumed"
+        console.print(f"{experiment.label}: {resumed}", highlight=False)
+    with _bar(experiment.label, todo, console) as bar:
+        finished = runs.run_jobs(
+            _rows,
+            pieces,
+            kept=kept,
+            executor=executor,
+            workers=workers,
+            fresh=fresh,
+            ended=_counting(bar, len(todo)),
+        )
+    frames = [
+        each.rows.select(
+            pl.lit(job.name).alias("job"), pl.lit(job.seed, dtype=pl.Int64).alias("seed"), pl.all()
+        )
+        for job, each in zip(jobs, finished, strict=True)
+    ]
+    return Outcome(
+        jobs=jobs,
+        results=pl.concat(frames),
+        ran=sum(not each.resumed for each in finished),
+        resumed=sum(each.resumed for each in finished),
+        seconds=sum(each.seconds for each in finished),
+    )
+
+
+def unfinished(experiment: Experiment, jobs: Sequence[Job], *, out: Path) -> list[Job]:
+    """Those of `jobs` whose rows are not in `out` yet."""
+    kept, pieces = _pieces(experiment, jobs, out)
+    return [job for job, piece in zip(jobs, pieces, strict=True) if not kept.has(piece.identity)]
+
+
+def _pieces(experiment: Experiment, jobs: Sequence[Job], out: Path) -> tuple[runs.Kept, list[runs.Job]]:
+    if not jobs:
+        raise ValueError(f"experiment {experiment.name!r} has no jobs")
+    if len({job.name for job in jobs}) < len(jobs):
+        raise ValueError(f"experiment {experiment.name!r} has two jobs of the same name")
+    pieces = [
+        runs.Job(
+            f"job {job.name!r} of {experiment.name}",
+            job.identity(experiment=experiment.name, version=experiment.version),
+            (experiment, job),
+            job.cost,
+        )
+        for job in jobs
+    ]
+    return runs.Kept(out / experiment.label / "jobs"), pieces
+
+
+def _rows(argument: tuple[Experiment, Job]) -> pl.DataFrame:
+    experiment, job = argument
+    return experiment.run(job)
+
+
+def _bar(label: str, todo: Sequence[runs.Job], console: Console) -> Bar:
+    # The time left is estimated from the costs: costly jobs come first and say little about the rest.
+    total = sum(job.cost for job in todo)
+    wanted = console.is_terminal or in_notebook()
+    bar = Bar(total, wanted=wanted, label=label, polled=True, stream=cast("TextIO", console.file))
+    if todo:
+        bar.show(0, "until the first ends (new code compiles once)")
+    return bar
+
+
+def _counting(bar: Bar, count: int) -> Callable[[runs.Job], None]:
+    ended = 0
+    work = 0.0
+
+    def count_one(job: runs.Job) -> None:
+        nonlocal ended, work
+        ended, work = ended + 1, work + job.cost
+        bar.show(work, f"{ended}/{count} jobs")
+
+    return count_one

@@ -19,12 +19,11 @@ from rankloop.base import Ranker
 from rankloop.environments import Periodic, PositionBased
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.experiments import runs
-from rankloop.experiments.experiment import Claim, Job, seeded
+from rankloop.experiments.experiment import Claim, Job, OnOwnData, check_name, seeded
 from rankloop.experiments.mutations import Mutation, altered, instead
-from rankloop.experiments.own import OnOwnData, check_name
 from rankloop.experiments.pbm_2022 import setting
 from rankloop.experiments.pbm_2022.setting import HORIZON, N_ITEMS, N_POSITIONS, PHASE, POINTS, STOCHASTIC
-from rankloop.experiments.shared_runs import play_once
+from rankloop.experiments.runs import play_once
 from rankloop.experiments.words import listed, points
 from rankloop.rankers import registry
 

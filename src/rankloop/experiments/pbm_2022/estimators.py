@@ -18,8 +18,7 @@ from rankloop.experiments.mutations import Mutation, instead, together
 from rankloop.experiments.pbm_2022 import setting
 from rankloop.experiments.pbm_2022.rankers import RewardFTRLPBM
 from rankloop.experiments.pbm_2022.setting import SOURCES, STOCHASTIC, WORLDS, World
-from rankloop.experiments.runs import chosen, ends, mean_and_error
-from rankloop.experiments.shared_runs import play_once
+from rankloop.experiments.runs import chosen, ends, mean_and_error, play_once
 from rankloop.rankers import FTRLPBM
 
 LOSS, REDUCED, MEAN, REWARD = "loss", "reduced-variance", "mean", "bare reward"

@@ -15,8 +15,7 @@ from rankloop.experiments.experiment import Claim, Experiment, Job
 from rankloop.experiments.mutations import altered, times, together
 from rankloop.experiments.pbm_2022 import setting
 from rankloop.experiments.pbm_2022.setting import KINDS, STOCHASTIC, WORLDS, World
-from rankloop.experiments.runs import chosen, ends, mean_and_error
-from rankloop.experiments.shared_runs import play_once
+from rankloop.experiments.runs import chosen, ends, mean_and_error, play_once
 from rankloop.experiments.words import points
 from rankloop.rankers import FTRLPBM
 

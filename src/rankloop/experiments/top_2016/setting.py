@@ -21,8 +21,7 @@ import polars as pl
 from rankloop import data
 from rankloop.data import Dataset
 from rankloop.environments import QueryStream
-from rankloop.experiments.experiment import Plain
-from rankloop.experiments.own import OnOwnData, check_name
+from rankloop.experiments.experiment import OnOwnData, Plain, check_name
 from rankloop.rankers import ListNet, RTopKF, Uniform
 from rankloop.simulation import Trace, play
 

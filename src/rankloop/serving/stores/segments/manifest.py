@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
+from rankloop.extras import write_whole
 from rankloop.serving.log.digests import own_name
 from rankloop.serving.stores.errors import Damaged
-from rankloop.whole_file import write_whole
 
 FILE = "manifest.json"
 

@@ -1,20 +1,30 @@
-"""Playing the suite: who can play where, what is kept, and what a submission says of itself."""
+"""Playing the suite: who can play where, what is kept, and what verify finds of a forged submission."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from rankloop import rankers, simulation
-from rankloop.suite import Entry, NotApplicable, Submission, every_entry, read_submission, run, running
-from rankloop.suite import entry as entries
-from rankloop.suite.delayed import Delayed
+from rankloop.suite import (
+    Entry,
+    NotApplicable,
+    Submission,
+    Verification,
+    every_entry,
+    read_submission,
+    run,
+    submission,
+    verify,
+)
+from rankloop.suite.submission import Delayed
 from rankloop.suite.worlds import WORLDS
 from tests.suite import small
 
@@ -63,30 +73,29 @@ def test_a_file_that_is_no_submission_is_refused(tmp_path: Path) -> None:
 
 def test_what_has_ended_is_not_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[str] = []
-    real = running._play
+    real = submission._play_part
 
-    def noted(group: Any, *rest: Any) -> Any:
-        if len(played) == 2:
+    def noted(part: Any) -> Any:
+        if len(played) == 4:
             raise KeyboardInterrupt
-        played.append(group[0].world.name)
-        return real(group, *rest)
+        played.append(part.world.name)
+        return real(part)
 
-    monkeypatch.setattr(running, "_play", noted)
+    monkeypatch.setattr(submission, "_play_part", noted)
     with pytest.raises(KeyboardInterrupt):
-        small.submission(tmp_path)
-    assert played == ["still", "turning"]
+        small.submission(tmp_path, workers=1)
     assert not [file for file in tmp_path.rglob("*") if file.name.endswith(".part")]
     monkeypatch.setattr(
-        running, "_play", lambda group, *rest: (played.append(group[0].world.name), real(group, *rest))[1]
+        submission, "_play_part", lambda part: (played.append(part.world.name), real(part))[1]
     )
     again = small.submission(tmp_path)
-    assert played == ["still", "turning", "late"], "two were kept"
-    monkeypatch.setattr(running, "_play", real)
+    assert sorted(played) == 3 * ["late"] + 3 * ["still"] + 3 * ["turning"], "four were kept"
+    monkeypatch.setattr(submission, "_play_part", real)
     assert again.results.equals(small.submission().results)
-    kept = sorted((tmp_path / "runs").iterdir())
-    kept[0].write_text("half a fi")
+    kept = min((tmp_path / "runs").iterdir())
+    kept.write_text("half a fi")
     assert small.submission(tmp_path).results.equals(again.results), "what cannot be read is played again"
-    assert json.loads(kept[0].read_text())
+    assert pl.read_parquet(kept).height == 2
 
 
 def test_late_feedback_is_learnt_late() -> None:
@@ -117,7 +126,7 @@ def test_entries_are_read_as_the_command_line_writes_them() -> None:
 
 
 def test_who_cannot_play_anywhere_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "MOST_BYTES", 10**8)
+    monkeypatch.setattr(submission, "MOST_BYTES", 10**8)
     with pytest.raises(
         ValueError, match="ListNet can play in none of the worlds: it ranks items by features"
     ):
@@ -153,3 +162,88 @@ def test_an_executor_gives_the_same() -> None:
     assert elsewhere.results.equals(run([Entry("CascadeKLUCB")], **options).results)
     with pytest.raises(ValueError, match="executor must be"):
         run([Entry("CascadeKLUCB")], executor="nowhere", **options)
+
+
+@pytest.fixture(scope="module")
+def honest() -> Submission:
+    return small.submission()
+
+
+def checked(given: Submission, tmp_path: Path, *, sample: int = 100) -> Verification:
+    given.write(tmp_path / "given.parquet")
+    return verify(tmp_path / "given.parquet", sample=sample, worlds=small.WORLDS)
+
+
+def at(ranker: str, world: str, seed: int) -> pl.Expr:
+    return (pl.col("ranker") == ranker) & (pl.col("world") == world) & (pl.col("seed") == seed)
+
+
+def test_an_honest_submission_holds(honest: Submission, tmp_path: Path) -> None:
+    found = checked(honest, tmp_path)
+    assert found.holds, found.problems
+    assert len(found.replays) == 12
+    assert all(replay.agrees for replay in found.replays)
+    assert found.remarks == ()
+    assert len(checked(honest, tmp_path, sample=3).replays) == 3
+
+
+def test_a_forged_value_is_found(honest: Submission, tmp_path: Path) -> None:
+    better = pl.when(at("FTRLPBM", "still", 1)).then(pl.col("value") + 1e-6).otherwise(pl.col("value"))
+    forged = honest.results.with_columns(better.alias("value"))
+    assert "its score does not follow" in checked(Submission(forged, honest.provenance), tmp_path).problems[0]
+    share = (pl.col("value") - pl.col("random")) / (pl.col("best") - pl.col("random"))
+    careful = Submission(forged.with_columns(share.alias("score")), honest.provenance)
+    found = checked(careful, tmp_path)
+    assert [problem.partition(":")[0] for problem in found.problems] == ["FTRLPBM in still, seed 1"]
+    assert [replay.agrees for replay in found.replays].count(False) == 1
+
+
+def test_forged_references_are_found(honest: Submission, tmp_path: Path) -> None:
+    share = (pl.col("value") - pl.col("random")) / (pl.col("best") - pl.col("random"))
+    for name in ("random", "best"):
+        low = pl.when(at("FTRLPBM", "late", 0)).then(pl.col(name) - 1e-3).otherwise(pl.col(name)).alias(name)
+        forged = honest.results.with_columns(low).with_columns(share.alias("score"))
+        assert not checked(Submission(forged, honest.provenance), tmp_path).holds
+
+
+def test_what_is_left_out_is_found(honest: Submission, tmp_path: Path) -> None:
+    for dropped, message in (
+        (honest.results.filter(~at("FTRLPBM", "turning", 0)), "must have the seeds 0 to 1"),
+        (honest.results.filter(pl.col("ranker") != "FTRLPBM"), "rows of worlds or rankers"),
+        (honest.results.with_columns(rounds=pl.col("rounds") + 1), "another number of rounds"),
+    ):
+        found = checked(Submission(dropped, honest.provenance), tmp_path)
+        assert not found.holds
+        assert message in found.problems[0]
+    lazy = honest.results.filter(
+        ~((pl.col("ranker") == "FTRLPBM") & (pl.col("world") == "turning") & (pl.col("seed") == 1))
+    ).with_columns(
+        seed=pl.when(at("FTRLPBM", "turning", 0)).then(None).otherwise(pl.col("seed")),
+        not_applicable=pl.when(at("FTRLPBM", "turning", 0))
+        .then(pl.lit("it would lose"))
+        .otherwise(pl.col("not_applicable")),
+    )
+    excuse = pl.col("not_applicable") == "it would lose"
+    blank = [
+        pl.when(excuse).then(None).otherwise(pl.col(name)).alias(name)
+        for name in ("value", "random", "best", "score")
+    ]
+    found = checked(Submission(lazy.with_columns(blank), honest.provenance), tmp_path)
+    assert found.problems == ("FTRLPBM can play in turning, and the file says that it cannot",)
+
+
+def test_other_worlds_and_versions_are_found(honest: Submission, tmp_path: Path) -> None:
+    for change, message in (
+        ({"suite": 0}, "it is of version 0 of the suite"),
+        (
+            {"worlds": honest.provenance["worlds"] | {"still": "0" * 16}},
+            "the world still is another one there",
+        ),
+        ({"worlds": {"still": honest.provenance["worlds"]["still"]}}, "it leaves out the world turning"),
+    ):
+        found = checked(Submission(honest.results, honest.provenance | change), tmp_path)
+        assert message in found.problems[0]
+    other = copy.deepcopy(honest.provenance) | {"code": "another"}
+    found = checked(Submission(honest.results, other), tmp_path)
+    assert found.holds
+    assert "other code of rankloop" in found.remarks[0]

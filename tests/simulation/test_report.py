@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 
 from rankloop import simulation
-from rankloop.experiments import tuning_report
 from rankloop.ranges import Between, OneOf
-from rankloop.simulation import Tuning
+from rankloop.simulation import Tuning, report
 from tests.simulation.dial import Dial, world
 
 
@@ -22,7 +21,7 @@ def found() -> Tuning:
 
 
 def test_the_rows_are_the_runs(found: Tuning) -> None:
-    rows = tuning_report.rows(found)
+    rows = report.tuning_rows(found)
     assert len(rows) == len(found.runs)
     assert rows.columns == [
         "setting",
@@ -43,7 +42,7 @@ def test_the_rows_are_the_runs(found: Tuning) -> None:
 def test_the_same_search_gives_the_same_files_and_the_page_fetches_nothing(
     found: Tuning, tmp_path: Path
 ) -> None:
-    pages = [tuning_report.write_tuning_report(found, tmp_path / name) for name in ("one", "two")]
+    pages = [report.write_tuning_report(found, tmp_path / name) for name in ("one", "two")]
     names = {"runs.parquet", "search.png", "search.svg", "report.html"}
     assert {path.name for path in pages[0].parent.iterdir()} == names
     for name in names:
@@ -56,7 +55,7 @@ def test_the_same_search_gives_the_same_files_and_the_page_fetches_nothing(
 
 
 def test_every_dot_is_in_its_panel(found: Tuning) -> None:
-    first, second = tuning_report.draw(found).get_axes()
+    first, second = report.draw_tuning(found).get_axes()
     assert [len(axes.collections) for axes in (first, second)] == [len(found.tried)] * 2
     labels = [tick.get_text() for tick in second.get_xticklabels()]
     assert {"<plain>", "None"} <= set(labels)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import signal
 import subprocess
@@ -13,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
-from rankloop import data, environments, rankers, simulation
+from rankloop import environments, rankers, simulation
+from rankloop.extras import MissingExtra
 from rankloop.ranges import Between, OneOf, Whole
-from rankloop.simulation import halving, tuning_folder
-from rankloop.simulation.tuning_result import FINAL
+from rankloop.simulation import runs
+from rankloop.simulation.tune import FINAL
 from tests.simulation.dial import Dial, world
 
 ROOT = Path(__file__).parents[2]
@@ -43,18 +44,34 @@ def test_the_given_arguments_stay_where_they_are_best() -> None:
     assert "none was better" in str(found)
 
 
-def test_every_rung_keeps_the_better_half_by_all_runs_so_far() -> None:
+def test_worse_settings_are_given_up_and_the_given_one_never() -> None:
     found = simulation.tune(Dial(), world(), **SMALL)
-    rungs = [[run for run in found.runs if run.rung == rung] for rung in range(3)]
-    assert [len(rung) for rung in rungs] == [8, 4 * 1, 2 * 2]
-    assert [{run.seed for run in rung} for rung in rungs] == [{5}, {6}, {7, 8}]
-    for i in (0, 1):
-        so_far = {setting: found.values(setting)[: 2**i] for setting in {run.setting for run in rungs[i]}}
-        assert {run.setting for run in rungs[i + 1]} == set(halving.best(so_far, 4 // 2**i, is_loss=False))
-    last = {setting: np.mean(found.values(setting)) for setting in {run.setting for run in rungs[2]}}
-    assert found.chosen == max(last, key=last.__getitem__)
+    counts = {setting: len(found.values(setting)) for setting in range(len(found.tried))}
+    assert set(counts.values()) <= {1, 2, 4}
+    assert counts[0] == counts[found.chosen] == 4
+    assert 1 in counts.values()
+    seeds = {rung: {run.seed for run in found.runs if run.rung == rung} for rung in (0, 1, 2)}
+    assert seeds == {0: {5}, 1: {6}, 2: {7, 8}}
+    complete = {setting: np.mean(found.values(setting)) for setting, count in counts.items() if count == 4}
+    assert found.chosen == max(complete, key=complete.__getitem__)
     final = [run for run in found.runs if run.rung == FINAL]
     assert {run.seed for run in final}.isdisjoint(run.seed for run in found.runs if run.rung != FINAL)
+
+
+def test_a_setting_that_is_drawn_twice_plays_once() -> None:
+    found = simulation.tune(Dial(), world(), ranges={"dial": OneOf(0.1, 5.0)}, **SMALL | {"settings": 12})
+    assert found.tried == ({}, {"dial": 5.0})
+    assert len({(run.setting, run.seed) for run in found.runs}) == len(found.runs)
+
+
+def test_optuna_is_asked_for_in_words(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    simulation.tune(Dial(), world(), **SMALL)
+    assert capfd.readouterr() == ("", ""), "Optuna tells nothing"
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(MissingExtra, match=r'^tune needs optuna: pip install "rankloop\[tune\]"$'):
+        simulation.tune(Dial(), world(), **SMALL)
 
 
 def test_a_run_is_that_of_play() -> None:
@@ -96,75 +113,82 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("after", [0, 1, 5, 14, 21])
+def data_of(folder: Path) -> dict[str, Any]:
+    """What lies in a folder, without the seconds that runs took."""
+    return {
+        path.relative_to(folder).as_posix(): pl.read_parquet(path).rows()
+        if path.suffix == ".parquet"
+        else path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("after", [0, 5, 14])
 def test_a_search_that_was_stopped_goes_on(
     after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    simulation.tune(Dial(), world(), folder=whole, **SMALL)
-    kept: list[str] = []
-    keep = tuning_folder.TuningFolder.keep
+    count = len(simulation.tune(Dial(), world(), folder=whole, **SMALL).runs)
+    written: list[str] = []
+    keep = runs.Kept.keep
 
-    def interrupted(self: Any, name: str, result: Any) -> None:
-        if len(kept) == after:
+    def interrupted(self: Any, identity: str, *args: Any) -> None:
+        if len(written) == after:
             raise KeyboardInterrupt
-        kept.append(name)
-        keep(self, name, result)
+        written.append(identity)
+        keep(self, identity, *args)
 
-    monkeypatch.setattr(tuning_folder.TuningFolder, "keep", interrupted)
+    monkeypatch.setattr(runs.Kept, "keep", interrupted)
     with pytest.raises(KeyboardInterrupt):
         simulation.tune(Dial(), world(), folder=stopped, **SMALL)
     assert len(list((stopped / "runs").glob("*"))) == after
     assert not (stopped / "tuning.json").exists()
     again: list[str] = []
 
-    def counted(self: Any, name: str, result: Any) -> None:
-        again.append(name)
-        keep(self, name, result)
+    def noted(self: Any, identity: str, *args: Any) -> None:
+        again.append(identity)
+        keep(self, identity, *args)
 
-    monkeypatch.setattr(tuning_folder.TuningFolder, "keep", counted)
+    monkeypatch.setattr(runs.Kept, "keep", noted)
     (stopped / "runs").mkdir(exist_ok=True)
-    (stopped / "runs" / ".search-0-5.json.1.part").write_text('{"val')  # what a killed process leaves
+    (stopped / "runs" / ".search-0-5.parquet.1.part").write_text("half")  # what a killed process leaves
     simulation.tune(Dial(), world(), folder=stopped, **SMALL)
-    assert len(again) == 22 - after
-    assert bytes_of(stopped) == bytes_of(whole)
+    assert len(again) == count - after
+    assert data_of(stopped) == data_of(whole)
 
 
 def test_runs_of_other_code_and_damaged_ones_are_played_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     simulation.tune(Dial(), world(), folder=tmp_path, **SMALL)
-    before = bytes_of(tmp_path)
-    (tmp_path / "runs" / "search-1-5.json").write_text("{")
+    before = data_of(tmp_path)
+    next((tmp_path / "runs").iterdir()).write_text("{")
     simulation.tune(Dial(), world(), folder=tmp_path, **SMALL)
-    assert bytes_of(tmp_path) == before
-    monkeypatch.setattr(tuning_folder, "code_fingerprint", lambda: "other")
+    assert data_of(tmp_path) == before
+    monkeypatch.setattr(runs, "code_fingerprint", lambda: "other")
     simulation.tune(Dial(), world(), folder=tmp_path, **SMALL)
-    assert all(json.loads(file.read_text())["code"] == "other" for file in (tmp_path / "runs").iterdir())
+    assert all(pl.read_parquet_metadata(file)["code"] == "other" for file in (tmp_path / "runs").iterdir())
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_a_folder_is_for_one_search(tmp_path: Path) -> None:
+    folder = tmp_path / "search"
+    simulation.tune(Dial(), world(), folder=folder, **SMALL)
+    before = bytes_of(folder)
+    others = environments.FixedItems(environments.users.bernoulli([0.9, 0.2]))
+    changes: list[tuple[dict[str, Any], str]] = [
         ({"rounds": 61}, "rounds is 60 there and 61 here; choose another folder"),
         ({"seed": 6}, "seed is 5 there and 6 here"),
         ({"ranges": {"dial": Between(1.0, 2.0)}}, "ranges is .*0.01.* there"),
         ({"ranker": Dial(other=2.0)}, "given is .* there"),
-        (
-            {"environment": environments.FixedItems(environments.users.bernoulli([0.9, 0.2]))},
-            "environment is",
-        ),
+        ({"environment": others}, "environment is"),
         ({"held_out": world()}, "held_out is None there"),
-    ],
-)
-def test_a_folder_is_for_one_search(change: dict[str, Any], message: str, tmp_path: Path) -> None:
-    folder = tmp_path / "search"
-    simulation.tune(Dial(), world(), folder=folder, **SMALL)
-    before = bytes_of(folder)
-    ranker, people = change.pop("ranker", Dial()), change.pop("environment", world())
-    with pytest.raises(ValueError, match=message):
-        simulation.tune(ranker, people, folder=folder, **SMALL | change)
-    assert bytes_of(folder) == before
+    ]
+    for change, message in changes:
+        ranker, people = change.pop("ranker", Dial()), change.pop("environment", world())
+        with pytest.raises(ValueError, match=message):
+            simulation.tune(ranker, people, folder=folder, **SMALL | change)
+        assert bytes_of(folder) == before
 
 
 @pytest.mark.parametrize(
@@ -192,6 +216,10 @@ def test_a_folder_is_for_one_search(change: dict[str, Any], message: str, tmp_pa
         ({"ranker": rankers.PBMTS(n_items=2)}, "learns from clicks"),
         ({"ranker": world(), "environment": Dial()}, "the ranker comes first"),
         ({"environment": environments.FixedItems([[1, 0]] * 50)}, "rounds must be at most 50"),
+        (
+            {"folder": "s3://bucket/search"},
+            "folder must be on this machine, got the address 's3://bucket/search'",
+        ),
     ],
 )
 def test_mistakes_are_named_before_anything_is_played(
@@ -199,7 +227,7 @@ def test_mistakes_are_named_before_anything_is_played(
 ) -> None:
     ranker, people = change.pop("ranker", Dial()), change.pop("environment", world())
     with pytest.raises(ValueError, match=message):
-        simulation.tune(ranker, people, folder=tmp_path / "search", **SMALL | change)
+        simulation.tune(ranker, people, **{"folder": tmp_path / "search"} | SMALL | change)
     assert not (tmp_path / "search").exists()
 
 
@@ -210,31 +238,6 @@ def test_a_folder_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="folder must be a folder, got the file"):
         simulation.tune(Dial(), world(), folder=tmp_path / "thesis.txt", **SMALL)
     assert bytes_of(tmp_path) == {"thesis.txt": b"mine"}
-
-
-def test_what_cannot_be_compared_cannot_be_kept() -> None:
-    with pytest.raises(ValueError, match="plain arguments"):
-        tuning_folder.identity([print])
-
-
-def test_a_hash_sees_every_number() -> None:
-    queries = data.synthetic_letor(n_queries=3, n_features=2, seed=1)
-    changed = queries.features.copy()
-    changed[-1, -1] += 1e-12
-    streams = [
-        environments.QueryStream(each)
-        for each in (queries, data.synthetic_letor(n_queries=3, n_features=2, seed=1))
-    ]
-    assert len({tuning_folder.identity(stream) for stream in streams}) == 1
-    assert tuning_folder.identity(queries.features) != tuning_folder.identity(changed)
-
-
-def test_a_regret_that_is_not_known_is_kept_as_such(tmp_path: Path) -> None:
-    folder = tuning_folder.TuningFolder(tmp_path / "search", {"rounds": 1})
-    folder.keep("one", tuning_folder.Result(0.5, math.nan, 0.0))
-    found = folder.find("one")
-    assert found is not None
-    assert math.isnan(found.regret)
 
 
 def test_an_interrupt_leaves_whole_files(tmp_path: Path) -> None:
@@ -256,7 +259,7 @@ def test_an_interrupt_leaves_whole_files(tmp_path: Path) -> None:
     ) as process:
         try:
             begun = time.monotonic()
-            while len(list(folder.glob("runs/*.json"))) < 3 and time.monotonic() - begun < 120:
+            while len(list(folder.glob("runs/*.parquet"))) < 3 and time.monotonic() - begun < 120:
                 time.sleep(0.02)
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=60)
@@ -265,16 +268,16 @@ def test_an_interrupt_leaves_whole_files(tmp_path: Path) -> None:
     assert (out, err, process.returncode) == ("left\n", "", 0)
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert len(files) >= 4
-    assert all(json.loads(path.read_text()) and path.suffix == ".json" for path in files)
+    assert sorted({path.suffix for path in files}) == [".json", ".parquet"]
+    assert json.loads((folder / "study.json").read_text())["seed"] == 5
+    assert all(pl.read_parquet(path).height == 1 for path in files if path.suffix == ".parquet")
 
 
-@pytest.mark.parametrize("name", rankers.__all__)
-def test_what_a_ranker_declares_it_takes(name: str) -> None:
-    kind = getattr(rankers, name)
-    if not isinstance(kind, type):
-        return
-    for example in kind.examples():
-        declared = example.tunable()
-        assert set(declared) <= set(example.get_params())
-        for share in (0.0, 0.3, 0.6, 0.999):
-            kind(**{**example.get_params(), **{each: declared[each].at(share) for each in declared}})
+def test_what_a_ranker_declares_it_takes() -> None:
+    for name in rankers.__all__:
+        kind = getattr(rankers, name)
+        for example in kind.examples() if isinstance(kind, type) else ():
+            declared = example.tunable()
+            assert set(declared) <= set(example.get_params())
+            for share in (0.0, 0.3, 0.6, 0.999):
+                kind(**{**example.get_params(), **{each: declared[each].at(share) for each in declared}})

@@ -1,0 +1,169 @@
+"""Jobs with an identity: run anywhere, their rows kept in a folder as soon as they end, and found there again.
+
+Workers only compute; files are written by the thread that began the work, the one that Ctrl-C interrupts, so that an
+interrupted run leaves whole files only. `reproduce`, the suite and `tune` all go on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankloop.base import Constructed, import_path
+from rankloop.extras import sweep, write_whole
+from rankloop.simulation.executors import Dispatch, Executor, opened
+from rankloop.simulation.trace import code_fingerprint
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A piece of work: its name in errors, the identity of its rows, what `work` takes, and a guess of the cost."""
+
+    name: str
+    identity: str
+    argument: Any
+    cost: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The rows of a job, the seconds that it took, and whether it was found finished."""
+
+    rows: pl.DataFrame
+    seconds: float
+    resumed: bool
+
+
+class Kept:
+    """The rows of finished jobs in a folder, a Parquet file for each; without a folder, nowhere.
+
+    Rows that other code made do not count.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        if folder is not None:
+            sweep(folder)
+
+    def file(self, identity: str) -> Path:
+        """Where the rows of a job are, or will be."""
+        assert self.folder is not None
+        return self.folder / f"{identity}.parquet"
+
+    def has(self, identity: str) -> bool:
+        """Whether the job is finished, by this code."""
+        return self._seconds(identity) is not None
+
+    def find(self, identity: str) -> Finished | None:
+        """The rows of a job, if it is finished."""
+        import polars
+
+        seconds = self._seconds(identity)
+        if seconds is None:
+            return None
+        return Finished(polars.read_parquet(self.file(identity)), seconds, resumed=True)
+
+    def keep(self, identity: str, rows: pl.DataFrame, seconds: float) -> None:
+        """Write the rows of a job."""
+        if self.folder is not None:
+            metadata = {"seconds": repr(seconds), "code": code_fingerprint()}
+            write_whole(self.file(identity), lambda part: rows.write_parquet(part, metadata=metadata))
+
+    def _seconds(self, identity: str) -> float | None:
+        import polars
+
+        if self.folder is None:
+            return None
+        try:
+            metadata = polars.read_parquet_metadata(self.file(identity))
+        except (OSError, polars.exceptions.PolarsError):
+            return None  # absent, or not written by us
+        known = metadata.get("code") == code_fingerprint() and "seconds" in metadata
+        return float(metadata["seconds"]) if known else None
+
+
+def run_jobs(
+    work: Callable[[Any], pl.DataFrame],
+    jobs: Sequence[Job],
+    *,
+    kept: Kept,
+    executor: str | Executor = "threads",
+    workers: int | None = None,
+    fresh: bool = False,
+    ended: Callable[[Job], None] = lambda job: None,
+) -> list[Finished]:
+    """Run what is not kept yet, or with `fresh` everything, and return all of it in the order of `jobs`.
+
+    `work` takes the argument of a job and returns its rows. `ended` is called with every job that was run, in this
+    thread and once its rows are kept.
+    """
+    finished = {} if fresh else {job.identity: found for job in jobs if (found := kept.find(job.identity))}
+    # The costliest first, so that no core is left alone with a long job at the end.
+    todo = sorted((job for job in jobs if job.identity not in finished), key=lambda job: -job.cost)
+
+    def keep(place: int, rows: pl.DataFrame, seconds: float) -> None:
+        kept.keep(todo[place].identity, rows, seconds)
+        finished[todo[place].identity] = Finished(rows, seconds, resumed=False)
+        ended(todo[place])
+
+    if todo:
+        with opened(executor, workers=workers) as (chosen, count):
+            Dispatch(
+                work,
+                [job.argument for job in todo],
+                names=[job.name for job in todo],
+                executor=chosen,
+                workers=count,
+            ).run(keep)
+    return [finished[job.identity] for job in jobs]
+
+
+def identity(value: Any) -> str:
+    """A hash of an object's class and arguments, down to the last number of its data.
+
+    ValueError where something in it has no content that could be compared, such as a function.
+    """
+    digest = hashlib.sha256()
+    _add(digest, value)
+    return digest.hexdigest()[:16]
+
+
+def _add(digest: Any, value: Any) -> None:
+    digest.update(type(value).__name__.encode() + b"(")
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.ascontiguousarray(value)
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(array.data if array.dtype.kind in "biuf" else array.tobytes())
+    elif value is None or isinstance(value, bool | int | float | str):
+        digest.update(repr(value).encode())
+    elif isinstance(value, list | tuple | range):
+        for part in value:
+            _add(digest, part)
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            digest.update(f"{name}=".encode())
+            _add(digest, part)
+    elif isinstance(value, Constructed):
+        digest.update(import_path(type(value)).encode())
+        _add(digest, value.get_params())
+    elif hasattr(value, "as_argument"):
+        _add(digest, value.as_argument())
+    elif is_dataclass(value):
+        _add(digest, {each.name: getattr(value, each.name) for each in fields(value)})
+    elif isinstance(value, SimpleNamespace):
+        _add(digest, vars(value))
+    else:
+        raise ValueError(
+            "folder needs a ranker and environments made of plain arguments, so that a search that goes on is "
+            f"known to be the same, got {value!r} among them"
+        )
+    digest.update(b")")
