@@ -1,17 +1,29 @@
-"""What works without the optional libraries, and the one sentence that names the extra where one is needed."""
+"""What works without the optional libraries, and the one sentence where one is needed; whole files; and small HTML of
+our objects for a notebook, in which every name is escaped, with a bar that moves.
+"""
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import subprocess
 import sys
 import textwrap
+import types
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from packaging.utils import canonicalize_name
+from rich.console import Console
 
-from rankloop import extras
+from rankloop import data, environments, extras, feedback, games, rankers, simulation
+from rankloop.experiments.harness.reproduce import run_jobs
+from rankloop.extras import card, in_notebook, sentence, write_whole
+from rankloop.simulation.play import Bar
+from tests.experiments.toy import Toy
 from tests.requirements import closure, of_extra
 
 # Importing one of these fails as if it were not installed.
@@ -29,6 +41,7 @@ OPTIONAL = (
     "httpx",
     "matplotlib",
     "msgspec",
+    "optuna",
     "polars",
     "prometheus_client",
     "pyarrow",
@@ -155,7 +168,7 @@ def test_the_command_without_its_libraries_is_one_sentence() -> None:
         ),
         (
             ["tune", "--ranker", "RTop1F", "--environment", "bernoulli"],
-            'tune needs matplotlib and polars: pip install "rankloop[data,plot]"',
+            'tune needs matplotlib, optuna and polars: pip install "rankloop[data,plot,tune]"',
         ),
         (["serve"], SERVICE),
         (["rankers"], SERVICE),
@@ -213,3 +226,195 @@ def test_the_extra_serve_brings_all_that_the_service_needs(
         done = run_without(outside_serve, code)
         assert (done.returncode, done.stderr) == (0, "")
     assert "rankloop serves at" in done.stdout
+
+
+def test_folders_are_made_and_an_old_file_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "deeper" / "rows.txt"
+    for text in ("old", "new"):
+        write_whole(path, lambda part, text=text: part.write_text(text))  # type: ignore[misc]
+        assert path.read_text() == text
+    assert [file.name for file in path.parent.iterdir()] == ["rows.txt"]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "rows.txt"
+    path.write_text("old")
+
+    def write(part: Path) -> None:
+        part.write_text("ne")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(path, write)
+    assert path.read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["rows.txt"]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [OSError(errno.ENOSPC, "no room"), RuntimeError("parquet: No space left on device (os error 28)")],
+    ids=["of the system", "of a library"],
+)
+def test_a_full_disk_is_an_error_that_names_the_file(problem: Exception, tmp_path: Path) -> None:
+    def write(part: Path) -> None:
+        raise problem
+
+    with pytest.raises(OSError, match=r"rows\.txt") as told:
+        write_whole(tmp_path / "rows.txt", write)
+    assert (told.value.errno, told.value.filename) == (errno.ENOSPC, str(tmp_path / "rows.txt"))
+
+
+def test_an_error_that_is_not_of_the_system_stays(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        write_whole(tmp_path / "rows.txt", lambda part: 1 // 0)
+
+
+def test_an_address_is_no_folder() -> None:
+    for address in ("s3://bucket/results", "memory://results", "file:///tmp/results"):
+        with pytest.raises(ValueError, match=f"folder must be on this machine, got the address '{address}'"):
+            extras.local_folder(address)
+    assert extras.local_folder("results") == Path("results")
+
+
+NASTY = "<script>alert('&')</script>"
+
+
+class Read(HTMLParser):
+    """Text and tags, and whether every tag is closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.text, self.tags, self.open = "", set[str](), list[str]()
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.add(tag)
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def _shown() -> dict[str, tuple[Any, str]]:
+    users = environments.FixedItems(environments.users.bernoulli([0.2, 0.9, 0.5]), measure="dcg")
+    letor = data.synthetic_letor(n_queries=3, n_features=4, seed=1)
+    ratings = data.synthetic_ratings(n_users=5, n_items=4, seed=1)
+    pages = feedback.Sessions([[0, 1]], [[1, 0]], name=NASTY)
+    return {
+        "ranker": (rankers.RTop1F(n_items=3, horizon=100, measure="dcg"), "horizon100"),
+        "ranker by features": (rankers.PDGD(n_features=4), "by their features"),
+        "environment": (users, "measured bydcg, larger is better"),
+        "environment of queries": (environments.QueryStream(letor, measure="ndcg@3"), "reveals"),
+        "dataset": (letor, "3 queries"),
+        "ratings": (ratings, "5 users x 4 items"),
+        "pages": (pages, NASTY),
+        "counts": (pages.count(), NASTY),
+        "verdict": (games.classify(games.ranking_game(measure="dcg", n_items=3, k=1)), "T^(2/3)"),
+        "verdict of a game": (games.classify(games.zoo.apple_tasting()), "Verdict: easy"),
+        "trace": (
+            simulation.play(rankers.Uniform(n_items=3), users, rounds=10, seed=1, fused=False),
+            "10, of which",
+        ),
+    }
+
+
+def test_small_html() -> None:
+    for name, (value, wanted) in _shown().items():
+        html = value._repr_html_()
+        read = Read(html)
+        assert wanted in read.text, name
+        assert read.open == [], name
+        assert read.tags <= {"div", "b", "table", "tbody", "tr", "th", "td"}, name
+        assert len(html) < 5_000, name
+        assert "\n" not in repr(value), name
+        assert len(repr(value)) < 1_000, name
+
+
+def test_names_are_escaped() -> None:
+    for html in (card(NASTY, {NASTY: NASTY}), sentence(f"Kind({NASTY!r}: more)")):
+        assert "<script" not in html
+        assert "alert(" in Read(html).text
+
+
+def test_a_long_argument_is_cut() -> None:
+    many = rankers.Uniform(n_items=3)
+    many._given = {"listed": list(range(500)), "array": np.zeros((20, 30))}
+    assert repr(many) == "Uniform(listed=<list of 500>, array=<20x30 float64>)"
+    assert len(card("long", {"text": "x" * 10_000})) < 1_000
+
+
+class _Screen:
+    """Stands in for IPython in a kernel: keeps what is displayed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, kernel: bool = True) -> None:
+        self.shown: list[dict[str, str]] = []
+        shell = types.SimpleNamespace(kernel=object() if kernel else None)
+        ipython = types.ModuleType("IPython")
+        ipython.get_ipython = lambda: shell  # type: ignore[attr-defined]
+        displays = types.ModuleType("IPython.display")
+        displays.display = self.display  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "IPython", ipython)
+        monkeypatch.setitem(sys.modules, "IPython.display", displays)
+        monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+
+    def display(self, shown: dict[str, str], *, raw: bool, display_id: bool) -> _Screen:
+        assert raw
+        assert display_id
+        assert not self.shown, "a second output instead of an update"
+        self.shown.append(shown)
+        return self
+
+    def update(self, shown: dict[str, str], *, raw: bool) -> None:
+        assert raw
+        self.shown.append(shown)
+
+
+def test_here_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not in_notebook()
+    _Screen(monkeypatch, kernel=False)  # IPython in a terminal
+    assert not in_notebook()
+
+
+def test_a_run_shows_a_bar_in_a_notebook(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen = _Screen(monkeypatch)
+    assert in_notebook()
+    with Bar(1_000, wanted=True) as bar:
+        bar.show(250)
+        bar.show(500)
+    assert ["500 of 1,000 rounds, " in shown["text/plain"] for shown in screen.shown] == [False, True, False]
+    assert 'value="0.5000"' in screen.shown[1]["text/html"]
+    assert screen.shown[-1] == {"text/html": "", "text/plain": ""}
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_short_run_shows_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = _Screen(monkeypatch)
+    with Bar(1_000, wanted=None) as bar:
+        bar.show(500)
+    with Bar(1_000, wanted=False) as bar:
+        bar.show(500)
+    assert screen.shown == []
+
+
+def test_jobs_show_a_bar_in_a_notebook(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    screen = _Screen(monkeypatch)
+    with Bar(4.0, wanted=True, label=NASTY) as bar:
+        bar.show(0, "until the first ends")
+        bar.show(3.0, "1/2 jobs")
+    assert [shown["text/plain"] for shown in screen.shown] == [
+        f"{NASTY}, until the first ends",
+        f"{NASTY}, 1/2 jobs",
+        "",
+    ]
+    assert 'value="0.7500"' in screen.shown[1]["text/html"]
+    assert "<script" not in "".join(shown["text/html"] for shown in screen.shown)
+    screen.shown.clear()
+    run_jobs(Toy(), out=tmp_path, quick=True, console=Console(stderr=True, force_terminal=False))
+    assert "toy, 3/3 jobs" in screen.shown[-2]["text/plain"]
+    assert screen.shown[-1] == {"text/html": "", "text/plain": ""}
