@@ -1,4 +1,8 @@
-"""Worlds with click fraud: fake users who promote one item, and an attacker who also holds good items down."""
+"""Worlds with click fraud: fake users who promote one item, and an attacker who also holds good items down.
+
+Fake users come in a share of the rounds, or instead of a genuine user whose clicks would help an item that the
+attacker wants to hold down, until a budget is spent.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.arguments import number, whole
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ints, Ranking
 from rankloop.compiled import CompiledEnvironment, EnvironmentKernels
 from rankloop.environments.click_users import Tables, best_of_world, draw_clicks, expected_clicks
 from rankloop.feedback import CascadeModel, ClickModel, PositionBasedModel
 from rankloop.kernels.jit import hot
 from rankloop.kernels.random import uniform
 
-# Users who click by the tables of a click model, and others who click to promote one item.
-#
-# Fake users come in a share of the rounds, or instead of a genuine user whose clicks would help an item that the
-# attacker wants to hold down, until a budget is spent.
-
 
 class FraudParams(NamedTuple):
     """How genuine users click, and what fake ones are there for."""
 
     browsing: Any  # tables with one world
-    rows: NDArray[np.int64]  # of the items in the tables
+    rows: Ints  # of the items in the tables
     best: float  # the expected clicks of the best list
     promoted: int  # the item that fake users click
     share: float  # of the users who are fake
@@ -37,14 +36,14 @@ class FraudParams(NamedTuple):
 class FraudState(NamedTuple):
     """The present user, and what the attacker has spent."""
 
-    t: NDArray[np.int64]  # users so far
-    fake: NDArray[np.int64]  # 1 where the present user is fake
-    genuine: NDArray[np.int64]  # genuine users since the counting began
-    spent: NDArray[np.int64]  # users whose clicks were replaced
+    t: Ints  # users so far
+    fake: Ints  # 1 where the present user is fake
+    genuine: Ints  # genuine users since the counting began
+    spent: Ints  # users whose clicks were replaced
     clicks: NDArray[
         np.float64
     ]  # of all positions, also those that the ranker does not observe; zero between calls
-    last: NDArray[np.float64]  # zero between calls
+    last: Floats  # zero between calls
 
 
 @hot

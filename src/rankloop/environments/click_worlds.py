@@ -1,4 +1,8 @@
-"""Worlds of position-based clicks: users who stay, change in turn, drift or are corrupted, and the hardest ones."""
+"""Worlds of position-based clicks: users who stay, change in turn, drift or are corrupted, and the hardest ones.
+
+One world is there in each round: the only one, the next one every so many rounds, or one of two at random. Which
+one is a function of the round and of a key drawn at the first, so the past can be recomputed without being stored.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +16,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import numbers, shares, whole
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ints, Ranking
 from rankloop.compiled import CompiledEnvironment, EnvironmentKernels, check_items
 from rankloop.feedback.parameters import warn_if_unconverged
 from rankloop.kernels.jit import hot, inlined, kernel
 from rankloop.kernels.lists import best_list, in_order
 from rankloop.kernels.random import uniform
 
-# Users who click each position independently, with a probability that depends on item, position and world.
-#
-# One world is there in each round: the only one, the next one every so many rounds, or one of two at random. Which
-# one is a function of the round and of a key drawn at the first, so the past can be recomputed without being stored.
-
 
 class ClickParams(NamedTuple):
     """clicks[world, position, item] is the chance of a click; best[world] the value of the best list there."""
 
-    clicks: NDArray[np.float64]
-    best: NDArray[np.float64]
+    clicks: Floats
+    best: Floats
     phase: int  # rounds before the next world comes; 0 where it is drawn
     share: float  # the chance of world 1 in each round, where it is drawn
 
@@ -37,11 +36,11 @@ class ClickParams(NamedTuple):
 class ClickState(NamedTuple):
     """The present world, and what is needed to recompute the past."""
 
-    t: NDArray[np.int64]  # users so far
-    start: NDArray[np.int64]  # since when regret is counted
+    t: Ints  # users so far
+    start: Ints  # since when regret is counted
     key: NDArray[np.uint64]  # of the schedule of worlds
-    world: NDArray[np.int64]  # which one is here
-    counts: NDArray[np.int64]  # rounds in each world
+    world: Ints  # which one is here
+    counts: Ints  # rounds in each world
 
 
 @inlined
@@ -117,9 +116,6 @@ def best_lists(clicks: Any, lists: Any, best: Any) -> None:
         best[world] = best_list(clicks[world], lists[world])
 
 
-# What all click environments share: worlds that come by a schedule, and the value of the best list of each.
-
-
 class ScheduledWorlds(CompiledEnvironment):
     """Users who click, on lists of the same items; which world they come from may change with the round.
 
@@ -141,7 +137,7 @@ class ScheduledWorlds(CompiledEnvironment):
         return len(self.params.best)
 
     @property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """How large a part of the rounds the schedule gives each world, in the long run."""
         if self.params.phase == 0:
             return np.array([1 - self.params.share, self.params.share])
@@ -152,7 +148,7 @@ class ScheduledWorlds(CompiledEnvironment):
         """The world that the present user comes from, counted from 0."""
         return int(self.state.world[0])
 
-    def ideal(self, rounds: ArrayLike) -> NDArray[np.float64]:
+    def ideal(self, rounds: ArrayLike) -> Floats:
         """Value of the best list of each round's world, over the first `rounds` rounds since `start_counting`.
 
         `play` starts the counting, so `environment.ideal(trace.rounds) - trace.total` is the regret against the best
@@ -174,22 +170,19 @@ class ScheduledWorlds(CompiledEnvironment):
             counts = np.empty((len(rising), self.n_worlds), np.int64)
             count_worlds(self.params, self.state, rising, counts)
             counts = counts[place].reshape(*wanted.shape, -1)
-        total: NDArray[np.float64] = counts @ self.params.best
+        total: Floats = counts @ self.params.best
         return total
 
-    def _turns(self, t: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _turns(self, t: Ints) -> Ints:
         # How many of the rounds before t are in each world, the last axis: whole cycles, and what of one is left.
         n_worlds, phase = self.n_worlds, self.params.phase
         cycles, rest = np.divmod(t[..., None], n_worlds * phase)
-        turns: NDArray[np.int64] = cycles * phase + np.clip(rest - phase * np.arange(n_worlds), 0, phase)
+        turns: Ints = cycles * phase + np.clip(rest - phase * np.arange(n_worlds), 0, phase)
         return turns
 
     def start_counting(self) -> None:
         self.state.counts[...] = 0
         self.state.start[...] = self.state.t
-
-
-# Click environments without a model of the user: click probabilities by position and item, in each world.
 
 
 class ClickWorlds(ScheduledWorlds):
@@ -208,7 +201,7 @@ class ClickWorlds(ScheduledWorlds):
     state: ClickState
     kernels = EnvironmentKernels(arrive, respond, value, hindsight)
 
-    def __init__(self, clicks: NDArray[np.float64], *, phase: int = 1, share: float = 0.0) -> None:
+    def __init__(self, clicks: Floats, *, phase: int = 1, share: float = 0.0) -> None:
         n_worlds, self.n_positions, self.n_items = clicks.shape
         self.best_lists = np.empty((n_worlds, self.n_positions), np.int64)  # the best list of each world
         best = np.empty(n_worlds)
@@ -223,7 +216,7 @@ class ClickWorlds(ScheduledWorlds):
         )
 
     @property
-    def clicks(self) -> NDArray[np.float64]:
+    def clicks(self) -> Floats:
         """The probability of a click, worlds x positions x items."""
         return self.params.clicks
 
@@ -233,9 +226,6 @@ class ClickWorlds(ScheduledWorlds):
         mean = np.tensordot(self.shares, self.clicks, axes=1)
         best_list(mean, items)
         return Ranking(in_order(mean, items))
-
-
-# A world of clicks without a click model: a probability for each position and item.
 
 
 class ClickMatrix(ClickWorlds):
@@ -277,7 +267,7 @@ class ClickMatrix(ClickWorlds):
         yield cls([[0.0]])
 
 
-def halves_exchanged(n_items: int) -> NDArray[np.int64]:
+def halves_exchanged(n_items: int) -> Ints:
     """For each index, the item that takes it when the halves are exchanged.
 
     >>> halves_exchanged(4), halves_exchanged(5)
@@ -286,9 +276,6 @@ def halves_exchanged(n_items: int) -> NDArray[np.int64]:
     items = np.arange(n_items)
     half = n_items // 2
     return np.concatenate([items[n_items - half :], items[half : n_items - half], items[:half]])
-
-
-# The position-based model: a click takes a position that is looked at and an item that attracts, independently.
 
 
 class PositionBased(ClickMatrix):
@@ -369,9 +356,6 @@ class PositionBased(ClickMatrix):
         yield cls(attraction=[1.0], examination=[0.0])
 
 
-# Worlds that alternate: the oblivious adversary of the 2022 experiments.
-
-
 class Periodic(ClickWorlds):
     """Every `phase` rounds the next world begins; after the last, the first again.
 
@@ -447,7 +431,7 @@ def one_world(name: str, given: ClickMatrix) -> ClickMatrix:
     return given
 
 
-def stacked(worlds: Sequence[ClickMatrix]) -> NDArray[np.float64]:
+def stacked(worlds: Sequence[ClickMatrix]) -> Floats:
     """The probabilities of all `worlds`, worlds x positions x items."""
     if not isinstance(worlds, Sequence) or len(worlds) == 0:
         raise ValueError(f"worlds must be a list of at least one world, got {worlds!r}")
@@ -455,9 +439,6 @@ def stacked(worlds: Sequence[ClickMatrix]) -> NDArray[np.float64]:
     if len(set(shapes)) > 1:
         raise ValueError(f"worlds must agree in positions and items, got {shapes}")
     return np.concatenate([world.clicks for world in worlds])
-
-
-# Slow change: two populations of users, and the share of the second rises and falls.
 
 
 class Drifting(ClickWorlds):
@@ -515,9 +496,6 @@ class Drifting(ClickWorlds):
         yield cls(world, to=world.exchanged(), steps=1, phase=20)
 
 
-# A world in which some of the users click misleadingly.
-
-
 class Corrupted(ClickWorlds):
     """Each user comes from the world `against` with probability `share`, and otherwise from `world`.
 
@@ -559,9 +537,6 @@ class Corrupted(ClickWorlds):
         yield cls(world, share=0.0)
         matrices = np.random.default_rng(1).random((2, 3, 3))
         yield cls(ClickMatrix(matrices[0]), against=ClickMatrix(matrices[1]), share=0.5)
-
-
-# The world of the lower bound: one list is better than all others, by too little to detect in time (2022).
 
 
 class LowerBound(ClickMatrix):

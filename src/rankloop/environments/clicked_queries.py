@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop import measures
 from rankloop.arguments import one_of, whole
+from rankloop.base import Floats, Ints
 from rankloop.compiled import EnvironmentKernels
 from rankloop.environments import query_stream
 from rankloop.environments.click_users import draw_clicks
@@ -18,24 +18,22 @@ from rankloop.feedback import ClickModel, DynamicBayesianModel
 from rankloop.kernels.jit import hot
 from rankloop.measures import Measure
 
-# Queries that come one by one, and users who click on the first documents of each list.
-
 
 class ClickedQueriesParams(NamedTuple):
     """Those of a query stream, the grade of each document, and how users of a document of that grade behave."""
 
     features: Any  # an array, or `SparseRows`
-    relevance: NDArray[np.float64]
-    offsets: NDArray[np.int64]
+    relevance: Floats
+    offsets: Ints
     order: int
     measure: int
-    discount: NDArray[np.float64]
+    discount: Floats
     cutoff: int
     max_grade: int
-    gains: NDArray[np.float64]
-    query_offset: NDArray[np.float64]
-    best: NDArray[np.float64]
-    grades: NDArray[np.int64]
+    gains: Floats
+    query_offset: Floats
+    best: Floats
+    grades: Ints
     n_shown: int
     browsing: Any  # tables by grade
 

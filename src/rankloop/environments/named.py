@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import one_of, whole
+from rankloop.base import Floats
 from rankloop.environments import users
 from rankloop.environments.adversaries import adversary
 from rankloop.environments.click_users import ClickUsers
@@ -127,13 +127,13 @@ def _model_users(name: str, periodic: bool) -> ClickUsers:
     )
 
 
-def _browsing(attraction: NDArray[np.float64]) -> ClickModel:
+def _browsing(attraction: Floats) -> ClickModel:
     # The further below the last click, or the top where there is none, the less likely a look.
     position, last = np.indices((5, 5))
     return UserBrowsingModel(attraction, 1 / (1 + 0.5 * np.maximum(position - last, 0)))
 
 
-_MODELS: dict[str, tuple[str, Callable[[NDArray[np.float64]], ClickModel]]] = {
+_MODELS: dict[str, tuple[str, Callable[[Floats], ClickModel]]] = {
     "cascade": ("users who read to the first item that attracts them, and leave", CascadeModel),
     "dependent-click": (
         "users who may read on after a click, ever less likely (dependent click model)",

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import number, whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks
 from rankloop.feedback.interleaving.probabilistic import MOST_TAU, TAU
@@ -24,8 +23,6 @@ from rankloop.kernels.sorting import greedy_order
 from rankloop.kernels.vectors import dot
 from rankloop.rankers.linear import LinearRanker, WarmStart, read_start
 from rankloop.rankers.schedules import check_weights, read_schedule
-
-# Random directions: unit vectors, all equally likely, each found again from its key and number.
 
 
 @inlined
@@ -53,11 +50,6 @@ def direction(key: Any, number: int, out: Any) -> None:
         out[0] = 1.0
 
 
-# Dueling bandit and multileave gradient descent: candidates around the weights compete for clicks.
-#
-# Schuth and others (2016), with the mean winner. With one candidate it is the algorithm of Yue and Joachims (2009).
-
-
 # Rankers that agree on what was clicked get credits that differ by rounding only; nobody wins by that.
 _TIE = 1e-9
 
@@ -76,8 +68,8 @@ class MGDParams(NamedTuple):
 class MGDState(NamedTuple):
     """The linear ranker."""
 
-    w: NDArray[np.float64]  # weights, by feature
-    t: NDArray[np.int64]  # rounds learnt
+    w: Floats  # weights, by feature
+    t: Ints  # rounds learnt
 
 
 @hot
@@ -85,7 +77,7 @@ def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> Any:
     """Multileave the present ranker, number 0, with the candidates."""
-    weights, scores, order, left, by_rank, room = scratch
+    weights, scores, order, left, by_rank, sort_scratch = scratch
     worth, header = memo
     n, d = context.shape
     m = min(params.k, n)
@@ -101,7 +93,7 @@ def rank(
             scores[ranker, i] = dot(context[i], weights[ranker])
     first = params.n_candidates * words(d)
     for ranker in range(n_rankers - 1, -1, -1):  # the present one last: its order is used below
-        greedy_order(scores[ranker], n, key, first + ranker * n, order, room)
+        greedy_order(scores[ranker], n, key, first + ranker * n, order, sort_scratch)
         for place in range(n):
             left[ranker, order[place]] = by_rank[place]
     multileave(left, n, m, key, first + n_rankers * n, items, worth)
@@ -119,14 +111,7 @@ def rank(
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """One step towards the mean of the candidates that got more credit than the present ranker."""
     weights = scratch[0]
@@ -137,7 +122,7 @@ def learn(
     for ranker in range(1, params.n_candidates + 1):
         lead = 0.0
         for position in range(int(header[1])):
-            lead += feedback[position] * (worth[ranker, position] - worth[0, position])
+            lead += clicks[position] * (worth[ranker, position] - worth[0, position])
         if lead > _TIE:
             n_won += 1
             direction(header[0], ranker - 1, weights[ranker])
@@ -149,9 +134,6 @@ def learn(
             state.w[j] += step * weights[0, j]
         project(state.w, params.radius)
     state.t[0] += 1
-
-
-# MGD: multileave gradient descent (Schuth, Oosterhuis, Whiteson and de Rijke 2016).
 
 
 Steps = float | tuple[float, float]
@@ -281,14 +263,11 @@ class MGD(LinearRanker):
 
 
 @functools.lru_cache(maxsize=64)
-def _weights(tau: float, n: int) -> NDArray[np.float64]:
+def _weights(tau: float, n: int) -> Floats:
     # 1 / rank^tau, the same for every list.
     by_rank = np.array([power(rank + 1.0, -tau) for rank in range(n)])
     by_rank.setflags(write=False)
     return by_rank
-
-
-# DBGD: dueling bandit gradient descent (Yue and Joachims 2009).
 
 
 class DBGD(MGD):

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from rankloop import base
 from rankloop.arguments import one_of, whole
-from rankloop.base import Array, Ranking
+from rankloop.base import Array, Floats, Ints, Ranking
 from rankloop.compiled import RankerKernels, read_positions
 from rankloop.feedback import Clicks
 from rankloop.kernels import hybrid, list_network, lists, tsallis
@@ -48,15 +47,15 @@ class FTRLPBMParams(NamedTuple):
 class FTRLPBMState(NamedTuple):
     """What was learnt, the leader that follows from it, and how it was found."""
 
-    t: NDArray[np.int64]  # the round that is to come, counted from 1
-    L_hat: NDArray[np.float64]
-    u: NDArray[np.float64]  # multipliers of the items' row sums, warm for the next solve
-    v: NDArray[np.float64]  # ... and of the positions' column sums
-    x: NDArray[np.float64]  # the leader: the chance of item i at position j
-    rows: NDArray[np.float64]  # its sum over positions
-    seen: NDArray[np.float64]  # how often item i stood at position j; only for the running mean
-    lost: NDArray[np.float64]  # how often it was not clicked there
-    fallbacks: NDArray[np.int64]  # solves that needed the slow way; and those of them that ended inexact
+    t: Ints  # the round that is to come, counted from 1
+    L_hat: Floats
+    u: Floats  # multipliers of the items' row sums, warm for the next solve
+    v: Floats  # ... and of the positions' column sums
+    x: Floats  # the leader: the chance of item i at position j
+    rows: Floats  # its sum over positions
+    seen: Floats  # how often item i stood at position j; only for the running mean
+    lost: Floats  # how often it was not clicked there
+    fallbacks: Ints  # solves that needed the slow way; and those of them that ended inexact
 
 
 @hot
@@ -69,23 +68,16 @@ def rank(
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Alg. 1, lines 5-7 and the next line 3."""
-    estimate(params, state, items, propensities, feedback)
+    estimate(params, state, items, propensities, clicks)
     state.t[0] += 1
-    t, room = rounds_kept(params, state), scratch[0]
+    t, solver_scratch = rounds_kept(params, state), scratch[0]
     if not _is_warm(state, items) or (
-        tsallis.newton(t, state.L_hat, state.u, state.v, state.x, state.rows, room) < 0
+        tsallis.newton(t, state.L_hat, state.u, state.v, state.x, state.rows, solver_scratch) < 0
     ):
-        failure = tsallis.recover(t, state.L_hat, state.u, state.v, state.x, state.rows, room)
+        failure = tsallis.recover(t, state.L_hat, state.u, state.v, state.x, state.rows, solver_scratch)
         state.fallbacks[0] += 1
         state.fallbacks[1] += failure == 2
 
@@ -125,7 +117,7 @@ def _is_warm(state: Any, items: Any) -> bool:
 
 
 @hot
-def estimate(params: Any, state: Any, items: Any, propensities: Any, feedback: Any) -> None:
+def estimate(params: Any, state: Any, items: Any, propensities: Any, clicks: Any) -> None:
     """Alg. 1, lines 6-7: add an unbiased estimate of the losses to L_hat.
 
     Every estimate is B + 1{shown} (loss - B) / x with a baseline B that does not depend on what was drawn: 0; 1/2
@@ -144,7 +136,7 @@ def estimate(params: Any, state: Any, items: Any, propensities: Any, feedback: A
                 L_hat[j, i] += (state.lost[j, i] + 0.5) / (state.seen[j, i] + 1.0)
     for j in range(m):
         i = items[j]
-        loss, baseline = 1.0 - feedback[j], 0.0
+        loss, baseline = 1.0 - clicks[j], 0.0
         if params.estimator == REDUCED_VARIANCE:
             baseline = 0.5 if state.x[j, i] >= floor else 0.0
         elif params.estimator == MEAN:
@@ -167,34 +159,27 @@ GUARD = 0.125  # of c sqrt(x): the largest baseline
 
 @hot
 def learn_hybrid(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Alg. 1, lines 5-7 and the next line 3."""
-    estimate_hybrid(params, state, items, propensities, feedback)
+    estimate_hybrid(params, state, items, propensities, clicks)
     state.t[0] += 1
-    c, room = WEIGHT * np.sqrt(rounds_kept(params, state)), scratch[0]
-    if hybrid.newton(c, state.L_hat, state.u, state.v, state.x, state.rows, room) < 0:
-        failure = hybrid.recover(c, state.L_hat, state.u, state.v, state.x, state.rows, room)
+    c, solver_scratch = WEIGHT * np.sqrt(rounds_kept(params, state)), scratch[0]
+    if hybrid.newton(c, state.L_hat, state.u, state.v, state.x, state.rows, solver_scratch) < 0:
+        failure = hybrid.recover(c, state.L_hat, state.u, state.v, state.x, state.rows, solver_scratch)
         state.fallbacks[0] += 1
         state.fallbacks[1] += failure == 2
 
 
 @hot
-def estimate_hybrid(params: Any, state: Any, items: Any, propensities: Any, feedback: Any) -> None:
+def estimate_hybrid(params: Any, state: Any, items: Any, propensities: Any, clicks: Any) -> None:
     """Add B + 1{shown} (loss - B) / x to L_hat, unbiased because B does not depend on what was drawn."""
     most = GUARD * WEIGHT * np.sqrt(rounds_kept(params, state))
     discount(params, state)
     L_hat, x = state.L_hat, state.x
     for j in range(x.shape[0]):
         shown = items[j]
-        loss, own = 1.0 - feedback[j], 0.0
+        loss, own = 1.0 - clicks[j], 0.0
         if params.estimator != LOSS:
             own = _baseline(params, state, j, shown, most)
             for i in range(x.shape[1]):
@@ -285,11 +270,10 @@ def check(saved: Mapping[str, Array], *, positive: bool) -> None:
 # as quick. Matrices here are positions x items, as in the state.
 
 
-Matrix = NDArray[np.float64]
 _FLOOR = 1e-12  # where the gradient of -sqrt(x) is taken for x = 0 (erratum C1)
 
 
-def frank_wolfe(x: Matrix, L_hat: Matrix, eta_t: float, K: int) -> Matrix:
+def frank_wolfe(x: Floats, L_hat: Floats, eta_t: float, K: int) -> Floats:
     """Algorithm 2, from x^(1) = `x`.
 
     Repairs (errata C1, C3, C4): k starts at 2, because the step 2 / (1 + 1) = 1 jumps to a vertex and forgets where it
@@ -304,7 +288,7 @@ def frank_wolfe(x: Matrix, L_hat: Matrix, eta_t: float, K: int) -> Matrix:
     return x
 
 
-def birkhoff(x: Matrix) -> tuple[list[NDArray[np.int64]], Matrix]:
+def birkhoff(x: Floats) -> tuple[list[Ints], Floats]:
     """Algorithm 3, lines 1-7: lists of items and their weights, which sum to one; the mean of the lists is `x`."""
     m, n = x.shape
     rest = 1.0 - x.sum(axis=0)
@@ -312,7 +296,7 @@ def birkhoff(x: Matrix) -> tuple[list[NDArray[np.int64]], Matrix]:
         [x, np.tile(rest / max(n - m, 1), (n - m, 1))]
     )  # line 1; nothing to complete for n = m (C6)
     W = np.maximum(W, 0.0)
-    lists: list[NDArray[np.int64]] = []
+    lists: list[Ints] = []
     weights: list[float] = []
     while True:  # line 2
         W[W < _FLOOR] = 0.0
@@ -350,9 +334,9 @@ def learner(K: int) -> Callable[..., None]:
         items: Any,
         propensities: Any,
         memo: Any,
-        feedback: Any,
+        clicks: Any,
     ) -> None:
-        estimate(params, state, items, propensities, feedback)
+        estimate(params, state, items, propensities, clicks)
         state.t[0] += 1
         eta_t = 1.0 / (2.0 * np.sqrt(state.t[0]))
         state.x[:] = np.maximum(frank_wolfe(state.x, state.L_hat, eta_t, K), _FLOOR)
@@ -516,11 +500,11 @@ class FTRLPBM(SomeItems):
         )
 
     @property
-    def x(self) -> NDArray[np.float64]:
+    def x(self) -> Floats:
         """The chance of item i at position j in the next list, as a positions x items matrix."""
         if self._planned:
             return ftrl_pbm_plan.chances(self.state._asdict())
-        chances: NDArray[np.float64] = self.state.x.copy()
+        chances: Floats = self.state.x.copy()
         return chances
 
     def tunable(self) -> Mapping[str, Range]:
@@ -538,7 +522,7 @@ class FTRLPBM(SomeItems):
         make = hybrid.new_scratch if self.hybrid else list_network.new_scratch
         return make(self.n_items, self.n_positions), lists.sampling_scratch(self.n_positions)
 
-    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+    def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
     def check_ticket(self, ranking: Ranking) -> None:
@@ -564,7 +548,7 @@ class FTRLPBM(SomeItems):
             return
         check(saved, positive=self.kernels.learn is learn)
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         # Losses, so the best is the least. Where all items are shown, positions come and go with them.
         there = same_positions(positions, self.n_positions, old.n_positions)
         state = self.state
@@ -591,21 +575,14 @@ class FTRLPBM(SomeItems):
         elif not (state.L_hat + state.u + state.v[:, None] > 0).all() or tsallis.newton(kept, *found) < 0:
             tsallis.recover(kept, *found)
 
-    def among(self, items: NDArray[np.int64], positions: NDArray[np.int64]) -> Any:
+    def among(self, items: Ints, positions: Ints) -> Any:
         if not self._planned:
             return super().among(items, positions)
         part = WithoutPlan(**self.part_arguments(len(items), positions))  # for one list a plan does not pay
         part.carry(self, items, positions)
         return part
 
-    def absorb(
-        self,
-        part: Any,
-        items: NDArray[np.int64],
-        positions: NDArray[np.int64],
-        ranking: Ranking,
-        feedback: NDArray[np.float64],
-    ) -> None:
+    def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
         # What was no candidate is charged what its position lost, so that the round counts neither for nor against it.
         state, here = self.state, np.ix_(positions, items)
         for name in ("L_hat", "seen", "lost") if self.params.estimator == MEAN else ("L_hat",):
@@ -618,19 +595,14 @@ class FTRLPBM(SomeItems):
         state.fallbacks[:] += part.state.fallbacks
         self._follow(warm=True)
 
-    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+    def translate(self, ranking: Ranking, before: Ints) -> Ranking | None:
         """As it is, as long as all shown items and positions are still there."""
         if len(before) != self.n_positions or (before < 0).any():
             return None
         return Ranking(before, ranking.propensities, ranking.memo, ranking.explored)
 
     def learn_logged(
-        self,
-        items: NDArray[np.int64],
-        feedback: Any,
-        *,
-        propensities: NDArray[np.float64] | None = None,
-        features: Any = None,
+        self, items: Ints, feedback: Any, *, propensities: Floats | None = None, features: Any = None
     ) -> None:
         """Learns where the log has propensities: its estimates are weighed by those of whoever drew the list."""
         if propensities is None:
@@ -641,7 +613,7 @@ class FTRLPBM(SomeItems):
         slow, inexact = self.state.fallbacks.tolist()
         return {"solver_fallbacks": slow, "solver_inexact": inexact}
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         """The likeliest list: the assignment of items to positions with the largest sum of probabilities."""
         self.read_context(context)
         items = np.empty(self.n_positions, np.int64)

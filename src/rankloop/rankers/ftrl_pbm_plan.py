@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankloop.base import Array
+from rankloop.base import Array, Floats, Ints
 from rankloop.kernels import list_plan, lists, tsallis
 from rankloop.kernels.jit import apart, hot
 
@@ -22,25 +21,25 @@ from rankloop.kernels.jit import apart, hot
 class PlannedState(NamedTuple):
     """What was learnt, the multipliers of the leader that follows from it, and the plan: see `list_plan.Plan`."""
 
-    t: NDArray[np.int64]  # the round that is to come, counted from 1
-    L_hat: NDArray[np.float64]
-    u: NDArray[np.float64]  # multipliers of the items' row sums
-    v: NDArray[np.float64]  # ... and of the positions' column sums
-    fallbacks: NDArray[np.int64]  # solves that needed the slow way; and those of them that ended inexact
-    counts: NDArray[np.int64]
-    kept: NDArray[np.int64]
-    place: NDArray[np.int64]
-    slot_L: NDArray[np.float64]
-    slot_lines: NDArray[np.float64]
-    slot_u: NDArray[np.float64]
-    slot_x: NDArray[np.float64]
-    slot_rows: NDArray[np.float64]
-    sums: NDArray[np.float64]
-    table: NDArray[np.float64]
-    bounds: NDArray[np.int64]
-    edge: NDArray[np.float64]
-    matchings: NDArray[np.int64]
-    whole: NDArray[np.float64]
+    t: Ints  # the round that is to come, counted from 1
+    L_hat: Floats
+    u: Floats  # multipliers of the items' row sums
+    v: Floats  # ... and of the positions' column sums
+    fallbacks: Ints  # solves that needed the slow way; and those of them that ended inexact
+    counts: Ints
+    kept: Ints
+    place: Ints
+    slot_L: Floats
+    slot_lines: Floats
+    slot_u: Floats
+    slot_x: Floats
+    slot_rows: Floats
+    sums: Floats
+    table: Floats
+    bounds: Ints
+    edge: Floats
+    matchings: Ints
+    whole: Floats
 
 
 @hot
@@ -54,19 +53,12 @@ def rank(
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Alg. 1, lines 5-7 and the next line 3."""
     for j in range(len(items)):
-        if feedback[j] < 1.0:
-            list_plan.add_loss(state, j, items[j], (1.0 - feedback[j]) / propensities[j])
+        if clicks[j] < 1.0:
+            list_plan.add_loss(state, j, items[j], (1.0 - clicks[j]) / propensities[j])
     state.t[0] += 1
     t = float(state.t[0])
     found = state.counts[list_plan.EXACT] and list_plan.newton(t, state.v, state, scratch[0])
@@ -83,10 +75,10 @@ def plan_anew(state: Any, scratch: Any) -> None:
     """The leader in full, from the present multipliers, and a plan for it."""
     t, own = float(state.t[0]), scratch[0]
     L, u, v, x, rows = state.L_hat, state.u, state.v, state.table, own.work[2]
-    room = list_plan.scratch_in_full(len(v), own)
+    solver_scratch = list_plan.scratch_in_full(len(v), own)
     state.counts[list_plan.EXACT] = 1
-    if tsallis.newton(t, L, u, v, x, rows, room) < 0:
-        failure = tsallis.recover(t, L, u, v, x, rows, room)
+    if tsallis.newton(t, L, u, v, x, rows, solver_scratch) < 0:
+        failure = tsallis.recover(t, L, u, v, x, rows, solver_scratch)
         state.fallbacks[0] += 1
         state.fallbacks[1] += failure == 2
         state.counts[list_plan.EXACT] = failure != 2
@@ -101,7 +93,7 @@ _WITHOUT = {"x", "rows", "seen", "lost"}  # fields of a state without a plan
 
 
 def scratch(n: int, m: int) -> tuple[Any, ...]:
-    """Room for the kernels: for the leader, by a plan and in full, and for matchings."""
+    """Scratch for the leader, by a plan and in full, and for matchings."""
     return list_plan.step_scratch(n, list_plan.slots(n, m), m), lists.matching_room(m)
 
 
@@ -128,10 +120,10 @@ def follow(state: PlannedState) -> None:
     plan_anew(state, scratch(n, m))
 
 
-def chances(saved: Mapping[str, Array]) -> NDArray[np.float64]:
+def chances(saved: Mapping[str, Array]) -> Floats:
     """x, written out."""
     D = np.asarray(saved["L_hat"]) + saved["u"] + np.asarray(saved["v"])[:, None]
-    x: NDArray[np.float64] = np.float64(saved["t"][0]) / (D * D)
+    x: Floats = np.float64(saved["t"][0]) / (D * D)
     if not saved["counts"][list_plan.EXACT]:
         x = np.diff(np.asarray(saved["table"]), prepend=0.0)
         used = np.asarray(saved["kept"]) >= 0
@@ -201,7 +193,7 @@ def take(state: PlannedState, saved: Mapping[str, Array]) -> None:
 
 
 def state_bytes(n: int, m: int) -> int:
-    """Bytes of a state and of the room for its kernels."""
+    """Bytes of a state and of the scratch of its kernels."""
     slots, bins, width = list_plan.slots(n, m), lists.most_bins(m), 8 * ((m + 7) // 8)
     most = min(slots, 2 * m)
     plan = slots * (2 * m + width + 3) + bins * (m * 9 + 3 + list_plan.MOST_MATCHINGS) + 4 * width + 8

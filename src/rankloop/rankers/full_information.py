@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import number, whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import descent, sorting
@@ -22,8 +21,6 @@ from rankloop.rankers.schedules import (
     is_adaptive,
     read_steps,
 )
-
-# ListNet, online with full information: the baseline for feedback at the top.
 
 
 class ListNet(LinearRanker):
@@ -117,12 +114,7 @@ class ListNet(LinearRanker):
             raise ValueError(f"ranking.memo must be finite scores, got {ranking.memo[0]}")
 
     def learn_logged(
-        self,
-        items: NDArray[np.int64],
-        feedback: Any,
-        *,
-        propensities: NDArray[np.float64] | None = None,
-        features: Any = None,
+        self, items: Ints, feedback: Any, *, propensities: Floats | None = None, features: Any = None
     ) -> None:
         """Learns: every label is revealed, whoever chose the order."""
         drawn = self.rank(features, rng=np.random.default_rng(int(self.state.t[0])))
@@ -139,9 +131,6 @@ class ListNet(LinearRanker):
         yield cls(n_features=3, learning_rate=1.0)
         yield cls(n_features=1, learning_rate=(0.01, 0.5))
         yield cls(n_features=3)
-
-
-# The squared loss that is calibrated for NDCG, online with full information (2016, section 5).
 
 
 class CalibratedSquared(ListNet):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import numbers
-from rankloop.base import Memo
+from rankloop.base import Floats, Ints, Memo
 from rankloop.compiled import CompiledRanker
 from rankloop.features import (
     LARGEST_FEATURE,
@@ -28,7 +28,7 @@ class Weighted(Protocol):
     """Something that has weights of features, such as the result of `logs.fit_ranker`."""
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """One for each feature."""
         ...
 
@@ -36,9 +36,7 @@ class Weighted(Protocol):
 WarmStart = ArrayLike | Weighted
 
 
-def read_start(
-    warm_start: WarmStart | None, n_features: int, *, radius: float = np.inf
-) -> NDArray[np.float64]:
+def read_start(warm_start: WarmStart | None, n_features: int, *, radius: float = np.inf) -> Floats:
     """The weights to begin with: 0 where none are given. ValueError unless they are in the ball of `radius`."""
     if warm_start is None:
         return np.zeros(n_features)
@@ -52,7 +50,7 @@ def read_start(
     return start
 
 
-def all_finite(*parts: NDArray[np.float64]) -> bool:
+def all_finite(*parts: Floats) -> bool:
     """Whether no number of a ticket is infinite or NaN."""
     return all(within(part.ravel(), -_LARGEST, _LARGEST) for part in parts)
 
@@ -103,15 +101,15 @@ class LinearRanker(CompiledRanker):
         _, features = self.read_context(context)
         return dense_rows(features) if isinstance(features, SparseRows) else features
 
-    def weights_now(self) -> NDArray[np.float64] | None:
+    def weights_now(self) -> Floats | None:
         return np.array(self.state.w)
 
-    def scores(self, context: Any) -> NDArray[np.float64]:
+    def scores(self, context: Any) -> Floats:
         """X w, added up entry after entry: a product of matrices is not the same on every processor."""
-        total: NDArray[np.float64] = np.cumsum(self.dense_context(context) * self.state.w, axis=1)[:, -1]
+        total: Floats = np.cumsum(self.dense_context(context) * self.state.w, axis=1)[:, -1]
         return total
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         return np.argsort(-self.scores(context), kind="stable")
 
     def example_context(self, rng: np.random.Generator) -> Any:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankloop import base
 from rankloop.arguments import number, one_of, whole
-from rankloop.base import Array, Ranker, Ranking
+from rankloop.base import Array, Floats, Ints, Ranker, Ranking
 from rankloop.compiled import check_items, read_features
 from rankloop.extras import require
 from rankloop.kernels.jit import kernel
@@ -38,8 +38,6 @@ from rankloop.measures.measure import HIGHEST_GRADE
 from rankloop.rankers.schedules import read_schedule
 from rankloop.surrogates.estimators import horvitz_thompson
 
-# What PDGD does with scores that come from elsewhere: draw a list by them, and turn clicks into a gradient.
-
 
 @kernel
 def draw(scores: Any, m: int, key: Any, weights: Any, items: Any, header: Any) -> None:
@@ -56,9 +54,6 @@ def preferences(shown: Any, header: Any, clicks: Any, scratch: Any, step: Any) -
     return gradient_in_scores(shown, len(shown), header[1], header[2], clicks, scratch, step)
 
 
-# What rankers with a torch module have in common: scores, steps, and a state that saves and loads.
-
-
 _SETTINGS = "optimiser.json"
 _OPTIMISERS = ("sgd", "adagrad", "adam")
 MakeOptimiser = Callable[[Any], Any]
@@ -67,7 +62,7 @@ MakeOptimiser = Callable[[Any], Any]
 class ModuleState(NamedTuple):
     """Beside the module and the optimiser, which hold arrays of their own."""
 
-    t: NDArray[np.int64]  # rounds learnt
+    t: Ints  # rounds learnt
 
 
 class ModuleRanker(Ranker):
@@ -148,16 +143,16 @@ class ModuleRanker(Ranker):
             )
         return scores.reshape(-1)
 
-    def _scores(self, features: NDArray[Any]) -> NDArray[np.float64]:
+    def _scores(self, features: NDArray[Any]) -> Floats:
         import torch
 
         with torch.no_grad():
-            scores: NDArray[np.float64] = self._forward(features).numpy().astype(np.float64)
+            scores: Floats = self._forward(features).numpy().astype(np.float64)
         if not np.isfinite(scores).all():
             raise ValueError(f"module must give finite scores, got {scores}")
         return scores
 
-    def _descend(self, features: NDArray[Any], gradient: NDArray[np.float64]) -> None:
+    def _descend(self, features: NDArray[Any], gradient: Floats) -> None:
         # One step of the optimiser, for this gradient with respect to the scores.
         import torch
 
@@ -173,7 +168,7 @@ class ModuleRanker(Ranker):
 
     def _read_ticket(
         self, ranking: Ranking, feedback: ArrayLike, n_parts: int
-    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    ) -> tuple[NDArray[Any], Floats]:
         # The features that a ticket ends with, and what was revealed of its list.
         n = len(ranking.items)
         revealed = self.feedback.check(feedback, n)
@@ -187,7 +182,7 @@ class ModuleRanker(Ranker):
         check_items(ranking.items, n, n)
         return features, revealed
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         return np.argsort(-self._scores(read_features(context, self.n_features)), kind="stable")
 
     def example_context(self, rng: np.random.Generator) -> Any:
@@ -279,9 +274,6 @@ def small_module(n_features: int) -> torch.nn.Module:
         return torch.nn.Sequential(torch.nn.Linear(n_features, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
 
 
-# PDGD with a neural scorer.
-
-
 class NeuralPDGD(ModuleRanker):
     """PDGD with scores from any torch module.
 
@@ -359,9 +351,6 @@ class NeuralPDGD(ModuleRanker):
         deep = small_module(3)
         yield cls(module=deep, n_features=3, n_positions=3, optimiser="adam", learning_rate=0.01)
         yield cls(module=deep.double(), n_features=3)
-
-
-# RTop-kF with a neural scorer.
 
 
 _SURROGATES = ("squared", "kl", "smooth_dcg", "ranksvm")

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankloop import surrogates
 from rankloop.arguments import number, one_of, shares, whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks, TopK
 from rankloop.kernels import rows, sorting
@@ -270,7 +270,7 @@ class RTopKF(LinearRanker):
             return common
         return *common, np.empty(d), np.empty(d), np.empty(n, np.int64), np.empty(n, np.int64)
 
-    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+    def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
     def blank_memo(self, n: int) -> Memo:
@@ -280,9 +280,7 @@ class RTopKF(LinearRanker):
         columns = 5 if self.adaptive else 4
         return np.zeros(3), np.zeros((observed, columns)), np.zeros((known, d)), np.zeros((observed, d))
 
-    def mean_by_position(
-        self, context: Any, ranking: Ranking, by_position: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def mean_by_position(self, context: Any, ranking: Ranking, by_position: Floats) -> Floats:
         """Greedy with probability 1 - gamma, where equal scores are in every order equally likely; else explored."""
         features = self.dense_context(context)
         n, gamma = len(features), float(ranking.memo[0][1])
@@ -386,7 +384,7 @@ class RTopKF(LinearRanker):
         yield cls(n_features=4, surrogate="smooth_dcg", k=2)
 
 
-def _read_examination(given: Any, k: int) -> NDArray[np.float64]:
+def _read_examination(given: Any, k: int) -> Floats:
     if np.ndim(given) == 0:
         return np.full(k, shares("examination", given, n_axes=0, positive=True))
     return shares("examination", given, length=k, positive=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankloop.base import Floats, Ints
 from rankloop.kernels import descent
 from rankloop.kernels.descent import softmax
 from rankloop.kernels.elementary import power
@@ -127,19 +127,19 @@ class AdaptiveParams(NamedTuple):
     epsilon: float
     epsilon_power: float
     epsilon_floor: float
-    units: NDArray[np.float64]  # by position, the label that a revealed 1 stands for
+    units: Floats  # by position, the label that a revealed 1 stands for
     relative: bool
-    start: NDArray[np.float64]  # the weights before anything was learnt
+    start: Floats  # the weights before anything was learnt
 
 
 class AdaptiveState(NamedTuple):
     """The linear ranker, what labels are usual, and what the steps follow."""
 
-    w: NDArray[np.float64]  # weights, by feature
-    t: NDArray[np.int64]  # rounds learnt
-    labels: NDArray[np.float64]  # the weighted sum of revealed labels, and the sum of the weights
-    squares: NDArray[np.float64]  # summed squares of the gradient, by feature
-    scale: NDArray[np.float64]  # the largest size seen, by feature
+    w: Floats  # weights, by feature
+    t: Ints  # rounds learnt
+    labels: Floats  # the weighted sum of revealed labels, and the sum of the weights
+    squares: Floats  # summed squares of the gradient, by feature
+    scale: Floats  # the largest size seen, by feature
 
 
 @hot
@@ -147,19 +147,19 @@ def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> Any:
     """The greedy order, or one that explores; and all of the gradient that is known without labels."""
-    scores, weights, guesses, order, room, narrow, mean, _, places, marks = scratch
+    scores, weights, guesses, order, sort_scratch, narrow, mean, _, places, marks = scratch
     header, shown, known, rows = memo
     n, d, t = context.shape[0], context.shape[1], state.t[0]
     observed = min(params.n_observed, n)
     kept, drawn = _explored_positions(params, n, observed)
     listed = min(n, len(items))
     narrow_score(context, state.w, narrow, scores)
-    greedy_top(scores, n, listed, key, 1, order, room)
+    greedy_top(scores, n, listed, key, 1, order, sort_scratch)
     gamma = _gamma(params, n, observed, t)
     explored = uniform(key, 0) < gamma
     if explored:
         if listed < n:  # an item from further below may come up
-            greedy_order(scores, n, key, 1, order, room)
+            greedy_order(scores, n, key, 1, order, sort_scratch)
         explore(key, 1 + n, order, n, kept, drawn, places, marks, items)
     else:
         for position in range(listed):
@@ -307,14 +307,7 @@ def _difference(x: float, mean: float) -> Any:
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, answer: Any
 ) -> None:
     """The estimated gradient, then one step of AdaGrad."""
     gradient = scratch[7]
@@ -324,19 +317,19 @@ def learn(
     for j in range(d):
         gradient[j] = 0.0
     if params.surrogate == RANKSVM:
-        _add_pairs(gradient, n, gamma, observed, shown, rows, feedback, params.units)
+        _add_pairs(gradient, n, gamma, observed, shown, rows, answer, params.units)
     else:
         share = 1.0 if params.surrogate == SMOOTH_DCG else 1.0 / n
         if params.guess != NO_GUESS:
             for j in range(d):
                 gradient[j] = share * known[0, j]
         for place in range(observed):
-            label = feedback[place] * params.units[place]
+            label = answer[place] * params.units[place]
             _add_label(params, gradient, shown[place], header[2], label, rows[place], known)
     for place in range(observed):
         descent.widen(state.w, params.start, state.scale, rows[place])
         weight = shown[place, _IMPORTANCE] if params.surrogate == CENTRED else 1.0
-        state.labels[0] += weight * (feedback[place] * params.units[place])
+        state.labels[0] += weight * (answer[place] * params.units[place])
         state.labels[1] += weight
     if params.surrogate == SMOOTH_DCG:
         for j in range(d):
@@ -367,13 +360,13 @@ def _add_label(
 
 @inlined
 def _add_pairs(
-    gradient: Any, n: int, gamma: float, observed: int, shown: Any, rows: Any, feedback: Any, units: Any
+    gradient: Any, n: int, gamma: float, observed: int, shown: Any, rows: Any, answer: Any, units: Any
 ) -> None:
     # As `rtopkf` has it, each pair divided by the number of pairs.
     for better in range(observed):
         for worse in range(observed):
             if not (
-                feedback[better] * units[better] > feedback[worse] * units[worse]
+                answer[better] * units[better] > answer[worse] * units[worse]
                 and 1.0 + shown[worse, _SCORE] > shown[better, _SCORE]
             ):
                 continue
@@ -381,9 +374,6 @@ def _add_pairs(
             seen = (1.0 - gamma) * both_greedy * n * (n - 1.0) + gamma * observed * (observed - 1)
             for j in range(len(gradient)):
                 gradient[j] += (rows[worse, j] - rows[better, j]) / seen
-
-
-Floats = NDArray[np.float64]
 
 
 class ByPlace(NamedTuple):

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from rankloop.base import Floats, Ints
 from rankloop.kernels.descent import project, softmax
 from rankloop.kernels.elementary import exp, power
 from rankloop.kernels.jit import hot, inlined
@@ -41,15 +39,15 @@ class TopKParams(NamedTuple):
     epsilon: float
     epsilon_power: float
     epsilon_floor: float
-    units: NDArray[np.float64]  # by position, the label that a revealed 1 stands for
+    units: Floats  # by position, the label that a revealed 1 stands for
 
 
 class TopKState(NamedTuple):
     """The linear ranker, and what labels are usual."""
 
-    w: NDArray[np.float64]  # weights, by feature
-    t: NDArray[np.int64]  # rounds learnt
-    labels: NDArray[np.float64]  # the sum and the number of revealed labels
+    w: Floats  # weights, by feature
+    t: Ints  # rounds learnt
+    labels: Floats  # the sum and the number of revealed labels
 
 
 @inlined
@@ -63,12 +61,12 @@ def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> Any:
     """Lines 3-6."""
-    scores, weights, guesses, order, room, narrow = scratch
+    scores, weights, guesses, order, sort_scratch, narrow = scratch
     header, shown, known, rows = memo
     n = context.shape[0]
     listed = min(n, len(items))
     narrow_score(context, state.w, narrow, scores)  # line 4
-    greedy_top(scores, n, listed, key, 1, order, room)
+    greedy_top(scores, n, listed, key, 1, order, sort_scratch)
     gamma = min(1.0, scheduled(params.gamma, params.gamma_power, state.t[0]))
     explored = uniform(key, 0) < gamma
     if explored:
@@ -150,14 +148,7 @@ def _exp(x: float) -> float:
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, answer: Any
 ) -> None:
     """Lines 9-11."""
     header, shown, known, rows = memo
@@ -171,11 +162,11 @@ def learn(
         for j in range(len(w)):
             w[j] -= step * known[0, j]
     if params.surrogate == RANKSVM:
-        _descend_pairs(w, step, n, gamma, observed, shown, rows, feedback, params.units)
+        _descend_pairs(w, step, n, gamma, observed, shown, rows, answer, params.units)
     else:
         for place in range(observed):
             chance = (1.0 - gamma) * shown[place, _GREEDY] + gamma * observed / n  # errata B1, B7
-            label = feedback[place] * params.units[place]
+            label = answer[place] * params.units[place]
             if params.surrogate == SMOOTH_DCG:
                 gain = exp2_gain(label)
                 if params.guess != NO_GUESS:
@@ -189,7 +180,7 @@ def learn(
                     w[j] -= size * rows[place, j]
     project(w, params.radius)
     for place in range(observed):
-        state.labels[0] += feedback[place] * params.units[place]
+        state.labels[0] += answer[place] * params.units[place]
         state.labels[1] += 1.0
     state.t[0] += 1
 
@@ -204,13 +195,13 @@ def surprise(params: Any, s: float, guess: float, label: float) -> Any:
 
 @inlined
 def _descend_pairs(
-    w: Any, step: float, n: int, gamma: float, observed: int, shown: Any, rows: Any, feedback: Any, units: Any
+    w: Any, step: float, n: int, gamma: float, observed: int, shown: Any, rows: Any, answer: Any, units: Any
 ) -> None:
     # Every observed pair in which the better item does not lead by 1 pulls the two apart (section 4.1, erratum B2).
     for better in range(observed):
         for worse in range(observed):
             if not (
-                feedback[better] * units[better] > feedback[worse] * units[worse]
+                answer[better] * units[better] > answer[worse] * units[worse]
                 and 1.0 + shown[worse, _SCORE] > shown[better, _SCORE]
             ):
                 continue

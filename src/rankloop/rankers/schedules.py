@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import one_of
+from rankloop.base import Floats
 from rankloop.kernels import elementary
 
 
@@ -71,7 +71,7 @@ def read_papers_schedule(
     return Schedule(float(elementary.power(horizon, -power)))
 
 
-def check_scaled_weights(saved: Any, radius: float, start: NDArray[np.float64]) -> None:
+def check_scaled_weights(saved: Any, radius: float, start: Floats) -> None:
     """ValueError unless AdaGrad can have left such a state."""
     if saved["t"][0] < 0:
         raise ValueError(f"saved state 't' must not be negative, got {saved['t'][0]}")
