@@ -40,9 +40,13 @@ class SomeItems(CompiledRanker):
 
     def among(self, items: Ints, positions: Ints) -> Self:
         """A ranker over `items` for `positions` that knows what this one knows about them."""
-        part = type(self)(**self.part_arguments(len(items), positions))
+        part: Any = self.part_kind()(**self.part_arguments(len(items), positions))
         part.carry(self, items, positions)
         return part
+
+    def part_kind(self) -> type[SomeItems]:
+        """The class of a ranker over some of the items."""
+        return type(self)
 
     def part_arguments(self, n_items: int, positions: Ints) -> dict[str, Any]:
         """The constructor's arguments for a ranker over some of the items."""

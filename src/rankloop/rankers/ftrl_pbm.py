@@ -1,9 +1,16 @@
-"""FTRL-PBM: rank from position-based clicks, in stochastic and adversarial worlds (Chen, Zhao and Li 2022)."""
+"""FTRL-PBM: rank from position-based clicks, in stochastic and adversarial worlds (Chen, Zhao and Li 2022).
+
+The leader of the next round is found when feedback comes, because `rank` may not change anything: it only draws. There
+is a class for each way to find it. The default is `ftrl_pbm_plan.Planned`, whose kernels are in that file. Here are
+those that write x out: `InFull` (other estimators, forgetting, all items shown), `Hybrid`, and the paper's own,
+`FrankWolfe`. Arrays are position-major: L_hat[j, i] belongs to item i at position j.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -23,16 +30,10 @@ from rankloop.kernels.jit import hot
 from rankloop.kernels.lists import best_list, in_order, show
 from rankloop.kernels.random import uniform
 from rankloop.ranges import OneOf, Range, Whole
-from rankloop.rankers import ftrl_pbm_plan
 from rankloop.rankers.candidates import SomeItems
 from rankloop.rankers.click_ranker import are_chances, same_positions
+from rankloop.rankers.ftrl_pbm_plan import Planned
 from rankloop.servable import carried_sums
-
-# FTRL-PBM (2022, Algorithm 1): lists drawn from a regularised leader, losses weighted by inverse propensity.
-#
-# The leader of the next round is found when feedback comes, because `rank` may not change anything: it only draws.
-# Arrays are position-major: L_hat[j, i] belongs to item i at position j.
-
 
 LOSS, REDUCED_VARIANCE, MEAN = range(3)
 
@@ -59,7 +60,7 @@ class FTRLPBMState(NamedTuple):
 
 
 @hot
-def rank(
+def rank_in_full(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
     """Alg. 1, line 4."""
@@ -67,7 +68,7 @@ def rank(
 
 
 @hot
-def learn(
+def learn_in_full(
     params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Alg. 1, lines 5-7 and the next line 3."""
@@ -146,13 +147,9 @@ def estimate(params: Any, state: Any, items: Any, propensities: Any, clicks: Any
         L_hat[j, i] += (loss - baseline) / propensities[j]
 
 
-# FTRL-PBM with the hybrid regulariser: the leader of `kernels.solvers.hybrid`, and baselines that it can bear.
-#
 # A click on an item that had little chance where it stood counts as a large negative loss where there is a baseline.
 # One of more than an eighth of c / sqrt(x) would move that item's chance by more than the analysis allows for, and
 # the ranker could stay with it for long. So the baseline ends there, which costs nothing where x is not small.
-
-
 WEIGHT = 0.5  # c / sqrt(t)
 GUARD = 0.125  # of c sqrt(x): the largest baseline
 
@@ -194,80 +191,6 @@ def estimate_hybrid(params: Any, state: Any, items: Any, propensities: Any, clic
 def _baseline(params: Any, state: Any, j: int, i: int, most: float) -> Any:
     B = (state.lost[j, i] + 0.5) / (state.seen[j, i] + 1.0) if params.estimator == MEAN else 0.5
     return min(B, most * np.sqrt(state.x[j, i]))
-
-
-# What is proved about the regret of FTRL-PBM: Theorem 1 with its lower terms, the hybrid, and forgetting.
-
-
-def bound(
-    m: int, n: int, rounds: int, *, hybrid: bool, forget: int | None, kept: float, never_negative: bool
-) -> float:
-    """The bound on the regret after `rounds` with m positions and n items.
-
-    Parameters
-    ----------
-    m : int
-        Positions.
-    n : int
-        Items.
-    rounds : int
-        T.
-    hybrid : bool
-        Whether the regulariser is the hybrid.
-    forget : int or None
-        Rounds that are remembered; None for all.
-    kept : float
-        What is kept of a sum from one round to the next; 1 where nothing is forgotten.
-    never_negative : bool
-        Whether estimates are of losses, which are not negative.
-
-    Returns
-    -------
-    float
-        The bound.
-    """
-    if forget is None and not hybrid:
-        return float(3 * m + 2 * m * np.log(rounds) + 6 * m * np.sqrt(float(n) * rounds))
-    weight = WEIGHT if hybrid else 2.0
-    # By how much a negative estimate may be worse than a positive one.
-    factor = 1.0 if never_negative else 1.0 / (1.0 - 2 * GUARD / kept)
-    unit = m * np.sqrt(float(n)) * (weight * kept + 4.0 * factor / (weight * kept))
-    if forget is None:
-        return float(unit * np.sqrt(rounds))
-    return float((rounds / forget + kept) * unit * np.sqrt(min(rounds, forget)))
-
-
-# What a saved state of FTRL-PBM without a plan must be, where x is written out.
-
-
-def check(saved: Mapping[str, Array], *, positive: bool) -> None:
-    """ValueError where arrays of the right shape are no state.
-
-    Parameters
-    ----------
-    saved : mapping of str to ndarray
-        The arrays by name.
-    positive : bool
-        Whether losses and multipliers must have positive sums.
-    """
-    t, x, seen, lost = int(saved["t"][0]), *(np.asarray(saved[name]) for name in ("x", "seen", "lost"))
-    if t < 1:
-        raise ValueError(f"saved state 't' must be at least 1, got {t}")
-    if not are_chances(x, saved["rows"]):
-        raise ValueError(
-            "saved state 'x' must be probabilities: columns that sum to 1, rows to at most 1, as 'rows' says"
-        )
-    D = np.asarray(saved["L_hat"]) + saved["u"] + np.asarray(saved["v"])[:, None]
-    if positive and not (D > 0).all():
-        raise ValueError("saved state 'u' and 'v' must be multipliers for 'L_hat', with positive sums")
-    if not ((lost >= 0) & (lost <= seen)).all():
-        raise ValueError("saved state 'lost' must lie between 0 and 'seen'")
-
-
-# FTRL-PBM as the paper computes it: Algorithm 2 (Frank-Wolfe) and Algorithm 3 (Birkhoff), in NumPy and SciPy.
-#
-# For reference and for experiments about the paper's method; the rankers' defaults are exact and many thousand times
-# as quick. Matrices here are positions x items, as in the state.
 
 
 _FLOOR = 1e-12  # where the gradient of -sqrt(x) is taken for x = 0 (erratum C1)
@@ -323,27 +246,126 @@ def rank_by_birkhoff(
     return bool(propensities.sum() < 0.5 * len(items))
 
 
-def learner(K: int) -> Callable[..., None]:
+def learn_by_frank_wolfe(
+    K: int,
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    clicks: Any,
+) -> None:
     """Algorithm 1, lines 5-7 and 3, with K Frank-Wolfe steps."""
+    estimate(params, state, items, propensities, clicks)
+    state.t[0] += 1
+    eta_t = 1.0 / (2.0 * np.sqrt(state.t[0]))
+    state.x[:] = np.maximum(frank_wolfe(state.x, state.L_hat, eta_t, K), _FLOOR)
+    state.x[:] /= state.x.sum(axis=1, keepdims=True)
+    state.rows[:] = state.x.sum(axis=0)
 
-    def learn(
-        params: Any,
-        state: Any,
-        context: Any,
-        scratch: Any,
-        items: Any,
-        propensities: Any,
-        memo: Any,
-        clicks: Any,
-    ) -> None:
-        estimate(params, state, items, propensities, clicks)
-        state.t[0] += 1
-        eta_t = 1.0 / (2.0 * np.sqrt(state.t[0]))
-        state.x[:] = np.maximum(frank_wolfe(state.x, state.L_hat, eta_t, K), _FLOOR)
-        state.x[:] /= state.x.sum(axis=1, keepdims=True)
-        state.rows[:] = state.x.sum(axis=0)
 
-    return learn
+class InFull:
+    """The leader with x written out, under Tsallis' entropy."""
+
+    def __init__(self, n: int, m: int, params: FTRLPBMParams, steps: int) -> None:
+        self.n, self.m, self.params, self.steps = n, m, params, steps
+
+    def kernels(self) -> RankerKernels:
+        return RankerKernels(rank_in_full, learn_in_full)
+
+    def new_state(self) -> FTRLPBMState:
+        n, m = self.n, self.m
+        counted = (m, n) if self.params.estimator == MEAN else (0, 0)
+        return FTRLPBMState(
+            t=np.ones(1, np.int64),
+            L_hat=np.zeros((m, n)),
+            u=np.zeros(n),
+            v=np.full(m, self._first_multiplier()),
+            x=np.full((m, n), 1 / n),  # L_hat = 0, erratum C3
+            rows=np.full(n, m / n),
+            seen=np.zeros(counted),
+            lost=np.zeros(counted),
+            fallbacks=np.zeros(2, np.int64),
+        )
+
+    def _first_multiplier(self) -> float:
+        return float(np.sqrt(self.n))
+
+    def scratch(self) -> tuple[Any, ...]:
+        return list_network.new_scratch(self.n, self.m), lists.sampling_scratch(self.m)
+
+    def chances(self, state: FTRLPBMState) -> Floats:
+        return state.x.copy()
+
+    def is_former(self, saved: Mapping[str, Array]) -> bool:
+        """Whether a state was saved by a version that found the leader in another way."""
+        return False
+
+    def check(self, saved: Mapping[str, Array], kernels: RankerKernels) -> None:
+        """ValueError where arrays of the right shape are no state."""
+        t, x, seen, lost = int(saved["t"][0]), *(np.asarray(saved[name]) for name in ("x", "seen", "lost"))
+        if t < 1:
+            raise ValueError(f"saved state 't' must be at least 1, got {t}")
+        if not are_chances(x, saved["rows"]):
+            raise ValueError(
+                "saved state 'x' must be probabilities: columns that sum to 1, rows to at most 1, as 'rows' says"
+            )
+        D = np.asarray(saved["L_hat"]) + saved["u"] + np.asarray(saved["v"])[:, None]
+        if kernels.learn is learn_in_full and not (D > 0).all():  # others leave other multipliers
+            raise ValueError("saved state 'u' and 'v' must be multipliers for 'L_hat', with positive sums")
+        if not ((lost >= 0) & (lost <= seen)).all():
+            raise ValueError("saved state 'lost' must lie between 0 and 'seen'")
+
+    def follow(self, state: FTRLPBMState, *, warm: bool) -> None:
+        """Find the leader where losses were not learnt but written; `warm` where they are nearly the last ones."""
+        kept: float = rounds_kept(self.params, state)
+        solved = (state.L_hat, state.u, state.v, state.x, state.rows, self.scratch()[0])
+        possible = (state.L_hat + state.u + state.v[:, None] > 0).all()
+        if not possible or tsallis.newton(kept, *solved) < 0:
+            tsallis.recover(kept, *solved)
+
+    @classmethod
+    def bytes(cls, n: int, m: int, estimator: str) -> int:
+        """Of state and scratch."""
+        tables = 4 if estimator == "mean" else 2
+        solver = cls._solver_bytes(n, m)
+        return 8 * (tables * m * n + 2 * n + m) + solver + lists.sampling_scratch_bytes(m)
+
+    @staticmethod
+    def _solver_bytes(n: int, m: int) -> int:
+        return list_network.scratch_bytes(n, m)
+
+
+class Hybrid(InFull):
+    """The leader with x written out, under the hybrid regulariser."""
+
+    def kernels(self) -> RankerKernels:
+        return RankerKernels(rank_in_full, learn_hybrid)
+
+    def _first_multiplier(self) -> float:
+        return float(WEIGHT * hybrid.even_multiplier(self.n))
+
+    def scratch(self) -> tuple[Any, ...]:
+        return hybrid.new_scratch(self.n, self.m), lists.sampling_scratch(self.m)
+
+    def follow(self, state: FTRLPBMState, *, warm: bool) -> None:
+        weight = WEIGHT * np.sqrt(rounds_kept(self.params, state))
+        solved = (state.L_hat, state.u, state.v, state.x, state.rows, self.scratch()[0])
+        if not warm or hybrid.newton(weight, *solved) < 0:
+            hybrid.recover(weight, *solved)
+
+    @staticmethod
+    def _solver_bytes(n: int, m: int) -> int:
+        return hybrid.scratch_bytes(n, m)
+
+
+class FrankWolfe(InFull):
+    """The paper's inexact leader, for experiments about it; many thousand times as slow."""
+
+    def kernels(self) -> RankerKernels:
+        return RankerKernels(rank_in_full, functools.partial(learn_by_frank_wolfe, self.steps))
 
 
 _ESTIMATORS = {
@@ -441,71 +463,52 @@ class FTRLPBM(SomeItems):
         self.steps = whole("steps", steps, at_least=1)
         self.feedback = Clicks()
         self.forget = None if forget is None else whole("forget", forget, at_least=2)
-        self.hybrid = regulariser == "hybrid"
-        if solver == "frank-wolfe" and (self.hybrid or forget is not None):
+        if solver == "frank-wolfe" and (regulariser == "hybrid" or forget is not None):
             raise ValueError(
                 "solver='frank-wolfe' is the paper's and needs regulariser='tsallis' and forget=None, got "
                 f"regulariser={regulariser!r} and forget={forget!r}"
             )
-        self.kernels = RankerKernels(rank, learn_hybrid if self.hybrid else learn)
-        if (solver, sampler) != ("newton", "lazy"):
-            self._take_reference(solver, sampler)
         self.params = FTRLPBMParams(
             _ESTIMATORS[estimator], 1.0 if self.forget is None else 1.0 - 1.0 / self.forget
         )
         self._proved = solver == "newton" and (
-            self.hybrid
+            regulariser == "hybrid"
             or estimator == "loss"
             or (estimator == "reduced-variance" and m == 1 and forget is None)
         )
-        self._planned = self._plans(
-            n, m, estimator=estimator, regulariser=regulariser, forget=forget, solver=solver, sampler=sampler
-        )
-        if self._planned:
-            self.kernels = RankerKernels(ftrl_pbm_plan.rank, ftrl_pbm_plan.learn)
-            self.state = ftrl_pbm_plan.new_state(n, m)
-            return
-        counted = (m, n) if estimator == "mean" else (0, 0)
-        self.state = FTRLPBMState(
-            t=np.ones(1, np.int64),
-            L_hat=np.zeros((m, n)),
-            u=np.zeros(n),
-            v=np.full(m, WEIGHT * hybrid.even_multiplier(n) if self.hybrid else np.sqrt(n)),
-            x=np.full((m, n), 1 / n),  # L_hat = 0, erratum C3
-            rows=np.full(n, m / n),
-            seen=np.zeros(counted),
-            lost=np.zeros(counted),
-            fallbacks=np.zeros(2, np.int64),
-        )
+        algorithm = self._algorithm(n, m, estimator, regulariser, forget, solver, sampler)
+        self._leader = algorithm(n, m, self.params, self.steps)
+        self.kernels = self._leader.kernels()
+        self.state = self._leader.new_state()
+        if sampler == "birkhoff":
+            self.kernels = RankerKernels(rank_by_birkhoff, self.kernels.learn)
+        if (solver, sampler) != ("newton", "lazy"):
+            self.fusable = False
 
     @classmethod
-    def _plans(cls, n: int, m: int, **arguments: Any) -> bool:
-        # Only the losses of what was shown change, and there are rows that are not tight.
-        usual = {
-            "estimator": "loss",
-            "regulariser": "tsallis",
-            "forget": None,
-            "solver": "newton",
-            "sampler": "lazy",
-        }
-        return (
-            cls._may_plan and n > m and all(arguments.get(name, usual[name]) == usual[name] for name in usual)
-        )
-
-    def _take_reference(self, solver: str, sampler: str) -> None:
-        self.fusable = False
-        self.kernels = RankerKernels(
-            rank_by_birkhoff if sampler == "birkhoff" else rank,
-            self.kernels.learn if solver == "newton" else learner(self.steps),
-        )
+    def _algorithm(
+        cls,
+        n: int,
+        m: int,
+        estimator: str = "loss",
+        regulariser: str = "tsallis",
+        forget: int | None = None,
+        solver: str = "newton",
+        sampler: str = "lazy",
+        **others: Any,
+    ) -> type[InFull | Planned]:
+        if solver == "frank-wolfe":
+            return FrankWolfe
+        if regulariser == "hybrid":
+            return Hybrid
+        # A plan needs that only the losses of what was shown change, and that there are rows that are not tight.
+        few_change = estimator == "loss" and forget is None and sampler == "lazy"
+        return Planned if cls._may_plan and few_change and n > m else InFull
 
     @property
     def x(self) -> Floats:
         """The chance of item i at position j in the next list, as a positions x items matrix."""
-        if self._planned:
-            return ftrl_pbm_plan.chances(self.state._asdict())
-        chances: Floats = self.state.x.copy()
-        return chances
+        return self._leader.chances(self.state)
 
     def tunable(self) -> Mapping[str, Range]:
         found: dict[str, Range] = {"estimator": OneOf(*_ESTIMATORS)}
@@ -517,10 +520,7 @@ class FTRLPBM(SomeItems):
         return found
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        if self._planned:
-            return ftrl_pbm_plan.scratch(self.n_items, self.n_positions)
-        make = hybrid.new_scratch if self.hybrid else list_network.new_scratch
-        return make(self.n_items, self.n_positions), lists.sampling_scratch(self.n_positions)
+        return self._leader.scratch()
 
     def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
@@ -534,19 +534,18 @@ class FTRLPBM(SomeItems):
     def load(self, saved: Mapping[str, Array] | str | os.PathLike[str]) -> None:
         if isinstance(saved, str | os.PathLike):
             saved = base.read_state(saved)
-        if not (self._planned and ftrl_pbm_plan.is_without(saved)):
+        if not self._leader.is_former(saved):
             super().load(saved)
             return
         base.check_origin(saved, self)
         first = WithoutPlan(**self.get_params())  # as it was in version 1
         first.load({name: value for name, value in saved.items() if name != base.ORIGIN})
-        ftrl_pbm_plan.take(self.state, first.state_arrays())
+        for name in ("t", "L_hat", "u", "v", "fallbacks"):
+            getattr(self.state, name)[...] = getattr(first.state, name)
+        self._leader.follow(self.state, warm=True)
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        if self._planned:
-            ftrl_pbm_plan.check(saved)
-            return
-        check(saved, positive=self.kernels.learn is learn)
+        self._leader.check(saved, self.kernels)
 
     def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         # Losses, so the best is the least. Where all items are shown, positions come and go with them.
@@ -558,29 +557,11 @@ class FTRLPBM(SomeItems):
             if known.size:
                 getattr(state, name)[:] = np.where(origin >= 0, known[there][:, np.maximum(origin, 0)], 0.0)
         state.t[:] = old.state.t
-        self._follow(warm=False)
+        self._leader.follow(state, warm=False)
 
-    def _follow(self, *, warm: bool) -> None:
-        """The leader that follows from the losses, where `learn` did not find it."""
-        state = self.state
-        if self._planned:
-            ftrl_pbm_plan.follow(state)
-            return
-        kept: float = rounds_kept(self.params, state)
-        found = (state.L_hat, state.u, state.v, state.x, state.rows, self.scratch(self.n_positions)[0])
-        if self.hybrid:
-            weight = WEIGHT * np.sqrt(kept)
-            if not warm or hybrid.newton(weight, *found) < 0:
-                hybrid.recover(weight, *found)
-        elif not (state.L_hat + state.u + state.v[:, None] > 0).all() or tsallis.newton(kept, *found) < 0:
-            tsallis.recover(kept, *found)
-
-    def among(self, items: Ints, positions: Ints) -> Any:
-        if not self._planned:
-            return super().among(items, positions)
-        part = WithoutPlan(**self.part_arguments(len(items), positions))  # for one list a plan does not pay
-        part.carry(self, items, positions)
-        return part
+    def part_kind(self) -> type[FTRLPBM]:
+        # For one list a plan does not pay.
+        return WithoutPlan if isinstance(self._leader, Planned) else type(self)
 
     def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
         # What was no candidate is charged what its position lost, so that the round counts neither for nor against it.
@@ -593,7 +574,7 @@ class FTRLPBM(SomeItems):
             table[here] = getattr(part.state, name)
         state.t[0] += 1
         state.fallbacks[:] += part.state.fallbacks
-        self._follow(warm=True)
+        self._leader.follow(state, warm=True)
 
     def translate(self, ranking: Ranking, before: Ints) -> Ranking | None:
         """As it is, as long as all shown items and positions are still there."""
@@ -653,16 +634,17 @@ class FTRLPBM(SomeItems):
                 "regret_bound is proved for solver='newton' with regulariser='hybrid' or estimator='loss' (or "
                 f"'reduced-variance' with one position and forget=None), got {self!r}"
             )
-        unbiased = self.params.estimator == LOSS
-        return bound(
-            self.n_positions,
-            self.n_items,
-            T,
-            hybrid=self.hybrid,
-            forget=self.forget,
-            kept=self.params.kept,
-            never_negative=unbiased,
-        )
+        m, n, kept = self.n_positions, self.n_items, self.params.kept
+        of_hybrid = isinstance(self._leader, Hybrid)
+        if self.forget is None and not of_hybrid:
+            return float(3 * m + 2 * m * np.log(T) + 6 * m * np.sqrt(float(n) * T))
+        weight = WEIGHT if of_hybrid else 2.0
+        # By how much a negative estimate may be worse than a positive one.
+        factor = 1.0 if self.params.estimator == LOSS else 1.0 / (1.0 - 2 * GUARD / kept)
+        unit = m * np.sqrt(float(n)) * (weight * kept + 4.0 * factor / (weight * kept))
+        if self.forget is None:
+            return float(unit * np.sqrt(T))
+        return float((T / self.forget + kept) * unit * np.sqrt(min(T, self.forget)))
 
     @classmethod
     def bytes_for(
@@ -672,15 +654,10 @@ class FTRLPBM(SomeItems):
         n_positions: int | None = None,
         n_features: int = 0,
         estimator: str = "loss",
-        regulariser: str = "tsallis",
         **parameters: Any,
     ) -> int:
         n, m = n_items, n_positions or n_items
-        if cls._plans(n, m, estimator=estimator, regulariser=regulariser, **parameters):
-            return ftrl_pbm_plan.state_bytes(n, m)
-        tables = 4 if estimator == "mean" else 2
-        scratch = hybrid.scratch_bytes(n, m) if regulariser == "hybrid" else list_network.scratch_bytes(n, m)
-        return 8 * (tables * m * n + 2 * n + m) + scratch + lists.sampling_scratch_bytes(m)
+        return cls._algorithm(n, m, estimator, **parameters).bytes(n, m, estimator)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

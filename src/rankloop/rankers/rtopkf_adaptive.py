@@ -1,21 +1,27 @@
-"""Means over lists that explore, of a number by position: what an estimate of whole lists needs, kept between calls."""
+"""RTop-kF's default, without constants: AdaGrad's steps, and exploration that follows the length of the list.
+
+Three things differ from Algorithm 1 (`rtopkf_paper`). The surrogate is averaged over the list, so that long lists do
+not drown short ones. An exploring list draws the last revealed position only, and leaves the others as they are. Steps
+follow the gradients and the features that were seen.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankloop.base import Floats, Ints
-from rankloop.kernels import descent
+from rankloop.base import Array, Floats, Ints
+from rankloop.compiled import RankerKernels
+from rankloop.kernels import descent, sorting
 from rankloop.kernels.descent import softmax
 from rankloop.kernels.elementary import power
 from rankloop.kernels.jit import hot, inlined, kernel
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import draw, uniform
-from rankloop.kernels.rows import average, copy_row, narrow_combine, narrow_score
+from rankloop.kernels.rows import average, copy_row, narrow_combine, narrow_score, narrow_scratch
 from rankloop.kernels.sorting import greedy_order, greedy_top
 from rankloop.rankers.rtopkf_paper import (
     KL,
@@ -28,11 +34,11 @@ from rankloop.rankers.rtopkf_paper import (
     scheduled,
     surprise,
 )
+from rankloop.rankers.schedules import Schedule, Smoothing, check_scaled_weights
 
-# Lists that explore at a few positions only.
-#
-# The first `kept` items are as in the greedy order, the next `drawn` are drawn at random from the others, and the
-# rest stays in greedy order, so that such a list costs little. With all positions drawn it is a random order.
+# In a list that explores, the first `kept` items are as in the greedy order, the next `drawn` are drawn at random from
+# the others, and the rest stays in greedy order, so that such a list costs little. With all positions drawn it is a
+# random order.
 
 
 @inlined
@@ -93,13 +99,6 @@ def means(n: int, kept: int, drawn: int, by_position: Any, out: Any) -> None:
                 for position in range(max(place, kept + drawn), min(place + drawn + 1, n)):
                     total += chance(n, kept, drawn, place, position) * by_position[which, position]
             out[which, place] = total
-
-
-# RTop-kF without constants: AdaGrad's steps, and exploration that follows the length of the list.
-#
-# Three things differ from Algorithm 1. The surrogate is averaged over the list, so that long lists do not drown short
-# ones. An exploring list draws the last revealed position only, and leaves the others as they are. Steps follow the
-# gradients and the features that were seen.
 
 
 CENTRED = 4  # beside the surrogates of the paper
@@ -389,22 +388,7 @@ class ByPlace(NamedTuple):
     exploring_sums: Floats
 
     def mean(self, scores: Floats, items: Iterable[int], gamma: float) -> Floats:
-        """What items get on average, where equal scores are in every order equally likely.
-
-        Parameters
-        ----------
-        scores : ndarray of float
-            By item; the greedy order has the largest first.
-        items : iterable of int
-            The items that it is wanted for.
-        gamma : float
-            The share of lists that explore.
-
-        Returns
-        -------
-        ndarray of float
-            Quantities x items.
-        """
+        """What items get on average, where equal scores are in every order equally likely; quantities x items."""
         found = []
         for item in items:
             score = scores[item]
@@ -422,22 +406,8 @@ class ByPlace(NamedTuple):
 def by_place(by_position: Floats, *, kept: int, drawn: int) -> ByPlace:
     """What the item at each place of the greedy order gets; the same is kept for the next call.
 
-    Parameters
-    ----------
-    by_position : ndarray of float
-        Quantities x positions.
-    kept : int
-        How many positions from the top an exploring list leaves as they are.
-    drawn : int
-        How many positions after them are drawn at random; those behind stay in greedy order.
+    An exploring list leaves `kept` positions from the top as they are and draws the next `drawn` at random.
 
-    Returns
-    -------
-    ByPlace
-        For lists in greedy order, and for lists that explore.
-
-    Examples
-    --------
     >>> found = by_place(np.array([[3.0, 1.0, 0.5]]), kept=0, drawn=3)
     >>> found.mean(np.array([0.1, 0.9, 0.1]), [0, 1], gamma=0.5)  # the first item is second or third
     array([[1.125, 2.25 ]])
@@ -458,3 +428,59 @@ def _by_place(shape: tuple[int, int], packed: bytes, kept: int, drawn: int) -> B
     start = np.zeros((shape[0], 1))
     sums = (np.hstack([start, np.cumsum(one, axis=1)]) for one in (greedy, exploring))
     return ByPlace(greedy, exploring, *sums)
+
+
+class Adaptive:
+    """AdaGrad's steps and the exploration that suits them, as the ranker sees them."""
+
+    surrogate, estimator, exploration = "centred_squared", "horvitz-thompson", "matched"  # the defaults
+    memo_columns = 5
+
+    def __init__(
+        self, common: dict[str, Any], rate: Schedule | None, smoothing: Smoothing, start: Floats
+    ) -> None:
+        epsilon = smoothing.epsilon or Schedule(0.0)
+        self.start = start
+        self.params = AdaptiveParams(
+            **common,
+            epsilon=epsilon.scale,
+            epsilon_power=epsilon.power,
+            epsilon_floor=min(smoothing.floor, epsilon.scale or smoothing.floor),
+            relative=smoothing.relative and common["surrogate"] == SMOOTH_DCG,
+            start=start,
+        )
+
+    def kernels(self) -> RankerKernels:
+        return RankerKernels(rank, learn)
+
+    def new_state(self) -> AdaptiveState:
+        d = len(self.start)
+        return AdaptiveState(
+            self.start.copy(), np.zeros(1, np.int64), np.zeros(2), squares=np.zeros(d), scale=np.zeros(d)
+        )
+
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        d = len(self.start)
+        order, sort_scratch = np.empty(n, np.int64), sorting.scratch(n)
+        common = np.empty(n), np.empty(n), np.empty(n), order, sort_scratch, narrow_scratch(d)
+        return *common, np.empty(d), np.empty(d), np.empty(n, np.int64), np.empty(n, np.int64)
+
+    @staticmethod
+    def unguided(surrogate: str) -> int:
+        """What R_hat is without a control variate: the scores, which are the better guess (erratum B6)."""
+        return NO_GUESS
+
+    def is_ticket(self, gamma: float, shown: Floats) -> bool:
+        """Whether `rank` can have written this exploration, and these rows about shown items."""
+        matched = self.params.gamma == 0.0
+        return (gamma > 0 or (gamma == 0 and matched)) and min(shown[:, _IMPORTANCE].tolist()) > 0
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        check_scaled_weights(saved, self.params.radius, self.start)
+
+    def explored_positions(self, n: int) -> tuple[int, int]:
+        """How many positions an exploring list leaves as they are, and how many it then draws."""
+        if self.params.gamma > 0.0:
+            return 0, n
+        observed = min(self.params.n_observed, n)
+        return (0, observed) if self.params.surrogate == RANKSVM else (observed - 1, 1)

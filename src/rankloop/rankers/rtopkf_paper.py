@@ -1,4 +1,6 @@
-"""RTop-kF (2016, Algorithm 1): a linear ranker that descends unbiased estimates of a surrogate's gradient.
+"""RTop-kF with schedules, as in the paper (2016, Algorithm 1); the default is `rtopkf_adaptive`.
+
+It descends unbiased estimates of a surrogate's gradient, and explores by whole lists in random order.
 
 With R_hat a guess at the labels, the estimate is  gradient(s, R_hat) + sum over observed i of
 (h_i(R_i) - h_i(R_hat_i)) / pi_i  (erratum B6). Everything but the labels is known when the list is shown, so `rank`
@@ -7,16 +9,22 @@ keeps just that: the known part as one vector, and the features and numbers of t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rankloop.base import Floats, Ints
+import numpy as np
+
+from rankloop.base import Array, Floats, Ints
+from rankloop.compiled import RankerKernels
+from rankloop.kernels import sorting
 from rankloop.kernels.descent import project, softmax
 from rankloop.kernels.elementary import exp, power
 from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import draw, uniform
-from rankloop.kernels.rows import copy_row, narrow_combine, narrow_score
+from rankloop.kernels.rows import copy_row, narrow_combine, narrow_score, narrow_scratch
 from rankloop.kernels.sorting import greedy_top
+from rankloop.rankers.schedules import Schedule, Smoothing, check_weights
 
 SQUARED, RANKSVM, KL, SMOOTH_DCG = range(4)
 NO_GUESS, ZERO, SCORE, MEAN = range(4)
@@ -209,3 +217,51 @@ def _descend_pairs(
             chance = (1.0 - gamma) * both_greedy + gamma * observed * (observed - 1) / (n * (n - 1.0))
             for j in range(len(w)):
                 w[j] -= step / chance * (rows[worse, j] - rows[better, j])
+
+
+class PapersSteps:
+    """The paper's steps and exploration, as the ranker sees them."""
+
+    surrogate, estimator, exploration = "kl", "paper", "camera-ready"  # the defaults
+    memo_columns = 4
+
+    def __init__(
+        self, common: dict[str, Any], rate: Schedule | None, smoothing: Smoothing, start: Floats
+    ) -> None:
+        epsilon, eta = smoothing.epsilon or Schedule(1.0), rate or Schedule(0.0)
+        self.start = start
+        self.params = TopKParams(
+            **common,
+            eta=eta.scale,
+            eta_power=eta.power,
+            epsilon=epsilon.scale,
+            epsilon_power=epsilon.power,
+            epsilon_floor=min(smoothing.floor, epsilon.scale),
+        )
+
+    def kernels(self) -> RankerKernels:
+        return RankerKernels(rank, learn)
+
+    def new_state(self) -> TopKState:
+        return TopKState(self.start.copy(), np.zeros(1, np.int64), np.zeros(2))
+
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        d = len(self.start)
+        order, sort_scratch = np.empty(n, np.int64), sorting.scratch(n)
+        return np.empty(n), np.empty(n), np.empty(n), order, sort_scratch, narrow_scratch(d)
+
+    @staticmethod
+    def unguided(surrogate: str) -> int:
+        """What R_hat is without a control variate (erratum B6)."""
+        return ZERO if surrogate == "squared" else NO_GUESS
+
+    def is_ticket(self, gamma: float, shown: Floats) -> bool:
+        """Whether `rank` can have written this exploration, and these rows about shown items."""
+        return gamma > 0
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        check_weights(saved, self.params.radius)
+
+    def explored_positions(self, n: int) -> tuple[int, int]:
+        """How many positions an exploring list leaves as they are, and how many it then draws."""
+        return 0, n

@@ -26,6 +26,14 @@ class Schedule(NamedTuple):
         return float(self.scale * elementary.power(t, -self.power))
 
 
+class Smoothing(NamedTuple):
+    """RTop-kF's epsilon: a schedule or None, where it ends, and whether it follows the width of the scores."""
+
+    epsilon: Schedule | None
+    floor: float
+    relative: bool
+
+
 def read_schedule(name: str, given: float | tuple[float, float], *, positive: bool = True) -> Schedule:
     """A number stays as it is; a pair is scale and power."""
     pair = given if isinstance(given, tuple | list) else (given, 0.0)
