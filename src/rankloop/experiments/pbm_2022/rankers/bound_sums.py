@@ -37,7 +37,7 @@ def learn_and_sum(
             for i in range(n):
                 kept[place, 0, j, i] = sums[0, j, i]
                 kept[place, 1, j, i] = sums[1, j, i]
-    ftrl_pbm.learn(params, state, context, scratch, items, propensities, memo, feedback)
+    ftrl_pbm.learn_in_full(params, state, context, scratch, items, propensities, memo, feedback)
 
 
 class SummedFTRLPBM(WithoutPlan):
@@ -48,7 +48,7 @@ class SummedFTRLPBM(WithoutPlan):
 
     def __init__(self, *, n_items: int, n_positions: int, marks: NDArray[np.int64]) -> None:
         super().__init__(n_items=n_items, n_positions=n_positions)
-        self.kernels = RankerKernels(ftrl_pbm.rank, learn_and_sum)
+        self.kernels = RankerKernels(ftrl_pbm.rank_in_full, learn_and_sum)
         self.marks = marks.astype(np.int64)
         self.sums = np.zeros((2, n_positions, n_items))
         self.kept = np.zeros((len(marks), *self.sums.shape))

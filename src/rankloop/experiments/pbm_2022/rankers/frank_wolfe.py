@@ -78,7 +78,7 @@ class FrankWolfeFTRLPBM(WithoutPlan):
 
     def __init__(self, *, n_items: int, n_positions: int, K: int) -> None:
         super().__init__(n_items=n_items, n_positions=n_positions, steps=K)
-        self.kernels = RankerKernels(ftrl_pbm.rank, learn_by_frank_wolfe)
+        self.kernels = RankerKernels(ftrl_pbm.rank_in_full, learn_by_frank_wolfe)
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         m, n = self.n_positions, self.n_items

@@ -24,7 +24,7 @@ def learn_from_rewards(
     """As FTRL-PBM but for the estimate: a click of an item that was unlikely there is a large negative loss."""
     for j in range(len(items)):
         feedback[j] += 1.0  # (1 - (1 + click)) / x = -click / x
-    ftrl_pbm.learn(params, state, context, scratch, items, propensities, memo, feedback)
+    ftrl_pbm.learn_in_full(params, state, context, scratch, items, propensities, memo, feedback)
     for j in range(len(items)):
         feedback[j] -= 1.0
 
@@ -34,4 +34,4 @@ class RewardFTRLPBM(WithoutPlan):
 
     def __init__(self, *, n_items: int, n_positions: int) -> None:
         super().__init__(n_items=n_items, n_positions=n_positions)
-        self.kernels = RankerKernels(ftrl_pbm.rank, learn_from_rewards)
+        self.kernels = RankerKernels(ftrl_pbm.rank_in_full, learn_from_rewards)
