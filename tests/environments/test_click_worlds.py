@@ -19,9 +19,10 @@ from rankloop.base import Ranking
 from rankloop.environments import ClickMatrix, Corrupted, Drifting, LowerBound, Periodic, PositionBased
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.feedback import Clicks
+from tests.examples import every_environment
 from tests.kernels.splitmix import uniforms
 
-CLICK_WORLDS = {name: make for name, make in checks.every_environment() if isinstance(make(), ClickWorlds)}
+CLICK_WORLDS = {name: make for name, make in every_environment() if isinstance(make(), ClickWorlds)}
 PEOPLE = PositionBased(attraction=[0.9, 0.1, 0.5, 0.6, 0.3], examination=[1.0, 0.5, 0.2])
 
 

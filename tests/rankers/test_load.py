@@ -11,8 +11,8 @@ import pytest
 
 import rankloop
 from rankloop import base
-from rankloop.checks import every_ranker
 from rankloop.rankers import Uniform
+from tests.examples import every_ranker
 
 RANKERS = dict(every_ranker())
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import permutations, product
-from types import SimpleNamespace
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -253,12 +252,3 @@ class Indistinguishable(FixedItems):
     def best(self, context: Any = None) -> Ranking:
         """The best ranking of the world; of both together until one is drawn."""
         return super().best(context) if self.world is None else Ranking(self._best[self.world].copy())
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        # The top item seen: whether the first and the third agree tells the worlds apart, and no learner sees both.
-        for measure, others, world in (("ndcg", (), None), ("average_precision", (0, 0, 0), 1)):
-            vectors = [(*r, *others) for r in ((0, 1, 0), (1, 0, 0), (0, 1, 1), (1, 0, 1))]
-            chances = ((0.5, 0.0, 0.0, 0.5), (0.0, 0.5, 0.5, 0.0))
-            worlds = SimpleNamespace(outcomes=vectors, chances=chances, forced=0.01)
-            yield cls(SimpleNamespace(measure=measure, worlds=worlds), world=world)

@@ -6,8 +6,8 @@ attacker wants to hold down, until a budget is spent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from rankloop.arguments import number, whole
 from rankloop.base import Floats, Ints, Ranking
 from rankloop.compiled import CompiledEnvironment, EnvironmentKernels
 from rankloop.environments.click_users import Tables, best_of_world, draw_clicks, expected_clicks
-from rankloop.feedback import CascadeModel, ClickModel, PositionBasedModel
+from rankloop.feedback import ClickModel
 from rankloop.kernels.jit import hot
 from rankloop.kernels.random import uniform
 
@@ -194,12 +194,6 @@ class Promoted(FraudWorld):
     ) -> None:
         self.build(model, n_positions, item=item, share=share)
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        attraction = np.array([0.3, 0.9, 0.1, 0.6, 0.4, 0.2, 0.5])
-        yield cls(CascadeModel(attraction), item=2, share=0.3, n_positions=3)
-        yield cls(PositionBasedModel(attraction, np.array([1.0, 0.5])), item=0, share=0.0)
-
 
 class Attacked(FraudWorld):
     """An attacker who sees every list replaces genuine users' clicks, until a budget is spent.
@@ -256,8 +250,3 @@ class Attacked(FraudWorld):
         self.build(model, n_positions, item=item, victims=victims, budget=budget)
         if self.params.victim[self.params.promoted]:
             raise ValueError(f"victims must not have the promoted item {item}, got {victims!r}")
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        attraction = np.array([0.3, 0.9, 0.1, 0.6, 0.4, 0.2, 0.5])
-        yield cls(CascadeModel(attraction), item=2, victims=[1, 3], budget=20, n_positions=3)

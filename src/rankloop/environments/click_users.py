@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import permutations
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,7 @@ from rankloop.environments import click_worlds
 from rankloop.environments.click_worlds import ScheduledWorlds
 from rankloop.feedback import (
     Browsing,
-    CascadeModel,
-    ClickChainModel,
     ClickModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    PositionBasedModel,
-    TrustBiasModel,
-    UserBrowsingModel,
 )
 from rankloop.kernels.jit import hot, inlined, kernel
 from rankloop.kernels.lists import best_list, in_order
@@ -356,15 +349,3 @@ class ClickUsers(ScheduledWorlds):
                 "they are too many to be tried"
             )
         return Ranking(self._lists[first_best(self.shares @ self.params.values)])
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        attraction, three = np.array([0.3, 0.9, 0.1, 0.6, 0.4, 0.2, 0.5]), np.array([1.0, 0.5, 0.3])
-        cascade = CascadeModel(attraction)
-        yield cls(cascade, n_positions=3)
-        yield cls(DependentClickModel(attraction, np.array([0.2, 0.9, 0.5])))
-        yield cls(UserBrowsingModel(attraction, np.random.default_rng(1).random((3, 3))))
-        yield cls(DynamicBayesianModel(attraction, attraction[::-1], 0.9), n_positions=4)
-        yield cls(ClickChainModel(attraction, np.array([0.9, 0.6, 0.2])), n_positions=2)
-        yield cls(TrustBiasModel(attraction, three, np.array([0.9, 0.9, 0.8]), 0.5 * three))
-        yield cls([cascade, PositionBasedModel(attraction[::-1], three[:2])], phase=7)

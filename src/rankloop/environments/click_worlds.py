@@ -7,7 +7,7 @@ one is a function of the round and of a key drawn at the first, so the past can 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import sqrt
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -259,13 +259,6 @@ class ClickMatrix(ClickWorlds):
         """The same world with the items of the two halves exchanged; of an odd number the middle item stays."""
         return ClickMatrix(self.clicks[0][:, halves_exchanged(self.n_items)])
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        rng = np.random.default_rng(1)
-        yield cls(rng.random((3, 5)))
-        yield cls(rng.random((4, 4)))
-        yield cls([[0.0]])
-
 
 def halves_exchanged(n_items: int) -> Ints:
     """For each index, the item that takes it when the halves are exchanged.
@@ -348,13 +341,6 @@ class PositionBased(ClickMatrix):
         attraction = self.attraction[halves_exchanged(self.n_items)]
         return PositionBased(attraction=attraction, examination=self.examination)
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(attraction=[0.9, 0.1, 0.5, 0.6, 0.3], examination=[1.0, 0.5, 0.2])
-        yield cls(attraction=[0.2, 0.9, 0.4, 0.4], examination=[0.1, 0.3, 0.6, 1.0])
-        yield cls(attraction=[0.2, 0.9, 0.4], examination=[1.0])
-        yield cls(attraction=[1.0], examination=[0.0])
-
 
 class Periodic(ClickWorlds):
     """Every `phase` rounds the next world begins; after the last, the first again.
@@ -413,15 +399,6 @@ class Periodic(ClickWorlds):
             The changing world.
         """
         return cls([world, one_world("world", world).reversed()], phase=phase)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        world = PositionBased(attraction=[0.9, 0.1, 0.5, 0.6, 0.3], examination=[1.0, 0.5, 0.2])
-        yield cls.exchanging(world, phase=7)
-        yield cls.reversing(world, phase=30)
-        matrices = np.random.default_rng(1).random((3, 4, 4))
-        yield cls([ClickMatrix(matrix) for matrix in matrices], phase=1)
-        yield cls([world], phase=3)
 
 
 def one_world(name: str, given: ClickMatrix) -> ClickMatrix:
@@ -489,12 +466,6 @@ class Drifting(ClickWorlds):
         first, second = stacked([world, target])
         super().__init__((1 - shares) * first + shares * second, phase=whole("phase", phase, at_least=1))
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        world = PositionBased(attraction=[0.9, 0.1, 0.5, 0.6, 0.3], examination=[1.0, 0.5, 0.2])
-        yield cls(world, steps=4, phase=5)
-        yield cls(world, to=world.exchanged(), steps=1, phase=20)
-
 
 class Corrupted(ClickWorlds):
     """Each user comes from the world `against` with probability `share`, and otherwise from `world`.
@@ -529,14 +500,6 @@ class Corrupted(ClickWorlds):
                 f"got {foe.clicks.shape[1:]}"
             )
         super().__init__(stacked([world, foe]), phase=0, share=float(part))
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        world = PositionBased(attraction=[0.9, 0.1, 0.5, 0.6, 0.3], examination=[1.0, 0.5, 0.2])
-        yield cls(world, share=0.3)
-        yield cls(world, share=0.0)
-        matrices = np.random.default_rng(1).random((2, 3, 3))
-        yield cls(ClickMatrix(matrices[0]), against=ClickMatrix(matrices[1]), share=0.5)
 
 
 class LowerBound(ClickMatrix):
@@ -598,8 +561,3 @@ class LowerBound(ClickMatrix):
         clicks = np.full((m, n), 0.5)
         clicks[np.arange(m), u] += self.delta
         super().__init__(clicks)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=6, n_positions=3, horizon=100)
-        yield cls(n_items=4, n_positions=1, horizon=4, best=[2])

@@ -7,9 +7,8 @@ ranking in hindsight is a sort of the summed gains, and the rest, which follow e
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import permutations, product
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,12 +20,7 @@ from rankloop.environments.users import (
     Independent,
     Listed,
     Users,
-    bernoulli,
-    graded,
-    listed,
-    noisy_halves,
     relevance_matrix,
-    switching,
 )
 from rankloop.kernels.discounts import EXP2, IDENTITY
 from rankloop.kernels.jit import hot, inlined, kernel
@@ -377,18 +371,6 @@ class FixedItems(CompiledEnvironment):
         picked = chance[:, outcomes, np.arange(self.n_items)]  # phase, outcome, item
         mean: Floats = picked.prod(axis=2).mean(axis=0)
         return mean
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        matrix = np.random.default_rng(1).integers(0, 2, (400, 4))
-        yield cls(matrix, measure="dcg")
-        yield cls(noisy_halves(n_items=5), measure="ndcg@3")
-        yield cls(bernoulli([0.9, 0.5, 0.2]), measure="average_precision")
-        yield cls(switching([[0.9, 0.1, 0.5], [0.1, 0.9, 0.5]], period=7), measure="sum_loss")
-        yield cls(graded([[0.2, 0.3, 0.5], [0.5, 0.4, 0.1], [0.1, 0.1, 0.8]]), measure="pairwise_loss")
-        yield cls(listed([[1, 0, 2, 0], [0, 1, 0, 3]], weights=[1, 2]), measure="err")
-        yield cls(listed([[1, 0, 1], [0, 1, 0]]), measure="auc")
-        yield cls(noisy_halves(n_items=1), measure="precision@1")
 
 
 def _sorted(score: Floats) -> Ranking:

@@ -7,8 +7,7 @@ shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -290,29 +289,6 @@ class QueryStream(CompiledEnvironment):
         values = np.empty(len(self.params.best))
         greedy_values(self.params, weights, values)
         return values
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        for seed, (measure, order, grades) in enumerate(
-            [
-                ("ndcg@3", "shuffled", 3),
-                ("dcg", "in-order", 3),
-                ("average_precision", "drawn", 2),
-                ("err@2", "shuffled", 3),
-                ("precision@2", "drawn", 2),
-                ("pairwise_loss", "in-order", 3),
-            ]
-        ):
-            yield cls(Example(np.random.default_rng(seed), grades), measure=measure, order=order)
-
-
-class Example:
-    """Twelve small queries, for the checks."""
-
-    def __init__(self, rng: np.random.Generator, grades: int) -> None:
-        self.offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 8, 12))])
-        self.features = rng.random((self.offsets[-1], 3)).astype(np.float32) / 3
-        self.relevance = rng.integers(0, grades, self.offsets[-1]).astype(np.float64)
 
 
 def _read(dataset: Queries) -> tuple[NDArray[Any] | SparseRows, Floats, Ints]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -172,12 +172,6 @@ class CascadeKLUCB(ClickRanker):
     def bytes_of(cls, n: int, m: int) -> int:
         return 40 * n + sorting.scratch_bytes(n)
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, n_positions=3)
-        yield cls(n_items=4)
-        yield cls(n_items=1)
-
 
 class CascadeRobustUCB(CascadeKLUCB):
     """Shows the items with the largest upper confidence bounds, allowing for `budget` users whose clicks are false.
@@ -232,9 +226,3 @@ class CascadeRobustUCB(CascadeKLUCB):
 
     def tunable(self) -> Mapping[str, Range]:
         return {"budget": Whole(1, 10_000)}
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, n_positions=3, budget=2)
-        yield cls(n_items=4)
-        yield cls(n_items=1)

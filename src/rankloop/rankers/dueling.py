@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -253,14 +253,6 @@ class MGD(LinearRanker):
         by_list = 16 * rankers * n_items + 24 * n_items + sorting.scratch_bytes(n_items)
         return 8 * (rankers + 1) * n_features + by_list
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_features=3, n_positions=3, learning_rate=0.5)
-        yield cls(
-            n_features=4, n_positions=2, n_candidates=2, learning_rate=(0.5, 0.5), delta=0.5, radius=1.0
-        )
-        yield cls(n_features=1, n_positions=3, n_candidates=1, tau=1.0)
-
 
 @functools.lru_cache(maxsize=64)
 def _weights(tau: float, n: int) -> Floats:
@@ -348,9 +340,3 @@ class DBGD(MGD):
         cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
     ) -> int:
         return super().bytes_for(n_items=n_items, n_features=n_features, n_candidates=1)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_features=3, n_positions=3, learning_rate=0.5)
-        yield cls(n_features=4, n_positions=2, learning_rate=(0.5, 0.5), delta=0.5, radius=1.0)
-        yield cls(n_features=1, n_positions=3, tau=1.0)

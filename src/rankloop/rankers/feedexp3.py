@@ -7,9 +7,9 @@ chance of playing it, is an unbiased estimate of every action's loss.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import permutations, product
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -370,14 +370,6 @@ class FeedExp3(CompiledRanker):
         orders = math.factorial(m)
         pools = math.perm(m, k) if pooled else orders
         return int(8 * orders * (m + 3 + pools * (grades**k - 1)))
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=3, measure="sum_loss")
-        yield cls(n_items=4, measure="dcg", pooled=True)
-        yield cls(n_items=3, measure="ndcg", k=2)
-        yield cls(n_items=3, measure="pairwise_loss", k=2, max_grade=2, pooled=True)
-        yield cls(n_items=1)
 
 
 def _times(left: Floats, right: Floats) -> Floats:

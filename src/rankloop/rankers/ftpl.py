@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -213,12 +213,3 @@ class FTPL(SumsByItem):
         cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
     ) -> int:
         return 16 * n_items + sorting.scratch_bytes(n_items)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=4, horizon=500)
-        yield cls(n_items=5, measure="sum_loss")
-        yield cls(n_items=3, horizon=100, measure="dcg", max_grade=4)
-        yield cls(n_items=1)
-        yield cls(n_items=4, measure="ndcg@3", max_grade=2)
-        yield cls(n_items=4, measure="auc", horizon=200)

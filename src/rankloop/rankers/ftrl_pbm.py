@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -658,18 +658,6 @@ class FTRLPBM(SomeItems):
     ) -> int:
         n, m = n_items, n_positions or n_items
         return cls._algorithm(n, m, estimator, **parameters).bytes(n, m, estimator)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=6, n_positions=3)
-        yield cls(n_items=4, estimator="reduced-variance")
-        yield cls(n_items=5, n_positions=2, estimator="mean")
-        yield cls(n_items=3, n_positions=1)
-        yield cls(n_items=1)
-        yield cls(n_items=4, n_positions=2, solver="frank-wolfe", sampler="birkhoff", steps=20)
-        yield cls(n_items=6, n_positions=3, regulariser="hybrid", estimator="mean")
-        yield cls(n_items=3, regulariser="hybrid", forget=10)
-        yield cls(n_items=4, n_positions=2, forget=20)
 
 
 class WithoutPlan(FTRLPBM):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -125,12 +125,6 @@ class ListNet(LinearRanker):
         cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
     ) -> int:
         return 56 * n_features + 24 * n_items + sorting.scratch_bytes(n_items)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_features=3, learning_rate=1.0)
-        yield cls(n_features=1, learning_rate=(0.01, 0.5))
-        yield cls(n_features=3)
 
 
 class CalibratedSquared(ListNet):

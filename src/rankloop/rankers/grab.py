@@ -5,8 +5,8 @@ Arrays are position-major: S[j, i] are the clicks on item i at position j, N[j, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -296,10 +296,3 @@ class GRAB(ClickRanker):
     @classmethod
     def bytes_of(cls, n: int, m: int) -> int:
         return 24 * m * n + 40 * n + 16 * (m + _TABLE)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, n_positions=3)
-        yield cls(n_items=4, gamma=2)
-        yield cls(n_items=3, n_positions=1)
-        yield cls(n_items=1)

@@ -8,8 +8,8 @@ positive whatever is rounded (Potter's form of the update). From time to time S 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -413,22 +413,6 @@ class LinearClickRanker(CompiledRanker):
         if not cls.cascade and parameters.get("examination") is None:
             parts = n_positions if isinstance(n_positions, int) else SHOWN
         return 8 * ((parts + 2) * d * d + (parts + 4) * d + 4 * n_items) + sorting.scratch_bytes(n_items)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        make: Any = cls  # each has arguments of its own
-        yield make(features=example_features(5, 3), n_positions=3)
-        yield make(n_features=3, n_positions=3)
-        if cls.cascade:
-            yield make(n_features=2, n_positions=4, sigma=0.5)
-        else:
-            yield make(features=example_features(4, 2), examination=[0.2, 1.0, 0.5, 0.1])
-            yield make(n_features=2, examination=[1.0, 0.5])
-
-
-def example_features(n_items: int, n_features: int) -> Floats:
-    """A small catalogue for the checks."""
-    return np.random.default_rng(1).random((n_items, n_features)) / n_features
 
 
 class LinTSPBM(LinearClickRanker):

@@ -7,8 +7,8 @@ position's weights sum to one, and each item's over the positions to at most one
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -278,10 +278,3 @@ class MW(ClickRanker):
     def bytes_of(cls, n: int, m: int) -> int:
         most = min(n, 2 * m)
         return 16 * m * n + 24 * n + 8 * most * (most + 3) + lists.sampling_scratch_bytes(m)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=6, n_positions=3, horizon=100)
-        yield cls(n_items=4, eta=0.5, gamma=0.05)
-        yield cls(n_items=3, n_positions=1, horizon=1000)
-        yield cls(n_items=1, horizon=1)

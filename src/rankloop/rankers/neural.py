@@ -22,8 +22,7 @@ from rankloop.rankers.pdgd import gradient_in_scores
 
 if TYPE_CHECKING:  # importing this package must not import torch
     import torch
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from rankloop.base import draw_key
 from rankloop.feedback import TopClicks
@@ -346,12 +345,6 @@ class NeuralPDGD(ModuleRanker):
             self._descend(features, gradient)
         self.state.t[0] += 1
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        deep = small_module(3)
-        yield cls(module=deep, n_features=3, n_positions=3, optimiser="adam", learning_rate=0.01)
-        yield cls(module=deep.double(), n_features=3)
-
 
 _SURROGATES = ("squared", "kl", "smooth_dcg", "ranksvm")
 
@@ -464,9 +457,3 @@ class NeuralRTopK(ModuleRanker):
             baseline=guess,
         )
         return -z / len(scores) if self.surrogate.is_gain else z / len(scores)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        deep = small_module(3)
-        yield cls(module=deep, n_features=3)
-        yield cls(module=deep, n_features=3, k=2, surrogate="ranksvm", exploration=0.5, optimiser="sgd")

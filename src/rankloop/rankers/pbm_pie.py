@@ -7,8 +7,8 @@ clicks on item k at position j, N[j, k] how often it stood there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -399,13 +399,6 @@ class PBMPIE(ClickRanker):
     @classmethod
     def bytes_of(cls, n: int, m: int) -> int:
         return 16 * m * n + 40 * n + 16 * m + sorting.scratch_bytes(n) + order_scratch_bytes(n, m)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, n_positions=3, horizon=1000, examination=[1.0, 0.5, 0.2])
-        yield cls(n_items=6, n_positions=3, horizon=1000)
-        yield cls(n_items=4, horizon=100)
-        yield cls(n_items=1, horizon=1)
 
 
 def falling_examination(examination: ArrayLike, n_positions: int) -> Floats:

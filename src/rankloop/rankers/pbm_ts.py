@@ -7,8 +7,8 @@ S[j, i] are the clicks on item i at position j, N[j, i] how often it stood there
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -283,10 +283,3 @@ class PBMTS(ClickRanker):
     @classmethod
     def bytes_of(cls, n: int, m: int) -> int:
         return 16 * m * n + 24 * n + 16 * m + sorting.scratch_bytes(n)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, n_positions=3)
-        yield cls(n_items=4, examination=[0.2, 1.0, 0.5, 0.1], sweeps=2)
-        yield cls(n_items=1)
-        yield cls(n_items=4, n_positions=2, forget=10)

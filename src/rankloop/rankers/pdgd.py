@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -208,9 +208,3 @@ class PDGD(LinearRanker):
     ) -> int:
         shown = n_positions or 10
         return 8 * (n_features + 2 * n_items + room_for_weights(n_items) + shown * (n_features + 6))
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_features=3)
-        yield cls(n_features=9, n_positions=3, learning_rate=1.0)
-        yield cls(n_features=1, n_positions=1)

@@ -6,8 +6,8 @@ explored next is drawn evenly from those still due, so rankings may overlap and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -236,10 +236,3 @@ class PEGE(SomeItems):
         cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
     ) -> int:
         return 48 * n_items + sorting.scratch_bytes(n_items)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=4)
-        yield cls(n_items=5, measure="sum_loss", k=2)
-        yield cls(n_items=3, measure="dcg", max_grade=4)
-        yield cls(n_items=1)

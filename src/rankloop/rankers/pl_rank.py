@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -220,8 +219,3 @@ class PLRank(ListNet):
         return (
             64 * n_features + 40 * n_items + 40 * room_for_weights(n_items) + sorting.scratch_bytes(n_items)
         )
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_features=3)
-        yield cls(n_features=2, cutoff=2, n_samples=1, learning_rate=(0.5, 0.5))

@@ -9,8 +9,8 @@ best. Arrays are position-major, as everywhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -368,13 +368,6 @@ class PMED(ClickRanker):
     def bytes_of(cls, n: int, m: int) -> int:
         lists = 2 * n * n + n + 1
         return 8 * (lists * m + n * n + 4 * n * m + 3 * n + 2 * m) + sorting.scratch_bytes(n)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, n_positions=3, growth=4.0, tolerance=0.3)
-        yield cls(n_items=3, growth=4.0, every=20, tolerance=0.3)
-        yield cls(n_items=3, n_positions=1, growth=2.0, every=20, tolerance=0.3)
-        yield cls(n_items=1)
 
 
 def _rounded_up(values: Floats) -> Floats:

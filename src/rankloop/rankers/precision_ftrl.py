@@ -6,8 +6,8 @@ draw from it, and the relevance of the first k is an unbiased sample of the set.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -298,11 +298,3 @@ class PrecisionFTRL(SumsByItem):
         cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
     ) -> int:
         return 40 * n_items
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=4, measure="precision@2")
-        yield cls(n_items=5, measure="precision@3", k=2)
-        yield cls(n_items=3, measure="precision@1", max_grade=4)
-        yield cls(n_items=3, measure="precision@3", k=3)
-        yield cls(n_items=1)

@@ -7,8 +7,8 @@ place, and the learner counts that as no click. What each wanted, and with which
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -214,9 +214,3 @@ class RankedExp3(ClickRanker):
     @classmethod
     def bytes_of(cls, n: int, m: int) -> int:
         return 8 * n * m
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=6, n_positions=3, horizon=100)
-        yield cls(n_items=4, gamma=0.3)
-        yield cls(n_items=1, horizon=1)

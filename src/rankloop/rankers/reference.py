@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -120,13 +119,6 @@ class Uniform(CompiledRanker):
     ) -> int:
         return 16 * (n_positions or n_items) + 8
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=4)
-        yield cls(n_items=1)
-        yield cls(n_items=6, n_positions=2)
-        yield cls()
-
 
 class Fixed(CompiledRanker):
     """Always shows the same order.
@@ -177,12 +169,6 @@ class Fixed(CompiledRanker):
     ) -> int:
         return 16 * n_items + 8
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(order=[2, 0, 1])
-        yield cls(order=[4, 1], n_items=5)
-        yield cls(order=[0])
-
 
 class BestInHindsight(Fixed):
     """Always shows the order that is best for the given users taken together: regret 0 after the last of them.
@@ -213,7 +199,3 @@ class BestInHindsight(Fixed):
                 f"measure {scored.name!r} is not of the form f(order) . g(relevance): its best order is not a sort"
             )
         super().__init__(order=np.argsort(-scored.gain(matrix).sum(axis=0), kind="stable"))
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(relevance=[[0, 1, 0], [0, 1, 1]], measure="ndcg")

@@ -9,8 +9,8 @@ rankings may overlap and feedback may come late.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -459,12 +459,3 @@ class RTop1F(CompiledRanker):
     @classmethod
     def bytes_for(cls, *, n_items: int = 0, k: int = 1, **parameters: Any) -> int:
         return 24 * n_items + 8 * -(-n_items // k) + sorting.scratch_bytes(n_items) + 64 * 24
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=4, horizon=500)
-        yield cls(n_items=5, measure="sum_loss", explore="random")
-        yield cls(n_items=7, horizon=400, measure="precision@3", k=3)
-        yield cls(n_items=3, horizon=100, measure="dcg", max_grade=4)
-        yield cls(n_items=1, horizon=10)
-        yield cls(n_items=6, horizon=4, measure="pairwise_loss")

@@ -5,8 +5,8 @@ The kernels are those of `rtopkf_adaptive` by default, and of `rtopkf_paper` whe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -305,45 +305,6 @@ class RTopKF(LinearRanker):
         observed = min(k, 2) if estimator == "paper" else k
         ticket = 8 * (observed * (n_features + 5) + 2 * n_features + 2 * n_items)
         return 56 * n_features + 48 * n_items + sorting.scratch_bytes(n_items) + ticket
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_features=3, surrogate="squared", learning_rate=(0.5, 2 / 3), exploration=(1.0, 1 / 3))
-        yield cls(n_features=9, surrogate="ranksvm", k=2, learning_rate=(0.5, 2 / 3), exploration=0.3)
-        papers = "camera-ready"
-        yield cls(
-            n_features=3,
-            surrogate="kl",
-            k=3,
-            learning_rate=papers,
-            estimator="horvitz-thompson",
-            exploration=0.5,
-        )
-        yield cls(
-            n_features=4,
-            surrogate="smooth_dcg",
-            learning_rate=papers,
-            epsilon=(1.0, 0.2),
-            exploration=(1.0, 1 / 3),
-            control_variate="mean",
-        )
-        yield cls(
-            n_features=2,
-            surrogate="ranksvm",
-            k=4,
-            learning_rate=papers,
-            estimator="horvitz-thompson",
-            exploration=0.5,
-        )
-        yield cls(
-            n_features=1, surrogate="kl", control_variate="score", horizon=100, learning_rate="preprint"
-        )
-        yield cls(n_features=3)
-        yield cls(n_features=9, k=2)
-        yield cls(n_features=3, surrogate="ranksvm", k=3)
-        yield cls(n_features=2, surrogate="smooth_dcg", k=2, control_variate="mean", epsilon=None)
-        yield cls(n_features=2, surrogate="kl", exploration=0.5)
-        yield cls(n_features=4, surrogate="smooth_dcg", k=2)
 
 
 def _read_examination(given: Any, k: int) -> Floats:

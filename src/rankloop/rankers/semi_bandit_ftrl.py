@@ -6,8 +6,8 @@ for each item at each position, found by the solver of FTRL-PBM from losses of r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -285,11 +285,3 @@ class SemiBanditFTRL(SumsByItem):
             + list_network.scratch_bytes(n_items, n)
             + lists.sampling_scratch_bytes(n)
         )
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, measure="dcg@3")
-        yield cls(n_items=4, measure="sum_loss")
-        yield cls(n_items=4, measure="dcg@1", max_grade=2)
-        yield cls(n_items=3, measure="precision@2")
-        yield cls(n_items=1)

@@ -11,8 +11,8 @@ docs/rankers/TopFTRL.md derives all that. Arrays of the state are by place in th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -456,13 +456,3 @@ class TopFTRL(SumsByItem):
         cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
     ) -> int:
         return 8 * 20 * n_items + permutahedron.tree_scratch_bytes(n_items)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=4)
-        yield cls(n_items=5, measure="sum_loss")
-        yield cls(n_items=7, measure="precision@3", k=3)
-        yield cls(n_items=3, measure="dcg", max_grade=4, k=2)
-        yield cls(n_items=6, measure="dcg@3")
-        yield cls(n_items=2, measure="pairwise_loss")
-        yield cls(n_items=1)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -528,13 +528,6 @@ class TopRank(ClickRanker):
     @classmethod
     def bytes_of(cls, n: int, m: int) -> int:
         return 4 * n**2 + n * -(-n // 64) * 8 + 57 * n + 24 * m
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, n_positions=3, horizon=1000)
-        yield cls(n_items=6, n_positions=3, delta=0.9)
-        yield cls(n_items=4, horizon=10)
-        yield cls(n_items=1, horizon=1)
 
 
 def _wins(state: Any, items: Ints) -> Ints:
