@@ -19,6 +19,7 @@ from rankloop import data, environments, rankers, simulation
 from rankloop.ranges import Between, OneOf, Whole
 from rankloop.simulation import halving, tuning_folder
 from rankloop.simulation.tuning_result import FINAL
+from tests.examples import of_ranker
 from tests.simulation.dial import Dial, world
 
 ROOT = Path(__file__).parents[2]
@@ -273,7 +274,7 @@ def test_what_a_ranker_declares_it_takes(name: str) -> None:
     kind = getattr(rankers, name)
     if not isinstance(kind, type):
         return
-    for example in kind.examples():
+    for example in of_ranker(name):
         declared = example.tunable()
         assert set(declared) <= set(example.get_params())
         for share in (0.0, 0.3, 0.6, 0.999):
