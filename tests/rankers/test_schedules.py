@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankloop.rankers import CalibratedSquared, ListNet, RTopKF
-from rankloop.rankers.schedules import Schedule, read_schedule
+from rankloop.rankers.linear import Schedule, read_schedule
 from tests.rankers.one_step import Learner, keyed
 
 POSITIVE = st.floats(1e-9, 1e3)

@@ -198,8 +198,8 @@ class Indistinguishable(FixedItems):
     --------
     >>> from rankloop import games
     >>> verdict = games.classify(games.ranking_game(measure="ndcg", n_items=3, k=1))
-    >>> people = Indistinguishable(verdict)
-    >>> people.measure, round(people.forced_regret, 4)
+    >>> world = Indistinguishable(verdict)
+    >>> world.measure, round(world.forced_regret, 4)
     ('ndcg', 0.0357)
     """
 

@@ -184,8 +184,8 @@ class Promoted(FraudWorld):
 
     Examples
     --------
-    >>> people = Promoted(CascadeModel(attraction=[0.2, 0.8, 0.5]), item=0, share=0.3, n_positions=2)
-    >>> people.best().items
+    >>> world = Promoted(CascadeModel(attraction=[0.2, 0.8, 0.5]), item=0, share=0.3, n_positions=2)
+    >>> world.best().items
     array([1, 2])
     """
 
@@ -228,13 +228,13 @@ class Attacked(FraudWorld):
     Examples
     --------
     >>> model = CascadeModel(attraction=[0.2, 0.8, 0.5])
-    >>> people = Attacked(model, item=0, victims=[1], budget=100, n_positions=2)
+    >>> world = Attacked(model, item=0, victims=[1], budget=100, n_positions=2)
     >>> rng = np.random.default_rng(1)
     >>> observed = np.zeros(2)
     >>> for _ in range(20):
-    ...     people.arrive(rng=rng)
-    ...     observed += people.respond(people.best(), rng=rng)
-    >>> int(observed[0]), bool(people.state.spent[0] > 10)
+    ...     world.arrive(rng=rng)
+    ...     observed += world.respond(world.best(), rng=rng)
+    >>> int(observed[0]), bool(world.state.spent[0] > 10)
     (0, True)
     """
 

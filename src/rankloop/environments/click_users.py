@@ -64,9 +64,7 @@ class UserParams(NamedTuple):
     browsing: Tables
     rows: Ints  # of the items in the tables
     best: Floats  # by world: the expected clicks of its best list
-    values: NDArray[
-        np.float64
-    ]  # by world and list: expected clicks of every list, where there are several worlds
+    values: Floats  # by world and list: expected clicks of every list, where there are several worlds
     phase: int  # rounds before the next world comes
     share: float  # unused: no world is drawn
 
@@ -286,8 +284,8 @@ class ClickUsers(ScheduledWorlds):
 
     Examples
     --------
-    >>> people = ClickUsers(CascadeModel(attraction=[0.2, 0.8, 0.5]), n_positions=2)
-    >>> people.best().items, round(people.value(people.best()), 3)
+    >>> world = ClickUsers(CascadeModel(attraction=[0.2, 0.8, 0.5]), n_positions=2)
+    >>> world.best().items, round(world.value(world.best()), 3)
     (array([1, 2]), 0.9)
     """
 

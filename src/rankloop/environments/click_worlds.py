@@ -238,8 +238,8 @@ class ClickMatrix(ClickWorlds):
 
     Examples
     --------
-    >>> people = ClickMatrix([[0.5, 0.4, 0.1], [0.4, 0.1, 0.0]])
-    >>> people.best().items, round(people.ideal(1000).item())
+    >>> world = ClickMatrix([[0.5, 0.4, 0.1], [0.4, 0.1, 0.0]])
+    >>> world.best().items, round(world.ideal(1000).item())
     (array([1, 0]), 800)
     """
 
@@ -288,8 +288,8 @@ class PositionBased(ClickMatrix):
 
     Examples
     --------
-    >>> people = PositionBased(attraction=[0.2, 0.8, 0.5], examination=[1.0, 0.5])
-    >>> people.best().items, people.value(people.best())
+    >>> world = PositionBased(attraction=[0.2, 0.8, 0.5], examination=[1.0, 0.5])
+    >>> world.best().items, world.value(world.best())
     (array([1, 2]), 1.05)
     """
 
@@ -355,8 +355,8 @@ class Periodic(ClickWorlds):
     Examples
     --------
     >>> morning = PositionBased(attraction=[0.9, 0.5, 0.1], examination=[1.0, 0.5])
-    >>> people = Periodic([morning, morning.reversed()], phase=1000)
-    >>> people.best_lists
+    >>> world = Periodic([morning, morning.reversed()], phase=1000)
+    >>> world.best_lists
     array([[0, 1],
            [1, 2]])
     """
@@ -441,8 +441,8 @@ class Drifting(ClickWorlds):
 
     Examples
     --------
-    >>> people = Drifting(PositionBased(attraction=[0.9, 0.5, 0.1], examination=[1.0]), steps=3, phase=1000)
-    >>> people.clicks[:, 0].round(2)
+    >>> world = Drifting(PositionBased(attraction=[0.9, 0.5, 0.1], examination=[1.0]), steps=3, phase=1000)
+    >>> world.clicks[:, 0].round(2)
     array([[0.9 , 0.5 , 0.1 ],
            [0.63, 0.5 , 0.37],
            [0.37, 0.5 , 0.63],
@@ -486,8 +486,8 @@ class Corrupted(ClickWorlds):
 
     Examples
     --------
-    >>> people = Corrupted(PositionBased(attraction=[0.9, 0.5, 0.1], examination=[1.0, 0.5]), share=0.1)
-    >>> people.best().items
+    >>> world = Corrupted(PositionBased(attraction=[0.9, 0.5, 0.1], examination=[1.0, 0.5]), share=0.1)
+    >>> world.best().items
     array([0, 1])
     """
 
@@ -534,8 +534,8 @@ class LowerBound(ClickMatrix):
 
     Examples
     --------
-    >>> people = LowerBound(n_items=10, n_positions=5, horizon=60_000)
-    >>> people.delta, round(people.least_regret, 1)
+    >>> world = LowerBound(n_items=10, n_positions=5, horizon=60_000)
+    >>> world.delta, round(world.least_regret, 1)
     (0.00125, 187.5)
     """
 

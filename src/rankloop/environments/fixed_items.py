@@ -230,8 +230,8 @@ class FixedItems(CompiledEnvironment):
 
     Examples
     --------
-    >>> people = FixedItems([[1, 0, 0], [0, 1, 0], [1, 0, 1]], measure="dcg")
-    >>> people.best().items
+    >>> world = FixedItems([[1, 0, 0], [0, 1, 0], [1, 0, 1]], measure="dcg")
+    >>> world.best().items
     array([0, 1, 2])
     """
 

@@ -47,6 +47,14 @@ class ClickRanker(SomeItems):
         """The memo of a ranking from before a change of items, for the items as they are now."""
         return ranking.memo
 
+    def carry_counts(self, old: Any, origin: Ints, positions: Ints | None) -> Ints:
+        """Take over the rounds, clicks S and displays N; returns for each position the one that it was before."""
+        there = same_positions(positions, self.n_positions, old.n_positions)
+        self.state.S[:] = carried_table(old.state.S, origin, there)
+        self.state.N[:] = carried_table(old.state.N, origin, there)
+        self.state.t[:] = old.state.t
+        return there
+
     @classmethod
     def bytes_for(
         cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any

@@ -21,8 +21,7 @@ from rankloop.kernels.lists import multileave
 from rankloop.kernels.random import uniform
 from rankloop.kernels.sorting import greedy_order
 from rankloop.kernels.vectors import dot
-from rankloop.rankers.linear import LinearRanker, WarmStart, read_start
-from rankloop.rankers.schedules import check_weights, read_schedule
+from rankloop.rankers.linear import LinearRanker, WarmStart, check_weights, read_schedule, read_start
 
 
 @inlined
@@ -241,13 +240,7 @@ class MGD(LinearRanker):
 
     @classmethod
     def bytes_for(
-        cls,
-        *,
-        n_items: int = 0,
-        n_positions: int | None = None,
-        n_features: int = 0,
-        n_candidates: int = 9,
-        **parameters: Any,
+        cls, *, n_items: int = 0, n_features: int = 0, n_candidates: int = 9, **parameters: Any
     ) -> int:
         rankers = n_candidates + 1 if isinstance(n_candidates, int) else 10
         by_list = 16 * rankers * n_items + 24 * n_items + sorting.scratch_bytes(n_items)
@@ -336,7 +329,5 @@ class DBGD(MGD):
         )
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, n_features: int = 0, **parameters: Any) -> int:
         return super().bytes_for(n_items=n_items, n_features=n_features, n_candidates=1)

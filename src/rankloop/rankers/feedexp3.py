@@ -111,20 +111,8 @@ Whole = NDArray[Any]  # of Python's whole numbers, which have any size
 
 
 def pseudoinverse(H: Ints) -> Floats:
-    """The Moore-Penrose inverse of `H`, every entry rounded once.
+    """The Moore-Penrose inverse of `H`, computed in whole numbers, so that it is the same on every machine.
 
-    Parameters
-    ----------
-    H : ndarray of int64
-        A matrix; the cost grows with the cube of its rank.
-
-    Returns
-    -------
-    ndarray of float64
-        columns x rows.
-
-    Examples
-    --------
     >>> pseudoinverse(np.array([[1, 1], [1, 1], [0, 0]]))
     array([[0.25, 0.25, 0.  ],
            [0.25, 0.25, 0.  ]])

@@ -209,7 +209,5 @@ class FTPL(SumsByItem):
         return float(D * reach + R * A * self.horizon / reach)
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, **parameters: Any) -> int:
         return 16 * n_items + sorting.scratch_bytes(n_items)

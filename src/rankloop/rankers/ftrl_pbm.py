@@ -14,15 +14,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from rankloop import base
 from rankloop.arguments import one_of, whole
 from rankloop.base import Array, Floats, Ints, Ranking
-from rankloop.compiled import RankerKernels, read_positions
-from rankloop.feedback import Clicks
+from rankloop.compiled import RankerKernels
 from rankloop.kernels import hybrid, list_network, lists, tsallis
 from rankloop.kernels.call_checks import within
 from rankloop.kernels.elementary import power
@@ -30,8 +26,7 @@ from rankloop.kernels.jit import hot
 from rankloop.kernels.lists import best_list, in_order, show
 from rankloop.kernels.random import uniform
 from rankloop.ranges import OneOf, Range, Whole
-from rankloop.rankers.candidates import SomeItems
-from rankloop.rankers.click_ranker import are_chances, same_positions
+from rankloop.rankers.click_ranker import ClickRanker, are_chances, same_positions
 from rankloop.rankers.ftrl_pbm_plan import Planned
 from rankloop.servable import carried_sums
 
@@ -202,6 +197,10 @@ def frank_wolfe(x: Floats, L_hat: Floats, eta_t: float, K: int) -> Floats:
     Repairs (errata C1, C3, C4): k starts at 2, because the step 2 / (1 + 1) = 1 jumps to a vertex and forgets where it
     came from; the last iterate is returned; the linear subproblem is a weighted assignment, not a matching.
     """
+    from scipy.optimize import (
+        linear_sum_assignment,  # SciPy takes a while to import, and the default needs none
+    )
+
     for k in range(2, K + 2):
         r = L_hat - 0.5 / eta_t / np.sqrt(np.maximum(x, _FLOOR))  # line 3
         positions, items = linear_sum_assignment(r)  # line 4
@@ -213,6 +212,8 @@ def frank_wolfe(x: Floats, L_hat: Floats, eta_t: float, K: int) -> Floats:
 
 def birkhoff(x: Floats) -> tuple[list[Ints], Floats]:
     """Algorithm 3, lines 1-7: lists of items and their weights, which sum to one; the mean of the lists is `x`."""
+    from scipy.sparse import csgraph, csr_array
+
     m, n = x.shape
     rest = 1.0 - x.sum(axis=0)
     W = np.vstack(
@@ -223,7 +224,7 @@ def birkhoff(x: Floats) -> tuple[list[Ints], Floats]:
     weights: list[float] = []
     while True:  # line 2
         W[W < _FLOOR] = 0.0
-        matching = maximum_bipartite_matching(csr_array(W), perm_type="column")  # line 4
+        matching = csgraph.maximum_bipartite_matching(csr_array(W), perm_type="column")  # line 4
         if (matching < 0).any():
             break
         gamma = W[np.arange(n), matching].min()  # line 5
@@ -376,7 +377,7 @@ _ESTIMATORS = {
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker, and 1 / x squared would overflow
 
 
-class FTRLPBM(SomeItems):
+class FTRLPBM(ClickRanker):
     """Follow the regularised leader over lists, from clicks at every position.
 
     Each round draws a list whose chances of having item i at position j are x_ij, the minimiser of the losses
@@ -435,8 +436,6 @@ class FTRLPBM(SomeItems):
     True
     """
 
-    n_items: int
-    n_positions: int
     algorithm_version = 2
     _may_plan = True  # whether x need not be written out, where only the losses of what was shown change
     summary = "Observes clicks, and knows how likely each list was."
@@ -453,15 +452,12 @@ class FTRLPBM(SomeItems):
         sampler: str = "lazy",
         steps: int = 1000,
     ) -> None:
-        n = whole("n_items", n_items, at_least=1)
-        m = read_positions(n_positions, n) or n
+        n, m = self.read_size(n_items, n_positions)
         one_of("estimator", estimator, tuple(_ESTIMATORS))
         one_of("regulariser", regulariser, ("tsallis", "hybrid"))
         one_of("solver", solver, ("newton", "frank-wolfe"))
         one_of("sampler", sampler, ("lazy", "birkhoff"))
-        self.n_items, self.n_positions = n, m
         self.steps = whole("steps", steps, at_least=1)
-        self.feedback = Clicks()
         self.forget = None if forget is None else whole("forget", forget, at_least=2)
         if solver == "frank-wolfe" and (regulariser == "hybrid" or forget is not None):
             raise ValueError(
@@ -576,12 +572,6 @@ class FTRLPBM(SomeItems):
         state.fallbacks[:] += part.state.fallbacks
         self._leader.follow(state, warm=True)
 
-    def translate(self, ranking: Ranking, before: Ints) -> Ranking | None:
-        """As it is, as long as all shown items and positions are still there."""
-        if len(before) != self.n_positions or (before < 0).any():
-            return None
-        return Ranking(before, ranking.propensities, ranking.memo, ranking.explored)
-
     def learn_logged(
         self, items: Ints, feedback: Any, *, propensities: Floats | None = None, features: Any = None
     ) -> None:
@@ -648,13 +638,7 @@ class FTRLPBM(SomeItems):
 
     @classmethod
     def bytes_for(
-        cls,
-        *,
-        n_items: int = 0,
-        n_positions: int | None = None,
-        n_features: int = 0,
-        estimator: str = "loss",
-        **parameters: Any,
+        cls, *, n_items: int = 0, n_positions: int | None = None, estimator: str = "loss", **parameters: Any
     ) -> int:
         n, m = n_items, n_positions or n_items
         return cls._algorithm(n, m, estimator, **parameters).bytes(n, m, estimator)

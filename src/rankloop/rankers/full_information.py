@@ -13,12 +13,15 @@ from rankloop.compiled import RankerKernels
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import descent, sorting
 from rankloop.ranges import Between, Falling, OneOf, Range
-from rankloop.rankers.linear import LinearRanker, WarmStart, all_finite, read_start
-from rankloop.rankers.schedules import (
+from rankloop.rankers.linear import (
+    LinearRanker,
     Schedule,
+    WarmStart,
+    all_finite,
     check_scaled_weights,
     check_weights,
     is_adaptive,
+    read_start,
     read_steps,
 )
 
@@ -121,9 +124,7 @@ class ListNet(LinearRanker):
         self.learn(Ranking(items, None, drawn.memo), feedback)
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, n_features: int = 0, **parameters: Any) -> int:
         return 56 * n_features + 24 * n_items + sorting.scratch_bytes(n_items)
 
 

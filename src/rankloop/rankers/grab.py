@@ -21,7 +21,7 @@ from rankloop.kernels.jit import hot
 from rankloop.kernels.lists import assign, best_list, in_order
 from rankloop.kernels.random import word
 from rankloop.ranges import Range, Whole
-from rankloop.rankers.click_ranker import ClickRanker, carried_table, check_counts, same_positions
+from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
 _PROBES = 8
 
@@ -259,11 +259,8 @@ class GRAB(ClickRanker):
 
     def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         """A new item was never shown: the circular lists that lack it come first, then it is one among neighbours."""
-        there = same_positions(positions, self.n_positions, old.n_positions)
+        self.carry_counts(old, origin, positions)
         state = self.state
-        state.S[:] = carried_table(old.state.S, origin, there)
-        state.N[:] = carried_table(old.state.N, origin, there)
-        state.t[:] = old.state.t
         # Lists of other items have led so far. The present leader has been shown about as often as the one of its
         # places that was shown least.
         leader = np.empty(self.n_positions, np.int64)

@@ -506,9 +506,7 @@ class LinUCBPBM(LinearClickRanker):
 
     Departures
     ----------
-    There is no paper with this ranker: the linear bandit is applied to position-based clicks, each an observation of
-    kappa_j x . theta. Unknown examinations are estimated by alternating least squares, whenever a quarter more was
-    observed than before; there is no regret bound for that.
+    As of `LinTSPBM`.
 
     References
     ----------

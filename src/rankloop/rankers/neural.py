@@ -11,31 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop import base
+from rankloop import base, surrogates
 from rankloop.arguments import number, one_of, whole
-from rankloop.base import Array, Floats, Ints, Ranker, Ranking
+from rankloop.base import Array, Floats, Ints, Ranker, Ranking, draw_key
 from rankloop.compiled import check_items, read_features
 from rankloop.extras import require
+from rankloop.feedback import TopClicks, TopK
+from rankloop.kernels import random
 from rankloop.kernels.jit import kernel
-from rankloop.kernels.plackett_luce import draw_list
+from rankloop.kernels.plackett_luce import draw_list, room_for_weights
+from rankloop.measures.measure import HIGHEST_GRADE
+from rankloop.rankers.linear import read_schedule
 from rankloop.rankers.pdgd import gradient_in_scores
+from rankloop.surrogates.estimators import horvitz_thompson
 
 if TYPE_CHECKING:  # importing this package must not import torch
     import torch
-from typing import TYPE_CHECKING
-
-from rankloop.base import draw_key
-from rankloop.feedback import TopClicks
-from rankloop.kernels.plackett_luce import room_for_weights
-
-if TYPE_CHECKING:
-    import torch
-from rankloop import surrogates
-from rankloop.feedback import TopK
-from rankloop.kernels import random
-from rankloop.measures.measure import HIGHEST_GRADE
-from rankloop.rankers.schedules import read_schedule
-from rankloop.surrogates.estimators import horvitz_thompson
 
 
 @kernel

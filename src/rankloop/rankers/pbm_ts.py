@@ -23,7 +23,7 @@ from rankloop.kernels.jit import hot
 from rankloop.kernels.random import uniform
 from rankloop.kernels.sorting import by_falling_score
 from rankloop.ranges import OneOf, Range, Whole
-from rankloop.rankers.click_ranker import ClickRanker, carried_table, check_counts, same_positions
+from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
 _WIDTH = (
     2.4  # standard deviations of a proposal in those of what it is for: the usual choice in one dimension
@@ -247,14 +247,10 @@ class PBMTS(ClickRanker):
 
     def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         """Of a new item nothing is known: the uniform prior, whose mean its next draw goes on from."""
-        there = same_positions(positions, self.n_positions, old.n_positions)
-        state = self.state
-        state.S[:] = carried_table(old.state.S, origin, there)
-        state.N[:] = carried_table(old.state.N, origin, there)
+        there, state = self.carry_counts(old, origin, positions), self.state
         state.theta[:] = np.where(origin >= 0, old.state.theta[np.maximum(origin, 0)], 0.5)
         if self.params.draws_kappa:
             state.kappa[:] = old.state.kappa[there]
-        state.t[:] = old.state.t
 
     def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
         for known, new in ((self.state.S, part.state.S), (self.state.N, part.state.N)):

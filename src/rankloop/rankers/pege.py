@@ -232,7 +232,5 @@ class PEGE(SomeItems):
         return found
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, **parameters: Any) -> int:
         return 48 * n_items + sorting.scratch_bytes(n_items)

@@ -213,9 +213,7 @@ class PLRank(ListNet):
         return
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, n_features: int = 0, **parameters: Any) -> int:
         return (
             64 * n_features + 40 * n_items + 40 * room_for_weights(n_items) + sorting.scratch_bytes(n_items)
         )

@@ -25,7 +25,7 @@ from rankloop.kernels.jit import hot, kernel
 from rankloop.kernels.random import below
 from rankloop.kernels.sorting import by_falling_score_from
 from rankloop.ranges import Between, Range
-from rankloop.rankers.click_ranker import ClickRanker, carried_table, check_counts, same_positions
+from rankloop.rankers.click_ranker import ClickRanker, check_counts
 from rankloop.rankers.pmed_plan import entropy
 
 _OFTEN = 100  # the model is fitted after every round up to this one
@@ -339,13 +339,9 @@ class PMED(ClickRanker):
 
     def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         """A new item was never shown: the circular lists are shown once again, then a new plan is made."""
-        there = same_positions(positions, self.n_positions, old.n_positions)
-        state = self.state
-        state.S[:] = carried_table(old.state.S, origin, there)
-        state.N[:] = carried_table(old.state.N, origin, there)
+        there, state = self.carry_counts(old, origin, positions), self.state
         state.theta[:] = np.where(origin >= 0, old.state.theta[np.maximum(origin, 0)], 0.5)
         state.kappa[:] = old.state.kappa[there]
-        state.t[:] = old.state.t
         state.due[0] = int(old.state.t[0]) + self.n_items
         order, scratch = np.empty(self.n_items, np.int64), self.scratch(self.n_positions)
         by_estimate(state, scratch[1], order, scratch[3])

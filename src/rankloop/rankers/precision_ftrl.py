@@ -294,7 +294,5 @@ class PrecisionFTRL(SumsByItem):
         return float(4 * n * np.sqrt(self.n_items * T / k) * max_grade)
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, **parameters: Any) -> int:
         return 40 * n_items

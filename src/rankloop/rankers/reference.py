@@ -114,9 +114,7 @@ class Uniform(CompiledRanker):
         return np.arange(self.read_context(context)[0])
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, n_positions: int | None = None, **parameters: Any) -> int:
         return 16 * (n_positions or n_items) + 8
 
 
@@ -164,9 +162,7 @@ class Fixed(CompiledRanker):
         return order
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, **parameters: Any) -> int:
         return 16 * n_items + 8
 
 

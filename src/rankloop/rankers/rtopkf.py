@@ -19,16 +19,19 @@ from rankloop.kernels import sorting
 from rankloop.measures.measure import HIGHEST_GRADE
 from rankloop.ranges import Between, Falling, OneOf, Range
 from rankloop.rankers import linear_bandits, rtopkf_adaptive, rtopkf_paper
-from rankloop.rankers.linear import LinearRanker, WarmStart, all_finite, read_start
-from rankloop.rankers.rtopkf_adaptive import Adaptive, by_place
-from rankloop.rankers.rtopkf_paper import PapersSteps
-from rankloop.rankers.schedules import (
+from rankloop.rankers.linear import (
+    LinearRanker,
     Schedule,
     Smoothing,
+    WarmStart,
+    all_finite,
     is_adaptive,
     read_papers_schedule,
     read_schedule,
+    read_start,
 )
+from rankloop.rankers.rtopkf_adaptive import Adaptive, by_place
+from rankloop.rankers.rtopkf_paper import PapersSteps
 
 _KINDS = {
     "squared": rtopkf_paper.SQUARED,

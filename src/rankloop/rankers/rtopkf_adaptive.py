@@ -23,6 +23,7 @@ from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import draw, uniform
 from rankloop.kernels.rows import average, copy_row, narrow_combine, narrow_score, narrow_scratch
 from rankloop.kernels.sorting import greedy_order, greedy_top
+from rankloop.rankers.linear import Schedule, Smoothing, check_scaled_weights
 from rankloop.rankers.rtopkf_paper import (
     KL,
     NO_GUESS,
@@ -34,7 +35,6 @@ from rankloop.rankers.rtopkf_paper import (
     scheduled,
     surprise,
 )
-from rankloop.rankers.schedules import Schedule, Smoothing, check_scaled_weights
 
 # In a list that explores, the first `kept` items are as in the greedy order, the next `drawn` are drawn at random from
 # the others, and the rest stays in greedy order, so that such a list costs little. With all positions drawn it is a

@@ -24,7 +24,7 @@ from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import draw, uniform
 from rankloop.kernels.rows import copy_row, narrow_combine, narrow_score, narrow_scratch
 from rankloop.kernels.sorting import greedy_top
-from rankloop.rankers.schedules import Schedule, Smoothing, check_weights
+from rankloop.rankers.linear import Schedule, Smoothing, check_weights
 
 SQUARED, RANKSVM, KL, SMOOTH_DCG = range(4)
 NO_GUESS, ZERO, SCORE, MEAN = range(4)

@@ -268,15 +268,7 @@ class SemiBanditFTRL(SumsByItem):
         return float(4 * self.params.largest_gain * n * np.sqrt(self.params.squared * self.n_items * T))
 
     @classmethod
-    def bytes_for(
-        cls,
-        *,
-        n_items: int = 0,
-        n_positions: int | None = None,
-        n_features: int = 0,
-        measure: Any = "dcg",
-        **parameters: Any,
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, measure: Any = "dcg", **parameters: Any) -> int:
         tail = str(getattr(measure, "name", measure)).partition("@")[2]
         n = min(int(tail), n_items) if tail.isdigit() else n_items
         return (

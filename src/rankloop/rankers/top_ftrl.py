@@ -452,7 +452,5 @@ class TopFTRL(SumsByItem):
         return float(first * h + (1 + kappa) * (a / first**0.5 + h / kappa * (last - first)))
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, **parameters: Any) -> int:
         return 8 * 20 * n_items + permutahedron.tree_scratch_bytes(n_items)
