@@ -465,12 +465,12 @@ def _narrow_chosen(features: Any, wide: Any, dense: Any, sparse: Any) -> Any:
 
 
 @overload(narrow_score, jit_options=IN_CALLERS)
-def _narrow_score(features: Any, w: Any, scratch: Any, scores: Any) -> Any:
+def _choose_narrow_score(features: Any, w: Any, scratch: Any, scores: Any) -> Any:
     return _narrow_chosen(features, narrow_score, _narrow_score, _narrow_sparse_score)
 
 
 @overload(narrow_combine, jit_options=IN_CALLERS)
-def _narrow_combine(features: Any, weights: Any, scratch: Any, out: Any) -> Any:
+def _choose_narrow_combine(features: Any, weights: Any, scratch: Any, out: Any) -> Any:
     return _narrow_chosen(features, narrow_combine, _narrow_combine, _narrow_sparse_combine)
 
 
