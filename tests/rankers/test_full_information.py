@@ -71,19 +71,6 @@ def test_scores_and_labels_far_apart_do_no_harm(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "feedback", [[1.0], [1.0, 0.0, 0.0], [np.nan, 0.0], [-1.0, 0.0], [np.inf, 0.0]], ids=str
-)
-def test_feedback_that_makes_no_sense_is_refused_and_changes_nothing(kind: Any, feedback: Any) -> None:
-    ranker = kind(n_features=2)
-    ticket = ranker.rank(np.eye(2), rng=keyed(1))
-    with pytest.raises(ValueError, match="feedback"):
-        ranker.learn(ticket, feedback)
-    assert not ranker.state.w.any()
-    assert ranker.state.t[0] == 0
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_late_labels_are_learnt_at_the_present_weights(kind: Any) -> None:
     ranker, surrogate = (
         kind(n_features=2, learning_rate=0.1),

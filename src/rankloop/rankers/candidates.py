@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,9 +38,9 @@ class SomeItems(CompiledRanker):
     no_candidates: str = ""
     n_items: int
 
-    def among(self, items: Ints, positions: Ints) -> Self:
+    def among(self, items: Ints, positions: Ints) -> Any:
         """A ranker over `items` for `positions` that knows what this one knows about them."""
-        part: Any = self.part_kind()(**self.part_arguments(len(items), positions))
+        part = self.part_kind()(**self.part_arguments(len(items), positions))
         part.carry(self, items, positions)
         return part
 
@@ -139,7 +139,7 @@ class SumsByItem(SomeItems):
         if old.missed is not None:
             self._set_missed(np.where(origin >= 0, old.missed[np.maximum(origin, 0)], 0))
 
-    def among(self, items: Ints, positions: Ints) -> Self:
+    def among(self, items: Ints, positions: Ints) -> Any:
         part = super().among(items, positions)
         part._set_missed(None)  # it counts one round only, which none of its items misses
         return part
