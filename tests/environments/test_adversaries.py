@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from rankloop import games, measures, rankers, simulation
+from rankloop.base import Floats
 from rankloop.environments import FixedItems, Indistinguishable, adversary, forced_regret
 
 CASES = [
@@ -24,7 +24,7 @@ CASES = [
 ]
 
 
-def values(measure: str, m: int, world: int) -> NDArray[np.float64]:
+def values(measure: str, m: int, world: int) -> Floats:
     """What each ranking is worth a round in this world, turned so that more is better."""
     who = adversary(measure, n_items=m, world=world)
     scored = measures.get(measure)
