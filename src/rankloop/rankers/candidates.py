@@ -62,7 +62,8 @@ class SomeItems(CompiledRanker):
 
     def current_among(self, items: Ints, positions: Ints) -> Ints:
         self.check_takes_candidates()
-        return items[self.among(items, positions).current()]
+        best: Ints = items[self.among(items, positions).current()]
+        return best
 
     def learn_among(self, ranking: Ranking, feedback: ArrayLike, items: Ints, positions: Ints) -> None:
         self.check_takes_candidates()
