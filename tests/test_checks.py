@@ -88,7 +88,7 @@ def test_every_class_has_an_example() -> None:
 
 def test_a_small_one_of_every_ranker_can_be_made() -> None:
     assert [name for name, make in checks.every_ranker() if type(make()).__name__ == name] == rankers.__all__
-    assert [name for name, _ in checks.every_environment()] == environments.names()
+    assert [name for name, _ in checks.every_environment()] == list(environments.names())
 
 
 class _Mean(NamedTuple):
