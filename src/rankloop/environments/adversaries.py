@@ -102,9 +102,8 @@ def _unexplained(measure: str, n_items: int | None) -> tuple[Ints, Floats, Float
     outcomes = np.array(list(product((0, 1), repeat=m)))
     orders = np.array(list(permutations(range(m))))
     values = np.asarray(scored(orders[:, None, :], outcomes[None, :, :]))
-    explained = np.column_stack(
-        [np.ones(len(outcomes)), outcomes]
-    )  # the span of all signal matrices, erratum A19
+    # The span of all signal matrices, erratum A19
+    explained = np.column_stack([np.ones(len(outcomes)), outcomes])
     difference = values[0] - values[-1]
     residual = difference - explained @ np.linalg.lstsq(explained, difference, rcond=None)[0]
     return outcomes, values, residual / (np.abs(residual).max() * len(outcomes))

@@ -40,9 +40,8 @@ class FraudState(NamedTuple):
     fake: Ints  # 1 where the present user is fake
     genuine: Ints  # genuine users since the counting began
     spent: Ints  # users whose clicks were replaced
-    clicks: NDArray[
-        np.float64
-    ]  # of all positions, also those that the ranker does not observe; zero between calls
+    # Of all positions, also those that the ranker does not observe; zero between calls
+    clicks: Floats
     last: Floats  # zero between calls
 
 

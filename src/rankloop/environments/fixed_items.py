@@ -345,9 +345,8 @@ class FixedItems(CompiledEnvironment):
             steps = np.diff(self.scored.gain(np.arange(users.max_grade + 1.0)))
             return _sorted(np.einsum("pgi,g->i", users.tails, steps))
         elif len(users.tails) == 1 and users.is_binary:
-            return _sorted(
-                users.tails[0, 0]
-            )  # exchanging two independent items only trades their probabilities
+            # Exchanging two independent items only trades their probabilities
+            return _sorted(users.tails[0, 0])
         return self._best_of_all()
 
     def _best_of_all(self) -> Ranking:

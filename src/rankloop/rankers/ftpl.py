@@ -144,9 +144,8 @@ class FTPL(SumsByItem):
             raise ValueError(f"horizon must be below 2**62, got {horizon}")
         self.feedback = FullRelevance()
         D, R, A = constants_of(self.learnable, self.n_items)
-        reach = self.learnable.largest_gain * float(
-            np.sqrt(self.n_items)
-        )  # sqrt(R A / D) for sums over items
+        # sqrt(R A / D) for sums over items
+        reach = self.learnable.largest_gain * float(np.sqrt(self.n_items))
         discount = np.empty(0)
         if self.learnable.normalised:
             self.kernels = RankerKernels(rank, learn_normalised)

@@ -216,9 +216,8 @@ def birkhoff(x: Floats) -> tuple[list[Ints], Floats]:
 
     m, n = x.shape
     rest = 1.0 - x.sum(axis=0)
-    W = np.vstack(
-        [x, np.tile(rest / max(n - m, 1), (n - m, 1))]
-    )  # line 1; nothing to complete for n = m (C6)
+    # Line 1; nothing to complete for n = m (C6)
+    W = np.vstack([x, np.tile(rest / max(n - m, 1), (n - m, 1))])
     W = np.maximum(W, 0.0)
     lists: list[Ints] = []
     weights: list[float] = []

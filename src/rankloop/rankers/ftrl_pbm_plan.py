@@ -89,12 +89,8 @@ def plan_anew(state: Any, scratch: Any) -> None:
     list_plan.list_matchings(t, state, scratch[1])
 
 
-_WITHOUT = {
-    "x",
-    "rows",
-    "seen",
-    "lost",
-}  # fields of a state of the first version, which had x in place of a plan
+# Fields of a state of the first version, which had x in place of a plan
+_WITHOUT = {"x", "rows", "seen", "lost"}
 
 
 class Planned:

@@ -25,9 +25,8 @@ from rankloop.kernels.sorting import by_falling_score
 from rankloop.ranges import OneOf, Range, Whole
 from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
-_WIDTH = (
-    2.4  # standard deviations of a proposal in those of what it is for: the usual choice in one dimension
-)
+# Standard deviations of a proposal in those of what it is for: the usual choice in one dimension
+_WIDTH = 2.4
 
 
 class PBMTSParams(NamedTuple):

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import number, one_of, share, whole
 from rankloop.base import Array, Floats, Ints, Ranking
@@ -55,12 +54,10 @@ class PMEDState(NamedTuple):
     required: Floats  # how often each must have been shown, in units of log t
     n_plan: Ints
     due: Ints  # the round after which the plan is renewed
-    starts: NDArray[
-        np.float64
-    ]  # of each alternative: log attractions that were hardest to tell apart last time
-    solves: NDArray[
-        np.int64
-    ]  # plans made, linear programs solved, plans that kept to their constraint only by scaling
+    # Of each alternative: log attractions that were hardest to tell apart last time
+    starts: Floats
+    # Plans made, linear programs solved, plans that kept to their constraint only by scaling
+    solves: Ints
 
 
 @hot

@@ -393,9 +393,8 @@ class _Programs:
         self.solved += 1
         m, n = rows[0].shape
         cuts = np.array([row.ravel() for row in rows])
-        unit = 1.0 / max(
-            cuts.max(axis=1).min(), 1e-12
-        )  # of q, so that the hardest constraint has numbers near one
+        # Of q, so that the hardest constraint has numbers near one
+        unit = 1.0 / max(cuts.max(axis=1).min(), 1e-12)
         apart = np.hstack([-cuts * unit, np.zeros((len(cuts), 1))])
         done = linprog(
             self._cost,

@@ -44,9 +44,8 @@ class TopRankState(NamedTuple):
 
     t: Ints
     clicks: Ints  # on each item
-    pairs: NDArray[
-        np.int32
-    ]  # [i, k]: of the clicks on i, in one block with k those that do not count, else `wins`
+    # [i, k]: of the clicks on i, in one block with k those that do not count, else `wins`
+    pairs: NDArray[np.int32]
     worse: NDArray[np.uint64]  # [i]: a bit for each item that i is known to be worse than, the relation G
     fingerprint: Ints  # of G: equal where G is
     block: Ints  # of each item, counted from 0
