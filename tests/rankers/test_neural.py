@@ -18,7 +18,7 @@ import torch
 import rankloop
 from rankloop import checks, data, environments, rankers, simulation, surrogates
 from rankloop.base import Ranking
-from rankloop.rankers.neural import ModuleRanker, NeuralPDGD, NeuralRTopK, small_module
+from rankloop.rankers.neural import ModuleRanker, NeuralPDGD, NeuralRTopK
 from rankloop.surrogates import estimators
 
 torch.set_num_threads(1)
@@ -29,6 +29,13 @@ def linear(d: int, dtype: Any = torch.float64) -> torch.nn.Module:
     module = torch.nn.Linear(d, 1, bias=False, dtype=dtype)
     torch.nn.init.zeros_(module.weight)
     return module
+
+
+def small_module(n_features: int) -> torch.nn.Module:
+    """A network with one hidden layer, always the same."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        return torch.nn.Sequential(torch.nn.Linear(n_features, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
 
 
 def deep() -> torch.nn.Module:

@@ -1,4 +1,4 @@
-"""Rankers whose scores come from a neural network, in torch."""
+"""Rankers whose scores come from any torch module; they need the extra `torch`, which nothing else does."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ from rankloop.surrogates.estimators import horvitz_thompson
 
 if TYPE_CHECKING:  # importing this package must not import torch
     import torch
+
+__all__ = ["ModuleRanker", "NeuralPDGD", "NeuralRTopK"]
 
 
 @kernel
@@ -253,15 +255,6 @@ class ModuleRanker(Ranker):
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"saved state of the optimiser cannot be read: {error}") from error
         return {"param_groups": groups, "state": state}
-
-
-def small_module(n_features: int) -> torch.nn.Module:
-    """A network with one hidden layer, always the same, for the checks."""
-    import torch
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        return torch.nn.Sequential(torch.nn.Linear(n_features, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
 
 
 class NeuralPDGD(ModuleRanker):
