@@ -1,8 +1,7 @@
 """A ranker of your own in thirty lines, the contract it must keep, and a bug that the checks find."""
 
-from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,10 +41,6 @@ class EpsilonGreedy(Ranker):
 
     def current(self, context: Any = None) -> np.ndarray:
         return np.argsort(-(self.state.total + 1) / (self.state.times + 2), kind="stable")
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=4)
 
 
 class Forgetful(EpsilonGreedy):

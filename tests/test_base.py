@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -116,10 +115,6 @@ class Remembers(Ranker):
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         return np.argsort(-self.state.mean, kind="stable")
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls()
 
 
 def test_what_is_saved_is_a_copy() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from rankloop import simulation
 from rankloop.base import Ranker, with_sentences
-from rankloop.checks import every_ranker
 from rankloop.environments import FixedItems
 from rankloop.rankers import FTPL, FTRLPBM, FeedExp3, RTop1F, Uniform
+from tests.examples import every_ranker
 
 RANKERS = dict(every_ranker())
 

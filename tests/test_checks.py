@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rankloop import checks
+from rankloop import checks, environments, rankers
 from rankloop.base import Array, Ranker, Ranking
 from rankloop.feedback import TopK
+from tests import examples
 
-RANKERS = dict(checks.every_ranker())
-ENVIRONMENTS = dict(checks.every_environment())
+RANKERS = dict(examples.every_ranker())
+ENVIRONMENTS = dict(examples.every_environment())
 
 
 @pytest.mark.parametrize("name", RANKERS)
@@ -78,9 +80,15 @@ def test_both_loops_tell_the_same_story(make_ranker: Any, make_environment: Any)
     checks.check_same_story(make_ranker, make_environment)
 
 
-def test_introspection_finds_every_class() -> None:
-    found = {name.rsplit("-", 1)[0] for name in (*RANKERS, *ENVIRONMENTS)}
-    assert {"RTop1F", "FTPL", "Uniform", "Fixed", "BestInHindsight", "FixedItems", "PositionBased"} <= found
+def test_every_class_has_an_example() -> None:
+    assert set(examples.RANKERS) == set(rankers.__all__)
+    classes = {name for name in environments.__all__ if inspect.isclass(getattr(environments, name))}
+    assert set(examples.ENVIRONMENTS) == classes
+
+
+def test_a_small_one_of_every_ranker_can_be_made() -> None:
+    assert [name for name, make in checks.every_ranker() if type(make()).__name__ == name] == rankers.__all__
+    assert [name for name, _ in checks.every_environment()] == list(environments.names())
 
 
 class _Mean(NamedTuple):
@@ -106,10 +114,6 @@ class Sound(Ranker):
         relevance = self.feedback.check(feedback, self.n_positions)
         self.state.total[ranking.items[0]] += relevance[0]
         self.state.t[0] += 1
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls()
 
 
 class RemembersItsLastRanking(Sound):

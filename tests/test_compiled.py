@@ -10,8 +10,8 @@ import pytest
 
 from rankloop import environments, rankers
 from rankloop.base import Ranking
-from rankloop.checks import every_environment, every_ranker
 from rankloop.compiled import CompiledEnvironment, CompiledRanker, check_items
+from tests.examples import every_environment, every_ranker
 
 RANKERS = {name: make for name, make in every_ranker() if isinstance(make(), CompiledRanker)}
 

@@ -11,9 +11,9 @@ import pytest
 
 from rankloop import environments, measures, rankers
 from rankloop.base import Constructed, import_path, plain
-from rankloop.checks import every_environment, every_ranker
 from rankloop.environments import ClickMatrix, FixedItems, Periodic, PositionBased
 from rankloop.rankers import FTRLPBM, BestInHindsight, Fixed, RTop1F, Uniform
+from tests.examples import every_environment, every_ranker
 
 RANKERS = dict(every_ranker())
 ENVIRONMENTS = dict(every_environment())

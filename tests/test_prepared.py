@@ -12,9 +12,9 @@ import pytest
 
 from rankloop import compiled
 from rankloop.base import Ranking
-from rankloop.checks import every_ranker
 from rankloop.compiled import CompiledRanker
 from rankloop.rankers import FTRLPBM, ListNet, RTop1F, RTopKF, TopRank
+from tests.examples import every_ranker, of_ranker
 
 RANKERS = {name: make for name, make in every_ranker() if isinstance(make(), CompiledRanker)}
 CALLED = [RTop1F, TopRank, FTRLPBM, RTopKF, ListNet]
@@ -100,7 +100,7 @@ def _error(call: Any, *arguments: Any) -> tuple[type, str] | None:
 @pytest.mark.parametrize("kind", CALLED)
 def test_the_quick_way_and_the_slow_one_refuse_the_same_with_the_same_words(kind: Any) -> None:
     refused = 0
-    for ranker in kind.examples():
+    for ranker in of_ranker(kind.__name__):
         context = ranker.example_context(np.random.default_rng(2))
         ticket = ranker.rank(context, rng=np.random.default_rng(3))
         told = _revealed(ranker, ticket, np.random.default_rng(4))
@@ -116,7 +116,7 @@ def test_the_quick_way_and_the_slow_one_refuse_the_same_with_the_same_words(kind
 
 @pytest.mark.parametrize("kind", CALLED)
 def test_arrays_of_other_kinds_are_as_good(kind: Any) -> None:
-    for ranker in kind.examples():
+    for ranker in of_ranker(kind.__name__):
         twin = ranker.clone()
         context = ranker.example_context(np.random.default_rng(5))
         ticket = ranker.rank(context, rng=np.random.default_rng(6))
@@ -135,7 +135,7 @@ def test_arrays_of_other_kinds_are_as_good(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", CALLED)
 def test_a_copy_goes_on_by_itself(kind: Any) -> None:
-    ranker = next(kind.examples())
+    ranker = next(of_ranker(kind.__name__))
     context = ranker.example_context(np.random.default_rng(8))
     ticket = ranker.rank(context, rng=np.random.default_rng(9))
     told = _revealed(ranker, ticket, np.random.default_rng(10))

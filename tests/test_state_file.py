@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from rankloop import base, measures
-from rankloop.checks import every_ranker
 from rankloop.rankers import FTPL, FTRLPBM, Fixed, ListNet, RTop1F, Uniform
 from rankloop.serving.log import records
+from tests.examples import every_ranker
 
 RANKERS = dict(every_ranker())
 

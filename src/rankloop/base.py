@@ -20,7 +20,7 @@ import os
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self, overload
@@ -601,11 +601,6 @@ class Ranker(Constructed, Servable, abc.ABC):
             ranks = f"{self.n_positions:,} of {self.n_items or self.n_positions:,} items"
         return super()._facts() | {"ranks": ranks, "learns from": self.feedback}
 
-    @classmethod
-    @abc.abstractmethod
-    def examples(cls) -> Iterator[Self]:
-        """A few small rankers of this class, fresh, for the checks."""
-
     def example_context(self, rng: np.random.Generator) -> Any:
         """A request such as this ranker takes, for the checks.
 
@@ -718,8 +713,3 @@ class Environment(Constructed, abc.ABC):
         )
         measured = f"{self.measure}, {'smaller' if self.is_loss else 'larger'} is better"
         return super()._facts() | {"shows": shown, "reveals": self.reveals, "measured by": measured}
-
-    @classmethod
-    @abc.abstractmethod
-    def examples(cls) -> Iterator[Self]:
-        """A few small environments of this class, fresh, for the checks."""

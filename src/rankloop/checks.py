@@ -12,7 +12,6 @@ import io
 import pickle
 import random
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -62,38 +61,54 @@ def check_environment(make: MakeEnvironment) -> None:
         check(make)
 
 
+def small_arguments(kind: type[Ranker]) -> dict[str, Any]:
+    """Arguments for a small ranker of a class, by the usual names of what it may need.
+
+    Parameters
+    ----------
+    kind : type
+        A ranker.
+
+    Returns
+    -------
+    dict
+        Values for those of `n_items`, `n_features`, `horizon`, `order` and `relevance` that its constructor takes.
+    """
+    return {name: _SMALL[name] for name in inspect.signature(kind).parameters if name in _SMALL}
+
+
+_SMALL: dict[str, Any] = {
+    "n_items": 4,
+    "n_features": 3,
+    "horizon": 100,
+    "order": [2, 0, 1],
+    "relevance": [[0, 1, 0], [0, 1, 1]],
+}
+
+
 def every_ranker() -> Iterator[tuple[str, MakeRanker]]:
-    """A name and a maker for each example of each ranker in the package.
+    """A name and a maker of a small one for each ranker in the package.
 
     Returns
     -------
     iterator of tuple of (str, callable)
-        A name for the example, and a function that makes it.
+        The name of the class, and a function that makes a ranker.
     """
-    return _every(rankers)
+    for name in rankers.__all__:
+        kind = getattr(rankers, name)
+        yield name, functools.partial(kind, **small_arguments(kind))
 
 
 def every_environment() -> Iterator[tuple[str, MakeEnvironment]]:
-    """A name and a maker for each example of each environment in the package.
+    """A name and a maker for each environment that `environments.named` knows.
 
     Returns
     -------
     iterator of tuple of (str, callable)
-        A name for the example, and a function that makes it.
+        The name, and a function that makes the environment.
     """
-    return _every(environments)
-
-
-def _every(package: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-    for name in package.__all__:
-        found = getattr(package, name)
-        if inspect.isclass(found) and issubclass(found, Ranker | Environment):
-            for i, _ in enumerate(found.examples()):
-                yield f"{name}-{i}", functools.partial(_example, found, i)
-
-
-def _example(kind: Any, i: int) -> Any:
-    return next(islice(kind.examples(), i, None))
+    for name in environments.names():
+        yield name, functools.partial(environments.named, name)
 
 
 def check_signature(make: MakeRanker) -> None:

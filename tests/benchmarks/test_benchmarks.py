@@ -42,7 +42,7 @@ from benchmarks.numpy_mgd import PlainMGD
 from benchmarks.timing import Effort, race
 from rankloop import data, environments, rankers
 from rankloop.rankers.ftrl_pbm import frank_wolfe
-from tests.rankers.test_mgd import tried
+from tests.rankers.test_dueling import tried
 
 TINY = Effort(slice_seconds=0.001, laps=1)
 D = 5

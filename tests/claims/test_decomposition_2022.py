@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.sparse import csgraph
 
 from rankloop.rankers import ftrl_pbm
 from tests.kernels.leader import find
@@ -44,14 +45,14 @@ def test_a_decomposition_has_at_most_so_many_lists(n: int) -> None:
 def test_a_decomposition_takes_matchings_in_proportion_to_n_squared(monkeypatch: pytest.MonkeyPatch) -> None:
     # Leaders of FTRL-PBM. Each matching is Hopcroft-Karp's, O(n^2.5): with n squared of them O(n^4.5) in all.
     calls = 0
-    matching = ftrl_pbm.maximum_bipartite_matching
+    matching = csgraph.maximum_bipartite_matching
 
     def counted(*given: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
         return matching(*given, **named)
 
-    monkeypatch.setattr(ftrl_pbm, "maximum_bipartite_matching", counted)
+    monkeypatch.setattr(csgraph, "maximum_bipartite_matching", counted)
     rng, found = np.random.default_rng(1), {}
     for n in (4, 8, 16):
         for _ in range(5):

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from rankloop import checks, environments, rankers, simulation
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ints, Ranking
 from rankloop.environments import ClickMatrix, Corrupted, Drifting, LowerBound, Periodic, PositionBased
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.feedback import Clicks
+from tests.examples import every_environment
 from tests.kernels.splitmix import uniforms
 
-CLICK_WORLDS = {name: make for name, make in checks.every_environment() if isinstance(make(), ClickWorlds)}
+CLICK_WORLDS = {name: make for name, make in every_environment() if isinstance(make(), ClickWorlds)}
 PEOPLE = PositionBased(attraction=[0.9, 0.1, 0.5, 0.6, 0.3], examination=[1.0, 0.5, 0.2])
 
 
@@ -33,11 +33,11 @@ class Heard(rankers.Fixed):
         self.feedback = Clicks()
 
 
-def _lists(world: ClickWorlds) -> NDArray[np.int64]:
+def _lists(world: ClickWorlds) -> Ints:
     return np.array(list(permutations(range(world.n_items), world.n_positions)))
 
 
-def _values(world: ClickWorlds) -> NDArray[np.float64]:
+def _values(world: ClickWorlds) -> Floats:
     """What each list is worth in each world, by definition."""
     places = np.arange(world.n_positions)
     return np.array([world.clicks[:, places, items].sum(axis=1) for items in _lists(world)]).T

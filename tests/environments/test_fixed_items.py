@@ -12,17 +12,16 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from rankloop import measures, rankers, simulation
-from rankloop.base import Ranking
+from rankloop.base import Ints, Ranking
 from rankloop.environments import FixedItems, users
 from tests.measures.cases import NAMES
 
 GRADED = [name for name in NAMES if not measures.get(name).binary]
 
 
-def orders(m: int) -> NDArray[np.int64]:
+def orders(m: int) -> Ints:
     return np.array(list(permutations(range(m))), dtype=np.int64)
 
 

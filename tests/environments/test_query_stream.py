@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from rankloop import checks, environments, measures, rankers, simulation
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ranking
 from rankloop.environments import QueryStream
 
 GRADED = ["sum_loss", "pairwise_loss", "dcg", "dcg@2", "dcg@50", "precision@1", "precision@3"]
@@ -36,8 +36,8 @@ def dataset(lengths: Any, grades: int, seed: int, *, d: int = 3, dtype: Any = np
     return SimpleNamespace(features=features, relevance=relevance, offsets=offsets)
 
 
-def labels(queries: Any, query: int) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = queries.relevance[queries.offsets[query] : queries.offsets[query + 1]]
+def labels(queries: Any, query: int) -> Floats:
+    found: Floats = queries.relevance[queries.offsets[query] : queries.offsets[query + 1]]
     return found
 
 

@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ranking
 from rankloop.environments import FixedItems, users
 
 UNLIKELY = 1e-4
 N = 8_000
 
 
-def draw(who: users.Users, n: int = N, seed: int = 1) -> NDArray[np.float64]:
+def draw(who: users.Users, n: int = N, seed: int = 1) -> Floats:
     """The relevance vectors of the first `n` users, seen through the front door."""
     people = FixedItems(who)
     as_listed = Ranking(np.arange(people.n_items))
@@ -30,7 +29,7 @@ def draw(who: users.Users, n: int = N, seed: int = 1) -> NDArray[np.float64]:
     return np.array(seen)
 
 
-def assert_frequencies(seen: NDArray[np.float64], chances: NDArray[np.float64]) -> None:
+def assert_frequencies(seen: Floats, chances: Floats) -> None:
     error = np.sqrt(chances * (1 - chances) / len(seen))
     assert (np.abs(seen.mean(axis=0) - chances) <= 4.5 * error).all(), (seen.mean(axis=0), chances)
 

@@ -166,10 +166,6 @@ class TopItem(CompiledEnvironment):
     def start_counting(self):
         pass
 
-    @classmethod
-    def examples(cls):
-        yield cls()
-
 
 def story():
     trace = simulation.play(rankers.Uniform(n_items=5), TopItem(), rounds=99, seed=1)

@@ -20,6 +20,7 @@ from rankloop import data, environments, games, rankers, simulation
 from rankloop.base import Environment, Ranker
 from rankloop.serving.adapters.registry import has_items, served
 from rankloop.serving.stores.contract import Store
+from tests import examples
 from tests.golden.test_transcripts import CLASSES, transcript
 from tests.serving.service import INSTEAD, ITEMS, answer, create, rank, running
 
@@ -75,11 +76,11 @@ def played() -> Iterator[tuple[str, str]]:
     RANKLOOP_PORTABILITY=all.
     """
     everything = os.environ.get("RANKLOOP_PORTABILITY") == "all"
-    for name, kind in CLASSES.items():
+    for name in CLASSES:
         if not everything and name not in LOOPS:
             continue
         told = set()
-        for ranker in kind.examples():
+        for ranker in examples.of_ranker(name):
             label = f"played {name}" if ranker.n_items is not None else f"played on requests {name}"
             world = None if label in told else world_of(ranker)
             if world is None:
@@ -140,7 +141,7 @@ async def served_story(algorithm: str, store: Store | None = None) -> str:
 
 def stories() -> dict[str, str]:
     """Every ranker, told three times: step by step, in the compiled loop, and served."""
-    found = {f"transcript {name}": digest(transcript(kind.examples())) for name, kind in CLASSES.items()}
+    found = {f"transcript {name}": digest(transcript(examples.of_ranker(name))) for name in CLASSES}
     found |= dict(played())
     found |= dict(played_in_bulk())
     found |= dict(played_models())

@@ -12,12 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop import surrogates
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ints, Ranking
 from rankloop.rankers import RTopKF
 from rankloop.surrogates import estimators
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MAX_GRADE = 4
 FORMS = [

@@ -9,18 +9,16 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from rankloop import environments, measures, rankers, simulation
+from rankloop.base import Floats, Ints
 from tests.rankers import algorithm_1
 
 T, M, RUNS = 1500, 6, 60
 MARGIN = 4.5  # standard errors of the difference: a right implementation fails once in 150,000
 
-Floats = NDArray[np.float64]
 
-
-def _users(max_grade: int) -> NDArray[np.int64]:
+def _users(max_grade: int) -> Ints:
     """Users whose taste changes late, so that a learner must follow and the size of its steps shows."""
     rng = np.random.default_rng(8)
     chances = np.array([0.85, 0.7, 0.55, 0.4, 0.25, 0.1])

@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import expit, logsumexp
 
 from rankloop import checks, environments, simulation
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ranking
 from rankloop.feedback import DynamicBayesianModel
 from rankloop.rankers import PDGD
 
-Scores = NDArray[np.float64]
+Scores = Floats
 
 
 def log_chance(scores: Scores, shown: Any) -> float:

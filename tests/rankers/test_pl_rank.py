@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from rankloop import checks, data, environments, measures, simulation
+from rankloop.base import Floats
 from rankloop.kernels.plackett_luce import room_for_weights
 from rankloop.rankers import ListNet, PLRank
 from rankloop.rankers.pl_rank import pl_rank_3
 
-Scores = NDArray[np.float64]
+Scores = Floats
 
 
 def expected_value(scores: Scores, gains: Scores, m: int) -> float:

@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from rankloop import data, environments, rankers, simulation, surrogates
+from rankloop.base import Floats
 from rankloop.rankers import ListNet, RTopKF
 from tests.rankers.one_step import a_list, keyed, keys
-
-Floats = NDArray[np.float64]
 
 
 def kept_and_drawn(ranker: RTopKF, n: int) -> tuple[int, int]:

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from rankloop import environments, rankers
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ranking
 from rankloop.kernels import permutahedron
 from rankloop.rankers import top_ftrl
 from rankloop.simulation import play
 from tests.kernels.solvers.test_permutahedron import lists, moved
 
-Floats = NDArray[np.float64]
 FALLING = np.linspace(0.9, 0.1, 10)
 
 

@@ -21,6 +21,7 @@ from rankloop import environments, rankers, simulation
 from rankloop.base import Environment, Ranker
 from rankloop.simulation import executors
 from rankloop.simulation.executors import Dispatch
+from tests import examples
 from tests.simulation.dial import Dial, world
 from tests.simulation.test_play import Failing, clicked_pair, same
 
@@ -101,12 +102,8 @@ def test_what_a_notebook_defines_is_sent_by_value(processes: executors.Processes
 
 
 def _everything() -> Iterator[Any]:
-    for kind in list(vars(rankers).values()):
-        if isinstance(kind, type) and issubclass(kind, Ranker):
-            yield from kind.examples()
-    for kind in list(vars(environments).values()):
-        if isinstance(kind, type) and issubclass(kind, Environment):
-            yield from kind.examples()
+    for _, make in (*examples.every_ranker(), *examples.every_environment()):
+        yield make()
 
 
 def test_everything_is_sent_with_its_kernels_by_name() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -297,10 +297,6 @@ class Handmade(Ranker):
 
     def current(self, context: Any = None) -> NDArray[np.int64]:
         return np.arange(self.n_positions)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls()
 
 
 def test_a_ranker_without_kernels_plays_and_hears_only_its_share() -> None:

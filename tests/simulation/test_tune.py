@@ -20,6 +20,7 @@ from rankloop.extras import MissingExtra
 from rankloop.ranges import Between, OneOf, Whole
 from rankloop.simulation import runs
 from rankloop.simulation.tune import FINAL
+from tests.examples import of_ranker
 from tests.simulation.dial import Dial, world
 
 ROOT = Path(__file__).parents[2]
@@ -276,7 +277,7 @@ def test_an_interrupt_leaves_whole_files(tmp_path: Path) -> None:
 def test_what_a_ranker_declares_it_takes() -> None:
     for name in rankers.__all__:
         kind = getattr(rankers, name)
-        for example in kind.examples() if isinstance(kind, type) else ():
+        for example in of_ranker(name):
             declared = example.tunable()
             assert set(declared) <= set(example.get_params())
             for share in (0.0, 0.3, 0.6, 0.999):

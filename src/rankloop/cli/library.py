@@ -605,15 +605,43 @@ def _compile_each(names: list[str], calls: bool, workers: int) -> Iterator[tuple
 def compile_ranker(name: str, calls: bool) -> int:
     """Compile what a ranker needs, for `calls` without the loops of simulations; how many kernels and loops that is."""
     from rankloop.kernels.jit import muted
-    from rankloop.rankers import registry
 
     ready = set()
     with muted():
-        for ranker in registry.find(name).examples():
+        for ranker in _settings(name):
             ready |= _call(ranker)
             if not calls:
                 ready |= _play(ranker, ready)
     return len(ready)
+
+
+# Arguments with which a ranker has other kernels, or the same for other types of arrays.
+_CATALOGUE = {"n_features": None, "features": [[1.0, 0.5], [0.5, 1.0], [0.2, 0.1]]}
+_OTHER_KERNELS: dict[str, list[dict[str, Any]]] = {
+    "CalibratedSquared": [{"learning_rate": 1.0}],
+    "CascadeLinTS": [_CATALOGUE],
+    "CascadeLinUCB": [_CATALOGUE],
+    "FTPL": [{"measure": "ndcg"}],
+    "FTRLPBM": [{"n_positions": 2}, {"regulariser": "hybrid"}],
+    "LinTSPBM": [_CATALOGUE],
+    "LinUCBPBM": [_CATALOGUE],
+    "ListNet": [{"learning_rate": 1.0}],
+    "RTopKF": [{"learning_rate": "camera-ready"}],
+    "Uniform": [{"n_items": None}],
+}
+
+
+def _settings(name: str) -> Iterator[Ranker]:
+    """Small rankers of a class; those that it gives itself in `examples`, where it has such a method."""
+    from rankloop.checks import small_arguments
+    from rankloop.rankers import registry
+
+    kind: Any = registry.find(name)
+    if hasattr(kind, "examples"):
+        yield from kind.examples()
+        return
+    for other in ({}, *_OTHER_KERNELS.get(name, ())):
+        yield kind(**(small_arguments(kind) | other))
 
 
 def _call(ranker: Ranker) -> set[Any]:
@@ -656,10 +684,22 @@ def _fitting(ranker: Any, world: Environment) -> Ranker:
 
 
 def _worlds() -> Iterator[Environment]:
-    from rankloop.checks import every_environment
+    """One environment for each set of kernels."""
+    import numpy as np
 
-    for _, make in every_environment():
-        yield make()
+    from rankloop import data, environments
+    from rankloop.feedback import CascadeModel
+
+    cascade = CascadeModel(np.array([0.3, 0.9, 0.1, 0.6]))
+    queries = data.synthetic_letor(n_queries=12, n_features=3, seed=1, list_length=(2, 8))
+    for users in (environments.users.bernoulli([0.9, 0.5, 0.2]), [[1, 0, 1], [0, 1, 0]]):
+        for measure in ("dcg", "average_precision"):
+            yield environments.FixedItems(users, measure=measure)
+    yield environments.PositionBased(attraction=[0.9, 0.1, 0.5], examination=[1.0, 0.5])
+    yield environments.ClickUsers(cascade, n_positions=3)
+    yield environments.Promoted(cascade, item=2, share=0.3, n_positions=3)
+    yield environments.QueryStream(queries, measure="ndcg@3")
+    yield environments.ClickedQueries(queries)
 
 
 @contextlib.contextmanager

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import permutations, product
-from types import SimpleNamespace
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankloop import measures
 from rankloop.arguments import one_of, whole
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ints, Ranking
 from rankloop.compiled import EnvironmentKernels
 from rankloop.environments.fixed_items import FixedItems, note_separable, note_tabled
 from rankloop.environments.users import Listed, listed
@@ -89,14 +88,12 @@ def forced_regret(measure: str, *, n_items: int | None = None) -> float:
     return float(np.mean(best) - sign * values.mean())
 
 
-def _uniform_plus(direction: NDArray[np.float64], side: int) -> NDArray[np.float64]:
+def _uniform_plus(direction: Floats, side: int) -> Floats:
     shares = 1 / len(direction) + side * direction
     return np.where(shares < 1e-12, 0.0, shares)  # the extreme entry is zero up to rounding
 
 
-def _unexplained(
-    measure: str, n_items: int | None
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+def _unexplained(measure: str, n_items: int | None) -> tuple[Ints, Floats, Floats]:
     """All outcomes, the value of each ranking for each, and the largest step from uniform along the residual."""
     scored = measures.get(measure)
     fewest = _FEWEST_ITEMS[one_of("measure", scored.name, _FEWEST_ITEMS)]
@@ -105,44 +102,40 @@ def _unexplained(
     outcomes = np.array(list(product((0, 1), repeat=m)))
     orders = np.array(list(permutations(range(m))))
     values = np.asarray(scored(orders[:, None, :], outcomes[None, :, :]))
-    explained = np.column_stack(
-        [np.ones(len(outcomes)), outcomes]
-    )  # the span of all signal matrices, erratum A19
+    # The span of all signal matrices, erratum A19
+    explained = np.column_stack([np.ones(len(outcomes)), outcomes])
     difference = values[0] - values[-1]
     residual = difference - explained @ np.linalg.lstsq(explained, difference, rcond=None)[0]
     return outcomes, values, residual / (np.abs(residual).max() * len(outcomes))
-
-
-# Users of one of two worlds: which of them is decided when the first one comes.
 
 
 class TwoWorldsUsers(NamedTuple):
     """Relevance vectors, their summed chances in each world, and the world; -1 where chance decides."""
 
     vectors: NDArray[Any]
-    cumulative: NDArray[np.float64]
+    cumulative: Floats
     world: int
 
 
 class TwoWorldsSeparableState(NamedTuple):
     """As of fixed items, and the world."""
 
-    t: NDArray[np.int64]
-    relevance: NDArray[np.float64]
-    gain: NDArray[np.float64]
-    offset: NDArray[np.float64]
-    total_gain: NDArray[np.float64]
-    total_offset: NDArray[np.float64]
-    world: NDArray[np.int64]  # decided when the first user comes
+    t: Ints
+    relevance: Floats
+    gain: Floats
+    offset: Floats
+    total_gain: Floats
+    total_offset: Floats
+    world: Ints  # decided when the first user comes
 
 
 class TwoWorldsTabledState(NamedTuple):
     """As of fixed items, and the world."""
 
-    t: NDArray[np.int64]
-    relevance: NDArray[np.float64]
-    totals: NDArray[np.float64]
-    world: NDArray[np.int64]  # decided when the first user comes
+    t: Ints
+    relevance: Floats
+    totals: Floats
+    world: Ints  # decided when the first user comes
 
 
 @inlined
@@ -167,9 +160,6 @@ def arrive_tabled(params: Any, state: Any, key: Any) -> None:
     """A user of the world, for any measure."""
     _draw(params.users, state, key)
     note_tabled(params, state)
-
-
-# Two worlds that no feedback tells apart, taken from a hopeless verdict: linear regret for every learner.
 
 
 class TwoWorlds(Protocol):
@@ -207,8 +197,8 @@ class Indistinguishable(FixedItems):
     --------
     >>> from rankloop import games
     >>> verdict = games.classify(games.ranking_game(measure="ndcg", n_items=3, k=1))
-    >>> people = Indistinguishable(verdict)
-    >>> people.measure, round(people.forced_regret, 4)
+    >>> world = Indistinguishable(verdict)
+    >>> world.measure, round(world.forced_regret, 4)
     ('ndcg', 0.0357)
     """
 
@@ -261,12 +251,3 @@ class Indistinguishable(FixedItems):
     def best(self, context: Any = None) -> Ranking:
         """The best ranking of the world; of both together until one is drawn."""
         return super().best(context) if self.world is None else Ranking(self._best[self.world].copy())
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        # The top item seen: whether the first and the third agree tells the worlds apart, and no learner sees both.
-        for measure, others, world in (("ndcg", (), None), ("average_precision", (0, 0, 0), 1)):
-            vectors = [(*r, *others) for r in ((0, 1, 0), (1, 0, 0), (0, 1, 1), (1, 0, 1))]
-            chances = ((0.5, 0.0, 0.0, 0.5), (0.0, 0.5, 0.5, 0.0))
-            worlds = SimpleNamespace(outcomes=vectors, chances=chances, forced=0.01)
-            yield cls(SimpleNamespace(measure=measure, worlds=worlds), world=world)

@@ -1,32 +1,31 @@
-"""Worlds with click fraud: fake users who promote one item, and an attacker who also holds good items down."""
+"""Worlds with click fraud: fake users who promote one item, and an attacker who also holds good items down.
+
+Fake users come in a share of the rounds, or instead of a genuine user whose clicks would help an item that the
+attacker wants to hold down, until a budget is spent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.arguments import number, whole
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ints, Ranking
 from rankloop.compiled import CompiledEnvironment, EnvironmentKernels
 from rankloop.environments.click_users import Tables, best_of_world, draw_clicks, expected_clicks
-from rankloop.feedback import CascadeModel, ClickModel, PositionBasedModel
+from rankloop.feedback import ClickModel
 from rankloop.kernels.jit import hot
 from rankloop.kernels.random import uniform
-
-# Users who click by the tables of a click model, and others who click to promote one item.
-#
-# Fake users come in a share of the rounds, or instead of a genuine user whose clicks would help an item that the
-# attacker wants to hold down, until a budget is spent.
 
 
 class FraudParams(NamedTuple):
     """How genuine users click, and what fake ones are there for."""
 
     browsing: Any  # tables with one world
-    rows: NDArray[np.int64]  # of the items in the tables
+    rows: Ints  # of the items in the tables
     best: float  # the expected clicks of the best list
     promoted: int  # the item that fake users click
     share: float  # of the users who are fake
@@ -37,14 +36,13 @@ class FraudParams(NamedTuple):
 class FraudState(NamedTuple):
     """The present user, and what the attacker has spent."""
 
-    t: NDArray[np.int64]  # users so far
-    fake: NDArray[np.int64]  # 1 where the present user is fake
-    genuine: NDArray[np.int64]  # genuine users since the counting began
-    spent: NDArray[np.int64]  # users whose clicks were replaced
-    clicks: NDArray[
-        np.float64
-    ]  # of all positions, also those that the ranker does not observe; zero between calls
-    last: NDArray[np.float64]  # zero between calls
+    t: Ints  # users so far
+    fake: Ints  # 1 where the present user is fake
+    genuine: Ints  # genuine users since the counting began
+    spent: Ints  # users whose clicks were replaced
+    # Of all positions, also those that the ranker does not observe; zero between calls
+    clicks: Floats
+    last: Floats  # zero between calls
 
 
 @hot
@@ -185,8 +183,8 @@ class Promoted(FraudWorld):
 
     Examples
     --------
-    >>> people = Promoted(CascadeModel(attraction=[0.2, 0.8, 0.5]), item=0, share=0.3, n_positions=2)
-    >>> people.best().items
+    >>> world = Promoted(CascadeModel(attraction=[0.2, 0.8, 0.5]), item=0, share=0.3, n_positions=2)
+    >>> world.best().items
     array([1, 2])
     """
 
@@ -194,12 +192,6 @@ class Promoted(FraudWorld):
         self, model: ClickModel, *, item: int, share: float = 0.1, n_positions: int | None = None
     ) -> None:
         self.build(model, n_positions, item=item, share=share)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        attraction = np.array([0.3, 0.9, 0.1, 0.6, 0.4, 0.2, 0.5])
-        yield cls(CascadeModel(attraction), item=2, share=0.3, n_positions=3)
-        yield cls(PositionBasedModel(attraction, np.array([1.0, 0.5])), item=0, share=0.0)
 
 
 class Attacked(FraudWorld):
@@ -235,13 +227,13 @@ class Attacked(FraudWorld):
     Examples
     --------
     >>> model = CascadeModel(attraction=[0.2, 0.8, 0.5])
-    >>> people = Attacked(model, item=0, victims=[1], budget=100, n_positions=2)
+    >>> world = Attacked(model, item=0, victims=[1], budget=100, n_positions=2)
     >>> rng = np.random.default_rng(1)
     >>> observed = np.zeros(2)
     >>> for _ in range(20):
-    ...     people.arrive(rng=rng)
-    ...     observed += people.respond(people.best(), rng=rng)
-    >>> int(observed[0]), bool(people.state.spent[0] > 10)
+    ...     world.arrive(rng=rng)
+    ...     observed += world.respond(world.best(), rng=rng)
+    >>> int(observed[0]), bool(world.state.spent[0] > 10)
     (0, True)
     """
 
@@ -257,8 +249,3 @@ class Attacked(FraudWorld):
         self.build(model, n_positions, item=item, victims=victims, budget=budget)
         if self.params.victim[self.params.promoted]:
             raise ValueError(f"victims must not have the promoted item {item}, got {victims!r}")
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        attraction = np.array([0.3, 0.9, 0.1, 0.6, 0.4, 0.2, 0.5])
-        yield cls(CascadeModel(attraction), item=2, victims=[1, 3], budget=20, n_positions=3)

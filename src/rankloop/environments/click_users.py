@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import permutations
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.arguments import whole
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ints, Ranking
 from rankloop.compiled import EnvironmentKernels
 from rankloop.environments import click_worlds
 from rankloop.environments.click_worlds import ScheduledWorlds
 from rankloop.feedback import (
     Browsing,
-    CascadeModel,
-    ClickChainModel,
     ClickModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    PositionBasedModel,
-    TrustBiasModel,
-    UserBrowsingModel,
 )
 from rankloop.kernels.jit import hot, inlined, kernel
 from rankloop.kernels.lists import best_list, in_order
 from rankloop.kernels.random import uniform
-
-# Clicks of a user who goes down a list: one draw for every click model that `rankloop.feedback` knows.
 
 
 @inlined
@@ -58,40 +49,35 @@ def draw_clicks(
         reads = uniform(key, 2 * position + 1) < goes_on
 
 
-# Users of fixed items who click by the tables of a click model. Worlds come in turn, as in `click_worlds`.
-
-
 class Tables(NamedTuple):
     """Those of `rankloop.feedback.Browsing`, of one world or, with one axis more, of all."""
 
-    attraction: NDArray[np.float64]
-    examination: NDArray[np.float64]
-    after_click: NDArray[np.float64]
-    after_none: NDArray[np.float64]
+    attraction: Floats
+    examination: Floats
+    after_click: Floats
+    after_none: Floats
 
 
 class UserParams(NamedTuple):
     """How users click in each world, and what lists are worth there."""
 
     browsing: Tables
-    rows: NDArray[np.int64]  # of the items in the tables
-    best: NDArray[np.float64]  # by world: the expected clicks of its best list
-    values: NDArray[
-        np.float64
-    ]  # by world and list: expected clicks of every list, where there are several worlds
+    rows: Ints  # of the items in the tables
+    best: Floats  # by world: the expected clicks of its best list
+    values: Floats  # by world and list: expected clicks of every list, where there are several worlds
     phase: int  # rounds before the next world comes
     share: float  # unused: no world is drawn
 
 
 class UserState(NamedTuple):
-    """The present world, what is needed to recompute the past, and room for `value`."""
+    """The present world, what is needed to recompute the past, and scratch for `value`."""
 
-    t: NDArray[np.int64]  # users so far
-    start: NDArray[np.int64]  # since when regret is counted
+    t: Ints  # users so far
+    start: Ints  # since when regret is counted
     key: NDArray[np.uint64]  # of the schedule of worlds
-    world: NDArray[np.int64]  # which one is here
-    counts: NDArray[np.int64]  # rounds in each world
-    last: NDArray[np.float64]  # zero between calls
+    world: Ints  # which one is here
+    counts: Ints  # rounds in each world
+    last: Floats  # zero between calls
 
 
 @hot
@@ -184,13 +170,10 @@ def best_subset(likes: Any, goes_on: Any, order: Any, m: int) -> Any:
     return items
 
 
-# The list with the most expected clicks under a click model: exactly, and without trying all lists where possible.
-
-
 MOST_LISTS = 1 << 18  # that are tried one by one
 
 
-def best_of_world(tables: Browsing) -> tuple[float, NDArray[np.int64]]:
+def best_of_world(tables: Browsing) -> tuple[float, Ints]:
     """The expected clicks of the best list, and the list; NaN and no list in particular where it cannot be found."""
     n, m = tables.attraction.shape
     likes, looks = tables.attraction, tables.examination
@@ -214,34 +197,34 @@ def best_of_world(tables: Browsing) -> tuple[float, NDArray[np.int64]]:
     return float(values_of(tables, items[None])[0]), items
 
 
-def _by_item(table: NDArray[np.float64]) -> bool:
+def _by_item(table: Floats) -> bool:
     # The same at every position.
     return bool((table == table[:, :1]).all())
 
 
-def every_list(n: int, m: int) -> NDArray[np.int64] | None:
+def every_list(n: int, m: int) -> Ints | None:
     """All lists of m of n items, smaller numbers first; None where there are too many."""
     if math.perm(n, m) > MOST_LISTS:
         return None
     return np.array(list(permutations(range(n), m)), np.int64)
 
 
-def first_best(values: NDArray[np.float64]) -> int:
+def first_best(values: Floats) -> int:
     """The first of the largest values, up to rounding."""
     most = values.max()
     return int(np.argmax(values >= most - 1e-12 * abs(most)))
 
 
-def values_of(tables: Browsing, lists: NDArray[np.int64]) -> NDArray[np.float64]:
+def values_of(tables: Browsing, lists: Ints) -> Floats:
     """The expected clicks of each list."""
     params = user_params([tables], n_lists=len(lists))
     _values_of_lists(params, lists, params.values)
-    values: NDArray[np.float64] = params.values[0]
+    values: Floats = params.values[0]
     return values
 
 
 def user_params(worlds: Sequence[Browsing], *, n_lists: int = 0, phase: int = 1) -> UserParams:
-    """What the kernels take, with room for the best value of each world and for those of so many lists."""
+    """What the kernels take, with space for the best value of each world and for those of so many lists."""
     return UserParams(
         # One memory layout for all models: a loop is compiled for each.
         browsing=Tables(*(np.ascontiguousarray(np.stack(parts)) for parts in zip(*worlds, strict=True))),
@@ -253,18 +236,13 @@ def user_params(worlds: Sequence[Browsing], *, n_lists: int = 0, phase: int = 1)
     )
 
 
-def _best_chain(
-    likes: NDArray[np.float64],
-    after_click: NDArray[np.float64],
-    after_none: float,
-    m: int,
-) -> NDArray[np.int64]:
+def _best_chain(likes: Floats, after_click: Floats, after_none: float, m: int) -> Ints:
     # Exchanging neighbours i and k of a list shows that i belongs first where likes_i leaves_k > likes_k leaves_i.
     leaves = likes * (1.0 - after_click) + (1.0 - likes) * (1.0 - after_none)
     with np.errstate(divide="ignore", invalid="ignore"):
         first = np.where(likes > 0.0, likes / leaves, 0.0)
     order = np.argsort(-first, kind="stable").astype(np.int64)
-    items: NDArray[np.int64] = best_subset(likes, 1.0 - leaves, order, m)
+    items: Ints = best_subset(likes, 1.0 - leaves, order, m)
     return items
 
 
@@ -306,8 +284,8 @@ class ClickUsers(ScheduledWorlds):
 
     Examples
     --------
-    >>> people = ClickUsers(CascadeModel(attraction=[0.2, 0.8, 0.5]), n_positions=2)
-    >>> people.best().items, round(people.value(people.best()), 3)
+    >>> world = ClickUsers(CascadeModel(attraction=[0.2, 0.8, 0.5]), n_positions=2)
+    >>> world.best().items, round(world.value(world.best()), 3)
     (array([1, 2]), 0.9)
     """
 
@@ -369,15 +347,3 @@ class ClickUsers(ScheduledWorlds):
                 "they are too many to be tried"
             )
         return Ranking(self._lists[first_best(self.shares @ self.params.values)])
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        attraction, three = np.array([0.3, 0.9, 0.1, 0.6, 0.4, 0.2, 0.5]), np.array([1.0, 0.5, 0.3])
-        cascade = CascadeModel(attraction)
-        yield cls(cascade, n_positions=3)
-        yield cls(DependentClickModel(attraction, np.array([0.2, 0.9, 0.5])))
-        yield cls(UserBrowsingModel(attraction, np.random.default_rng(1).random((3, 3))))
-        yield cls(DynamicBayesianModel(attraction, attraction[::-1], 0.9), n_positions=4)
-        yield cls(ClickChainModel(attraction, np.array([0.9, 0.6, 0.2])), n_positions=2)
-        yield cls(TrustBiasModel(attraction, three, np.array([0.9, 0.9, 0.8]), 0.5 * three))
-        yield cls([cascade, PositionBasedModel(attraction[::-1], three[:2])], phase=7)

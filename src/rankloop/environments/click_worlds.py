@@ -1,9 +1,13 @@
-"""Worlds of position-based clicks: users who stay, change in turn, drift or are corrupted, and the hardest ones."""
+"""Worlds of position-based clicks: users who stay, change in turn, drift or are corrupted, and the hardest ones.
+
+One world is there in each round: the only one, the next one every so many rounds, or one of two at random. Which
+one is a function of the round and of a key drawn at the first, so the past can be recomputed without being stored.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import sqrt
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -12,24 +16,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import numbers, shares, whole
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ints, Ranking
 from rankloop.compiled import CompiledEnvironment, EnvironmentKernels, check_items
 from rankloop.feedback.model_file import warn_if_unconverged
 from rankloop.kernels.jit import hot, inlined, kernel
 from rankloop.kernels.lists import best_list, in_order
 from rankloop.kernels.random import uniform
 
-# Users who click each position independently, with a probability that depends on item, position and world.
-#
-# One world is there in each round: the only one, the next one every so many rounds, or one of two at random. Which
-# one is a function of the round and of a key drawn at the first, so the past can be recomputed without being stored.
-
 
 class ClickParams(NamedTuple):
     """clicks[world, position, item] is the chance of a click; best[world] the value of the best list there."""
 
-    clicks: NDArray[np.float64]
-    best: NDArray[np.float64]
+    clicks: Floats
+    best: Floats
     phase: int  # rounds before the next world comes; 0 where it is drawn
     share: float  # the chance of world 1 in each round, where it is drawn
 
@@ -37,11 +36,11 @@ class ClickParams(NamedTuple):
 class ClickState(NamedTuple):
     """The present world, and what is needed to recompute the past."""
 
-    t: NDArray[np.int64]  # users so far
-    start: NDArray[np.int64]  # since when regret is counted
+    t: Ints  # users so far
+    start: Ints  # since when regret is counted
     key: NDArray[np.uint64]  # of the schedule of worlds
-    world: NDArray[np.int64]  # which one is here
-    counts: NDArray[np.int64]  # rounds in each world
+    world: Ints  # which one is here
+    counts: Ints  # rounds in each world
 
 
 @inlined
@@ -117,9 +116,6 @@ def best_lists(clicks: Any, lists: Any, best: Any) -> None:
         best[world] = best_list(clicks[world], lists[world])
 
 
-# What all click environments share: worlds that come by a schedule, and the value of the best list of each.
-
-
 class ScheduledWorlds(CompiledEnvironment):
     """Users who click, on lists of the same items; which world they come from may change with the round.
 
@@ -141,7 +137,7 @@ class ScheduledWorlds(CompiledEnvironment):
         return len(self.params.best)
 
     @property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """How large a part of the rounds the schedule gives each world, in the long run."""
         if self.params.phase == 0:
             return np.array([1 - self.params.share, self.params.share])
@@ -152,7 +148,7 @@ class ScheduledWorlds(CompiledEnvironment):
         """The world that the present user comes from, counted from 0."""
         return int(self.state.world[0])
 
-    def ideal(self, rounds: ArrayLike) -> NDArray[np.float64]:
+    def ideal(self, rounds: ArrayLike) -> Floats:
         """Value of the best list of each round's world, over the first `rounds` rounds since `start_counting`.
 
         `play` starts the counting, so `environment.ideal(trace.rounds) - trace.total` is the regret against the best
@@ -174,22 +170,19 @@ class ScheduledWorlds(CompiledEnvironment):
             counts = np.empty((len(rising), self.n_worlds), np.int64)
             count_worlds(self.params, self.state, rising, counts)
             counts = counts[place].reshape(*wanted.shape, -1)
-        total: NDArray[np.float64] = counts @ self.params.best
+        total: Floats = counts @ self.params.best
         return total
 
-    def _turns(self, t: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _turns(self, t: Ints) -> Ints:
         # How many of the rounds before t are in each world, the last axis: whole cycles, and what of one is left.
         n_worlds, phase = self.n_worlds, self.params.phase
         cycles, rest = np.divmod(t[..., None], n_worlds * phase)
-        turns: NDArray[np.int64] = cycles * phase + np.clip(rest - phase * np.arange(n_worlds), 0, phase)
+        turns: Ints = cycles * phase + np.clip(rest - phase * np.arange(n_worlds), 0, phase)
         return turns
 
     def start_counting(self) -> None:
         self.state.counts[...] = 0
         self.state.start[...] = self.state.t
-
-
-# Click environments without a model of the user: click probabilities by position and item, in each world.
 
 
 class ClickWorlds(ScheduledWorlds):
@@ -208,7 +201,7 @@ class ClickWorlds(ScheduledWorlds):
     state: ClickState
     kernels = EnvironmentKernels(arrive, respond, value, hindsight)
 
-    def __init__(self, clicks: NDArray[np.float64], *, phase: int = 1, share: float = 0.0) -> None:
+    def __init__(self, clicks: Floats, *, phase: int = 1, share: float = 0.0) -> None:
         n_worlds, self.n_positions, self.n_items = clicks.shape
         self.best_lists = np.empty((n_worlds, self.n_positions), np.int64)  # the best list of each world
         best = np.empty(n_worlds)
@@ -223,7 +216,7 @@ class ClickWorlds(ScheduledWorlds):
         )
 
     @property
-    def clicks(self) -> NDArray[np.float64]:
+    def clicks(self) -> Floats:
         """The probability of a click, worlds x positions x items."""
         return self.params.clicks
 
@@ -233,9 +226,6 @@ class ClickWorlds(ScheduledWorlds):
         mean = np.tensordot(self.shares, self.clicks, axes=1)
         best_list(mean, items)
         return Ranking(in_order(mean, items))
-
-
-# A world of clicks without a click model: a probability for each position and item.
 
 
 class ClickMatrix(ClickWorlds):
@@ -248,8 +238,8 @@ class ClickMatrix(ClickWorlds):
 
     Examples
     --------
-    >>> people = ClickMatrix([[0.5, 0.4, 0.1], [0.4, 0.1, 0.0]])
-    >>> people.best().items, round(people.ideal(1000).item())
+    >>> world = ClickMatrix([[0.5, 0.4, 0.1], [0.4, 0.1, 0.0]])
+    >>> world.best().items, round(world.ideal(1000).item())
     (array([1, 0]), 800)
     """
 
@@ -269,15 +259,8 @@ class ClickMatrix(ClickWorlds):
         """The same world with the items of the two halves exchanged; of an odd number the middle item stays."""
         return ClickMatrix(self.clicks[0][:, halves_exchanged(self.n_items)])
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        rng = np.random.default_rng(1)
-        yield cls(rng.random((3, 5)))
-        yield cls(rng.random((4, 4)))
-        yield cls([[0.0]])
 
-
-def halves_exchanged(n_items: int) -> NDArray[np.int64]:
+def halves_exchanged(n_items: int) -> Ints:
     """For each index, the item that takes it when the halves are exchanged.
 
     >>> halves_exchanged(4), halves_exchanged(5)
@@ -286,9 +269,6 @@ def halves_exchanged(n_items: int) -> NDArray[np.int64]:
     items = np.arange(n_items)
     half = n_items // 2
     return np.concatenate([items[n_items - half :], items[half : n_items - half], items[:half]])
-
-
-# The position-based model: a click takes a position that is looked at and an item that attracts, independently.
 
 
 class PositionBased(ClickMatrix):
@@ -308,8 +288,8 @@ class PositionBased(ClickMatrix):
 
     Examples
     --------
-    >>> people = PositionBased(attraction=[0.2, 0.8, 0.5], examination=[1.0, 0.5])
-    >>> people.best().items, people.value(people.best())
+    >>> world = PositionBased(attraction=[0.2, 0.8, 0.5], examination=[1.0, 0.5])
+    >>> world.best().items, world.value(world.best())
     (array([1, 2]), 1.05)
     """
 
@@ -361,16 +341,6 @@ class PositionBased(ClickMatrix):
         attraction = self.attraction[halves_exchanged(self.n_items)]
         return PositionBased(attraction=attraction, examination=self.examination)
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(attraction=[0.9, 0.1, 0.5, 0.6, 0.3], examination=[1.0, 0.5, 0.2])
-        yield cls(attraction=[0.2, 0.9, 0.4, 0.4], examination=[0.1, 0.3, 0.6, 1.0])
-        yield cls(attraction=[0.2, 0.9, 0.4], examination=[1.0])
-        yield cls(attraction=[1.0], examination=[0.0])
-
-
-# Worlds that alternate: the oblivious adversary of the 2022 experiments.
-
 
 class Periodic(ClickWorlds):
     """Every `phase` rounds the next world begins; after the last, the first again.
@@ -385,8 +355,8 @@ class Periodic(ClickWorlds):
     Examples
     --------
     >>> morning = PositionBased(attraction=[0.9, 0.5, 0.1], examination=[1.0, 0.5])
-    >>> people = Periodic([morning, morning.reversed()], phase=1000)
-    >>> people.best_lists
+    >>> world = Periodic([morning, morning.reversed()], phase=1000)
+    >>> world.best_lists
     array([[0, 1],
            [1, 2]])
     """
@@ -430,15 +400,6 @@ class Periodic(ClickWorlds):
         """
         return cls([world, one_world("world", world).reversed()], phase=phase)
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        world = PositionBased(attraction=[0.9, 0.1, 0.5, 0.6, 0.3], examination=[1.0, 0.5, 0.2])
-        yield cls.exchanging(world, phase=7)
-        yield cls.reversing(world, phase=30)
-        matrices = np.random.default_rng(1).random((3, 4, 4))
-        yield cls([ClickMatrix(matrix) for matrix in matrices], phase=1)
-        yield cls([world], phase=3)
-
 
 def one_world(name: str, given: ClickMatrix) -> ClickMatrix:
     """`given`, or a ValueError unless it is a world that does not change."""
@@ -447,7 +408,7 @@ def one_world(name: str, given: ClickMatrix) -> ClickMatrix:
     return given
 
 
-def stacked(worlds: Sequence[ClickMatrix]) -> NDArray[np.float64]:
+def stacked(worlds: Sequence[ClickMatrix]) -> Floats:
     """The probabilities of all `worlds`, worlds x positions x items."""
     if not isinstance(worlds, Sequence) or len(worlds) == 0:
         raise ValueError(f"worlds must be a list of at least one world, got {worlds!r}")
@@ -455,9 +416,6 @@ def stacked(worlds: Sequence[ClickMatrix]) -> NDArray[np.float64]:
     if len(set(shapes)) > 1:
         raise ValueError(f"worlds must agree in positions and items, got {shapes}")
     return np.concatenate([world.clicks for world in worlds])
-
-
-# Slow change: two populations of users, and the share of the second rises and falls.
 
 
 class Drifting(ClickWorlds):
@@ -483,8 +441,8 @@ class Drifting(ClickWorlds):
 
     Examples
     --------
-    >>> people = Drifting(PositionBased(attraction=[0.9, 0.5, 0.1], examination=[1.0]), steps=3, phase=1000)
-    >>> people.clicks[:, 0].round(2)
+    >>> world = Drifting(PositionBased(attraction=[0.9, 0.5, 0.1], examination=[1.0]), steps=3, phase=1000)
+    >>> world.clicks[:, 0].round(2)
     array([[0.9 , 0.5 , 0.1 ],
            [0.63, 0.5 , 0.37],
            [0.37, 0.5 , 0.63],
@@ -508,15 +466,6 @@ class Drifting(ClickWorlds):
         first, second = stacked([world, target])
         super().__init__((1 - shares) * first + shares * second, phase=whole("phase", phase, at_least=1))
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        world = PositionBased(attraction=[0.9, 0.1, 0.5, 0.6, 0.3], examination=[1.0, 0.5, 0.2])
-        yield cls(world, steps=4, phase=5)
-        yield cls(world, to=world.exchanged(), steps=1, phase=20)
-
-
-# A world in which some of the users click misleadingly.
-
 
 class Corrupted(ClickWorlds):
     """Each user comes from the world `against` with probability `share`, and otherwise from `world`.
@@ -537,8 +486,8 @@ class Corrupted(ClickWorlds):
 
     Examples
     --------
-    >>> people = Corrupted(PositionBased(attraction=[0.9, 0.5, 0.1], examination=[1.0, 0.5]), share=0.1)
-    >>> people.best().items
+    >>> world = Corrupted(PositionBased(attraction=[0.9, 0.5, 0.1], examination=[1.0, 0.5]), share=0.1)
+    >>> world.best().items
     array([0, 1])
     """
 
@@ -551,17 +500,6 @@ class Corrupted(ClickWorlds):
                 f"got {foe.clicks.shape[1:]}"
             )
         super().__init__(stacked([world, foe]), phase=0, share=float(part))
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        world = PositionBased(attraction=[0.9, 0.1, 0.5, 0.6, 0.3], examination=[1.0, 0.5, 0.2])
-        yield cls(world, share=0.3)
-        yield cls(world, share=0.0)
-        matrices = np.random.default_rng(1).random((2, 3, 3))
-        yield cls(ClickMatrix(matrices[0]), against=ClickMatrix(matrices[1]), share=0.5)
-
-
-# The world of the lower bound: one list is better than all others, by too little to detect in time (2022).
 
 
 class LowerBound(ClickMatrix):
@@ -596,8 +534,8 @@ class LowerBound(ClickMatrix):
 
     Examples
     --------
-    >>> people = LowerBound(n_items=10, n_positions=5, horizon=60_000)
-    >>> people.delta, round(people.least_regret, 1)
+    >>> world = LowerBound(n_items=10, n_positions=5, horizon=60_000)
+    >>> world.delta, round(world.least_regret, 1)
     (0.00125, 187.5)
     """
 
@@ -623,8 +561,3 @@ class LowerBound(ClickMatrix):
         clicks = np.full((m, n), 0.5)
         clicks[np.arange(m), u] += self.delta
         super().__init__(clicks)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=6, n_positions=3, horizon=100)
-        yield cls(n_items=4, n_positions=1, horizon=4, best=[2])

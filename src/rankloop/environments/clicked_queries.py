@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop import measures
 from rankloop.arguments import one_of, whole
+from rankloop.base import Floats, Ints
 from rankloop.compiled import EnvironmentKernels
 from rankloop.environments import query_stream
 from rankloop.environments.click_users import draw_clicks
-from rankloop.environments.query_stream import Example, Queries, QueryStream
+from rankloop.environments.query_stream import Queries, QueryStream
 from rankloop.feedback import ClickModel, DynamicBayesianModel
 from rankloop.kernels.jit import hot
 from rankloop.measures import Measure
-
-# Queries that come one by one, and users who click on the first documents of each list.
 
 
 class ClickedQueriesParams(NamedTuple):
     """Those of a query stream, the grade of each document, and how users of a document of that grade behave."""
 
     features: Any  # an array, or `SparseRows`
-    relevance: NDArray[np.float64]
-    offsets: NDArray[np.int64]
+    relevance: Floats
+    offsets: Ints
     order: int
     measure: int
-    discount: NDArray[np.float64]
+    discount: Floats
     cutoff: int
     max_grade: int
-    gains: NDArray[np.float64]
-    query_offset: NDArray[np.float64]
-    best: NDArray[np.float64]
-    grades: NDArray[np.int64]
+    gains: Floats
+    query_offset: Floats
+    best: Floats
+    grades: Ints
     n_shown: int
     browsing: Any  # tables by grade
 
@@ -165,19 +162,6 @@ class ClickedQueries(QueryStream):
         self.params: Any = ClickedQueriesParams(
             **self.params._asdict(), grades=grades, n_shown=self.n_shown, browsing=tables
         )
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        for seed, (clicks, shown, measure, order, grades) in enumerate(
-            [
-                ("perfect", 10, "ndcg@3", "shuffled", 3),
-                ("navigational", 3, "dcg@2", "in-order", 2),
-                ("informational", 3, "precision@3", "drawn", 5),
-                ("near-random", 3, "err@2", "shuffled", 3),
-            ]
-        ):
-            example = Example(np.random.default_rng(seed), grades)
-            yield cls(example, clicks=clicks, n_positions=shown, measure=measure, order=order)
 
 
 def _model(clicks: Any, max_grade: int) -> ClickModel:

@@ -1,28 +1,26 @@
-"""The same items for all users, who arrive one by one, each with a relevance vector of their own (2015)."""
+"""The same items for all users, who arrive one by one, each with a relevance vector of their own (2015).
+
+Two kinds of users (independent grades; listed vectors) times two kinds of measures: separable ones, whose best
+ranking in hindsight is a sort of the summed gains, and the rest, which follow every ranking by means of a table.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import permutations, product
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop import measures
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ints, Ranking
 from rankloop.compiled import CompiledEnvironment, EnvironmentKernels
 from rankloop.environments.users import (
     Independent,
     Listed,
     Users,
-    bernoulli,
-    graded,
-    listed,
-    noisy_halves,
     relevance_matrix,
-    switching,
 )
 from rankloop.kernels.discounts import EXP2, IDENTITY
 from rankloop.kernels.jit import hot, inlined, kernel
@@ -31,19 +29,13 @@ from rankloop.kernels.random import uniform
 from rankloop.kernels.sorting import sorted_copy
 from rankloop.measures import Measure
 
-# Users who each bring a relevance vector for the same fixed items.
-#
-# Two kinds of users (independent grades; listed vectors) times two kinds of measures: separable ones, whose best
-# ranking in hindsight is a sort of the summed gains, and the rest, which follow every ranking by means of a table.
-
-
 AVERAGE_PRECISION, ERR, PAIRWISE_LOSS = range(3)
 
 
 class IndependentUsers(NamedTuple):
     """tails[phase, grade - 1, item] is the chance of that grade or better; phases change every `period` rounds."""
 
-    tails: NDArray[np.float64]
+    tails: Floats
     period: int
 
 
@@ -51,7 +43,7 @@ class ListedUsers(NamedTuple):
     """The vectors themselves, in order, or drawn where `cumulative` holds their summed weights."""
 
     vectors: NDArray[Any]
-    cumulative: NDArray[np.float64]
+    cumulative: Floats
 
 
 class SeparableParams(NamedTuple):
@@ -59,19 +51,19 @@ class SeparableParams(NamedTuple):
 
     users: Any
     kind: int
-    discount: NDArray[np.float64]
+    discount: Floats
     cutoff: int
 
 
 class SeparableState(NamedTuple):
     """The user who is here, and the sums over all who came."""
 
-    t: NDArray[np.int64]  # users so far
-    relevance: NDArray[np.float64]  # of each item to this user
-    gain: NDArray[np.float64]  # of each item to this user
-    offset: NDArray[np.float64]  # of this user
-    total_gain: NDArray[np.float64]  # of each item, over all users
-    total_offset: NDArray[np.float64]  # over all users
+    t: Ints  # users so far
+    relevance: Floats  # of each item to this user
+    gain: Floats  # of each item to this user
+    offset: Floats  # of this user
+    total_gain: Floats  # of each item, over all users
+    total_offset: Floats  # over all users
 
 
 class TabledParams(NamedTuple):
@@ -82,15 +74,15 @@ class TabledParams(NamedTuple):
     cutoff: int
     max_grade: int  # of the users
     scale: int  # the highest grade that the measure knows
-    table: NDArray[np.float64]
+    table: Floats
 
 
 class TabledState(NamedTuple):
     """The user who is here, and the sums over all who came."""
 
-    t: NDArray[np.int64]  # users so far
-    relevance: NDArray[np.float64]  # of each item to this user
-    totals: NDArray[np.float64]  # by ranking: its value, over all users
+    t: Ints  # users so far
+    relevance: Floats  # of each item to this user
+    totals: Floats  # by ranking: its value, over all users
 
 
 @inlined
@@ -238,8 +230,8 @@ class FixedItems(CompiledEnvironment):
 
     Examples
     --------
-    >>> people = FixedItems([[1, 0, 0], [0, 1, 0], [1, 0, 1]], measure="dcg")
-    >>> people.best().items
+    >>> world = FixedItems([[1, 0, 0], [0, 1, 0], [1, 0, 1]], measure="dcg")
+    >>> world.best().items
     array([0, 1, 2])
     """
 
@@ -308,7 +300,7 @@ class FixedItems(CompiledEnvironment):
         self.state = TabledState(np.zeros(1, np.int64), np.zeros(m), np.zeros(table.shape[1]))
         self.kernels = EnvironmentKernels(arrive, respond, value_tabled, hindsight_tabled)
 
-    def _table(self) -> NDArray[np.float64]:
+    def _table(self) -> Floats:
         if not self._few_outcomes():
             return np.empty((0, 0))
         orders, outcomes = self._orders_and_outcomes()
@@ -319,7 +311,7 @@ class FixedItems(CompiledEnvironment):
         whole_grades = isinstance(self.users, Independent) or self.users.vectors.dtype == np.int8
         return whole_grades and m <= 8 and math.factorial(m) * (grade + 1) ** m <= _LARGEST_TABLE
 
-    def _orders_and_outcomes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _orders_and_outcomes(self) -> tuple[Ints, Ints]:
         m, grade = self.n_items, self.users.max_grade
         return np.array(list(permutations(range(m)))), np.array(list(product(range(grade + 1), repeat=m)))
 
@@ -353,9 +345,8 @@ class FixedItems(CompiledEnvironment):
             steps = np.diff(self.scored.gain(np.arange(users.max_grade + 1.0)))
             return _sorted(np.einsum("pgi,g->i", users.tails, steps))
         elif len(users.tails) == 1 and users.is_binary:
-            return _sorted(
-                users.tails[0, 0]
-            )  # exchanging two independent items only trades their probabilities
+            # Exchanging two independent items only trades their probabilities
+            return _sorted(users.tails[0, 0])
         return self._best_of_all()
 
     def _best_of_all(self) -> Ranking:
@@ -367,7 +358,7 @@ class FixedItems(CompiledEnvironment):
         values = np.asarray(self.scored(orders[:, None, :], outcomes[None, :, :])) @ self._chances(outcomes)
         return Ranking(orders[int(values.argmin() if self.is_loss else values.argmax())])
 
-    def _chances(self, outcomes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _chances(self, outcomes: Ints) -> Floats:
         users = self.users
         if isinstance(users, Listed):
             base = (users.max_grade + 1) ** np.arange(self.n_items)[::-1]
@@ -377,21 +368,9 @@ class FixedItems(CompiledEnvironment):
         ends = np.ones((len(users.tails), 1, self.n_items))
         chance = -np.diff(np.concatenate([ends, users.tails, 0 * ends], axis=1), axis=1)  # phase, grade, item
         picked = chance[:, outcomes, np.arange(self.n_items)]  # phase, outcome, item
-        mean: NDArray[np.float64] = picked.prod(axis=2).mean(axis=0)
+        mean: Floats = picked.prod(axis=2).mean(axis=0)
         return mean
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        matrix = np.random.default_rng(1).integers(0, 2, (400, 4))
-        yield cls(matrix, measure="dcg")
-        yield cls(noisy_halves(n_items=5), measure="ndcg@3")
-        yield cls(bernoulli([0.9, 0.5, 0.2]), measure="average_precision")
-        yield cls(switching([[0.9, 0.1, 0.5], [0.1, 0.9, 0.5]], period=7), measure="sum_loss")
-        yield cls(graded([[0.2, 0.3, 0.5], [0.5, 0.4, 0.1], [0.1, 0.1, 0.8]]), measure="pairwise_loss")
-        yield cls(listed([[1, 0, 2, 0], [0, 1, 0, 3]], weights=[1, 2]), measure="err")
-        yield cls(listed([[1, 0, 1], [0, 1, 0]]), measure="auc")
-        yield cls(noisy_halves(n_items=1), measure="precision@1")
 
-
-def _sorted(score: NDArray[np.float64]) -> Ranking:
+def _sorted(score: Floats) -> Ranking:
     return Ranking(np.argsort(-score, kind="stable"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import one_of, whole
+from rankloop.base import Floats, Ints
 from rankloop.environments import users
 from rankloop.environments.adversaries import adversary
 from rankloop.environments.click_users import ClickUsers
@@ -34,18 +34,11 @@ from rankloop.feedback import (
 )
 
 
-class _Relevance(NamedTuple):
-    """What `rankloop list` says of an environment, and how to make its users of so many items."""
+class _Named(NamedTuple):
+    """What `rankloop list` says of an environment, and how to make it: its users of so many items, or all of it."""
 
     description: str
-    users: Callable[[int | None], users.Users]
-
-
-class _Clicks(NamedTuple):
-    """What `rankloop list` says of a click environment, and how to make it; its items are part of it."""
-
-    description: str
-    make: Callable[[], ScheduledWorlds]
+    make: Callable[..., Any]
 
 
 def _falling(n_items: int | None) -> users.Users:
@@ -58,23 +51,23 @@ def _switching(n_items: int | None) -> users.Users:
 
 
 _RELEVANCE = {
-    "noisy-halves": _Relevance(
+    "noisy-halves": _Named(
         "half of the items is relevant, users differ a little (2015, section 10)",
         lambda n_items: users.noisy_halves(n_items=n_items or 10),
     ),
-    "bernoulli": _Relevance("independent items, relevant with probability 0.9 down to 0.1", _falling),
-    "switching": _Relevance(
+    "bernoulli": _Named("independent items, relevant with probability 0.9 down to 0.1", _falling),
+    "switching": _Named(
         "as bernoulli, but the order of the items is reversed every 1,000 rounds", _switching
     ),
-    "adversary-ndcg": _Relevance(
+    "adversary-ndcg": _Named(
         "users that make NDCG unlearnable from the top item (3 to 6 items)",
         lambda n_items: adversary("ndcg", n_items=n_items),
     ),
-    "adversary-map": _Relevance(
+    "adversary-map": _Named(
         "users that make average precision unlearnable from the top item (3 to 6 items)",
         lambda n_items: adversary("average_precision", n_items=n_items),
     ),
-    "adversary-auc": _Relevance(
+    "adversary-auc": _Named(
         "users that make AUC unlearnable from the top item (4 to 6 items)",
         lambda n_items: adversary("auc", n_items=n_items),
     ),
@@ -114,26 +107,23 @@ _CHANGES: dict[str, tuple[str, Callable[[PositionBased], ClickWorlds]]] = {
 }
 
 
-def _changing(still: str, change: str) -> _Clicks:
+def _changing(still: str, change: str) -> _Named:
     description, changed = _CHANGES[change]
-    return _Clicks(f"as {still}, but {description}", lambda: changed(_STILL[still][1]()))
+    return _Named(f"as {still}, but {description}", lambda: changed(_STILL[still][1]()))
 
 
-def _model_users(name: str, periodic: bool) -> ClickUsers:
-    items = np.arange(10)
-    orders = [items, halves_exchanged(10)] if periodic else [items]
-    return ClickUsers(
-        [_MODELS[name][1](np.linspace(0.5, 0.05, 10)[order]) for order in orders], n_positions=5
-    )
+def _model_users(name: str, *orders: Ints) -> ClickUsers:
+    models = [_MODELS[name][1](np.linspace(0.5, 0.05, 10)[order]) for order in orders]
+    return ClickUsers(models, n_positions=5)
 
 
-def _browsing(attraction: NDArray[np.float64]) -> ClickModel:
+def _browsing(attraction: Floats) -> ClickModel:
     # The further below the last click, or the top where there is none, the less likely a look.
     position, last = np.indices((5, 5))
     return UserBrowsingModel(attraction, 1 / (1 + 0.5 * np.maximum(position - last, 0)))
 
 
-_MODELS: dict[str, tuple[str, Callable[[NDArray[np.float64]], ClickModel]]] = {
+_MODELS: dict[str, tuple[str, Callable[[Floats], ClickModel]]] = {
     "cascade": ("users who read to the first item that attracts them, and leave", CascadeModel),
     "dependent-click": (
         "users who may read on after a click, ever less likely (dependent click model)",
@@ -157,24 +147,26 @@ _MODELS: dict[str, tuple[str, Callable[[NDArray[np.float64]], ClickModel]]] = {
 }
 
 
-def _by_model(name: str, *, periodic: bool) -> _Clicks:
-    if periodic:
-        return _Clicks(
-            f"as {name}, but the halves of the items change places every 100,000 rounds",
-            lambda: _model_users(name, True),
-        )
-    return _Clicks(f"{_MODELS[name][0]}; 10 items, 5 shown", lambda: _model_users(name, False))
+def _by_model(name: str) -> _Named:
+    return _Named(f"{_MODELS[name][0]}; 10 items, 5 shown", lambda: _model_users(name, np.arange(10)))
+
+
+def _by_model_in_turn(name: str) -> _Named:
+    return _Named(
+        f"as {name}, but the halves of the items change places every 100,000 rounds",
+        lambda: _model_users(name, np.arange(10), halves_exchanged(10)),
+    )
 
 
 _CLICKS = {
-    **{name: _Clicks(*entry) for name, entry in _STILL.items()},
+    **{name: _Named(*entry) for name, entry in _STILL.items()},
     **{f"{still}-{change}": _changing(still, change) for still in _STILL for change in _CHANGES},
-    "lower-bound": _Clicks(
+    "lower-bound": _Named(
         "one list is better by too little to be detected in 1,000,000 rounds (2022, Theorem 3)",
         lambda: LowerBound(n_items=10, n_positions=5, horizon=1_000_000),
     ),
-    **{name: _by_model(name, periodic=False) for name in _MODELS},
-    **{f"{name}-periodic": _by_model(name, periodic=True) for name in _MODELS},
+    **{name: _by_model(name) for name in _MODELS},
+    **{f"{name}-periodic": _by_model_in_turn(name) for name in _MODELS},
 }
 
 
@@ -222,9 +214,9 @@ def named(
     if n_items is not None:
         n_items = whole("n_items", n_items, at_least=1)
     if name in _RELEVANCE:
-        return FixedItems(_RELEVANCE[name].users(n_items), measure=measure or "dcg")
+        return FixedItems(_RELEVANCE[name].make(n_items), measure=measure or "dcg")
     one_of("environment", name, names())
-    world = _CLICKS[name].make()
+    world: ScheduledWorlds = _CLICKS[name].make()
     if n_items not in (None, world.n_items):
         raise ValueError(
             f"n_items must be {world.n_items} or left out: environment {name!r} has that many, got {n_items}"

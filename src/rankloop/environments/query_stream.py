@@ -1,16 +1,20 @@
-"""Queries with documents of their own, described by features: the setting of learning to rank (2016)."""
+"""Queries with documents of their own, described by features: the setting of learning to rank (2016).
+
+The value of a ranking of a query depends on labels that never change, so gains, offsets and the best value of every
+query are computed once. Only average precision, ERR and the pairwise loss of grades are evaluated as they are
+shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop import measures
 from rankloop.arguments import one_of
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ints, Ranking
 from rankloop.compiled import CompiledEnvironment, EnvironmentKernels
 from rankloop.features import LARGEST_FEATURE, is_sparse, read_sparse
 from rankloop.kernels.jit import hot, inlined, kernel
@@ -18,13 +22,6 @@ from rankloop.kernels.measures import average_precision, err, pairwise_loss
 from rankloop.kernels.random import below, shuffle
 from rankloop.kernels.rows import SparseRows, plain_dot
 from rankloop.measures import Measure
-
-# Queries that come one by one, each with documents of its own.
-#
-# The value of a ranking of a query depends on labels that never change, so gains, offsets and the best value of every
-# query are computed once. Only average precision, ERR and the pairwise loss of grades are evaluated as they are
-# shown.
-
 
 IN_ORDER, SHUFFLED, DRAWN = range(3)
 SEPARABLE, AVERAGE_PRECISION, ERR, PAIRWISE_LOSS = range(4)
@@ -34,25 +31,25 @@ class QueryStreamParams(NamedTuple):
     """The documents of query q are rows offsets[q] to offsets[q + 1] of features, relevance and gains."""
 
     features: Any  # an array, or `SparseRows`
-    relevance: NDArray[np.float64]
-    offsets: NDArray[np.int64]
+    relevance: Floats
+    offsets: Ints
     order: int
     measure: int
-    discount: NDArray[np.float64]
+    discount: Floats
     cutoff: int
     max_grade: int
-    gains: NDArray[np.float64]
-    query_offset: NDArray[np.float64]
-    best: NDArray[np.float64]
+    gains: Floats
+    query_offset: Floats
+    best: Floats
 
 
 class QueryStreamState(NamedTuple):
     """The present query, and the total value of the best rankings."""
 
-    t: NDArray[np.int64]  # queries so far
-    query: NDArray[np.int64]  # which one is here
-    sequence: NDArray[np.int64]  # of the queries in this pass
-    total_best: NDArray[np.float64]  # summed values of the best rankings
+    t: Ints  # queries so far
+    query: Ints  # which one is here
+    sequence: Ints  # of the queries in this pass
+    total_best: Floats  # summed values of the best rankings
 
 
 @hot
@@ -152,9 +149,9 @@ class Queries(Protocol):
     @property
     def features(self) -> Any: ...
     @property
-    def relevance(self) -> NDArray[np.float64]: ...
+    def relevance(self) -> Floats: ...
     @property
-    def offsets(self) -> NDArray[np.int64]: ...
+    def offsets(self) -> Ints: ...
 
 
 class QueryStream(CompiledEnvironment):
@@ -235,8 +232,8 @@ class QueryStream(CompiledEnvironment):
         )
 
     def _score_queries(
-        self, relevance: NDArray[np.float64], offsets: NDArray[np.int64], *, separable: bool
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        self, relevance: Floats, offsets: Ints, *, separable: bool
+    ) -> tuple[Floats, Floats, Floats]:
         gains, query_offset = np.zeros(len(relevance)), np.zeros(len(offsets) - 1)
         best = np.zeros(len(offsets) - 1)
         lengths = np.diff(offsets)
@@ -271,7 +268,7 @@ class QueryStream(CompiledEnvironment):
         labels = self.params.relevance[self.params.offsets[query] : self.params.offsets[query + 1]]
         return Ranking(np.argsort(-labels, kind="stable"))
 
-    def greedy_values(self, w: ArrayLike) -> NDArray[np.float64]:
+    def greedy_values(self, w: ArrayLike) -> Floats:
         """The value of every query when its documents are shown by falling score X w, without exploration.
 
         Documents with equal scores stay as they are listed.
@@ -293,33 +290,8 @@ class QueryStream(CompiledEnvironment):
         greedy_values(self.params, weights, values)
         return values
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        for seed, (measure, order, grades) in enumerate(
-            [
-                ("ndcg@3", "shuffled", 3),
-                ("dcg", "in-order", 3),
-                ("average_precision", "drawn", 2),
-                ("err@2", "shuffled", 3),
-                ("precision@2", "drawn", 2),
-                ("pairwise_loss", "in-order", 3),
-            ]
-        ):
-            yield cls(Example(np.random.default_rng(seed), grades), measure=measure, order=order)
 
-
-class Example:
-    """Twelve small queries, for the checks."""
-
-    def __init__(self, rng: np.random.Generator, grades: int) -> None:
-        self.offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 8, 12))])
-        self.features = rng.random((self.offsets[-1], 3)).astype(np.float32) / 3
-        self.relevance = rng.integers(0, grades, self.offsets[-1]).astype(np.float64)
-
-
-def _read(
-    dataset: Queries,
-) -> tuple[NDArray[Any] | SparseRows, NDArray[np.float64], NDArray[np.int64]]:
+def _read(dataset: Queries) -> tuple[NDArray[Any] | SparseRows, Floats, Ints]:
     features = _read_rows(dataset.features)
     n = features.shape[0]
     relevance = np.ascontiguousarray(dataset.relevance, dtype=np.float64)

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import number, numbers, shares, whole
-
-Floats = NDArray[np.float64]
+from rankloop.base import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,40 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankloop import base, measures
-from rankloop.base import Array, Ranking
+from rankloop.base import Array, Floats, Ints, Ranking
 from rankloop.compiled import CompiledRanker
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 MISSED = "missed"  # among saved arrays
 
 
 def fitting(given: Mapping[str, Any], n_items: int) -> dict[str, Any]:
-    """The arguments that look at the top of a list, for a list that may be shorter.
-
-    Parameters
-    ----------
-    given : mapping of str to object
-        Arguments of a ranker.
-    n_items : int
-        How many items it is to have.
-
-    Returns
-    -------
-    dict
-        `k` and `measure`, where they are given, cut to that length.
-
-    Examples
-    --------
-    >>> fitting({"k": 3, "measure": "precision@5"}, 2)
-    {'k': 2, 'measure': 'precision@2'}
-    """
+    """The arguments that look at the top of a list, for a list that may be shorter."""
     cut: dict[str, Any] = {}
     if isinstance(given.get("k"), int):
         cut["k"] = min(given["k"], n_items)
@@ -58,81 +38,46 @@ class SomeItems(CompiledRanker):
     no_candidates: str = ""
     n_items: int
 
-    def among(self, items: Whole, positions: Whole) -> Self:
-        """A ranker over `items` for `positions` that knows what this one knows about them.
-
-        Parameters
-        ----------
-        items : ndarray of int
-            NDArray[np.int64] The candidates, none twice.
-        positions : ndarray of int
-            NDArray[np.int64] The positions that are free, from the top, at most as many as candidates.
-
-        Returns
-        -------
-        Self
-            Its item i is `items[i]` here, its position j `positions[j]`.
-        """
-        part = type(self)(**self.part_arguments(len(items), positions))
+    def among(self, items: Ints, positions: Ints) -> Any:
+        """A ranker over `items` for `positions` that knows what this one knows about them."""
+        part = self.part_kind()(**self.part_arguments(len(items), positions))
         part.carry(self, items, positions)
         return part
 
-    def part_arguments(self, n_items: int, positions: Whole) -> dict[str, Any]:
-        """The constructor's arguments for a ranker over some of the items.
+    def part_kind(self) -> type[SomeItems]:
+        """The class of a ranker over some of the items."""
+        return type(self)
 
-        Parameters
-        ----------
-        n_items : int
-            How many items.
-        positions : ndarray of int
-            NDArray[np.int64] The positions that it fills.
-
-        Returns
-        -------
-        dict
-            The arguments.
-        """
+    def part_arguments(self, n_items: int, positions: Ints) -> dict[str, Any]:
+        """The constructor's arguments for a ranker over some of the items."""
         given = self.get_params() | {"n_items": n_items}
         if "n_positions" in given:
             given["n_positions"] = len(positions)
         return given | fitting(given, n_items)
 
-    def rank_among(self, items: Whole, positions: Whole, *, rng: np.random.Generator) -> Ranking:
+    def rank_among(self, items: Ints, positions: Ints, *, rng: np.random.Generator) -> Ranking:
         self.check_takes_candidates()
         found = self.among(items, positions).rank(rng=rng)
         return Ranking(items[found.items], found.propensities, found.memo, found.explored)
 
-    def current_among(self, items: Whole, positions: Whole) -> Whole:
+    def current_among(self, items: Ints, positions: Ints) -> Ints:
         self.check_takes_candidates()
-        return items[self.among(items, positions).current()]
+        best: Ints = items[self.among(items, positions).current()]
+        return best
 
-    def learn_among(self, ranking: Ranking, feedback: ArrayLike, items: Whole, positions: Whole) -> None:
+    def learn_among(self, ranking: Ranking, feedback: ArrayLike, items: Ints, positions: Ints) -> None:
         self.check_takes_candidates()
         part = self.among(items, positions)
         own = inside(ranking, items)
         part.learn(own, feedback)
         self.absorb(part, items, positions, own, part.feedback.check(feedback, len(own.items)))
 
-    def absorb(self, part: Any, items: Whole, positions: Whole, ranking: Ranking, feedback: Floats) -> None:
-        """Take over what the smaller ranker has learnt from one list.
-
-        Parameters
-        ----------
-        part : Ranker
-            What `among` gave just now, after it learnt.
-        items : ndarray of int
-            NDArray[np.int64] Its items.
-        positions : ndarray of int
-            NDArray[np.int64] Its positions.
-        ranking : Ranking
-            The list, in the numbers of `part`.
-        feedback : ndarray of float
-            What came back on it.
-        """
+    def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
+        """Take over what the smaller ranker has learnt from one list."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it learns from a part")
 
 
-def inside(ranking: Ranking, items: Whole) -> Ranking:
+def inside(ranking: Ranking, items: Ints) -> Ranking:
     """The same ticket with the numbers of the smaller ranker; candidates that are not in it at its end.
 
     The end may have been cut off where fewer positions are shown than candidates are ordered; nothing of it is learnt.
@@ -145,7 +90,7 @@ def inside(ranking: Ranking, items: Whole) -> Ranking:
     return Ranking(own, ranking.propensities, ranking.memo, ranking.explored)
 
 
-def with_newcomers(ranking: Ranking, before: Whole, *, n_items: int, n_top: int) -> Ranking | None:
+def with_newcomers(ranking: Ranking, before: Ints, *, n_items: int, n_top: int) -> Ranking | None:
     """A ranking of all items from before a change of items, of which `learn` reads the top and the memo alone."""
     if len(ranking.memo[0]) != n_top or (before[:n_top] < 0).any():
         return None
@@ -164,24 +109,14 @@ class SumsByItem(SomeItems):
     unbiased. `missed` counts the other rounds; None as long as every item was a candidate in every round.
     """
 
-    missed: Whole | None = None
+    missed: Ints | None = None
 
     def rounds_learnt(self) -> int:
         """How many rounds the sums count."""
         return int(self.state.t[0])
 
-    def put_back(self, sums: Floats, learnt: Floats, items: Whole) -> None:
-        """Write sums after a round with the candidates `items`, before that round is counted.
-
-        Parameters
-        ----------
-        sums : ndarray of float
-            The sums so far, by item; overwritten.
-        learnt : ndarray of float
-            What the round adds to those of the candidates.
-        items : ndarray of int
-            NDArray[np.int64] The candidates.
-        """
+    def put_back(self, sums: Floats, learnt: Floats, items: Ints) -> None:
+        """Write sums after a round with the candidates `items`, before that round is counted."""
         missed = np.zeros(self.n_items, np.int64) if self.missed is None else self.missed
         t = self.rounds_learnt()
         counted = (t - missed).astype(np.float64)
@@ -196,24 +131,16 @@ class SumsByItem(SomeItems):
         sums[:] = np.where(offered, grown, sums + sums / max(t, 1))
         self._set_missed(missed + ~offered)
 
-    def _set_missed(self, missed: Whole | None) -> None:
+    def _set_missed(self, missed: Ints | None) -> None:
         self.missed = missed
         self.fusable = missed is None  # the compiled loop does not know of missed rounds
 
-    def carry_missed(self, old: Any, origin: Whole) -> None:
-        """Take over which rounds each item missed; a new item none, as it begins level with the best.
-
-        Parameters
-        ----------
-        old : Ranker
-            The ranker so far.
-        origin : ndarray of int
-            NDArray[np.int64] For each item its number in `old`, -1 for a new one.
-        """
+    def carry_missed(self, old: Any, origin: Ints) -> None:
+        """Take over which rounds each item missed; a new item none, as it begins level with the best."""
         if old.missed is not None:
             self._set_missed(np.where(origin >= 0, old.missed[np.maximum(origin, 0)], 0))
 
-    def among(self, items: Whole, positions: Whole) -> Self:
+    def among(self, items: Ints, positions: Ints) -> Any:
         part = super().among(items, positions)
         part._set_missed(None)  # it counts one round only, which none of its items misses
         return part

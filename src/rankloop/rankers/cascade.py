@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import whole
-from rankloop.base import Array, Ranking
+from rankloop.base import Array, Floats, Ints, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
 from rankloop.kernels.click_counts import log_level, upper_bound
@@ -17,9 +16,6 @@ from rankloop.kernels.jit import hot
 from rankloop.kernels.sorting import by_falling_score_from
 from rankloop.ranges import Range, Whole
 from rankloop.rankers.click_ranker import ClickRanker
-
-# CascadeKL-UCB (2015, Algorithms 1 and 2): the items with the largest indices, observed up to the first click.
-
 
 _NEVER_SEEN = 2.0  # above every index
 
@@ -33,9 +29,9 @@ class CascadeParams(NamedTuple):
 class CascadeState(NamedTuple):
     """How often each item was examined, and how often it was then clicked."""
 
-    t: NDArray[np.int64]  # rounds with feedback
-    N: NDArray[np.float64]  # by item: looks
-    W: NDArray[np.float64]  # by item: clicks
+    t: Ints  # rounds with feedback
+    N: Floats  # by item: looks
+    W: Floats  # by item: clicks
 
 
 @hot
@@ -49,13 +45,13 @@ def rank(
 @hot
 def show_largest(n: int, budget: float, state: Any, scratch: Any, items: Any) -> bool:
     """The items with the largest indices, if `budget` clicks of each may have been taken away."""
-    index, turned, order, room = scratch
+    index, turned, order, sort_scratch = scratch
     level = log_level(float(state.t[0] + 1))
     for i in range(n):
         N = state.N[i]
         # The clicks without fraud are at most W + budget, and the bound rises with the mean.
         index[i] = upper_bound(min(1.0, (state.W[i] + budget) / N), N, level) if N > 0.0 else _NEVER_SEEN
-    by_falling_score_from(state.t[0] % n, index, n, turned, order, room)
+    by_falling_score_from(state.t[0] % n, index, n, turned, order, sort_scratch)
     least, most = 1.0, 0.0
     for place in range(n):
         i = order[place]
@@ -70,25 +66,15 @@ def show_largest(n: int, budget: float, state: Any, scratch: Any, items: Any) ->
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Alg. 1, lines 9-13: all down to the first click were examined, and nothing is known of the rest."""
     for j in range(len(items)):
         state.N[items[j]] += 1.0
-        if feedback[j] > 0.0:
+        if clicks[j] > 0.0:
             state.W[items[j]] += 1.0
             break
     state.t[0] += 1
-
-
-# CascadeKL-UCB with indices that allow for a number of changed clicks; it learns as CascadeKL-UCB does.
 
 
 class RobustParams(NamedTuple):
@@ -104,9 +90,6 @@ def rank_robust(
 ) -> bool:
     """The largest indices. Exploring: an item that is not shown has been clicked more often than one that is."""
     return show_largest(params.n_items, params.budget, state, scratch, items)
-
-
-# CascadeKL-UCB: users read down to the first item that attracts them (Kveton, Szepesvári, Wen and Ashkan 2015).
 
 
 class CascadeKLUCB(ClickRanker):
@@ -130,10 +113,7 @@ class CascadeKLUCB(ClickRanker):
     Departures
     ----------
     Items never observed come before all others, instead of a separate initial phase. Equal indices take turns. t counts
-
-
-    the
-    rounds with feedback.
+    the rounds with feedback.
 
     References
     ----------
@@ -166,30 +146,23 @@ class CascadeKLUCB(ClickRanker):
         if (saved["W"] < 0).any() or (saved["W"] > saved["N"]).any():
             raise ValueError("saved state 'W' must be click counts, from 0 to the observations in 'N'")
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         """A new item was never examined: it comes before all others."""
         known = origin >= 0
         for name in ("N", "W"):
             getattr(self.state, name)[known] = getattr(old.state, name)[origin[known]]
         self.state.t[:] = old.state.t
 
-    def absorb(
-        self,
-        part: Any,
-        items: NDArray[np.int64],
-        positions: NDArray[np.int64],
-        ranking: Ranking,
-        feedback: NDArray[np.float64],
-    ) -> None:
+    def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
         self.state.N[items], self.state.W[items] = part.state.N, part.state.W
         self.state.t[0] += 1
 
-    def learn_shown(self, items: NDArray[np.int64], feedback: Any) -> bool:
+    def learn_shown(self, items: Ints, feedback: Any) -> bool:
         """Learns: its counts are of whatever was shown."""
         self.learn(Ranking(items, None, ()), feedback)
         return True
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         """The items with the highest click rate where they were observed."""
         self.read_context(context)
         means = self.state.W / np.maximum(self.state.N, 1)
@@ -198,15 +171,6 @@ class CascadeKLUCB(ClickRanker):
     @classmethod
     def bytes_of(cls, n: int, m: int) -> int:
         return 40 * n + sorting.scratch_bytes(n)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, n_positions=3)
-        yield cls(n_items=4)
-        yield cls(n_items=1)
-
-
-# CascadeKL-UCB for clicks of which some may be false: bounds that are wide enough for so many fake users.
 
 
 class CascadeRobustUCB(CascadeKLUCB):
@@ -262,9 +226,3 @@ class CascadeRobustUCB(CascadeKLUCB):
 
     def tunable(self) -> Mapping[str, Range]:
         return {"budget": Whole(1, 10_000)}
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, n_positions=3, budget=2)
-        yield cls(n_items=4)
-        yield cls(n_items=1)

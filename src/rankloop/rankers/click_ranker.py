@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import read_positions
 from rankloop.feedback import Clicks
 from rankloop.rankers.candidates import SomeItems
@@ -38,15 +37,23 @@ class ClickRanker(SomeItems):
             )
         return self.horizon
 
-    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+    def translate(self, ranking: Ranking, before: Ints) -> Ranking | None:
         """As it is, as long as all shown items and positions are still there."""
         if len(before) != self.n_positions or (before < 0).any():
             return None
         return Ranking(before, ranking.propensities, self.translated_memo(ranking, before), ranking.explored)
 
-    def translated_memo(self, ranking: Ranking, before: NDArray[np.int64]) -> Memo:
+    def translated_memo(self, ranking: Ranking, before: Ints) -> Memo:
         """The memo of a ranking from before a change of items, for the items as they are now."""
         return ranking.memo
+
+    def carry_counts(self, old: Any, origin: Ints, positions: Ints | None) -> Ints:
+        """Take over the rounds, clicks S and displays N; returns for each position the one that it was before."""
+        there = same_positions(positions, self.n_positions, old.n_positions)
+        self.state.S[:] = carried_table(old.state.S, origin, there)
+        self.state.N[:] = carried_table(old.state.N, origin, there)
+        self.state.t[:] = old.state.t
+        return there
 
     @classmethod
     def bytes_for(
@@ -60,15 +67,13 @@ class ClickRanker(SomeItems):
         return 24 * n * m
 
 
-def carried_table(
-    known: Array, origin: NDArray[np.int64], positions: NDArray[np.int64], new: float = 0.0
-) -> NDArray[np.float64]:
+def carried_table(known: Array, origin: Ints, positions: Ints, new: float = 0.0) -> Floats:
     """A table of positions x items for other items and positions; `new` where an item was not there."""
-    found: NDArray[np.float64] = np.where(origin >= 0, known[positions][:, np.maximum(origin, 0)], new)
+    found: Floats = np.where(origin >= 0, known[positions][:, np.maximum(origin, 0)], new)
     return found
 
 
-def in_turn(values: NDArray[np.float64]) -> float:
+def in_turn(values: Floats) -> float:
     """Their sum, one after the other: a library chooses the order by the machine."""
     total = 0.0
     for value in values.tolist():
@@ -76,9 +81,7 @@ def in_turn(values: NDArray[np.float64]) -> float:
     return total
 
 
-def shared_weights(
-    known: Array, origin: NDArray[np.int64], positions: NDArray[np.int64], *, least: float
-) -> NDArray[np.float64]:
+def shared_weights(known: Array, origin: Ints, positions: Ints, *, least: float) -> Floats:
     """Weights that sum to one at each position: an even share for a new item, the rest in the old proportions."""
     n, n_new = len(origin), int((origin < 0).sum())
     table = carried_table(known, origin, positions)
@@ -92,7 +95,7 @@ def shared_weights(
     return table
 
 
-def same_positions(positions: NDArray[np.int64] | None, n_positions: int, before: int) -> NDArray[np.int64]:
+def same_positions(positions: Ints | None, n_positions: int, before: int) -> Ints:
     """For each position the one that it was before; where there are more now, the last stands for them."""
     return np.minimum(np.arange(n_positions), before - 1) if positions is None else positions
 

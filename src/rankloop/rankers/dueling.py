@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import number, whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks
 from rankloop.feedback.interleaving import MOST_TAU, TAU
@@ -22,10 +21,7 @@ from rankloop.kernels.lists import multileave
 from rankloop.kernels.random import uniform
 from rankloop.kernels.sorting import greedy_order
 from rankloop.kernels.vectors import dot
-from rankloop.rankers.linear import LinearRanker, WarmStart, read_start
-from rankloop.rankers.schedules import check_weights, read_schedule
-
-# Random directions: unit vectors, all equally likely, each found again from its key and number.
+from rankloop.rankers.linear import LinearRanker, WarmStart, check_weights, read_schedule, read_start
 
 
 @inlined
@@ -53,11 +49,6 @@ def direction(key: Any, number: int, out: Any) -> None:
         out[0] = 1.0
 
 
-# Dueling bandit and multileave gradient descent: candidates around the weights compete for clicks.
-#
-# Schuth and others (2016), with the mean winner. With one candidate it is the algorithm of Yue and Joachims (2009).
-
-
 # Rankers that agree on what was clicked get credits that differ by rounding only; nobody wins by that.
 _TIE = 1e-9
 
@@ -76,8 +67,8 @@ class MGDParams(NamedTuple):
 class MGDState(NamedTuple):
     """The linear ranker."""
 
-    w: NDArray[np.float64]  # weights, by feature
-    t: NDArray[np.int64]  # rounds learnt
+    w: Floats  # weights, by feature
+    t: Ints  # rounds learnt
 
 
 @hot
@@ -85,7 +76,7 @@ def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> Any:
     """Multileave the present ranker, number 0, with the candidates."""
-    weights, scores, order, left, by_rank, room = scratch
+    weights, scores, order, left, by_rank, sort_scratch = scratch
     worth, header = memo
     n, d = context.shape
     m = min(params.k, n)
@@ -101,7 +92,7 @@ def rank(
             scores[ranker, i] = dot(context[i], weights[ranker])
     first = params.n_candidates * words(d)
     for ranker in range(n_rankers - 1, -1, -1):  # the present one last: its order is used below
-        greedy_order(scores[ranker], n, key, first + ranker * n, order, room)
+        greedy_order(scores[ranker], n, key, first + ranker * n, order, sort_scratch)
         for place in range(n):
             left[ranker, order[place]] = by_rank[place]
     multileave(left, n, m, key, first + n_rankers * n, items, worth)
@@ -119,14 +110,7 @@ def rank(
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """One step towards the mean of the candidates that got more credit than the present ranker."""
     weights = scratch[0]
@@ -137,7 +121,7 @@ def learn(
     for ranker in range(1, params.n_candidates + 1):
         lead = 0.0
         for position in range(int(header[1])):
-            lead += feedback[position] * (worth[ranker, position] - worth[0, position])
+            lead += clicks[position] * (worth[ranker, position] - worth[0, position])
         if lead > _TIE:
             n_won += 1
             direction(header[0], ranker - 1, weights[ranker])
@@ -149,9 +133,6 @@ def learn(
             state.w[j] += step * weights[0, j]
         project(state.w, params.radius)
     state.t[0] += 1
-
-
-# MGD: multileave gradient descent (Schuth, Oosterhuis, Whiteson and de Rijke 2016).
 
 
 Steps = float | tuple[float, float]
@@ -259,36 +240,19 @@ class MGD(LinearRanker):
 
     @classmethod
     def bytes_for(
-        cls,
-        *,
-        n_items: int = 0,
-        n_positions: int | None = None,
-        n_features: int = 0,
-        n_candidates: int = 9,
-        **parameters: Any,
+        cls, *, n_items: int = 0, n_features: int = 0, n_candidates: int = 9, **parameters: Any
     ) -> int:
         rankers = n_candidates + 1 if isinstance(n_candidates, int) else 10
         by_list = 16 * rankers * n_items + 24 * n_items + sorting.scratch_bytes(n_items)
         return 8 * (rankers + 1) * n_features + by_list
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_features=3, n_positions=3, learning_rate=0.5)
-        yield cls(
-            n_features=4, n_positions=2, n_candidates=2, learning_rate=(0.5, 0.5), delta=0.5, radius=1.0
-        )
-        yield cls(n_features=1, n_positions=3, n_candidates=1, tau=1.0)
-
 
 @functools.lru_cache(maxsize=64)
-def _weights(tau: float, n: int) -> NDArray[np.float64]:
+def _weights(tau: float, n: int) -> Floats:
     # 1 / rank^tau, the same for every list.
     by_rank = np.array([power(rank + 1.0, -tau) for rank in range(n)])
     by_rank.setflags(write=False)
     return by_rank
-
-
-# DBGD: dueling bandit gradient descent (Yue and Joachims 2009).
 
 
 class DBGD(MGD):
@@ -365,13 +329,5 @@ class DBGD(MGD):
         )
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, n_features: int = 0, **parameters: Any) -> int:
         return super().bytes_for(n_items=n_items, n_features=n_features, n_candidates=1)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_features=3, n_positions=3, learning_rate=0.5)
-        yield cls(n_features=4, n_positions=2, learning_rate=(0.5, 0.5), delta=0.5, radius=1.0)
-        yield cls(n_features=1, n_positions=3, tau=1.0)

@@ -1,18 +1,22 @@
-"""FeedExp3: the general forecaster for learnable games, over all m! orders (2015, Corollary 6)."""
+"""FeedExp3: the general forecaster for learnable games, over all m! orders (2015, Corollary 6).
+
+With L = K H, where H holds what each action may reveal of each outcome, the feedback on action I, divided by the
+chance of playing it, is an unbiased estimate of every action's loss.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import permutations, product
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop import measures
 from rankloop.arguments import whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels.elementary import exp, log, power
@@ -20,19 +24,14 @@ from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.random import below, uniform
 from rankloop.measures import Measure
 
-# FeedExp3 (Cesa-Bianchi, Lugosi and Stoltz 2006, Figure 1): exponential weights, whatever the actions let one see.
-#
-# With L = K H, where H holds what each action may reveal of each outcome, the feedback on action I, divided by the
-# chance of playing it, is an unbiased estimate of every action's loss.
-
 
 class FeedExp3Params(NamedTuple):
     """The actions, which of them count as one when looking (pooled), and K with one column for each (pool, pattern)."""
 
-    orders: NDArray[np.int64]
-    pool: NDArray[np.int64]
+    orders: Ints
+    pool: Ints
     n_pools: int
-    K: NDArray[np.float64]
+    K: Floats
     k: int
     n_grades: int
     n_patterns: int  # that can be seen of an action, without the one of zeros only
@@ -43,8 +42,8 @@ class FeedExp3Params(NamedTuple):
 class FeedExp3State(NamedTuple):
     """Summed estimates of the losses, and the rounds."""
 
-    L_tilde: NDArray[np.float64]
-    t: NDArray[np.int64]
+    L_tilde: Floats
+    t: Ints
 
 
 @inlined
@@ -94,19 +93,12 @@ def rank(
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, signal: Any
 ) -> None:
     """The estimates of all actions gain k(i, I) h / p(I)."""
     pattern = 0
     for place in range(params.k - 1, -1, -1):
-        pattern = pattern * params.n_grades + int(feedback[place])
+        pattern = pattern * params.n_grades + int(signal[place])
     state.t[0] += 1
     if pattern == 0:
         return  # H is zero there
@@ -115,27 +107,12 @@ def learn(
         state.L_tilde[i] += params.K[i, column] / memo[1][0]
 
 
-# The pseudo-inverse of a small matrix of whole numbers, computed in whole numbers: the same on every machine.
-
-
 Whole = NDArray[Any]  # of Python's whole numbers, which have any size
 
 
-def pseudoinverse(H: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The Moore-Penrose inverse of `H`, every entry rounded once.
+def pseudoinverse(H: Ints) -> Floats:
+    """The Moore-Penrose inverse of `H`, computed in whole numbers, so that it is the same on every machine.
 
-    Parameters
-    ----------
-    H : ndarray of int64
-        A matrix; the cost grows with the cube of its rank.
-
-    Returns
-    -------
-    ndarray of float64
-        columns x rows.
-
-    Examples
-    --------
     >>> pseudoinverse(np.array([[1, 1], [1, 1], [0, 0]]))
     array([[0.25, 0.25, 0.  ],
            [0.25, 0.25, 0.  ]])
@@ -288,9 +265,7 @@ class FeedExp3(CompiledRanker):
         self.k_star = k_star
         self.state = FeedExp3State(np.zeros(n_orders), np.zeros(1, np.int64))
 
-    def _solve(
-        self, orders: NDArray[np.int64], pool: NDArray[np.int64], n_pools: int
-    ) -> tuple[NDArray[np.float64], float]:
+    def _solve(self, orders: Ints, pool: Ints, n_pools: int) -> tuple[Floats, float]:
         m, k, grades = self.n_items, self.feedback.length(self.n_items), self.max_grade + 1
         outcomes = np.array(list(product(range(grades), repeat=m)))
         L = np.asarray(self.measure(orders[:, None, :], outcomes[None, :, :]), dtype=np.float64)
@@ -335,7 +310,7 @@ class FeedExp3(CompiledRanker):
         if saved["t"][0] < 0:
             raise ValueError(f"saved state 't' must not be negative, got {saved['t'][0]}")
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         """An order gets the mean loss of all orders so far that have the items of both in the same order.
 
         A new item thus makes no difference at first, wherever it stands.
@@ -349,8 +324,8 @@ class FeedExp3(CompiledRanker):
             self.state.L_tilde[place] = sum(losses) / len(losses) * (old.scale / self.scale)
         self.state.t[:] = old.state.t
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
-        best: NDArray[np.int64] = self.params.orders[int(np.argmin(self.state.L_tilde))]
+    def current(self, context: Any = None) -> Ints:
+        best: Ints = self.params.orders[int(np.argmin(self.state.L_tilde))]
         return best.copy()
 
     def regret_bound(self, horizon: int) -> float:
@@ -384,16 +359,8 @@ class FeedExp3(CompiledRanker):
         pools = math.perm(m, k) if pooled else orders
         return int(8 * orders * (m + 3 + pools * (grades**k - 1)))
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=3, measure="sum_loss")
-        yield cls(n_items=4, measure="dcg", pooled=True)
-        yield cls(n_items=3, measure="ndcg", k=2)
-        yield cls(n_items=3, measure="pairwise_loss", k=2, max_grade=2, pooled=True)
-        yield cls(n_items=1)
 
-
-def _times(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def _times(left: Floats, right: Floats) -> Floats:
     """The product, summed term by term: a matrix library chooses the order by the machine."""
     total = np.zeros((len(left), right.shape[1]))
     for i in range(len(right)):

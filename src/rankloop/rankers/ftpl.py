@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankloop.arguments import epsilon as read_epsilon
 from rankloop.arguments import whole
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ints, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import sorting
@@ -24,8 +24,6 @@ from rankloop.rankers.candidates import SumsByItem
 from rankloop.rankers.constants import constants_of, with_all_labels
 from rankloop.servable import carried_sums
 
-# Follow the perturbed leader (Kalai and Vempala 2005) over rankings, with every relevance revealed.
-
 
 class FTPLParams(NamedTuple):
     """The measure's gain, and how far the perturbations reach: 1/epsilon = reach * sqrt(rounds)."""
@@ -34,14 +32,14 @@ class FTPLParams(NamedTuple):
     horizon: int  # the rounds, or 0 for those so far
     exponential: bool  # whether a gain is 2^r - 1
     kind: int  # which gain, where it is divided by a number that depends on all labels: of NDCG or of AUC
-    discount: NDArray[np.float64]  # by position, which NDCG's divisor needs
+    discount: Floats  # by position, which NDCG's divisor needs
 
 
 class FTPLState(NamedTuple):
     """What users wanted so far."""
 
-    t: NDArray[np.int64]  # rounds learnt
-    r_sum: NDArray[np.float64]  # by item: its summed (transformed) relevance
+    t: Ints  # rounds learnt
+    r_sum: Floats  # by item: its summed (transformed) relevance
 
 
 @hot
@@ -49,48 +47,34 @@ def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
     """M(r_{1:t} + p_t), p_t uniform in [0, 1/epsilon]^m."""
-    scores, room = scratch
+    scores, sort_scratch = scratch
     reach = params.reach * np.sqrt(params.horizon if params.horizon > 0 else state.t[0] + 1)
     for i in range(len(items)):
         scores[i] = state.r_sum[i] + reach * uniform(key, i)
-    by_falling_score(scores, len(items), items, room)
+    by_falling_score(scores, len(items), items, sort_scratch)
     return False
 
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, labels: Any
 ) -> None:
     """r_{1:t} = r_{1:t-1} + r_t."""
     state.t[0] += 1
-    exponential = params.exponential and not is_binary(feedback)
+    exponential = params.exponential and not is_binary(labels)
     for position in range(len(items)):
-        relevance = feedback[position]
+        relevance = labels[position]
         state.r_sum[items[position]] += exp2_gain(relevance) if exponential else relevance
 
 
 @hot
 def learn_normalised(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, labels: Any
 ) -> None:
     """g_{1:t} = g_{1:t-1} + g(r_t), where g divides by what the best order is worth (NDCG), or by the pairs (AUC)."""
     gains = scratch[0]
     state.t[0] += 1
-    gain(params.kind, feedback, params.discount, gains)
+    gain(params.kind, labels, params.discount, gains)
     for position in range(len(items)):
         state.r_sum[items[position]] += gains[position]
 
@@ -160,9 +144,8 @@ class FTPL(SumsByItem):
             raise ValueError(f"horizon must be below 2**62, got {horizon}")
         self.feedback = FullRelevance()
         D, R, A = constants_of(self.learnable, self.n_items)
-        reach = self.learnable.largest_gain * float(
-            np.sqrt(self.n_items)
-        )  # sqrt(R A / D) for sums over items
+        # sqrt(R A / D) for sums over items
+        reach = self.learnable.largest_gain * float(np.sqrt(self.n_items))
         discount = np.empty(0)
         if self.learnable.normalised:
             self.kernels = RankerKernels(rank, learn_normalised)
@@ -195,28 +178,21 @@ class FTPL(SumsByItem):
                 )
         super().learn(ranking, feedback)
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         self.state.r_sum[:] = carried_sums(old.state.r_sum, origin)
         self.state.t[:] = old.state.t
         self.carry_missed(old, origin)
 
-    def absorb(
-        self,
-        part: Any,
-        items: NDArray[np.int64],
-        positions: NDArray[np.int64],
-        ranking: Ranking,
-        feedback: NDArray[np.float64],
-    ) -> None:
+    def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
         self.put_back(self.state.r_sum, part.state.r_sum - self.state.r_sum[items], items)
         self.state.t[0] += 1
 
-    def learn_shown(self, items: NDArray[np.int64], feedback: Any) -> bool:
+    def learn_shown(self, items: Ints, feedback: Any) -> bool:
         """Learns: every label is revealed, whoever chose the order."""
         self.learn(Ranking(items, None, ()), feedback)
         return True
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         return np.argsort(-self.state.r_sum, kind="stable")
 
     def regret_bound(self) -> float:
@@ -232,16 +208,5 @@ class FTPL(SumsByItem):
         return float(D * reach + R * A * self.horizon / reach)
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, **parameters: Any) -> int:
         return 16 * n_items + sorting.scratch_bytes(n_items)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=4, horizon=500)
-        yield cls(n_items=5, measure="sum_loss")
-        yield cls(n_items=3, horizon=100, measure="dcg", max_grade=4)
-        yield cls(n_items=1)
-        yield cls(n_items=4, measure="ndcg@3", max_grade=2)
-        yield cls(n_items=4, measure="auc", horizon=200)

@@ -1,22 +1,24 @@
-"""FTRL-PBM: rank from position-based clicks, in stochastic and adversarial worlds (Chen, Zhao and Li 2022)."""
+"""FTRL-PBM: rank from position-based clicks, in stochastic and adversarial worlds (Chen, Zhao and Li 2022).
+
+The leader of the next round is found when feedback comes, because `rank` may not change anything: it only draws. There
+is a class for each way to find it. The default is `ftrl_pbm_plan.Planned`, whose kernels are in that file. Here are
+those that write x out: `InFull` (other estimators, forgetting, all items shown), `Hybrid`, and the paper's own,
+`FrankWolfe`. Arrays are position-major: L_hat[j, i] belongs to item i at position j.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from rankloop import base
 from rankloop.arguments import one_of, whole
-from rankloop.base import Array, Ranking
-from rankloop.compiled import RankerKernels, read_positions
-from rankloop.feedback import Clicks
+from rankloop.base import Array, Floats, Ints, Ranking
+from rankloop.compiled import RankerKernels
 from rankloop.kernels import hybrid, list_network, lists, tsallis
 from rankloop.kernels.call_checks import within
 from rankloop.kernels.elementary import power
@@ -24,16 +26,9 @@ from rankloop.kernels.jit import hot
 from rankloop.kernels.lists import best_list, in_order, show
 from rankloop.kernels.random import uniform
 from rankloop.ranges import OneOf, Range, Whole
-from rankloop.rankers import ftrl_pbm_plan
-from rankloop.rankers.candidates import SomeItems
-from rankloop.rankers.click_ranker import are_chances, same_positions
+from rankloop.rankers.click_ranker import ClickRanker, are_chances, same_positions
+from rankloop.rankers.ftrl_pbm_plan import Planned
 from rankloop.servable import carried_sums
-
-# FTRL-PBM (2022, Algorithm 1): lists drawn from a regularised leader, losses weighted by inverse propensity.
-#
-# The leader of the next round is found when feedback comes, because `rank` may not change anything: it only draws.
-# Arrays are position-major: L_hat[j, i] belongs to item i at position j.
-
 
 LOSS, REDUCED_VARIANCE, MEAN = range(3)
 
@@ -48,19 +43,19 @@ class FTRLPBMParams(NamedTuple):
 class FTRLPBMState(NamedTuple):
     """What was learnt, the leader that follows from it, and how it was found."""
 
-    t: NDArray[np.int64]  # the round that is to come, counted from 1
-    L_hat: NDArray[np.float64]
-    u: NDArray[np.float64]  # multipliers of the items' row sums, warm for the next solve
-    v: NDArray[np.float64]  # ... and of the positions' column sums
-    x: NDArray[np.float64]  # the leader: the chance of item i at position j
-    rows: NDArray[np.float64]  # its sum over positions
-    seen: NDArray[np.float64]  # how often item i stood at position j; only for the running mean
-    lost: NDArray[np.float64]  # how often it was not clicked there
-    fallbacks: NDArray[np.int64]  # solves that needed the slow way; and those of them that ended inexact
+    t: Ints  # the round that is to come, counted from 1
+    L_hat: Floats
+    u: Floats  # multipliers of the items' row sums, warm for the next solve
+    v: Floats  # ... and of the positions' column sums
+    x: Floats  # the leader: the chance of item i at position j
+    rows: Floats  # its sum over positions
+    seen: Floats  # how often item i stood at position j; only for the running mean
+    lost: Floats  # how often it was not clicked there
+    fallbacks: Ints  # solves that needed the slow way; and those of them that ended inexact
 
 
 @hot
-def rank(
+def rank_in_full(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
     """Alg. 1, line 4."""
@@ -68,24 +63,17 @@ def rank(
 
 
 @hot
-def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+def learn_in_full(
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Alg. 1, lines 5-7 and the next line 3."""
-    estimate(params, state, items, propensities, feedback)
+    estimate(params, state, items, propensities, clicks)
     state.t[0] += 1
-    t, room = rounds_kept(params, state), scratch[0]
+    t, solver_scratch = rounds_kept(params, state), scratch[0]
     if not _is_warm(state, items) or (
-        tsallis.newton(t, state.L_hat, state.u, state.v, state.x, state.rows, room) < 0
+        tsallis.newton(t, state.L_hat, state.u, state.v, state.x, state.rows, solver_scratch) < 0
     ):
-        failure = tsallis.recover(t, state.L_hat, state.u, state.v, state.x, state.rows, room)
+        failure = tsallis.recover(t, state.L_hat, state.u, state.v, state.x, state.rows, solver_scratch)
         state.fallbacks[0] += 1
         state.fallbacks[1] += failure == 2
 
@@ -125,7 +113,7 @@ def _is_warm(state: Any, items: Any) -> bool:
 
 
 @hot
-def estimate(params: Any, state: Any, items: Any, propensities: Any, feedback: Any) -> None:
+def estimate(params: Any, state: Any, items: Any, propensities: Any, clicks: Any) -> None:
     """Alg. 1, lines 6-7: add an unbiased estimate of the losses to L_hat.
 
     Every estimate is B + 1{shown} (loss - B) / x with a baseline B that does not depend on what was drawn: 0; 1/2
@@ -144,7 +132,7 @@ def estimate(params: Any, state: Any, items: Any, propensities: Any, feedback: A
                 L_hat[j, i] += (state.lost[j, i] + 0.5) / (state.seen[j, i] + 1.0)
     for j in range(m):
         i = items[j]
-        loss, baseline = 1.0 - feedback[j], 0.0
+        loss, baseline = 1.0 - clicks[j], 0.0
         if params.estimator == REDUCED_VARIANCE:
             baseline = 0.5 if state.x[j, i] >= floor else 0.0
         elif params.estimator == MEAN:
@@ -154,47 +142,36 @@ def estimate(params: Any, state: Any, items: Any, propensities: Any, feedback: A
         L_hat[j, i] += (loss - baseline) / propensities[j]
 
 
-# FTRL-PBM with the hybrid regulariser: the leader of `kernels.solvers.hybrid`, and baselines that it can bear.
-#
 # A click on an item that had little chance where it stood counts as a large negative loss where there is a baseline.
 # One of more than an eighth of c / sqrt(x) would move that item's chance by more than the analysis allows for, and
 # the ranker could stay with it for long. So the baseline ends there, which costs nothing where x is not small.
-
-
 WEIGHT = 0.5  # c / sqrt(t)
 GUARD = 0.125  # of c sqrt(x): the largest baseline
 
 
 @hot
 def learn_hybrid(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Alg. 1, lines 5-7 and the next line 3."""
-    estimate_hybrid(params, state, items, propensities, feedback)
+    estimate_hybrid(params, state, items, propensities, clicks)
     state.t[0] += 1
-    c, room = WEIGHT * np.sqrt(rounds_kept(params, state)), scratch[0]
-    if hybrid.newton(c, state.L_hat, state.u, state.v, state.x, state.rows, room) < 0:
-        failure = hybrid.recover(c, state.L_hat, state.u, state.v, state.x, state.rows, room)
+    c, solver_scratch = WEIGHT * np.sqrt(rounds_kept(params, state)), scratch[0]
+    if hybrid.newton(c, state.L_hat, state.u, state.v, state.x, state.rows, solver_scratch) < 0:
+        failure = hybrid.recover(c, state.L_hat, state.u, state.v, state.x, state.rows, solver_scratch)
         state.fallbacks[0] += 1
         state.fallbacks[1] += failure == 2
 
 
 @hot
-def estimate_hybrid(params: Any, state: Any, items: Any, propensities: Any, feedback: Any) -> None:
+def estimate_hybrid(params: Any, state: Any, items: Any, propensities: Any, clicks: Any) -> None:
     """Add B + 1{shown} (loss - B) / x to L_hat, unbiased because B does not depend on what was drawn."""
     most = GUARD * WEIGHT * np.sqrt(rounds_kept(params, state))
     discount(params, state)
     L_hat, x = state.L_hat, state.x
     for j in range(x.shape[0]):
         shown = items[j]
-        loss, own = 1.0 - feedback[j], 0.0
+        loss, own = 1.0 - clicks[j], 0.0
         if params.estimator != LOSS:
             own = _baseline(params, state, j, shown, most)
             for i in range(x.shape[1]):
@@ -211,90 +188,19 @@ def _baseline(params: Any, state: Any, j: int, i: int, most: float) -> Any:
     return min(B, most * np.sqrt(state.x[j, i]))
 
 
-# What is proved about the regret of FTRL-PBM: Theorem 1 with its lower terms, the hybrid, and forgetting.
-
-
-def bound(
-    m: int, n: int, rounds: int, *, hybrid: bool, forget: int | None, kept: float, never_negative: bool
-) -> float:
-    """The bound on the regret after `rounds` with m positions and n items.
-
-    Parameters
-    ----------
-    m : int
-        Positions.
-    n : int
-        Items.
-    rounds : int
-        T.
-    hybrid : bool
-        Whether the regulariser is the hybrid.
-    forget : int or None
-        Rounds that are remembered; None for all.
-    kept : float
-        What is kept of a sum from one round to the next; 1 where nothing is forgotten.
-    never_negative : bool
-        Whether estimates are of losses, which are not negative.
-
-    Returns
-    -------
-    float
-        The bound.
-    """
-    if forget is None and not hybrid:
-        return float(3 * m + 2 * m * np.log(rounds) + 6 * m * np.sqrt(float(n) * rounds))
-    weight = WEIGHT if hybrid else 2.0
-    # By how much a negative estimate may be worse than a positive one.
-    factor = 1.0 if never_negative else 1.0 / (1.0 - 2 * GUARD / kept)
-    unit = m * np.sqrt(float(n)) * (weight * kept + 4.0 * factor / (weight * kept))
-    if forget is None:
-        return float(unit * np.sqrt(rounds))
-    return float((rounds / forget + kept) * unit * np.sqrt(min(rounds, forget)))
-
-
-# What a saved state of FTRL-PBM without a plan must be, where x is written out.
-
-
-def check(saved: Mapping[str, Array], *, positive: bool) -> None:
-    """ValueError where arrays of the right shape are no state.
-
-    Parameters
-    ----------
-    saved : mapping of str to ndarray
-        The arrays by name.
-    positive : bool
-        Whether losses and multipliers must have positive sums.
-    """
-    t, x, seen, lost = int(saved["t"][0]), *(np.asarray(saved[name]) for name in ("x", "seen", "lost"))
-    if t < 1:
-        raise ValueError(f"saved state 't' must be at least 1, got {t}")
-    if not are_chances(x, saved["rows"]):
-        raise ValueError(
-            "saved state 'x' must be probabilities: columns that sum to 1, rows to at most 1, as 'rows' says"
-        )
-    D = np.asarray(saved["L_hat"]) + saved["u"] + np.asarray(saved["v"])[:, None]
-    if positive and not (D > 0).all():
-        raise ValueError("saved state 'u' and 'v' must be multipliers for 'L_hat', with positive sums")
-    if not ((lost >= 0) & (lost <= seen)).all():
-        raise ValueError("saved state 'lost' must lie between 0 and 'seen'")
-
-
-# FTRL-PBM as the paper computes it: Algorithm 2 (Frank-Wolfe) and Algorithm 3 (Birkhoff), in NumPy and SciPy.
-#
-# For reference and for experiments about the paper's method; the rankers' defaults are exact and many thousand times
-# as quick. Matrices here are positions x items, as in the state.
-
-
-Matrix = NDArray[np.float64]
 _FLOOR = 1e-12  # where the gradient of -sqrt(x) is taken for x = 0 (erratum C1)
 
 
-def frank_wolfe(x: Matrix, L_hat: Matrix, eta_t: float, K: int) -> Matrix:
+def frank_wolfe(x: Floats, L_hat: Floats, eta_t: float, K: int) -> Floats:
     """Algorithm 2, from x^(1) = `x`.
 
     Repairs (errata C1, C3, C4): k starts at 2, because the step 2 / (1 + 1) = 1 jumps to a vertex and forgets where it
     came from; the last iterate is returned; the linear subproblem is a weighted assignment, not a matching.
     """
+    from scipy.optimize import (
+        linear_sum_assignment,  # SciPy takes a while to import, and the default needs none
+    )
+
     for k in range(2, K + 2):
         r = L_hat - 0.5 / eta_t / np.sqrt(np.maximum(x, _FLOOR))  # line 3
         positions, items = linear_sum_assignment(r)  # line 4
@@ -304,19 +210,20 @@ def frank_wolfe(x: Matrix, L_hat: Matrix, eta_t: float, K: int) -> Matrix:
     return x
 
 
-def birkhoff(x: Matrix) -> tuple[list[NDArray[np.int64]], Matrix]:
+def birkhoff(x: Floats) -> tuple[list[Ints], Floats]:
     """Algorithm 3, lines 1-7: lists of items and their weights, which sum to one; the mean of the lists is `x`."""
+    from scipy.sparse import csgraph, csr_array
+
     m, n = x.shape
     rest = 1.0 - x.sum(axis=0)
-    W = np.vstack(
-        [x, np.tile(rest / max(n - m, 1), (n - m, 1))]
-    )  # line 1; nothing to complete for n = m (C6)
+    # Line 1; nothing to complete for n = m (C6)
+    W = np.vstack([x, np.tile(rest / max(n - m, 1), (n - m, 1))])
     W = np.maximum(W, 0.0)
-    lists: list[NDArray[np.int64]] = []
+    lists: list[Ints] = []
     weights: list[float] = []
     while True:  # line 2
         W[W < _FLOOR] = 0.0
-        matching = maximum_bipartite_matching(csr_array(W), perm_type="column")  # line 4
+        matching = csgraph.maximum_bipartite_matching(csr_array(W), perm_type="column")  # line 4
         if (matching < 0).any():
             break
         gamma = W[np.arange(n), matching].min()  # line 5
@@ -339,27 +246,126 @@ def rank_by_birkhoff(
     return bool(propensities.sum() < 0.5 * len(items))
 
 
-def learner(K: int) -> Callable[..., None]:
+def learn_by_frank_wolfe(
+    K: int,
+    params: Any,
+    state: Any,
+    context: Any,
+    scratch: Any,
+    items: Any,
+    propensities: Any,
+    memo: Any,
+    clicks: Any,
+) -> None:
     """Algorithm 1, lines 5-7 and 3, with K Frank-Wolfe steps."""
+    estimate(params, state, items, propensities, clicks)
+    state.t[0] += 1
+    eta_t = 1.0 / (2.0 * np.sqrt(state.t[0]))
+    state.x[:] = np.maximum(frank_wolfe(state.x, state.L_hat, eta_t, K), _FLOOR)
+    state.x[:] /= state.x.sum(axis=1, keepdims=True)
+    state.rows[:] = state.x.sum(axis=0)
 
-    def learn(
-        params: Any,
-        state: Any,
-        context: Any,
-        scratch: Any,
-        items: Any,
-        propensities: Any,
-        memo: Any,
-        feedback: Any,
-    ) -> None:
-        estimate(params, state, items, propensities, feedback)
-        state.t[0] += 1
-        eta_t = 1.0 / (2.0 * np.sqrt(state.t[0]))
-        state.x[:] = np.maximum(frank_wolfe(state.x, state.L_hat, eta_t, K), _FLOOR)
-        state.x[:] /= state.x.sum(axis=1, keepdims=True)
-        state.rows[:] = state.x.sum(axis=0)
 
-    return learn
+class InFull:
+    """The leader with x written out, under Tsallis' entropy."""
+
+    def __init__(self, n: int, m: int, params: FTRLPBMParams, steps: int) -> None:
+        self.n, self.m, self.params, self.steps = n, m, params, steps
+
+    def kernels(self) -> RankerKernels:
+        return RankerKernels(rank_in_full, learn_in_full)
+
+    def new_state(self) -> FTRLPBMState:
+        n, m = self.n, self.m
+        counted = (m, n) if self.params.estimator == MEAN else (0, 0)
+        return FTRLPBMState(
+            t=np.ones(1, np.int64),
+            L_hat=np.zeros((m, n)),
+            u=np.zeros(n),
+            v=np.full(m, self._first_multiplier()),
+            x=np.full((m, n), 1 / n),  # L_hat = 0, erratum C3
+            rows=np.full(n, m / n),
+            seen=np.zeros(counted),
+            lost=np.zeros(counted),
+            fallbacks=np.zeros(2, np.int64),
+        )
+
+    def _first_multiplier(self) -> float:
+        return float(np.sqrt(self.n))
+
+    def scratch(self) -> tuple[Any, ...]:
+        return list_network.new_scratch(self.n, self.m), lists.sampling_scratch(self.m)
+
+    def chances(self, state: FTRLPBMState) -> Floats:
+        return state.x.copy()
+
+    def is_former(self, saved: Mapping[str, Array]) -> bool:
+        """Whether a state was saved by a version that found the leader in another way."""
+        return False
+
+    def check(self, saved: Mapping[str, Array], kernels: RankerKernels) -> None:
+        """ValueError where arrays of the right shape are no state."""
+        t, x, seen, lost = int(saved["t"][0]), *(np.asarray(saved[name]) for name in ("x", "seen", "lost"))
+        if t < 1:
+            raise ValueError(f"saved state 't' must be at least 1, got {t}")
+        if not are_chances(x, saved["rows"]):
+            raise ValueError(
+                "saved state 'x' must be probabilities: columns that sum to 1, rows to at most 1, as 'rows' says"
+            )
+        D = np.asarray(saved["L_hat"]) + saved["u"] + np.asarray(saved["v"])[:, None]
+        if kernels.learn is learn_in_full and not (D > 0).all():  # others leave other multipliers
+            raise ValueError("saved state 'u' and 'v' must be multipliers for 'L_hat', with positive sums")
+        if not ((lost >= 0) & (lost <= seen)).all():
+            raise ValueError("saved state 'lost' must lie between 0 and 'seen'")
+
+    def follow(self, state: FTRLPBMState, *, warm: bool) -> None:
+        """Find the leader where losses were not learnt but written; `warm` where they are nearly the last ones."""
+        kept: float = rounds_kept(self.params, state)
+        solved = (state.L_hat, state.u, state.v, state.x, state.rows, self.scratch()[0])
+        possible = (state.L_hat + state.u + state.v[:, None] > 0).all()
+        if not possible or tsallis.newton(kept, *solved) < 0:
+            tsallis.recover(kept, *solved)
+
+    @classmethod
+    def bytes(cls, n: int, m: int, estimator: str) -> int:
+        """Of state and scratch."""
+        tables = 4 if estimator == "mean" else 2
+        solver = cls._solver_bytes(n, m)
+        return 8 * (tables * m * n + 2 * n + m) + solver + lists.sampling_scratch_bytes(m)
+
+    @staticmethod
+    def _solver_bytes(n: int, m: int) -> int:
+        return list_network.scratch_bytes(n, m)
+
+
+class Hybrid(InFull):
+    """The leader with x written out, under the hybrid regulariser."""
+
+    def kernels(self) -> RankerKernels:
+        return RankerKernels(rank_in_full, learn_hybrid)
+
+    def _first_multiplier(self) -> float:
+        return float(WEIGHT * hybrid.even_multiplier(self.n))
+
+    def scratch(self) -> tuple[Any, ...]:
+        return hybrid.new_scratch(self.n, self.m), lists.sampling_scratch(self.m)
+
+    def follow(self, state: FTRLPBMState, *, warm: bool) -> None:
+        weight = WEIGHT * np.sqrt(rounds_kept(self.params, state))
+        solved = (state.L_hat, state.u, state.v, state.x, state.rows, self.scratch()[0])
+        if not warm or hybrid.newton(weight, *solved) < 0:
+            hybrid.recover(weight, *solved)
+
+    @staticmethod
+    def _solver_bytes(n: int, m: int) -> int:
+        return hybrid.scratch_bytes(n, m)
+
+
+class FrankWolfe(InFull):
+    """The paper's inexact leader, for experiments about it; many thousand times as slow."""
+
+    def kernels(self) -> RankerKernels:
+        return RankerKernels(rank_in_full, functools.partial(learn_by_frank_wolfe, self.steps))
 
 
 _ESTIMATORS = {
@@ -370,7 +376,7 @@ _ESTIMATORS = {
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker, and 1 / x squared would overflow
 
 
-class FTRLPBM(SomeItems):
+class FTRLPBM(ClickRanker):
     """Follow the regularised leader over lists, from clicks at every position.
 
     Each round draws a list whose chances of having item i at position j are x_ij, the minimiser of the losses
@@ -429,8 +435,6 @@ class FTRLPBM(SomeItems):
     True
     """
 
-    n_items: int
-    n_positions: int
     algorithm_version = 2
     _may_plan = True  # whether x need not be written out, where only the losses of what was shown change
     summary = "Observes clicks, and knows how likely each list was."
@@ -447,81 +451,59 @@ class FTRLPBM(SomeItems):
         sampler: str = "lazy",
         steps: int = 1000,
     ) -> None:
-        n = whole("n_items", n_items, at_least=1)
-        m = read_positions(n_positions, n) or n
+        n, m = self.read_size(n_items, n_positions)
         one_of("estimator", estimator, tuple(_ESTIMATORS))
         one_of("regulariser", regulariser, ("tsallis", "hybrid"))
         one_of("solver", solver, ("newton", "frank-wolfe"))
         one_of("sampler", sampler, ("lazy", "birkhoff"))
-        self.n_items, self.n_positions = n, m
         self.steps = whole("steps", steps, at_least=1)
-        self.feedback = Clicks()
         self.forget = None if forget is None else whole("forget", forget, at_least=2)
-        self.hybrid = regulariser == "hybrid"
-        if solver == "frank-wolfe" and (self.hybrid or forget is not None):
+        if solver == "frank-wolfe" and (regulariser == "hybrid" or forget is not None):
             raise ValueError(
                 "solver='frank-wolfe' is the paper's and needs regulariser='tsallis' and forget=None, got "
                 f"regulariser={regulariser!r} and forget={forget!r}"
             )
-        self.kernels = RankerKernels(rank, learn_hybrid if self.hybrid else learn)
-        if (solver, sampler) != ("newton", "lazy"):
-            self._take_reference(solver, sampler)
         self.params = FTRLPBMParams(
             _ESTIMATORS[estimator], 1.0 if self.forget is None else 1.0 - 1.0 / self.forget
         )
         self._proved = solver == "newton" and (
-            self.hybrid
+            regulariser == "hybrid"
             or estimator == "loss"
             or (estimator == "reduced-variance" and m == 1 and forget is None)
         )
-        self._planned = self._plans(
-            n, m, estimator=estimator, regulariser=regulariser, forget=forget, solver=solver, sampler=sampler
-        )
-        if self._planned:
-            self.kernels = RankerKernels(ftrl_pbm_plan.rank, ftrl_pbm_plan.learn)
-            self.state = ftrl_pbm_plan.new_state(n, m)
-            return
-        counted = (m, n) if estimator == "mean" else (0, 0)
-        self.state = FTRLPBMState(
-            t=np.ones(1, np.int64),
-            L_hat=np.zeros((m, n)),
-            u=np.zeros(n),
-            v=np.full(m, WEIGHT * hybrid.even_multiplier(n) if self.hybrid else np.sqrt(n)),
-            x=np.full((m, n), 1 / n),  # L_hat = 0, erratum C3
-            rows=np.full(n, m / n),
-            seen=np.zeros(counted),
-            lost=np.zeros(counted),
-            fallbacks=np.zeros(2, np.int64),
-        )
+        algorithm = self._algorithm(n, m, estimator, regulariser, forget, solver, sampler)
+        self._leader = algorithm(n, m, self.params, self.steps)
+        self.kernels = self._leader.kernels()
+        self.state = self._leader.new_state()
+        if sampler == "birkhoff":
+            self.kernels = RankerKernels(rank_by_birkhoff, self.kernels.learn)
+        if (solver, sampler) != ("newton", "lazy"):
+            self.fusable = False
 
     @classmethod
-    def _plans(cls, n: int, m: int, **arguments: Any) -> bool:
-        # Only the losses of what was shown change, and there are rows that are not tight.
-        usual = {
-            "estimator": "loss",
-            "regulariser": "tsallis",
-            "forget": None,
-            "solver": "newton",
-            "sampler": "lazy",
-        }
-        return (
-            cls._may_plan and n > m and all(arguments.get(name, usual[name]) == usual[name] for name in usual)
-        )
-
-    def _take_reference(self, solver: str, sampler: str) -> None:
-        self.fusable = False
-        self.kernels = RankerKernels(
-            rank_by_birkhoff if sampler == "birkhoff" else rank,
-            self.kernels.learn if solver == "newton" else learner(self.steps),
-        )
+    def _algorithm(
+        cls,
+        n: int,
+        m: int,
+        estimator: str = "loss",
+        regulariser: str = "tsallis",
+        forget: int | None = None,
+        solver: str = "newton",
+        sampler: str = "lazy",
+        **others: Any,
+    ) -> type[InFull | Planned]:
+        if solver == "frank-wolfe":
+            return FrankWolfe
+        if regulariser == "hybrid":
+            return Hybrid
+        # A plan needs that only the losses of what was shown change, and that there are rows that are not tight.
+        few_change = estimator == "loss" and forget is None and sampler == "lazy"
+        return Planned if cls._may_plan and few_change and n > m else InFull
 
     @property
-    def x(self) -> NDArray[np.float64]:
+    def x(self) -> Floats:
         """The chance of item i at position j in the next list, as a positions x items matrix."""
-        if self._planned:
-            return ftrl_pbm_plan.chances(self.state._asdict())
-        chances: NDArray[np.float64] = self.state.x.copy()
-        return chances
+        return self._leader.chances(self.state)
 
     def tunable(self) -> Mapping[str, Range]:
         found: dict[str, Range] = {"estimator": OneOf(*_ESTIMATORS)}
@@ -533,12 +515,9 @@ class FTRLPBM(SomeItems):
         return found
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        if self._planned:
-            return ftrl_pbm_plan.scratch(self.n_items, self.n_positions)
-        make = hybrid.new_scratch if self.hybrid else list_network.new_scratch
-        return make(self.n_items, self.n_positions), lists.sampling_scratch(self.n_positions)
+        return self._leader.scratch()
 
-    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+    def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
     def check_ticket(self, ranking: Ranking) -> None:
@@ -550,21 +529,20 @@ class FTRLPBM(SomeItems):
     def load(self, saved: Mapping[str, Array] | str | os.PathLike[str]) -> None:
         if isinstance(saved, str | os.PathLike):
             saved = base.read_state(saved)
-        if not (self._planned and ftrl_pbm_plan.is_without(saved)):
+        if not self._leader.is_former(saved):
             super().load(saved)
             return
         base.check_origin(saved, self)
         first = WithoutPlan(**self.get_params())  # as it was in version 1
         first.load({name: value for name, value in saved.items() if name != base.ORIGIN})
-        ftrl_pbm_plan.take(self.state, first.state_arrays())
+        for name in ("t", "L_hat", "u", "v", "fallbacks"):
+            getattr(self.state, name)[...] = getattr(first.state, name)
+        self._leader.follow(self.state, warm=True)
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        if self._planned:
-            ftrl_pbm_plan.check(saved)
-            return
-        check(saved, positive=self.kernels.learn is learn)
+        self._leader.check(saved, self.kernels)
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         # Losses, so the best is the least. Where all items are shown, positions come and go with them.
         there = same_positions(positions, self.n_positions, old.n_positions)
         state = self.state
@@ -574,38 +552,13 @@ class FTRLPBM(SomeItems):
             if known.size:
                 getattr(state, name)[:] = np.where(origin >= 0, known[there][:, np.maximum(origin, 0)], 0.0)
         state.t[:] = old.state.t
-        self._follow(warm=False)
+        self._leader.follow(state, warm=False)
 
-    def _follow(self, *, warm: bool) -> None:
-        """The leader that follows from the losses, where `learn` did not find it."""
-        state = self.state
-        if self._planned:
-            ftrl_pbm_plan.follow(state)
-            return
-        kept: float = rounds_kept(self.params, state)
-        found = (state.L_hat, state.u, state.v, state.x, state.rows, self.scratch(self.n_positions)[0])
-        if self.hybrid:
-            weight = WEIGHT * np.sqrt(kept)
-            if not warm or hybrid.newton(weight, *found) < 0:
-                hybrid.recover(weight, *found)
-        elif not (state.L_hat + state.u + state.v[:, None] > 0).all() or tsallis.newton(kept, *found) < 0:
-            tsallis.recover(kept, *found)
+    def part_kind(self) -> type[FTRLPBM]:
+        # For one list a plan does not pay.
+        return WithoutPlan if isinstance(self._leader, Planned) else type(self)
 
-    def among(self, items: NDArray[np.int64], positions: NDArray[np.int64]) -> Any:
-        if not self._planned:
-            return super().among(items, positions)
-        part = WithoutPlan(**self.part_arguments(len(items), positions))  # for one list a plan does not pay
-        part.carry(self, items, positions)
-        return part
-
-    def absorb(
-        self,
-        part: Any,
-        items: NDArray[np.int64],
-        positions: NDArray[np.int64],
-        ranking: Ranking,
-        feedback: NDArray[np.float64],
-    ) -> None:
+    def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
         # What was no candidate is charged what its position lost, so that the round counts neither for nor against it.
         state, here = self.state, np.ix_(positions, items)
         for name in ("L_hat", "seen", "lost") if self.params.estimator == MEAN else ("L_hat",):
@@ -616,21 +569,10 @@ class FTRLPBM(SomeItems):
             table[here] = getattr(part.state, name)
         state.t[0] += 1
         state.fallbacks[:] += part.state.fallbacks
-        self._follow(warm=True)
-
-    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
-        """As it is, as long as all shown items and positions are still there."""
-        if len(before) != self.n_positions or (before < 0).any():
-            return None
-        return Ranking(before, ranking.propensities, ranking.memo, ranking.explored)
+        self._leader.follow(state, warm=True)
 
     def learn_logged(
-        self,
-        items: NDArray[np.int64],
-        feedback: Any,
-        *,
-        propensities: NDArray[np.float64] | None = None,
-        features: Any = None,
+        self, items: Ints, feedback: Any, *, propensities: Floats | None = None, features: Any = None
     ) -> None:
         """Learns where the log has propensities: its estimates are weighed by those of whoever drew the list."""
         if propensities is None:
@@ -641,7 +583,7 @@ class FTRLPBM(SomeItems):
         slow, inexact = self.state.fallbacks.tolist()
         return {"solver_fallbacks": slow, "solver_inexact": inexact}
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         """The likeliest list: the assignment of items to positions with the largest sum of probabilities."""
         self.read_context(context)
         items = np.empty(self.n_positions, np.int64)
@@ -681,46 +623,24 @@ class FTRLPBM(SomeItems):
                 "regret_bound is proved for solver='newton' with regulariser='hybrid' or estimator='loss' (or "
                 f"'reduced-variance' with one position and forget=None), got {self!r}"
             )
-        unbiased = self.params.estimator == LOSS
-        return bound(
-            self.n_positions,
-            self.n_items,
-            T,
-            hybrid=self.hybrid,
-            forget=self.forget,
-            kept=self.params.kept,
-            never_negative=unbiased,
-        )
+        m, n, kept = self.n_positions, self.n_items, self.params.kept
+        of_hybrid = isinstance(self._leader, Hybrid)
+        if self.forget is None and not of_hybrid:
+            return float(3 * m + 2 * m * np.log(T) + 6 * m * np.sqrt(float(n) * T))
+        weight = WEIGHT if of_hybrid else 2.0
+        # By how much a negative estimate may be worse than a positive one.
+        factor = 1.0 if self.params.estimator == LOSS else 1.0 / (1.0 - 2 * GUARD / kept)
+        unit = m * np.sqrt(float(n)) * (weight * kept + 4.0 * factor / (weight * kept))
+        if self.forget is None:
+            return float(unit * np.sqrt(T))
+        return float((T / self.forget + kept) * unit * np.sqrt(min(T, self.forget)))
 
     @classmethod
     def bytes_for(
-        cls,
-        *,
-        n_items: int = 0,
-        n_positions: int | None = None,
-        n_features: int = 0,
-        estimator: str = "loss",
-        regulariser: str = "tsallis",
-        **parameters: Any,
+        cls, *, n_items: int = 0, n_positions: int | None = None, estimator: str = "loss", **parameters: Any
     ) -> int:
         n, m = n_items, n_positions or n_items
-        if cls._plans(n, m, estimator=estimator, regulariser=regulariser, **parameters):
-            return ftrl_pbm_plan.state_bytes(n, m)
-        tables = 4 if estimator == "mean" else 2
-        scratch = hybrid.scratch_bytes(n, m) if regulariser == "hybrid" else list_network.scratch_bytes(n, m)
-        return 8 * (tables * m * n + 2 * n + m) + scratch + lists.sampling_scratch_bytes(m)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=6, n_positions=3)
-        yield cls(n_items=4, estimator="reduced-variance")
-        yield cls(n_items=5, n_positions=2, estimator="mean")
-        yield cls(n_items=3, n_positions=1)
-        yield cls(n_items=1)
-        yield cls(n_items=4, n_positions=2, solver="frank-wolfe", sampler="birkhoff", steps=20)
-        yield cls(n_items=6, n_positions=3, regulariser="hybrid", estimator="mean")
-        yield cls(n_items=3, regulariser="hybrid", forget=10)
-        yield cls(n_items=4, n_positions=2, forget=20)
+        return cls._algorithm(n, m, estimator, **parameters).bytes(n, m, estimator)
 
 
 class WithoutPlan(FTRLPBM):

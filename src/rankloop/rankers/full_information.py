@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import number, whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import descent, sorting
 from rankloop.ranges import Between, Falling, OneOf, Range
-from rankloop.rankers.linear import LinearRanker, WarmStart, all_finite, read_start
-from rankloop.rankers.schedules import (
+from rankloop.rankers.linear import (
+    LinearRanker,
     Schedule,
+    WarmStart,
+    all_finite,
     check_scaled_weights,
     check_weights,
     is_adaptive,
+    read_start,
     read_steps,
 )
-
-# ListNet, online with full information: the baseline for feedback at the top.
 
 
 class ListNet(LinearRanker):
@@ -117,31 +117,15 @@ class ListNet(LinearRanker):
             raise ValueError(f"ranking.memo must be finite scores, got {ranking.memo[0]}")
 
     def learn_logged(
-        self,
-        items: NDArray[np.int64],
-        feedback: Any,
-        *,
-        propensities: NDArray[np.float64] | None = None,
-        features: Any = None,
+        self, items: Ints, feedback: Any, *, propensities: Floats | None = None, features: Any = None
     ) -> None:
         """Learns: every label is revealed, whoever chose the order."""
         drawn = self.rank(features, rng=np.random.default_rng(int(self.state.t[0])))
         self.learn(Ranking(items, None, drawn.memo), feedback)
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, n_features: int = 0, **parameters: Any) -> int:
         return 56 * n_features + 24 * n_items + sorting.scratch_bytes(n_items)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_features=3, learning_rate=1.0)
-        yield cls(n_features=1, learning_rate=(0.01, 0.5))
-        yield cls(n_features=3)
-
-
-# The squared loss that is calibrated for NDCG, online with full information (2016, section 5).
 
 
 class CalibratedSquared(ListNet):

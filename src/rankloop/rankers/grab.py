@@ -1,15 +1,18 @@
-"""GRAB: clicks by positions whose order is unknown (Gauthier, Gaudel, Fromont and Lompo 2021)."""
+"""GRAB: clicks by positions whose order is unknown (Gauthier, Gaudel, Fromont and Lompo 2021).
+
+Arrays are position-major: S[j, i] are the clicks on item i at position j, N[j, i] how often it stood there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.arguments import whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import lists
 from rankloop.kernels.call_checks import within
@@ -18,12 +21,7 @@ from rankloop.kernels.jit import hot
 from rankloop.kernels.lists import assign, best_list, in_order
 from rankloop.kernels.random import word
 from rankloop.ranges import Range, Whole
-from rankloop.rankers.click_ranker import ClickRanker, carried_table, check_counts, same_positions
-
-# GRAB (2021, Algorithm 1): the best list so far, and lists that differ from it by one step.
-#
-# Arrays are position-major: S[j, i] are the clicks on item i at position j, N[j, i] how often it stood there.
-
+from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
 _PROBES = 8
 
@@ -37,11 +35,11 @@ class GRABParams(NamedTuple):
 class GRABState(NamedTuple):
     """Clicks and displays; and how often each leader has led, in a table of limited size."""
 
-    t: NDArray[np.int64]  # rounds with feedback
-    S: NDArray[np.float64]  # by position and item: clicks
-    N: NDArray[np.float64]  # by position and item: displays
+    t: Ints  # rounds with feedback
+    S: Floats  # by position and item: clicks
+    N: Floats  # by position and item: displays
     leaders: NDArray[np.uint64]  # keys of lists, 0 where there is none
-    led: NDArray[np.int64]  # how often each of them has led
+    led: Ints  # how often each of them has led
 
 
 @hot
@@ -69,14 +67,14 @@ def rank(
 @hot
 def find_leader(state: Any, scratch: Any, leader: Any) -> None:
     """The list with most clicks by the means so far; of equal ones, favouring another item each round."""
-    gains, room = scratch[0], scratch[1]
+    gains, assign_scratch = scratch[0], scratch[1]
     m, n = state.S.shape
     shift = state.t[0] % n
     for j in range(m):
         for i in range(n):
             item = (i + shift) % n
             gains[j, i] = state.S[j, item] / max(state.N[j, item], 1.0)
-    assign(gains, leader, room)
+    assign(gains, leader, assign_scratch)
     for j in range(m):
         leader[j] = (leader[j] + shift) % n
 
@@ -168,17 +166,10 @@ def led_before(state: Any, leader: Any) -> bool:
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Count clicks and displays, and that this leader has led."""
-    count(state.S, state.N, items, feedback)
+    count(state.S, state.N, items, clicks)
     state.t[0] += 1
     if memo[0][0] >= 0:
         key = leader_key(memo[0])
@@ -266,13 +257,10 @@ class GRAB(ClickRanker):
         if (saved["led"] < 0).any():
             raise ValueError("saved state 'led' must not be negative")
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         """A new item was never shown: the circular lists that lack it come first, then it is one among neighbours."""
-        there = same_positions(positions, self.n_positions, old.n_positions)
+        self.carry_counts(old, origin, positions)
         state = self.state
-        state.S[:] = carried_table(old.state.S, origin, there)
-        state.N[:] = carried_table(old.state.N, origin, there)
-        state.t[:] = old.state.t
         # Lists of other items have led so far. The present leader has been shown about as often as the one of its
         # places that was shown least.
         leader = np.empty(self.n_positions, np.int64)
@@ -281,27 +269,20 @@ class GRAB(ClickRanker):
         state.leaders[find(state, key)] = key
         state.led[find(state, key)] = int(state.N[np.arange(self.n_positions), leader].min())
 
-    def absorb(
-        self,
-        part: Any,
-        items: NDArray[np.int64],
-        positions: NDArray[np.int64],
-        ranking: Ranking,
-        feedback: NDArray[np.float64],
-    ) -> None:
+    def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
         self.state.S[np.ix_(positions, items)] = part.state.S
         self.state.N[np.ix_(positions, items)] = part.state.N
         self.state.t[0] += 1
 
-    def translated_memo(self, ranking: Ranking, before: NDArray[np.int64]) -> Memo:
+    def translated_memo(self, ranking: Ranking, before: Ints) -> Memo:
         return (np.full(self.n_positions, -1, np.int64),)  # another list led
 
-    def learn_shown(self, items: NDArray[np.int64], feedback: Any) -> bool:
+    def learn_shown(self, items: Ints, feedback: Any) -> bool:
         """Learns: its counts are of whatever was shown."""
         self.learn(Ranking(items, None, (np.full(len(items), -1, np.int64),)), feedback)
         return True
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         """The leader: the list with the most clicks according to the means so far."""
         self.read_context(context)
         means = self.state.S / np.maximum(self.state.N, 1.0)
@@ -312,10 +293,3 @@ class GRAB(ClickRanker):
     @classmethod
     def bytes_of(cls, n: int, m: int) -> int:
         return 24 * m * n + 40 * n + 16 * (m + _TABLE)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, n_positions=3)
-        yield cls(n_items=4, gamma=2)
-        yield cls(n_items=3, n_positions=1)
-        yield cls(n_items=1)

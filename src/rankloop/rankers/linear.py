@@ -1,14 +1,14 @@
-"""What rankers with weights for features have in common."""
+"""What rankers with weights for features have in common: requests, falling steps and rates, and saved weights."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.arguments import numbers
-from rankloop.base import Memo
+from rankloop.arguments import numbers, one_of
+from rankloop.base import Floats, Ints, Memo
 from rankloop.compiled import CompiledRanker
 from rankloop.features import (
     LARGEST_FEATURE,
@@ -18,7 +18,11 @@ from rankloop.features import (
     read_features,
     read_sparse,
 )
+from rankloop.kernels import elementary
 from rankloop.kernels.call_checks import within
+
+# What rankers with weights for features have in common.
+
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _LARGEST = float(np.finfo(np.float64).max)
@@ -28,7 +32,7 @@ class Weighted(Protocol):
     """Something that has weights of features, such as the result of `logs.fit_ranker`."""
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """One for each feature."""
         ...
 
@@ -36,9 +40,7 @@ class Weighted(Protocol):
 WarmStart = ArrayLike | Weighted
 
 
-def read_start(
-    warm_start: WarmStart | None, n_features: int, *, radius: float = np.inf
-) -> NDArray[np.float64]:
+def read_start(warm_start: WarmStart | None, n_features: int, *, radius: float = np.inf) -> Floats:
     """The weights to begin with: 0 where none are given. ValueError unless they are in the ball of `radius`."""
     if warm_start is None:
         return np.zeros(n_features)
@@ -52,7 +54,7 @@ def read_start(
     return start
 
 
-def all_finite(*parts: NDArray[np.float64]) -> bool:
+def all_finite(*parts: Floats) -> bool:
     """Whether no number of a ticket is infinite or NaN."""
     return all(within(part.ravel(), -_LARGEST, _LARGEST) for part in parts)
 
@@ -103,16 +105,110 @@ class LinearRanker(CompiledRanker):
         _, features = self.read_context(context)
         return dense_rows(features) if isinstance(features, SparseRows) else features
 
-    def weights_now(self) -> NDArray[np.float64] | None:
+    def weights_now(self) -> Floats | None:
         return np.array(self.state.w)
 
-    def scores(self, context: Any) -> NDArray[np.float64]:
+    def scores(self, context: Any) -> Floats:
         """X w, added up entry after entry: a product of matrices is not the same on every processor."""
-        total: NDArray[np.float64] = np.cumsum(self.dense_context(context) * self.state.w, axis=1)[:, -1]
+        total: Floats = np.cumsum(self.dense_context(context) * self.state.w, axis=1)[:, -1]
         return total
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         return np.argsort(-self.scores(context), kind="stable")
 
     def example_context(self, rng: np.random.Generator) -> Any:
         return rng.random((int(rng.integers(1, 9)), self.n_features)) / self.n_features
+
+
+# Step sizes and exploration rates that decrease with the rounds: scale * t**-power.
+
+
+class Schedule(NamedTuple):
+    """scale * t**-power at round t, counted from 1.
+
+    >>> Schedule(0.1, 1 / 3).at(8)
+    0.05
+    """
+
+    scale: float
+    power: float = 0.0
+
+    def at(self, t: int) -> float:
+        """The value at round t."""
+        return float(self.scale * elementary.power(t, -self.power))
+
+
+class Smoothing(NamedTuple):
+    """RTop-kF's epsilon: a schedule or None, where it ends, and whether it follows the width of the scores."""
+
+    epsilon: Schedule | None
+    floor: float
+    relative: bool
+
+
+def read_schedule(name: str, given: float | tuple[float, float], *, positive: bool = True) -> Schedule:
+    """A number stays as it is; a pair is scale and power."""
+    pair = given if isinstance(given, tuple | list) else (given, 0.0)
+    good = len(pair) == 2 and all(isinstance(part, int | float | np.number) for part in pair)
+    scale, power = pair if good else (np.nan, np.nan)
+    if not (
+        np.isfinite(scale) and np.isfinite(power) and power >= 0 and (scale > 0 if positive else scale >= 0)
+    ):
+        raise ValueError(
+            f"{name} must be a positive number, or a pair (scale, power) for scale * t**-power, got {given!r}"
+        )
+    return Schedule(float(scale), float(power))
+
+
+def is_adaptive(learning_rate: Any) -> bool:
+    """Whether the steps are AdaGrad's."""
+    return isinstance(learning_rate, str) and learning_rate == "adagrad"
+
+
+def read_steps(learning_rate: str | float | tuple[float, float]) -> Schedule | None:
+    """The schedule of the steps; None for AdaGrad's."""
+    if isinstance(learning_rate, str):
+        one_of("learning_rate", learning_rate, ("adagrad",))
+        return None
+    return read_schedule("learning_rate", learning_rate)
+
+
+def read_papers_schedule(
+    name: str,
+    given: str | float | tuple[float, float],
+    camera_ready: Schedule,
+    power: float,
+    horizon: int | None,
+) -> Schedule:
+    """A schedule of one's own, or one of the two that RTop-kF was published with."""
+    if not isinstance(given, str):
+        return read_schedule(name, given)
+    one_of(name, given, ("camera-ready", "preprint"))
+    if given == "camera-ready":
+        return camera_ready
+    if horizon is None:
+        raise ValueError(f"{name}='preprint' is a constant made from T: it needs a horizon, got None")
+    return Schedule(float(elementary.power(horizon, -power)))
+
+
+def check_scaled_weights(saved: Any, radius: float, start: Floats) -> None:
+    """ValueError unless AdaGrad can have left such a state."""
+    if saved["t"][0] < 0:
+        raise ValueError(f"saved state 't' must not be negative, got {saved['t'][0]}")
+    for name in ("squares", "scale"):
+        if not ((saved[name] >= 0) & np.isfinite(saved[name])).all():
+            raise ValueError(f"saved state {name!r} must be finite and not negative, got {saved[name]}")
+    # A weight far from 0 beside its radius is rounded, by a part of itself.
+    most = radius * (1 + 1e-9) + 1e-12 * np.abs(start) * saved["scale"]
+    if not (np.abs(saved["w"] - start) * saved["scale"] <= most).all():
+        raise ValueError(
+            f"saved state 'w' must be within {radius:g} of its start, times 'scale', got {saved['w']}"
+        )
+
+
+def check_weights(saved: Any, radius: float) -> None:
+    """ValueError unless saved weights are in the ball and the rounds are not negative."""
+    if saved["t"][0] < 0:
+        raise ValueError(f"saved state 't' must not be negative, got {saved['t'][0]}")
+    if np.linalg.norm(saved["w"]) > radius * (1 + 1e-9):
+        raise ValueError(f"saved state 'w' must be in the ball of radius {radius:g}, got {saved['w']}")

@@ -1,15 +1,21 @@
-"""Linear bandits that learn from clicks on documents: Thompson sampling and UCB, position-based and cascade users."""
+"""Linear bandits that learn from clicks on documents: Thompson sampling and UCB, position-based and cascade users.
+
+The chance of a click on an item x that is examined is x . theta. The estimate is weighted least squares with a
+prior of I: M = I + sum w^2 x x', b = sum w y x, theta = M^-1 b. What is kept of M^-1 is a root of it, S with S' S =
+M^-1: a rank-one update of it takes O(d^2), as one of the inverse itself does (Sherman and Morrison), but S' S stays
+positive whatever is rounded (Potter's form of the update). From time to time S is computed anew from the sums, V.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankloop.arguments import number, shares, whole
-from rankloop.base import Array, Ranking
+from rankloop.base import Array, Floats, Ints, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels, read_features, read_positions
 from rankloop.feedback import Clicks, TopClicks
 from rankloop.kernels import sorting
@@ -19,14 +25,6 @@ from rankloop.kernels.sorting import by_falling_score, greedy_order
 from rankloop.kernels.vectors import dot
 from rankloop.rankers.pbm_ts import normal
 
-# Bandits over lists whose items have features: a click has a chance that is linear in them.
-#
-# The chance of a click on an item x that is examined is x . theta. The estimate is weighted least squares with a
-# prior of I: M = I + sum w^2 x x', b = sum w y x, theta = M^-1 b. What is kept of M^-1 is a root of it, S with S' S =
-# M^-1: a rank-one update of it takes O(d^2), as one of the inverse itself does (Sherman and Morrison), but S' S stays
-# positive whatever is rounded (Potter's form of the update). From time to time S is computed anew from the sums, V.
-
-
 _TURNS = 4  # of alternating least squares when examinations are estimated
 _SMALLEST = 0.001  # examination that is estimated
 
@@ -34,7 +32,7 @@ _SMALLEST = 0.001  # examination that is estimated
 class LinearClickParams(NamedTuple):
     """What the ranker was built with."""
 
-    features: NDArray[np.float64]  # of the catalogue, items x features; no rows where requests bring them
+    features: Floats  # of the catalogue, items x features; no rows where requests bring them
     draws: bool  # whether theta is drawn; otherwise indices are upper confidence bounds
     cascade: bool  # whether nothing below the first click is examined
     estimates: bool  # whether examinations are estimated
@@ -46,14 +44,14 @@ class LinearClickParams(NamedTuple):
 class LinearClickState(NamedTuple):
     """Sums over all that was examined, and the estimate that follows from them."""
 
-    t: NDArray[np.int64]  # rounds with feedback
-    updates: NDArray[np.int64]  # rank-one updates
-    due: NDArray[np.int64]  # after how many of them S is computed anew
-    V: NDArray[np.float64]  # sums of x x', lower triangles; by position where examinations are estimated
-    b: NDArray[np.float64]  # sums of x y, as V
-    S: NDArray[np.float64]  # a root of the inverse: S' S = M^-1
-    theta: NDArray[np.float64]  # M^-1 b
-    kappa: NDArray[np.float64]  # by position: examinations, known or estimated
+    t: Ints  # rounds with feedback
+    updates: Ints  # rank-one updates
+    due: Ints  # after how many of them S is computed anew
+    V: Floats  # sums of x x', lower triangles; by position where examinations are estimated
+    b: Floats  # sums of x y, as V
+    S: Floats  # a root of the inverse: S' S = M^-1
+    theta: Floats  # M^-1 b
+    kappa: Floats  # by position: examinations, known or estimated
 
 
 @hot
@@ -74,7 +72,7 @@ def rank_request(
 
 @inlined
 def _rank(params: Any, state: Any, features: Any, key: Any, scratch: Any, items: Any) -> Any:
-    index, mean, order, by_position, room, theta, u, _ = scratch
+    index, mean, order, by_position, sort_scratch, theta, u, _ = scratch
     n, d = features.shape
     score(features, state.theta, mean)
     if params.draws:
@@ -85,7 +83,7 @@ def _rank(params: Any, state: Any, features: Any, key: Any, scratch: Any, items:
             for k in range(d):
                 u[k] = dot(features[i], state.S[k])
             index[i] = mean[i] + params.width * np.sqrt(dot(u, u))
-    greedy_order(index, n, key, 2 * d, order, room)
+    greedy_order(index, n, key, 2 * d, order, sort_scratch)
     shown = min(n, params.most)
     explored = False
     for place in range(1, shown):
@@ -95,7 +93,7 @@ def _rank(params: Any, state: Any, features: Any, key: Any, scratch: Any, items:
         explored |= mean[order[place]] > last
         if place < len(items):
             items[place] = order[place]
-    by_falling_score(state.kappa, min(shown, len(state.kappa)), by_position, room)
+    by_falling_score(state.kappa, min(shown, len(state.kappa)), by_position, sort_scratch)
     for place in range(shown):
         items[by_position[place] if place < len(state.kappa) else place] = order[place]
     return explored
@@ -115,45 +113,29 @@ def _draw(params: Any, state: Any, key: Any, theta: Any) -> None:
 
 @hot
 def learn_catalogue(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """The clicks on items of the catalogue."""
-    _learn(params, state, params.features, scratch, items, feedback)
+    _learn(params, state, params.features, scratch, items, clicks)
 
 
 @hot
 def learn_request(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """The clicks on items of the request."""
-    _learn(params, state, context, scratch, items, feedback)
+    _learn(params, state, context, scratch, items, clicks)
 
 
 @inlined
-def _learn(params: Any, state: Any, features: Any, scratch: Any, items: Any, feedback: Any) -> None:
-    for j in range(min(len(feedback), min(len(features), params.most))):
+def _learn(params: Any, state: Any, features: Any, scratch: Any, items: Any, clicks: Any) -> None:
+    for j in range(min(len(clicks), min(len(features), params.most))):
         if params.cascade:
-            _observe(params, state, features[items[j]], 1.0, 0, feedback[j], scratch[6], scratch[5])
-            if feedback[j] > 0.0:
+            _observe(params, state, features[items[j]], 1.0, 0, clicks[j], scratch[6], scratch[5])
+            if clicks[j] > 0.0:
                 break
         elif state.kappa[j] > 0.0:
-            _observe(
-                params, state, features[items[j]], state.kappa[j], j, feedback[j], scratch[6], scratch[5]
-            )
+            _observe(params, state, features[items[j]], state.kappa[j], j, clicks[j], scratch[6], scratch[5])
     state.t[0] += 1
     if state.updates[0] >= state.due[0]:
         refresh(params, state, scratch[7], scratch[6])
@@ -282,9 +264,6 @@ def means(features: Any, theta: Any, out: Any) -> None:
     score(features, theta, out)
 
 
-# What the bandits over lists with features have in common: a linear chance of a click on what is examined.
-
-
 SHOWN = 10  # positions of a list that a request brings
 
 
@@ -350,7 +329,7 @@ class LinearClickRanker(CompiledRanker):
             kappa=kappa.copy(),
         )
 
-    def _read_catalogue(self, n_features: Any, features: Any) -> NDArray[np.float64]:
+    def _read_catalogue(self, n_features: Any, features: Any) -> Floats:
         if (n_features is None) == (features is None):
             raise ValueError(
                 f"give either n_features or features, got n_features={n_features!r} and "
@@ -364,12 +343,12 @@ class LinearClickRanker(CompiledRanker):
         return catalogue
 
     @property
-    def theta(self) -> NDArray[np.float64]:
+    def theta(self) -> Floats:
         """The estimated weights of the features."""
         return np.array(self.state.theta)
 
     @property
-    def examination(self) -> NDArray[np.float64]:
+    def examination(self) -> Floats:
         """How likely each position is looked at, as given or as estimated; empty where users read a cascade."""
         return np.array(self.state.kappa)
 
@@ -400,21 +379,16 @@ class LinearClickRanker(CompiledRanker):
             if (saved[name] < 0).any():
                 raise ValueError(f"saved state {name!r} must be a count, got {saved[name]}")
 
-    def weights_now(self) -> NDArray[np.float64] | None:
+    def weights_now(self) -> Floats | None:
         return self.theta
 
     def learn_logged(
-        self,
-        items: NDArray[np.int64],
-        feedback: Any,
-        *,
-        propensities: NDArray[np.float64] | None = None,
-        features: Any = None,
+        self, items: Ints, feedback: Any, *, propensities: Floats | None = None, features: Any = None
     ) -> None:
         """Learns: a click is an observation of the weights, whoever chose the list."""
         self.learn(Ranking(items, None, () if features is None else (np.array(features),)), feedback)
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         """The items by estimated attraction, the best on the positions that are examined most."""
         n, request = self.read_context(context)
         features = self.params.features if request is None else request
@@ -439,25 +413,6 @@ class LinearClickRanker(CompiledRanker):
         if not cls.cascade and parameters.get("examination") is None:
             parts = n_positions if isinstance(n_positions, int) else SHOWN
         return 8 * ((parts + 2) * d * d + (parts + 4) * d + 4 * n_items) + sorting.scratch_bytes(n_items)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        make: Any = cls  # each has arguments of its own
-        yield make(features=example_features(5, 3), n_positions=3)
-        yield make(n_features=3, n_positions=3)
-        if cls.cascade:
-            yield make(n_features=2, n_positions=4, sigma=0.5)
-        else:
-            yield make(features=example_features(4, 2), examination=[0.2, 1.0, 0.5, 0.1])
-            yield make(n_features=2, examination=[1.0, 0.5])
-
-
-def example_features(n_items: int, n_features: int) -> NDArray[np.float64]:
-    """A small catalogue for the checks."""
-    return np.random.default_rng(1).random((n_items, n_features)) / n_features
-
-
-# Linear Thompson sampling for position-based clicks on items with features.
 
 
 class LinTSPBM(LinearClickRanker):
@@ -523,9 +478,6 @@ class LinTSPBM(LinearClickRanker):
         self.build(n_features, features, n_positions, sigma=sigma, examination=examination)
 
 
-# LinUCB for position-based clicks on items with features.
-
-
 class LinUCBPBM(LinearClickRanker):
     """Shows the items with the largest upper confidence bounds, the best where users look most.
 
@@ -554,9 +506,7 @@ class LinUCBPBM(LinearClickRanker):
 
     Departures
     ----------
-    There is no paper with this ranker: the linear bandit is applied to position-based clicks, each an observation of
-    kappa_j x . theta. Unknown examinations are estimated by alternating least squares, whenever a quarter more was
-    observed than before; there is no regret bound for that.
+    As of `LinTSPBM`.
 
     References
     ----------
@@ -598,9 +548,6 @@ class LinUCBPBM(LinearClickRanker):
             width=number("c", c, at_least=0),
             examination=examination,
         )
-
-
-# CascadeLinTS: cascading bandits with features, by Thompson sampling (Zong et al. 2016).
 
 
 class CascadeLinTS(LinearClickRanker):
@@ -660,9 +607,6 @@ class CascadeLinTS(LinearClickRanker):
         sigma: float = 1.0,
     ) -> None:
         self.build(n_features, features, n_positions, sigma=sigma)
-
-
-# CascadeLinUCB: cascading bandits with features, by upper confidence bounds (Zong et al. 2016).
 
 
 class CascadeLinUCB(LinearClickRanker):

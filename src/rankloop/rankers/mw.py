@@ -1,16 +1,19 @@
-"""MW: multiplicative weights over ordered slates (Kale, Reyzin and Schapire 2010)."""
+"""MW: multiplicative weights over ordered slates (Kale, Reyzin and Schapire 2010).
+
+Arrays are position-major: W[j, i] belongs to item i at position j. Columns of the paper are rows here: each
+position's weights sum to one, and each item's over the positions to at most one.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import number, share, whole
-from rankloop.base import Array, Ranking
+from rankloop.base import Array, Floats, Ints, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import entropy_projection, lists
 from rankloop.kernels.call_checks import within
@@ -20,12 +23,6 @@ from rankloop.kernels.jit import hot
 from rankloop.kernels.lists import in_order, show
 from rankloop.ranges import Between, Range
 from rankloop.rankers.click_ranker import ClickRanker, in_turn, same_positions, shared_weights
-
-# MW for ordered slates (2010, Algorithm 2): multiplicative weights over items at positions.
-#
-# Arrays are position-major: W[j, i] belongs to item i at position j. Columns of the paper are rows here: each
-# position's weights sum to one, and each item's over the positions to at most one.
-
 
 _LEAST = 1e-280  # a weight that small is drawn by exploring only; zero could never grow again
 
@@ -40,11 +37,11 @@ class MWParams(NamedTuple):
 class MWState(NamedTuple):
     """Weights, the chances that follow from them, and how the last projections went."""
 
-    t: NDArray[np.int64]  # rounds with feedback
-    W: NDArray[np.float64]  # by position and item: weights, which sum to 1 over the items
-    x: NDArray[np.float64]  # X' = (1 - gamma) W + gamma / n
-    rows: NDArray[np.float64]  # its sum over positions
-    steps: NDArray[np.int64]  # of all projections; and how many projections ended before they were exact
+    t: Ints  # rounds with feedback
+    W: Floats  # by position and item: weights, which sum to 1 over the items
+    x: Floats  # X' = (1 - gamma) W + gamma / n
+    rows: Floats  # its sum over positions
+    steps: Ints  # of all projections; and how many projections ended before they were exact
 
 
 @hot
@@ -57,20 +54,13 @@ def rank(
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Alg. 2, lines 4-6: the losses of the shown pairs, weighted by how likely they were shown; then the projection."""
     W = state.W
     lost = False
     for j in range(len(items)):
-        if feedback[j] == 0.0:
+        if clicks[j] == 0.0:
             weight = W[j, items[j]] * exp(-params.eta / propensities[j])
             W[j, items[j]] = max(weight, _LEAST)
             lost = True
@@ -164,15 +154,15 @@ class MW(ClickRanker):
         )
 
     @property
-    def x(self) -> NDArray[np.float64]:
+    def x(self) -> Floats:
         """The chance of item i at position j in the next list, as a positions x items matrix."""
-        chances: NDArray[np.float64] = self.state.x.copy()
+        chances: Floats = self.state.x.copy()
         return chances
 
     def tunable(self) -> Mapping[str, Range]:
         return {"eta": Between(1e-5, 1.0), "gamma": Between(0.001, 1.0)}
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         """A new item gets an even share of every position, the others keep their proportions."""
         there = same_positions(positions, self.n_positions, old.n_positions)
         self.state.W[:] = shared_weights(old.state.W, origin, there, least=_LEAST_WEIGHT)
@@ -188,14 +178,7 @@ class MW(ClickRanker):
         for row in state.x:
             state.rows[:] += row
 
-    def absorb(
-        self,
-        part: Any,
-        items: NDArray[np.int64],
-        positions: NDArray[np.int64],
-        ranking: Ranking,
-        feedback: NDArray[np.float64],
-    ) -> None:
+    def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
         # The candidates' weight of a position stays theirs, together: what was no candidate is as it was beside them.
         assert ranking.propensities is not None
         for j, i, chance, click in zip(
@@ -215,7 +198,7 @@ class MW(ClickRanker):
             self.n_items, self.n_positions
         )
 
-    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+    def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
     def check_ticket(self, ranking: Ranking) -> None:
@@ -243,19 +226,14 @@ class MW(ClickRanker):
         return {"projection_steps": steps, "projection_inexact": inexact}
 
     def learn_logged(
-        self,
-        items: NDArray[np.int64],
-        feedback: Any,
-        *,
-        propensities: NDArray[np.float64] | None = None,
-        features: Any = None,
+        self, items: Ints, feedback: Any, *, propensities: Floats | None = None, features: Any = None
     ) -> None:
         """Learns where the log has propensities: its estimates are weighed by those of whoever drew the list."""
         if propensities is None:
             raise ValueError("MW needs the propensity of each shown item to learn from a log")
         self.learn(Ranking(items, propensities, ()), feedback)
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         """The likeliest list: the assignment of items to positions with the largest sum of weights."""
         from scipy.optimize import linear_sum_assignment
 
@@ -300,10 +278,3 @@ class MW(ClickRanker):
     def bytes_of(cls, n: int, m: int) -> int:
         most = min(n, 2 * m)
         return 16 * m * n + 24 * n + 8 * most * (most + 3) + lists.sampling_scratch_bytes(m)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=6, n_positions=3, horizon=100)
-        yield cls(n_items=4, eta=0.5, gamma=0.05)
-        yield cls(n_items=3, n_positions=1, horizon=1000)
-        yield cls(n_items=1, horizon=1)

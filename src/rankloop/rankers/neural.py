@@ -1,4 +1,4 @@
-"""Rankers whose scores come from a neural network, in torch."""
+"""Rankers whose scores come from any torch module; they need the extra `torch`, which nothing else does."""
 
 from __future__ import annotations
 
@@ -11,34 +11,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop import base
+from rankloop import base, surrogates
 from rankloop.arguments import number, one_of, whole
-from rankloop.base import Array, Ranker, Ranking
+from rankloop.base import Array, Floats, Ints, Ranker, Ranking, draw_key
 from rankloop.compiled import check_items, read_features
 from rankloop.extras import require
+from rankloop.feedback import TopClicks, TopK
+from rankloop.kernels import random
 from rankloop.kernels.jit import kernel
-from rankloop.kernels.plackett_luce import draw_list
+from rankloop.kernels.plackett_luce import draw_list, room_for_weights
+from rankloop.measures import HIGHEST_GRADE
+from rankloop.rankers.linear import read_schedule
 from rankloop.rankers.pdgd import gradient_in_scores
+from rankloop.surrogates.estimators import horvitz_thompson
 
 if TYPE_CHECKING:  # importing this package must not import torch
     import torch
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Self
 
-from rankloop.base import draw_key
-from rankloop.feedback import TopClicks
-from rankloop.kernels.plackett_luce import room_for_weights
-
-if TYPE_CHECKING:
-    import torch
-from rankloop import surrogates
-from rankloop.feedback import TopK
-from rankloop.kernels import random
-from rankloop.measures import HIGHEST_GRADE
-from rankloop.rankers.schedules import read_schedule
-from rankloop.surrogates.estimators import horvitz_thompson
-
-# What PDGD does with scores that come from elsewhere: draw a list by them, and turn clicks into a gradient.
+__all__ = ["ModuleRanker", "NeuralPDGD", "NeuralRTopK"]
 
 
 @kernel
@@ -56,9 +46,6 @@ def preferences(shown: Any, header: Any, clicks: Any, scratch: Any, step: Any) -
     return gradient_in_scores(shown, len(shown), header[1], header[2], clicks, scratch, step)
 
 
-# What rankers with a torch module have in common: scores, steps, and a state that saves and loads.
-
-
 _SETTINGS = "optimiser.json"
 _OPTIMISERS = ("sgd", "adagrad", "adam")
 MakeOptimiser = Callable[[Any], Any]
@@ -67,7 +54,7 @@ MakeOptimiser = Callable[[Any], Any]
 class ModuleState(NamedTuple):
     """Beside the module and the optimiser, which hold arrays of their own."""
 
-    t: NDArray[np.int64]  # rounds learnt
+    t: Ints  # rounds learnt
 
 
 class ModuleRanker(Ranker):
@@ -148,16 +135,16 @@ class ModuleRanker(Ranker):
             )
         return scores.reshape(-1)
 
-    def _scores(self, features: NDArray[Any]) -> NDArray[np.float64]:
+    def _scores(self, features: NDArray[Any]) -> Floats:
         import torch
 
         with torch.no_grad():
-            scores: NDArray[np.float64] = self._forward(features).numpy().astype(np.float64)
+            scores: Floats = self._forward(features).numpy().astype(np.float64)
         if not np.isfinite(scores).all():
             raise ValueError(f"module must give finite scores, got {scores}")
         return scores
 
-    def _descend(self, features: NDArray[Any], gradient: NDArray[np.float64]) -> None:
+    def _descend(self, features: NDArray[Any], gradient: Floats) -> None:
         # One step of the optimiser, for this gradient with respect to the scores.
         import torch
 
@@ -173,7 +160,7 @@ class ModuleRanker(Ranker):
 
     def _read_ticket(
         self, ranking: Ranking, feedback: ArrayLike, n_parts: int
-    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    ) -> tuple[NDArray[Any], Floats]:
         # The features that a ticket ends with, and what was revealed of its list.
         n = len(ranking.items)
         revealed = self.feedback.check(feedback, n)
@@ -187,7 +174,7 @@ class ModuleRanker(Ranker):
         check_items(ranking.items, n, n)
         return features, revealed
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         return np.argsort(-self._scores(read_features(context, self.n_features)), kind="stable")
 
     def example_context(self, rng: np.random.Generator) -> Any:
@@ -270,18 +257,6 @@ class ModuleRanker(Ranker):
         return {"param_groups": groups, "state": state}
 
 
-def small_module(n_features: int) -> torch.nn.Module:
-    """A network with one hidden layer, always the same, for the checks."""
-    import torch
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        return torch.nn.Sequential(torch.nn.Linear(n_features, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
-
-
-# PDGD with a neural scorer.
-
-
 class NeuralPDGD(ModuleRanker):
     """PDGD with scores from any torch module.
 
@@ -353,15 +328,6 @@ class NeuralPDGD(ModuleRanker):
             gradient[ranking.items[:m]] = -step
             self._descend(features, gradient)
         self.state.t[0] += 1
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        deep = small_module(3)
-        yield cls(module=deep, n_features=3, n_positions=3, optimiser="adam", learning_rate=0.01)
-        yield cls(module=deep.double(), n_features=3)
-
-
-# RTop-kF with a neural scorer.
 
 
 _SURROGATES = ("squared", "kl", "smooth_dcg", "ranksvm")
@@ -475,9 +441,3 @@ class NeuralRTopK(ModuleRanker):
             baseline=guess,
         )
         return -z / len(scores) if self.surrogate.is_gain else z / len(scores)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        deep = small_module(3)
-        yield cls(module=deep, n_features=3)
-        yield cls(module=deep, n_features=3, k=2, surrogate="ranksvm", exploration=0.5, optimiser="sgd")

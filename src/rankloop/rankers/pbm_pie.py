@@ -1,15 +1,20 @@
-"""PBM-PIE: parsimonious exploration at the last position (Lagrée, Vernade and Cappé 2016)."""
+"""PBM-PIE: parsimonious exploration at the last position (Lagrée, Vernade and Cappé 2016).
+
+Where examinations are estimated, two neighbours of the list whose order the clicks do not prove change places in
+some of these rounds: otherwise a wrong order would confirm itself. Arrays are position-major: S[j, k] are the
+clicks on item k at position j, N[j, k] how often it stood there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import number, shares, whole
-from rankloop.base import Array
+from rankloop.base import Array, Floats, Ints
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import click_counts, sorting
 from rankloop.kernels.click_counts import clicks_and_looks, count, first_unseen, fit
@@ -32,16 +37,16 @@ _LEAST = 1e-300
 
 
 class OrderScratch(NamedTuple):
-    """Room to work in; never state."""
+    """Scratch of the kernels; never state."""
 
-    S: NDArray[np.float64]  # clicks and displays, those of two items added up
-    N: NDArray[np.float64]
-    theta: NDArray[np.float64]
-    kappa: NDArray[np.float64]
+    S: Floats  # clicks and displays, those of two items added up
+    N: Floats
+    theta: Floats
+    kappa: Floats
 
 
 def order_scratch(n: int, m: int) -> OrderScratch:
-    """Room for `n` items on `m` positions."""
+    """Scratch for `n` items on `m` positions."""
     return OrderScratch(np.empty((m, n)), np.empty((m, n)), np.empty(n), np.empty(m))
 
 
@@ -85,14 +90,6 @@ def log_likelihood(S: Any, N: Any, theta: Any, kappa: Any) -> Any:
     return total
 
 
-# PBM-PIE (2016, Algorithm 2): the estimated best list; at its last position, half of the time, who might belong
-# there.
-#
-# Where examinations are estimated, two neighbours of the list whose order the clicks do not prove change places in
-# some of these rounds: otherwise a wrong order would confirm itself. Arrays are position-major: S[j, k] are the
-# clicks on item k at position j, N[j, k] how often it stood there.
-
-
 _OFTEN = 100  # examinations are estimated after every round up to this one
 _SWEEPS = 10
 _SELDOM = 10  # every how many estimates the order of the leaders is questioned, after that
@@ -108,22 +105,22 @@ class PBMPIEParams(NamedTuple):
 class PBMPIEState(NamedTuple):
     """Clicks and displays, and the examinations in use."""
 
-    t: NDArray[np.int64]  # rounds with feedback
-    S: NDArray[np.float64]  # by position and item: clicks
-    N: NDArray[np.float64]  # by position and item: displays
-    kappa: NDArray[np.float64]  # by position: examinations, given or estimated
-    theta: NDArray[np.float64]  # by item: attractions, where examinations are estimated
-    unproved: NDArray[np.int64]  # by place, there as well: whether the next item might be the better one
+    t: Ints  # rounds with feedback
+    S: Floats  # by position and item: clicks
+    N: Floats  # by position and item: displays
+    kappa: Floats  # by position: examinations, given or estimated
+    theta: Floats  # by item: attractions, where examinations are estimated
+    unproved: Ints  # by place, there as well: whether the next item might be the better one
 
 
 class PBMPIEScratch(NamedTuple):
-    """Room for one round, all of it by item; what is in it means nothing between calls."""
+    """Scratch for one round, all of it by item; what is in it means nothing between calls."""
 
-    theta: NDArray[np.float64]  # estimated attractions
-    turned: NDArray[np.float64]  # the same, from item t on
-    order: NDArray[np.int64]  # items by falling estimate
+    theta: Floats  # estimated attractions
+    turned: Floats  # the same, from item t on
+    order: Ints  # items by falling estimate
     sorting: NDArray[np.uint64]
-    others: NDArray[np.int64]  # items that might belong to the list
+    others: Ints  # items that might belong to the list
     pair: OrderScratch
 
 
@@ -222,17 +219,10 @@ def distance(S: Any, N: Any, kappa: Any, k: int, q: float) -> float:
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Alg. 2, line 9; and where examinations are not known, their estimate from time to time."""
-    count(state.S, state.N, items, feedback)
+    count(state.S, state.N, items, clicks)
     state.t[0] += 1
     t = state.t[0]
     if params.refresh > 0 and (t < _OFTEN or t % params.refresh == 0) and first_unseen(state.N) < 0:
@@ -352,7 +342,7 @@ class PBMPIE(ClickRanker):
             pair=order_scratch(k, self.n_positions),
         )
 
-    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+    def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
@@ -363,13 +353,13 @@ class PBMPIE(ClickRanker):
         if not np.isin(saved["unproved"], (0, 1)).all():
             raise ValueError(f"saved state 'unproved' must be 0 or 1, got {saved['unproved']}")
 
-    def estimates(self) -> NDArray[np.float64]:
+    def estimates(self) -> Floats:
         """The estimated attraction of each item, clicks by examinations; zero for items not shown yet."""
         looks = self.state.kappa @ self.state.N
-        found: NDArray[np.float64] = self.state.S.sum(axis=0) / np.where(looks > 0, looks, 1)
+        found: Floats = self.state.S.sum(axis=0) / np.where(looks > 0, looks, 1)
         return found
 
-    def upper_bounds(self) -> NDArray[np.float64]:
+    def upper_bounds(self) -> Floats:
         """U_k(t, delta) of each item: the largest attraction that the feedback does not contradict."""
         bounds = np.ones(self.n_items)
         for k in range(self.n_items):
@@ -386,39 +376,32 @@ class PBMPIE(ClickRanker):
             bounds[k] = low
         return bounds
 
-    def candidates(self) -> NDArray[np.int64]:
+    def candidates(self) -> Ints:
         """B(t): items outside the leaders that might be better than the last leader; empty in the beginning."""
         if click_counts.first_unseen(self.state.N) >= 0:
             return np.empty(0, np.int64)
         scratch = self.scratch(self.n_positions)
         q = leaders(self.state, scratch)
         others = scratch.order[self.n_positions :]
-        found: NDArray[np.int64] = others[self.upper_bounds()[others] >= q]
+        found: Ints = others[self.upper_bounds()[others] >= q]
         return found
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         """The items that look best, in order."""
         self.read_context(context)
         if click_counts.first_unseen(self.state.N) >= 0:
             return np.argsort(-self.estimates(), kind="stable")[: self.n_positions].astype(np.int64)
         scratch = self.scratch(self.n_positions)
         leaders(self.state, scratch)
-        order: NDArray[np.int64] = scratch.order[: self.n_positions].copy()
+        order: Ints = scratch.order[: self.n_positions].copy()
         return order
 
     @classmethod
     def bytes_of(cls, n: int, m: int) -> int:
         return 16 * m * n + 40 * n + 16 * m + sorting.scratch_bytes(n) + order_scratch_bytes(n, m)
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, n_positions=3, horizon=1000, examination=[1.0, 0.5, 0.2])
-        yield cls(n_items=6, n_positions=3, horizon=1000)
-        yield cls(n_items=4, horizon=100)
-        yield cls(n_items=1, horizon=1)
 
-
-def falling_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
+def falling_examination(examination: ArrayLike, n_positions: int) -> Floats:
     """One examination probability per position, positive and not increasing; ValueError otherwise."""
     kappa = shares("examination", examination, length=n_positions, positive=True)
     if (np.diff(kappa) > 0).any():

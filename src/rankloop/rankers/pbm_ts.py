@@ -1,15 +1,20 @@
-"""PBM-TS: Thompson sampling for position-based clicks."""
+"""PBM-TS: Thompson sampling for position-based clicks.
+
+Attractions and examinations are drawn by Metropolis-Hastings, one coordinate after the other, going on from the
+last draw with feedback. The draw travels in the ticket, because `rank` may not store it. Arrays are position-major:
+S[j, i] are the clicks on item i at position j, N[j, i] how often it stood there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankloop.arguments import shares, whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
 from rankloop.kernels.click_counts import clicks_and_looks, count
@@ -18,18 +23,10 @@ from rankloop.kernels.jit import hot
 from rankloop.kernels.random import uniform
 from rankloop.kernels.sorting import by_falling_score
 from rankloop.ranges import OneOf, Range, Whole
-from rankloop.rankers.click_ranker import ClickRanker, carried_table, check_counts, same_positions
+from rankloop.rankers.click_ranker import ClickRanker, check_counts
 
-# Thompson sampling for position-based clicks: a model drawn given all clicks so far, and the best list of it.
-#
-# Attractions and examinations are drawn by Metropolis-Hastings, one coordinate after the other, going on from the
-# last draw with feedback. The draw travels in the ticket, because `rank` may not store it. Arrays are position-major:
-# S[j, i] are the clicks on item i at position j, N[j, i] how often it stood there.
-
-
-_WIDTH = (
-    2.4  # standard deviations of a proposal in those of what it is for: the usual choice in one dimension
-)
+# Standard deviations of a proposal in those of what it is for: the usual choice in one dimension
+_WIDTH = 2.4
 
 
 class PBMTSParams(NamedTuple):
@@ -43,11 +40,11 @@ class PBMTSParams(NamedTuple):
 class PBMTSState(NamedTuple):
     """Clicks and displays, and the last draw with feedback."""
 
-    t: NDArray[np.int64]  # rounds with feedback
-    S: NDArray[np.float64]  # by position and item: clicks
-    N: NDArray[np.float64]  # by position and item: displays
-    theta: NDArray[np.float64]  # by item: drawn attractions
-    kappa: NDArray[np.float64]  # by position: drawn examinations
+    t: Ints  # rounds with feedback
+    S: Floats  # by position and item: clicks
+    N: Floats  # by position and item: displays
+    theta: Floats  # by item: drawn attractions
+    kappa: Floats  # by position: drawn examinations
 
 
 @hot
@@ -68,12 +65,12 @@ def rank(
         if params.draws_kappa:
             for j in range(m):
                 draw(state.S.T, state.N.T, kappa, theta, j, key, first + 3 * (n + j))
-    greedy, by_item, by_position, room = scratch
-    best_list(state, kappa, greedy, by_item, by_position, room, items)
+    greedy, by_item, by_position, sort_scratch = scratch
+    best_list(state, kappa, greedy, by_item, by_position, sort_scratch, items)
     explored = False
     for j in range(m):
         greedy[j] = items[j]
-    by_falling_score(theta, n, by_item, room)
+    by_falling_score(theta, n, by_item, sort_scratch)
     for place in range(m):
         j = by_position[place]
         items[j] = by_item[place]
@@ -130,14 +127,7 @@ def normal(key: Any, first: int) -> Any:
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Count clicks and displays, and go on from this draw."""
     theta, kappa = memo
@@ -146,7 +136,7 @@ def learn(
             for i in range(state.S.shape[1]):
                 state.S[j, i] *= params.kept
                 state.N[j, i] *= params.kept
-    count(state.S, state.N, items, feedback)
+    count(state.S, state.N, items, clicks)
     for i in range(len(theta)):
         state.theta[i] = theta[i]
     for j in range(len(kappa)):
@@ -248,31 +238,20 @@ class PBMTS(ClickRanker):
             if not ((saved[name] > 0) & (saved[name] <= 1)).all():
                 raise ValueError(f"saved state {name!r} must be probabilities, got {saved[name]}")
 
-    def part_arguments(self, n_items: int, positions: NDArray[np.int64]) -> dict[str, Any]:
+    def part_arguments(self, n_items: int, positions: Ints) -> dict[str, Any]:
         given = super().part_arguments(n_items, positions)
         if given["examination"] is not None:
             given["examination"] = np.asarray(given["examination"], np.float64)[positions]
         return given
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         """Of a new item nothing is known: the uniform prior, whose mean its next draw goes on from."""
-        there = same_positions(positions, self.n_positions, old.n_positions)
-        state = self.state
-        state.S[:] = carried_table(old.state.S, origin, there)
-        state.N[:] = carried_table(old.state.N, origin, there)
+        there, state = self.carry_counts(old, origin, positions), self.state
         state.theta[:] = np.where(origin >= 0, old.state.theta[np.maximum(origin, 0)], 0.5)
         if self.params.draws_kappa:
             state.kappa[:] = old.state.kappa[there]
-        state.t[:] = old.state.t
 
-    def absorb(
-        self,
-        part: Any,
-        items: NDArray[np.int64],
-        positions: NDArray[np.int64],
-        ranking: Ranking,
-        feedback: NDArray[np.float64],
-    ) -> None:
+    def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
         for known, new in ((self.state.S, part.state.S), (self.state.N, part.state.N)):
             known *= self.params.kept
             known[np.ix_(positions, items)] = new
@@ -280,15 +259,15 @@ class PBMTS(ClickRanker):
         self.state.kappa[positions] = part.state.kappa
         self.state.t[0] += 1
 
-    def translated_memo(self, ranking: Ranking, before: NDArray[np.int64]) -> Memo:
+    def translated_memo(self, ranking: Ranking, before: Ints) -> Memo:
         return self.state.theta.copy(), self.state.kappa.copy()  # go on from the draw that is there now
 
-    def learn_shown(self, items: NDArray[np.int64], feedback: Any) -> bool:
+    def learn_shown(self, items: Ints, feedback: Any) -> bool:
         """Learns: its counts are of whatever was shown."""
         self.learn(Ranking(items, None, (self.state.theta.copy(), self.state.kappa.copy())), feedback)
         return True
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         """The items with the largest mean attractions, on the positions most examined in the last draw."""
         self.read_context(context)
         items = np.empty(self.n_positions, np.int64)
@@ -299,10 +278,3 @@ class PBMTS(ClickRanker):
     @classmethod
     def bytes_of(cls, n: int, m: int) -> int:
         return 16 * m * n + 24 * n + 16 * m + sorting.scratch_bytes(n)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, n_positions=3)
-        yield cls(n_items=4, examination=[0.2, 1.0, 0.5, 0.1], sweeps=2)
-        yield cls(n_items=1)
-        yield cls(n_items=4, n_positions=2, forget=10)

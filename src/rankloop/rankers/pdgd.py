@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import number, whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks
 from rankloop.kernels.elementary import exp
@@ -17,8 +16,6 @@ from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.plackett_luce import draw_list, room_for_weights, suffix_sums, swap_odds
 from rankloop.kernels.rows import score
 from rankloop.rankers.linear import LinearRanker, WarmStart, all_finite, read_start
-
-# Pairwise differentiable gradient descent: lists are drawn, a click is a preference, a weight takes out the bias.
 
 
 class PDGDParams(NamedTuple):
@@ -31,8 +28,8 @@ class PDGDParams(NamedTuple):
 class PDGDState(NamedTuple):
     """The linear ranker."""
 
-    w: NDArray[np.float64]  # weights, by feature
-    t: NDArray[np.int64]  # rounds learnt
+    w: Floats  # weights, by feature
+    t: Ints  # rounds learnt
 
 
 @hot
@@ -59,20 +56,13 @@ def rank(
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Alg. 1, lines 5-12."""
     header, shown, rows = memo
     step = scratch[2]
     m = int(header[0])
-    if gradient_in_scores(shown, m, header[1], header[2], feedback, scratch[3], step):
+    if gradient_in_scores(shown, m, header[1], header[2], clicks, scratch[3], step):
         for position in range(m):
             size = params.eta * step[position]
             if size != 0.0:
@@ -187,7 +177,7 @@ class PDGD(LinearRanker):
     def short_memo(self, memo: Memo) -> Memo:
         return memo[:2]
 
-    def whole_memo(self, memo: Memo, items: NDArray[np.int64], context: Callable[[], Any]) -> Memo:
+    def whole_memo(self, memo: Memo, items: Ints, context: Callable[[], Any]) -> Memo:
         if len(memo) != 2:
             return memo
         return (*memo, self.dense_context(context())[items[: len(memo[1])]].astype(np.float64))
@@ -218,9 +208,3 @@ class PDGD(LinearRanker):
     ) -> int:
         shown = n_positions or 10
         return 8 * (n_features + 2 * n_items + room_for_weights(n_items) + shown * (n_features + 6))
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_features=3)
-        yield cls(n_features=9, n_positions=3, learning_rate=1.0)
-        yield cls(n_features=1, n_positions=1)

@@ -1,15 +1,19 @@
-"""PEGE: phased exploration with greedy exploitation (Chaudhuri and Tewari 2016)."""
+"""PEGE: phased exploration with greedy exploitation (Chaudhuri and Tewari 2016).
+
+Phase b puts every item on top b times and then shows the items by their mean gains for e^b rounds. Which item is
+explored next is drawn evenly from those still due, so rankings may overlap and feedback may come late.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankloop.arguments import whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels import sorting
@@ -21,12 +25,6 @@ from rankloop.kernels.sorting import by_falling_score
 from rankloop.measures import Measure
 from rankloop.rankers.candidates import SomeItems, inside
 from rankloop.rankers.constants import learnable
-
-# PEGE (Chaudhuri and Tewari 2016): phases that explore every item on top, then show the best order found so far.
-#
-# Phase b puts every item on top b times and then shows the items by their mean gains for e^b rounds. Which item is
-# explored next is drawn evenly from those still due, so rankings may overlap and feedback may come late.
-
 
 _LONGEST = 40.0  # e^40 rounds are never over
 
@@ -41,13 +39,13 @@ class PEGEParams(NamedTuple):
 class PEGEState(NamedTuple):
     """What exploration has revealed, and where in its phase the ranker is."""
 
-    t: NDArray[np.int64]  # rounds learnt
-    phase: NDArray[np.int64]  # b, counted from 1
-    due: NDArray[np.int64]  # by item: how often it is still to be explored in this phase
-    left: NDArray[np.int64]  # rounds without exploration that are left in this phase
-    total: NDArray[np.float64]  # by item: gains ...
-    seen: NDArray[np.float64]  # ... and how many of them
-    order: NDArray[np.int64]  # items by falling mean
+    t: Ints  # rounds learnt
+    phase: Ints  # b, counted from 1
+    due: Ints  # by item: how often it is still to be explored in this phase
+    left: Ints  # rounds without exploration that are left in this phase
+    total: Floats  # by item: gains ...
+    seen: Floats  # ... and how many of them
+    order: Ints  # items by falling mean
 
 
 @hot
@@ -78,14 +76,7 @@ def rank(
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, labels: Any
 ) -> None:
     """Count what exploration revealed; go on to the next phase when this one is over."""
     state.t[0] += 1
@@ -93,7 +84,7 @@ def learn(
     if memo[0][0] > 0.0:
         for position in range(params.k):
             item = items[position]
-            gain = exp2_gain(feedback[position]) if params.exponential else feedback[position]
+            gain = exp2_gain(labels[position]) if params.exponential else labels[position]
             state.total[item] += gain
             state.seen[item] += 1.0
             state.due[item] = max(state.due[item] - 1, 0)
@@ -111,10 +102,10 @@ def learn(
 @hot
 def sort(state: Any, scratch: Any) -> None:
     """Order the items by their mean gains."""
-    scores, room = scratch
+    scores, sort_scratch = scratch
     for i in range(len(scores)):
         scores[i] = state.total[i] / state.seen[i] if state.seen[i] > 0.0 else 0.0
-    by_falling_score(scores, len(scores), state.order, room)
+    by_falling_score(scores, len(scores), state.order, sort_scratch)
 
 
 @hot
@@ -205,7 +196,7 @@ class PEGE(SomeItems):
         if sorted(saved["order"].tolist()) != list(range(self.n_items)):
             raise ValueError(f"saved state 'order' must be all items, none twice, got {saved['order']}")
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         state, known = self.state, origin >= 0
         for name in ("t", "phase", "left"):
             getattr(state, name)[:] = getattr(old.state, name)
@@ -215,13 +206,7 @@ class PEGE(SomeItems):
         state.due[~known] = state.phase[0] * (state.phase[0] + 1) // 2
         sort(state, self.scratch(self.n_items))
 
-    def learn_among(
-        self,
-        ranking: Ranking,
-        feedback: ArrayLike,
-        items: NDArray[np.int64],
-        positions: NDArray[np.int64],
-    ) -> None:
+    def learn_among(self, ranking: Ranking, feedback: ArrayLike, items: Ints, positions: Ints) -> None:
         # Means over exploration rounds, whatever else was a candidate in them; the other items go to the end, of which
         # nothing is observed. A phase is over when every item of the catalogue has had its turns.
         part = self.among(items, positions)
@@ -234,7 +219,7 @@ class PEGE(SomeItems):
             params, self.state, None, self.scratch(self.n_items), whole, np.empty(0), ranking.memo, revealed
         )
 
-    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+    def translate(self, ranking: Ranking, before: Ints) -> Ranking | None:
         """With the items that are new at its end, as long as those that reveal their relevance are still there."""
         if (before[: self.params.k] < 0).any():
             return None
@@ -242,19 +227,10 @@ class PEGE(SomeItems):
         rest = np.setdiff1d(np.arange(self.n_items), kept)
         return Ranking(np.concatenate([kept, rest]).astype(np.int64), None, ranking.memo, ranking.explored)
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = self.state.order.copy()
+    def current(self, context: Any = None) -> Ints:
+        found: Ints = self.state.order.copy()
         return found
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, **parameters: Any) -> int:
         return 48 * n_items + sorting.scratch_bytes(n_items)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=4)
-        yield cls(n_items=5, measure="sum_loss", k=2)
-        yield cls(n_items=3, measure="dcg", max_grade=4)
-        yield cls(n_items=1)

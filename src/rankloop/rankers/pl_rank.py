@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import whole
-from rankloop.base import Memo, Ranking
+from rankloop.base import Floats, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import descent, sorting
 from rankloop.kernels.descent import RATE, ideal, project, widen_scales
@@ -22,9 +20,6 @@ from rankloop.kernels.sorting import greedy_order
 from rankloop.rankers.full_information import ListNet
 from rankloop.rankers.linear import WarmStart
 
-# PL-Rank-3: the gradient of a Plackett-Luce policy's expected DCG, from drawn lists (Oosterhuis 2022).
-
-
 _DEEPEST = -600.0  # scores further below the highest count as this far below
 
 
@@ -36,7 +31,7 @@ class PLRankParams(NamedTuple):
     radius: float
     eta: float
     eta_power: float
-    start: NDArray[np.float64]  # the weights before anything was learnt
+    start: Floats  # the weights before anything was learnt
 
 
 @hot
@@ -52,25 +47,18 @@ def rank(
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, labels: Any
 ) -> None:
     """A step along the estimated gradient of the expected NDCG."""
-    scores, _, gains, slope, gradient, least, most, order, room = scratch
+    scores, _, gains, slope, gradient, least, most, order, draw_scratch = scratch
     n = context.shape[0]
     score(context, state.w, scores)
     for position in range(n):
-        gains[items[position]] = feedback[position]
+        gains[items[position]] = labels[position]
     best = ideal(gains, n, params.cutoff)
     for i in range(n):
         gains[i] = exp2_gain(gains[i]) / best if best > 0.0 else 0.0
-    pl_rank_3(scores, gains, n, params.cutoff, params.n_samples, memo[0][0], order, room, slope)
+    pl_rank_3(scores, gains, n, params.cutoff, params.n_samples, memo[0][0], order, draw_scratch, slope)
     for i in range(n):
         slope[i] = -slope[i]
     combine(context, slope, gradient)
@@ -225,14 +213,7 @@ class PLRank(ListNet):
         return
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, n_features: int = 0, **parameters: Any) -> int:
         return (
             64 * n_features + 40 * n_items + 40 * room_for_weights(n_items) + sorting.scratch_bytes(n_items)
         )
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_features=3)
-        yield cls(n_features=2, cutoff=2, n_samples=1, learning_rate=(0.5, 0.5))

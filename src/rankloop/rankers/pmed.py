@@ -1,16 +1,21 @@
-"""PMED: show what an optimisation requires to rule out every other model (Komiyama, Honda and Takeda 2017)."""
+"""PMED: show what an optimisation requires to rule out every other model (Komiyama, Honda and Takeda 2017).
+
+The optimisation gives a plan: lists and how often each is required, in units of log t. In between, lists wait in a
+queue, and each user is shown one of them. When all have feedback the queue is filled again: with lists that were
+shown too seldom to be informative, with lists that the plan requires more often than they were shown, and with the
+best. Arrays are position-major, as everywhere.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import number, one_of, share, whole
-from rankloop.base import Array, Ranking
+from rankloop.base import Array, Floats, Ints, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
 from rankloop.kernels.click_counts import count, fit
@@ -19,16 +24,8 @@ from rankloop.kernels.jit import hot, kernel
 from rankloop.kernels.random import below
 from rankloop.kernels.sorting import by_falling_score_from
 from rankloop.ranges import Between, Range
-from rankloop.rankers.click_ranker import ClickRanker, carried_table, check_counts, same_positions
+from rankloop.rankers.click_ranker import ClickRanker, check_counts
 from rankloop.rankers.pmed_plan import entropy
-
-# PMED (2017, Algorithms 1 and 2), all but its optimisation: which lists are to be shown next.
-#
-# The optimisation gives a plan: lists and how often each is required, in units of log t. In between, lists wait in a
-# queue, and each user is shown one of them. When all have feedback the queue is filled again: with lists that were
-# shown too seldom to be informative, with lists that the plan requires more often than they were shown, and with the
-# best. Arrays are position-major, as everywhere.
-
 
 _OFTEN = 100  # the model is fitted after every round up to this one
 _SWEEPS = 10
@@ -45,24 +42,22 @@ class PMEDParams(NamedTuple):
 class PMEDState(NamedTuple):
     """Clicks and displays, the fitted model, the queue, the plan, and where its optimisation stands."""
 
-    t: NDArray[np.int64]  # rounds with feedback
-    S: NDArray[np.float64]  # by position and item: clicks
-    N: NDArray[np.float64]  # by position and item: displays
-    theta: NDArray[np.float64]  # by item: fitted attractions
-    kappa: NDArray[np.float64]  # by position: fitted examinations
-    best: NDArray[np.int64]  # the best list when the queue was filled
-    queue: NDArray[np.int64]  # lists to be shown, L_C; the first n_queue of them
-    n_queue: NDArray[np.int64]
-    plan: NDArray[np.int64]  # lists; the first n_plan of them
-    required: NDArray[np.float64]  # how often each must have been shown, in units of log t
-    n_plan: NDArray[np.int64]
-    due: NDArray[np.int64]  # the round after which the plan is renewed
-    starts: NDArray[
-        np.float64
-    ]  # of each alternative: log attractions that were hardest to tell apart last time
-    solves: NDArray[
-        np.int64
-    ]  # plans made, linear programs solved, plans that kept to their constraint only by scaling
+    t: Ints  # rounds with feedback
+    S: Floats  # by position and item: clicks
+    N: Floats  # by position and item: displays
+    theta: Floats  # by item: fitted attractions
+    kappa: Floats  # by position: fitted examinations
+    best: Ints  # the best list when the queue was filled
+    queue: Ints  # lists to be shown, L_C; the first n_queue of them
+    n_queue: Ints
+    plan: Ints  # lists; the first n_plan of them
+    required: Floats  # how often each must have been shown, in units of log t
+    n_plan: Ints
+    due: Ints  # the round after which the plan is renewed
+    # Of each alternative: log attractions that were hardest to tell apart last time
+    starts: Floats
+    # Plans made, linear programs solved, plans that kept to their constraint only by scaling
+    solves: Ints
 
 
 @hot
@@ -86,18 +81,11 @@ def rank(
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Count, take the list off the queue, and fill the queue again when it is empty."""
     m = len(items)
-    count(state.S, state.N, items, feedback)
+    count(state.S, state.N, items, clicks)
     state.t[0] += 1
     t = state.t[0]
     if t < _OFTEN or t % params.refit == 0:
@@ -125,7 +113,7 @@ def _same(lists: Any, v: int, items: Any) -> bool:
 def fill(params: Any, state: Any, scratch: Any) -> None:
     """Alg. 1, lines 4-6 and 13-15: circular lists that lack displays, what the plan requires, and the best list."""
     m, n = state.S.shape
-    left, turned, order, room = scratch
+    left, turned, order, sort_scratch = scratch
     log_t = log(max(float(state.t[0]), 2.0))
     least, count = params.alpha * np.sqrt(log_t), 0
     for first in range(n):
@@ -150,7 +138,7 @@ def fill(params: Any, state: Any, scratch: Any) -> None:
             count += 1
         for j in range(m):
             left[j, state.plan[v, j]] -= had
-    by_estimate(state, turned, order, room)
+    by_estimate(state, turned, order, sort_scratch)
     for j in range(m):
         state.best[j] = order[j]
     found = False
@@ -326,7 +314,7 @@ class PMED(ClickRanker):
         k = self.n_items
         return np.empty((self.n_positions, k)), np.empty(k), np.empty(k, np.int64), sorting.scratch(k)
 
-    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+    def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
@@ -346,32 +334,23 @@ class PMED(ClickRanker):
         plans, programs, inexact = self.state.solves.tolist()
         return {"plans": plans, "linear_programs": programs, "plans_inexact": inexact}
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         """A new item was never shown: the circular lists are shown once again, then a new plan is made."""
-        there = same_positions(positions, self.n_positions, old.n_positions)
-        state = self.state
-        state.S[:] = carried_table(old.state.S, origin, there)
-        state.N[:] = carried_table(old.state.N, origin, there)
+        there, state = self.carry_counts(old, origin, positions), self.state
         state.theta[:] = np.where(origin >= 0, old.state.theta[np.maximum(origin, 0)], 0.5)
         state.kappa[:] = old.state.kappa[there]
-        state.t[:] = old.state.t
         state.due[0] = int(old.state.t[0]) + self.n_items
         order, scratch = np.empty(self.n_items, np.int64), self.scratch(self.n_positions)
         by_estimate(state, scratch[1], order, scratch[3])
         state.best[:] = order[: self.n_positions]
 
     def learn_logged(
-        self,
-        items: NDArray[np.int64],
-        feedback: Any,
-        *,
-        propensities: NDArray[np.float64] | None = None,
-        features: Any = None,
+        self, items: Ints, feedback: Any, *, propensities: Floats | None = None, features: Any = None
     ) -> None:
         """Learns: its counts are of whatever was shown."""
         self.learn(Ranking(items, np.ones(len(items)), ()), feedback)
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         """The best list of the fitted model."""
         self.read_context(context)
         order, scratch = np.empty(self.n_items, np.int64), self.scratch(self.n_positions)
@@ -383,15 +362,8 @@ class PMED(ClickRanker):
         lists = 2 * n * n + n + 1
         return 8 * (lists * m + n * n + 4 * n * m + 3 * n + 2 * m) + sorting.scratch_bytes(n)
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, n_positions=3, growth=4.0, tolerance=0.3)
-        yield cls(n_items=3, growth=4.0, every=20, tolerance=0.3)
-        yield cls(n_items=3, n_positions=1, growth=2.0, every=20, tolerance=0.3)
-        yield cls(n_items=1)
 
-
-def _rounded_up(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rounded_up(values: Floats) -> Floats:
     """To three digits."""
     unit = 10.0 ** (np.floor(np.log10(np.maximum(values, 1e-300))) - 2)
     return np.ceil(values / unit - 1e-6) * unit

@@ -4,6 +4,12 @@ A linear program in the displays q with one constraint for every alternative mod
 many: constraints are added where they are violated most, until none is (cutting planes). Which one that is is a convex
 problem for each item, `rankloop.rankers.pmed_plan`. What is still missing in the end is made up for
 by scaling q, which is exact because both sides are linear in it.
+
+Click rates are products of an attraction and an examination, so their logarithms are sums, and the relative entropy
+d(mu, e^z) is convex in z. Alternatives share the click rates of the best list, which makes the log attractions x of
+its items the only unknowns beside those of other items; that examinations do not rise, and that the rival is as
+good as the item before it, is linear in x. So Newton's method with a falling barrier ends within `GAP` of the least
+distance.
 """
 
 from __future__ import annotations
@@ -11,22 +17,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from rankloop.base import Floats, Ints
 from rankloop.kernels.click_counts import item_root
 from rankloop.kernels.elementary import exp, log
 from rankloop.kernels.jit import hot, kernel
 from rankloop.rankers import pmed
-
-# The alternative of PMED that displays tell least: a convex problem in the logarithms, solved by a barrier method.
-#
-# Click rates are products of an attraction and an examination, so their logarithms are sums, and the relative entropy
-# d(mu, e^z) is convex in z. Alternatives share the click rates of the best list, which makes the log attractions x of
-# its items the only unknowns beside those of other items; that examinations do not rise, and that the rival is as
-# good as the item before it, is linear in x. So Newton's method with a falling barrier ends within `GAP` of the least
-# distance.
-
 
 GAP = 1e-7  # at most this far above the least distance
 LOWEST = -14.0  # of log attractions
@@ -243,7 +240,6 @@ def _solve(H: Any, g: Any, step: Any) -> bool:
     return True
 
 
-Matrix = NDArray[np.float64]
 LEAST_GAP = (
     1e-3  # items and examinations closer than this are taken to be this far apart: else nothing suffices
 )
@@ -255,22 +251,22 @@ _NOTHING = 1e-6
 class Plan(NamedTuple):
     """Displays q (positions x items, in units of log t), how they were found, and where to start next time."""
 
-    q: Matrix  # tells every alternative apart by at least 1
+    q: Floats  # tells every alternative apart by at least 1
     share: float  # of its cost, that no displays can save; 0 where nothing tells an alternative apart
     programs: int
-    starts: Matrix
+    starts: Floats
 
 
 class Model(NamedTuple):
     """What the plan is made for: an order of the items, attractions, examinations and click rates."""
 
-    order: NDArray[np.int64]
-    theta: NDArray[np.float64]
-    kappa: NDArray[np.float64]
-    mu: Matrix
+    order: Ints
+    theta: Floats
+    kappa: Floats
+    mu: Floats
 
     @property
-    def log_c(self) -> NDArray[np.float64]:
+    def log_c(self) -> Floats:
         """Logarithms of the best list's click rates, which alternatives share."""
         return np.log(self.theta[self.order[: len(self.kappa)]] * self.kappa)
 
@@ -279,7 +275,7 @@ class Model(NamedTuple):
         return self._replace(mu=np.outer(self.kappa, self.theta))
 
 
-def read_model(theta: Matrix, kappa: Matrix, S: Matrix, N: Matrix, order: NDArray[np.int64]) -> Model:
+def read_model(theta: Floats, kappa: Floats, S: Floats, N: Floats, order: Ints) -> Model:
     """The fitted model with its items and examinations kept apart, and the click rates that were seen."""
     fitted = np.clip(theta, _LOWEST, _HIGHEST)
     apart, floor = fitted.copy(), LEAST_GAP
@@ -293,7 +289,7 @@ def read_model(theta: Matrix, kappa: Matrix, S: Matrix, N: Matrix, order: NDArra
     return Model(order.copy(), apart, np.minimum.accumulate(looks), mu)
 
 
-def make_plan(model: Model, starts: Matrix, *, tolerance: float) -> Plan:
+def make_plan(model: Model, starts: Floats, *, tolerance: float) -> Plan:
     """The cheapest displays that tell every alternative apart, to within `tolerance` of the least cost.
 
     `starts` has a row of log attractions for each place in the order; NaN where there is none. Where the click rates
@@ -305,7 +301,7 @@ def make_plan(model: Model, starts: Matrix, *, tolerance: float) -> Plan:
     return plan
 
 
-def _cutting_planes(model: Model, starts: Matrix, tolerance: float) -> Plan:
+def _cutting_planes(model: Model, starts: Floats, tolerance: float) -> Plan:
     m, n = model.mu.shape
     rivals = range(1, n)
     rows = [
@@ -338,7 +334,7 @@ def _cutting_planes(model: Model, starts: Matrix, tolerance: float) -> Plan:
     return Plan(plan, share, programs.solved, hardest)
 
 
-def nearest(model: Model, rival: int, q: Matrix) -> tuple[float, Matrix]:
+def nearest(model: Model, rival: int, q: Floats) -> tuple[float, Floats]:
     """The alternative in which the item at place `rival` is as good as the one it would replace that q tells least.
 
     Its distance, at most `nearest_alternative.GAP` too high, and the log attractions of the best list.
@@ -350,7 +346,7 @@ def nearest(model: Model, rival: int, q: Matrix) -> tuple[float, Matrix]:
     return value, x
 
 
-def _first_guesses(model: Model, rival: int, start: Matrix) -> list[Matrix]:
+def _first_guesses(model: Model, rival: int, start: Floats) -> list[Floats]:
     # As fitted, with the rival as good as the one before it; and what was hardest the last time.
     m = len(model.kappa)
     log_theta, falls = np.log(model.theta[model.order[:m]]), np.diff(model.log_c)
@@ -364,7 +360,7 @@ def _first_guesses(model: Model, rival: int, start: Matrix) -> list[Matrix]:
     return guesses
 
 
-def _row(model: Model, rival: int, x: Matrix, q: Matrix) -> Matrix:
+def _row(model: Model, rival: int, x: Floats, q: Floats) -> Floats:
     m, n = model.mu.shape
     theta, kappa, out = np.empty(n), np.empty(m), np.empty((m, n))
     distance(x, rival, q, model.mu, model.log_c, model.order, theta, kappa, np.empty(m), np.empty((m, m)))
@@ -388,18 +384,17 @@ class _Programs:
             self._items[:, j * n : (j + 1) * n] += np.eye(n)
         self._sums[:, -1] = self._items[:, -1] = -1.0
 
-    def cost(self, q: Matrix) -> float:
+    def cost(self, q: Floats) -> float:
         """What displays q cost."""
         return float(self._cost[:-1] @ q.ravel() + self._cost[-1] * q[0].sum())
 
-    def solve(self, rows: list[Matrix]) -> Matrix:
+    def solve(self, rows: list[Floats]) -> Floats:
         """The cheapest displays that tell the alternatives with these rows."""
         self.solved += 1
         m, n = rows[0].shape
         cuts = np.array([row.ravel() for row in rows])
-        unit = 1.0 / max(
-            cuts.max(axis=1).min(), 1e-12
-        )  # of q, so that the hardest constraint has numbers near one
+        # Of q, so that the hardest constraint has numbers near one
+        unit = 1.0 / max(cuts.max(axis=1).min(), 1e-12)
         apart = np.hstack([-cuts * unit, np.zeros((len(cuts), 1))])
         done = linprog(
             self._cost,
@@ -412,5 +407,5 @@ class _Programs:
         )
         if done.x is None:
             raise ArithmeticError(f"the linear program of PMED has no solution: {done.message}")
-        q: Matrix = np.maximum(done.x[:-1], 0.0).reshape(m, n) * unit
+        q: Floats = np.maximum(done.x[:-1], 0.0).reshape(m, n) * unit
         return q

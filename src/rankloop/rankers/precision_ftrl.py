@@ -1,16 +1,19 @@
-"""PrecisionFTRL: the best set of n items from the relevance of the top few, with regret of order sqrt(T)."""
+"""PrecisionFTRL: the best set of n items from the relevance of the top few, with regret of order sqrt(T).
+
+The value ignores the order within the set, so the set is shown in random order: the first item is then a uniform
+draw from it, and the relevance of the first k is an unbiased sample of the set.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop import measures
 from rankloop.arguments import whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels.jit import hot, inlined
@@ -18,12 +21,6 @@ from rankloop.kernels.random import below, shuffle, uniform
 from rankloop.measures import Measure
 from rankloop.rankers.candidates import SumsByItem, with_newcomers
 from rankloop.servable import carried_sums
-
-# Follow the regularised leader over sets of n items, when the relevance of a random few of the set is revealed.
-#
-# The value ignores the order within the set, so the set is shown in random order: the first item is then a uniform
-# draw from it, and the relevance of the first k is an unbiased sample of the set.
-
 
 _ITERATIONS = 200
 _CLOSE = 1e-13
@@ -40,10 +37,10 @@ class PrecisionParams(NamedTuple):
 class PrecisionState(NamedTuple):
     """The regularised leader."""
 
-    L_hat: NDArray[np.float64]  # by item: summed estimates of its loss
-    x: NDArray[np.float64]  # by item: the chance of being in the set
-    level: NDArray[np.float64]  # the multiplier of the sum of x
-    t: NDArray[np.int64]  # rounds learnt
+    L_hat: Floats  # by item: summed estimates of its loss
+    x: Floats  # by item: the chance of being in the set
+    level: Floats  # the multiplier of the sum of x
+    t: Ints  # rounds learnt
 
 
 @inlined
@@ -153,18 +150,11 @@ def _shuffle_part(key: Any, first: int, start: int, stop: int, items: Any) -> No
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, labels: Any
 ) -> None:
     """An item of the set is among the first k with chance x_j k / n: its loss counts that much more."""
     for place in range(params.k):
-        loss = 1.0 - feedback[place] / params.max_grade
+        loss = 1.0 - labels[place] / params.max_grade
         state.L_hat[items[place]] += loss * params.n / (params.k * memo[0][place])
     state.t[0] += 1
     state.level[0] = solve(state.L_hat, params.n, rate(params, state.t[0] + 1), state.level[0], state.x)
@@ -240,7 +230,7 @@ class PrecisionFTRL(SumsByItem):
     def blank_memo(self, n: int) -> Memo:
         return (np.empty(self.params.k),)
 
-    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+    def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
     def check_ticket(self, ranking: Ranking) -> None:
@@ -257,7 +247,7 @@ class PrecisionFTRL(SumsByItem):
         if not np.allclose(x, saved["x"], rtol=1e-6, atol=1e-9):
             raise ValueError(f"saved state 'x' does not follow from 'L_hat', got {saved['x']}")
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         """A new item begins level with the best: with the least loss."""
         self.state.L_hat[:] = -carried_sums(-old.state.L_hat, origin)
         self.state.t[:] = old.state.t
@@ -269,23 +259,16 @@ class PrecisionFTRL(SumsByItem):
         eta = rate(self.params, int(state.t[0]) + 1)
         state.level[0] = solve(state.L_hat, self.params.n, eta, state.level[0], state.x)
 
-    def absorb(
-        self,
-        part: Any,
-        items: NDArray[np.int64],
-        positions: NDArray[np.int64],
-        ranking: Ranking,
-        feedback: NDArray[np.float64],
-    ) -> None:
+    def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
         self.put_back(self.state.L_hat, part.state.L_hat - self.state.L_hat[items], items)
         self.state.t[0] += 1
         self._follow()
 
-    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+    def translate(self, ranking: Ranking, before: Ints) -> Ranking | None:
         """With the items that are new at its end, as long as those that reveal their relevance are still there."""
         return with_newcomers(ranking, before, n_items=self.n_items, n_top=self.params.k)
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         return np.argsort(self.state.L_hat, kind="stable")
 
     def regret_bound(self, horizon: int) -> float:
@@ -311,15 +294,5 @@ class PrecisionFTRL(SumsByItem):
         return float(4 * n * np.sqrt(self.n_items * T / k) * max_grade)
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, **parameters: Any) -> int:
         return 40 * n_items
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=4, measure="precision@2")
-        yield cls(n_items=5, measure="precision@3", k=2)
-        yield cls(n_items=3, measure="precision@1", max_grade=4)
-        yield cls(n_items=3, measure="precision@3", k=3)
-        yield cls(n_items=1)

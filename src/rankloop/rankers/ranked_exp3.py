@@ -1,16 +1,19 @@
-"""RankedExp3: one bandit for each position (Radlinski, Kleinberg and Joachims 2008)."""
+"""RankedExp3: one bandit for each position (Radlinski, Kleinberg and Joachims 2008).
+
+Where a position's learner wants an item that stands above already, a random one of those not yet shown takes its
+place, and the learner counts that as no click. What each wanted, and with which probability, travels in the ticket.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import share
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels.call_checks import within
 from rankloop.kernels.elementary import exp, log
@@ -18,12 +21,6 @@ from rankloop.kernels.jit import hot
 from rankloop.kernels.random import below, uniform
 from rankloop.ranges import Between, Range
 from rankloop.rankers.click_ranker import ClickRanker, in_turn, same_positions, shared_weights
-
-# Ranked bandits (2008, Algorithm 2) over Exp3: one learner for each position, each choosing among all items.
-#
-# Where a position's learner wants an item that stands above already, a random one of those not yet shown takes its
-# place, and the learner counts that as no click. What each wanted, and with which probability, travels in the ticket.
-
 
 _LEAST = 1e-280  # a weight that small is drawn by exploring only; zero could never grow again
 
@@ -37,8 +34,8 @@ class RankedExp3Params(NamedTuple):
 class RankedExp3State(NamedTuple):
     """The learner of each position."""
 
-    t: NDArray[np.int64]  # rounds with feedback
-    w: NDArray[np.float64]  # by position and item: weights, scaled to sum to one over the items
+    t: Ints  # rounds with feedback
+    w: Floats  # by position and item: weights, scaled to sum to one over the items
 
 
 @hot
@@ -86,20 +83,13 @@ def replaced(items: Any, j: int, wanted: int, n: int, draw: int) -> int:
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Alg. 2, lines 12-18: a click rewards the learner of its position, if what it wanted was shown."""
     wanted, chances = memo
     n = state.w.shape[1]
     for j in range(len(items)):
-        if feedback[j] == 0.0 or items[j] != wanted[j]:
+        if clicks[j] == 0.0 or items[j] != wanted[j]:
             continue
         state.w[j, wanted[j]] *= exp(params.gamma / (n * chances[j]))
         total = 0.0
@@ -195,31 +185,24 @@ class RankedExp3(ClickRanker):
         if not ((w > 0).all() and np.allclose(w.sum(axis=1), 1, rtol=0, atol=1e-8)):
             raise ValueError("saved state 'w' must be weights that sum to one at every position")
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         """A new item gets an even share of every position, the others keep their proportions."""
         there = same_positions(positions, self.n_positions, old.n_positions)
         self.state.w[:] = shared_weights(old.state.w, origin, there, least=_LEAST_WEIGHT)
         self.state.t[:] = old.state.t
 
-    def absorb(
-        self,
-        part: Any,
-        items: NDArray[np.int64],
-        positions: NDArray[np.int64],
-        ranking: Ranking,
-        feedback: NDArray[np.float64],
-    ) -> None:
+    def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
         # The candidates' weight of a position stays theirs, together: what was no candidate is as it was beside them.
         for j, learnt in zip(positions, part.state.w, strict=True):
             theirs = in_turn(self.state.w[j, items])
             self.state.w[j, items] = np.maximum(learnt * theirs, _LEAST_WEIGHT)
         self.state.t[0] += 1
 
-    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+    def translate(self, ranking: Ranking, before: Ints) -> Ranking | None:
         """None: what the learners wanted were other items."""
         return None
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         """Position by position the item with most weight among those not yet used."""
         self.read_context(context)
         shown: list[int] = []
@@ -231,9 +214,3 @@ class RankedExp3(ClickRanker):
     @classmethod
     def bytes_of(cls, n: int, m: int) -> int:
         return 8 * n * m
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=6, n_positions=3, horizon=100)
-        yield cls(n_items=4, gamma=0.3)
-        yield cls(n_items=1, horizon=1)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankloop import measures
 from rankloop.arguments import numbers, whole
+from rankloop.base import Floats, Ints
 from rankloop.compiled import CompiledRanker, RankerKernels, check_items, read_positions
 from rankloop.features import is_sparse, read_features, read_sparse
 from rankloop.feedback import Nothing
 from rankloop.kernels.jit import hot
 from rankloop.kernels.random import draw
 from rankloop.measures import Measure
-
-# Rankings that never learn: evenly random, and fixed.
 
 
 class UniformParams(NamedTuple):
@@ -29,13 +27,13 @@ class UniformParams(NamedTuple):
 class FixedParams(NamedTuple):
     """The order that is always shown."""
 
-    order: NDArray[np.int64]
+    order: Ints
 
 
 class RoundsState(NamedTuple):
     """The number of rounds with feedback."""
 
-    t: NDArray[np.int64]
+    t: Ints
 
 
 @hot
@@ -65,20 +63,10 @@ def rank_fixed(
 
 @hot
 def learn_nothing(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, answer: Any
 ) -> None:
     """Count the round."""
     state.t[0] += 1
-
-
-# Uniform: every order equally likely, for reference.
 
 
 class Uniform(CompiledRanker):
@@ -109,7 +97,7 @@ class Uniform(CompiledRanker):
         self.params = UniformParams(self.n_items or 0)
         self.state = RoundsState(np.zeros(1, np.int64))
 
-    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+    def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
     def read_context(self, context: Any) -> tuple[int, Any]:
@@ -121,25 +109,13 @@ class Uniform(CompiledRanker):
     def example_context(self, rng: np.random.Generator) -> Any:
         return None if self.n_positions is not None else rng.random((int(rng.integers(1, 9)), 3))
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         """Items by number: it has no preference among them."""
         return np.arange(self.read_context(context)[0])
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, n_positions: int | None = None, **parameters: Any) -> int:
         return 16 * (n_positions or n_items) + 8
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=4)
-        yield cls(n_items=1)
-        yield cls(n_items=6, n_positions=2)
-        yield cls()
-
-
-# Fixed: one given order, for reference.
 
 
 class Fixed(CompiledRanker):
@@ -181,24 +157,13 @@ class Fixed(CompiledRanker):
         self.params = FixedParams(items.astype(np.int64))
         self.state = RoundsState(np.zeros(1, np.int64))
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
-        order: NDArray[np.int64] = self.params.order.copy()
+    def current(self, context: Any = None) -> Ints:
+        order: Ints = self.params.order.copy()
         return order
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, **parameters: Any) -> int:
         return 16 * n_items + 8
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(order=[2, 0, 1])
-        yield cls(order=[4, 1], n_items=5)
-        yield cls(order=[0])
-
-
-# BestInHindsight: the fixed order that would have been best for a known set of users, for reference.
 
 
 class BestInHindsight(Fixed):
@@ -230,7 +195,3 @@ class BestInHindsight(Fixed):
                 f"measure {scored.name!r} is not of the form f(order) . g(relevance): its best order is not a sort"
             )
         super().__init__(order=np.argsort(-scored.gain(matrix).sum(axis=0), kind="stable"))
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(relevance=[[0, 1, 0], [0, 1, 1]], measure="ndcg")

@@ -1,4 +1,12 @@
-"""A saved ranker back from its file, whatever its class."""
+"""Rankers by name: those of the package, `package.module:Class`, and those that other packages register.
+
+`load` gives a saved ranker back from its file, whatever its class.
+
+A package registers a ranker in its `pyproject.toml`, and `find("mine")` then finds it wherever a name is taken:
+
+    [project.entry-points."rankloop.rankers"]
+    mine = "mypackage.rankers:Mine"
+"""
 
 from __future__ import annotations
 
@@ -10,15 +18,6 @@ from typing import Any
 
 from rankloop import base, rankers
 from rankloop.base import Ranker
-from rankloop.rankers import registry
-
-# Rankers by name: those of the package, `package.module:Class`, and those that other packages register.
-#
-# A package registers a ranker in its `pyproject.toml`, and `find("mine")` then finds it wherever a name is taken:
-#
-#     [project.entry-points."rankloop.rankers"]
-#     mine = "mypackage.rankers:Mine"
-
 
 GROUP = "rankloop.rankers"
 
@@ -144,35 +143,35 @@ def load(path: str | os.PathLike[str]) -> Ranker:
     RTop1F(n_items=5, horizon=100)
     """
     saved = base.read_state(path)
-    told = base.read_origin(saved)
-    if told is None:
+    origin = base.read_origin(saved)
+    if origin is None:
         raise ValueError(
             f"{os.fspath(path)}: does not say which ranker it is; build one with the same arguments and call its load"
         )
-    if told["left_out"]:
-        names = ", ".join(f"{name} ({kind})" for name, kind in told["left_out"].items())
+    if origin["left_out"]:
+        names = ", ".join(f"{name} ({kind})" for name, kind in origin["left_out"].items())
         raise ValueError(
             f"{os.fspath(path)}: arguments that a file cannot hold are missing: {names}; build the ranker with them "
             "and call its load"
         )
     try:
-        ranker = _built(told)
+        ranker = _built(origin)
         ranker.load(saved)
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)}: {error}") from error
     return ranker
 
 
-def _built(told: dict[str, Any]) -> Ranker:
-    kind = registry.find(told["class"])
+def _built(origin: dict[str, Any]) -> Ranker:
+    kind = find(origin["class"])
     known = inspect.signature(kind).parameters
     # Defaults are left out, so that `repr` shows what was chosen.
     given = {
         name: value
-        for name, value in told["parameters"].items()
+        for name, value in origin["parameters"].items()
         if name not in known or known[name].default != value
     }
     try:
         return kind(**given)
     except TypeError as error:
-        raise ValueError(f"{told['class']} cannot be built: {error}") from error
+        raise ValueError(f"{origin['class']} cannot be built: {error}") from error

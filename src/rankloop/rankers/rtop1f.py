@@ -1,17 +1,23 @@
-"""RTop-1F: rank fixed items from the relevance of the top one (Chaudhuri and Tewari 2015, Algorithm 1)."""
+"""RTop-1F: rank fixed items from the relevance of the top one (Chaudhuri and Tewari 2015, Algorithm 1).
+
+The paper draws, at the start of a block, one round for each object. Here every round decides for itself: with n
+slots still to explore and l rounds left in the block, explore with probability n / l, a slot drawn evenly from
+those left. That is selection sampling: the same law, but nothing has to be remembered between rank and learn, so
+rankings may overlap and feedback may come late.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankloop.arguments import epsilon as read_epsilon
 from rankloop.arguments import one_of, whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels import sorting
@@ -25,14 +31,6 @@ from rankloop.ranges import Between, Range, Whole
 from rankloop.rankers.constants import constants_of, learnable
 from rankloop.servable import carried_sums
 
-# RTop-1F (2015, Algorithm 1): blocked follow-the-perturbed-leader from the relevance of the top.
-#
-# The paper draws, at the start of a block, one round for each object. Here every round decides for itself: with n
-# slots still to explore and l rounds left in the block, explore with probability n / l, a slot drawn evenly from
-# those left. That is selection sampling: the same law, but nothing has to be remembered between rank and learn, so
-# rankings may overlap and feedback may come late.
-
-
 KEEP_REST = 0
 RANDOM = 1
 
@@ -40,9 +38,9 @@ RANDOM = 1
 class Top1Params(NamedTuple):
     """T, K and 1/epsilon of each epoch (one epoch when the horizon is known), and what feedback means."""
 
-    horizons: NDArray[np.int64]
-    blocks: NDArray[np.int64]
-    reaches: NDArray[np.float64]  # 1/epsilon
+    horizons: Ints
+    blocks: Ints
+    reaches: Floats  # 1/epsilon
     k: int
     explore: int
     exponential: bool  # g(r) = 2**r - 1 instead of r
@@ -51,14 +49,14 @@ class Top1Params(NamedTuple):
 class Top1State(NamedTuple):
     """The position in the block, the block's estimate (r_hat), and the sum of all earlier blocks' estimates (s_hat)."""
 
-    epoch: NDArray[np.int64]
-    block: NDArray[np.int64]
-    t: NDArray[np.int64]
-    left: NDArray[np.int64]  # rounds left in this block; below zero while it waits for feedback
-    s_hat: NDArray[np.float64]
-    r_hat: NDArray[np.float64]
-    slots: NDArray[np.int64]  # the first n_open of them are still to be explored in this block
-    n_open: NDArray[np.int64]
+    epoch: Ints
+    block: Ints
+    t: Ints
+    left: Ints  # rounds left in this block; below zero while it waits for feedback
+    s_hat: Floats
+    r_hat: Floats
+    slots: Ints  # the first n_open of them are still to be explored in this block
+    n_open: Ints
 
 
 @inlined
@@ -86,11 +84,11 @@ def rank(
 
 @inlined
 def _perturbed_leader(params: Any, state: Any, key: Any, scratch: Any, items: Any) -> None:
-    scores, room = scratch
+    scores, sort_scratch = scratch
     reach = params.reaches[state.epoch[0]]
     for i in range(len(items)):
         scores[i] = state.s_hat[i] + reach * uniform(key, 2 + i)  # lines 16-17
-    by_falling_score(scores, len(items), items, room)  # lines 18-19, erratum A3
+    by_falling_score(scores, len(items), items, sort_scratch)  # lines 18-19, erratum A3
 
 
 @apart
@@ -120,21 +118,14 @@ def _to_front(first: int, k: int, items: Any, moved: Any) -> None:
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, labels: Any
 ) -> None:
     """Alg. 1, lines 14, 21 and 7."""
     slot = items[0] // params.k
     for place in range(state.n_open[0] if memo[0][0] > 0.0 else 0):
         if state.slots[place] == slot:
             for i in range(min(params.k, len(items) - slot * params.k)):
-                gain = exp2_gain(feedback[i]) if params.exponential else feedback[i]
+                gain = exp2_gain(labels[i]) if params.exponential else labels[i]
                 state.r_hat[items[i]] = gain
             last = state.n_open[0] - 1
             state.slots[place] = state.slots[last]
@@ -346,7 +337,7 @@ class RTop1F(CompiledRanker):
                 f"saved state 'slots' must be 0..{self.n_slots - 1} in some order, got {saved['slots']}"
             )
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         # The new blocks have another length: sums count blocks, so they are counted anew, as when a horizon doubles.
         epoch = min(int(old.state.epoch[0]), len(self.params.horizons) - 1)
         length = old._block_length(int(old.state.epoch[0])) / self._block_length(epoch)
@@ -365,9 +356,7 @@ class RTop1F(CompiledRanker):
     def _block_end(self, epoch: int, block: int) -> int:
         return (block + 1) * int(self.params.horizons[epoch]) // int(self.params.blocks[epoch])
 
-    def rank_among(
-        self, items: NDArray[np.int64], positions: NDArray[np.int64], *, rng: np.random.Generator
-    ) -> Ranking:
+    def rank_among(self, items: Ints, positions: Ints, *, rng: np.random.Generator) -> Ranking:
         """As `rank`, where only those candidates can be explored that are still to be explored in this block."""
         self.check_takes_candidates()
         state, drawn = self.state, rng.random(2 + len(items))
@@ -384,13 +373,7 @@ class RTop1F(CompiledRanker):
         chance = 1.0 / max(left, len(due)) if explored else 0.0
         return Ranking(order, None, (np.array([chance]),), explored)
 
-    def learn_among(
-        self,
-        ranking: Ranking,
-        feedback: ArrayLike,
-        items: NDArray[np.int64],
-        positions: NDArray[np.int64],
-    ) -> None:
+    def learn_among(self, ranking: Ranking, feedback: ArrayLike, items: Ints, positions: Ints) -> None:
         """As `learn`. A block that is over waits no longer for items that are not even candidates.
 
         Such an item counts for what it counted in the block before.
@@ -404,7 +387,7 @@ class RTop1F(CompiledRanker):
         if state.left[0] <= 0 and len(waits_for) and not np.isin(waits_for, items).any():
             _close_block(self.params, state)
 
-    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+    def translate(self, ranking: Ranking, before: Ints) -> Ranking | None:
         """With the items that are new at its end, as long as the top item is still there."""
         if before[0] < 0:
             return None
@@ -427,7 +410,7 @@ class RTop1F(CompiledRanker):
         k = int(self.params.k)
         return min(k, self.n_items - int(ranking.items[0]) // k * k)
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         return np.argsort(-self.state.s_hat, kind="stable")
 
     def regret_bound(self, rounds: int | None = None) -> float:
@@ -476,12 +459,3 @@ class RTop1F(CompiledRanker):
     @classmethod
     def bytes_for(cls, *, n_items: int = 0, k: int = 1, **parameters: Any) -> int:
         return 24 * n_items + 8 * -(-n_items // k) + sorting.scratch_bytes(n_items) + 64 * 24
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=4, horizon=500)
-        yield cls(n_items=5, measure="sum_loss", explore="random")
-        yield cls(n_items=7, horizon=400, measure="precision@3", k=3)
-        yield cls(n_items=3, horizon=100, measure="dcg", max_grade=4)
-        yield cls(n_items=1, horizon=10)
-        yield cls(n_items=6, horizon=4, measure="pairwise_loss")

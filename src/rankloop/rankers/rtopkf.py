@@ -1,32 +1,37 @@
-"""RTop-kF: learn to rank documents by their features from the labels of the top k (Chaudhuri and Tewari 2016)."""
+"""RTop-kF: learn to rank documents by their features from the labels of the top k (Chaudhuri and Tewari 2016).
+
+The kernels are those of `rtopkf_adaptive` by default, and of `rtopkf_paper` where `learning_rate` is a schedule.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankloop import surrogates
 from rankloop.arguments import number, one_of, shares, whole
-from rankloop.base import Array, Memo, Ranking
-from rankloop.compiled import RankerKernels
+from rankloop.base import Array, Floats, Memo, Ranking
 from rankloop.feedback import TopClicks, TopK
-from rankloop.kernels import rows, sorting
+from rankloop.kernels import sorting
 from rankloop.measures import HIGHEST_GRADE
 from rankloop.ranges import Between, Falling, OneOf, Range
 from rankloop.rankers import linear_bandits, rtopkf_adaptive, rtopkf_paper
-from rankloop.rankers.linear import LinearRanker, WarmStart, all_finite, read_start
-from rankloop.rankers.rtopkf_adaptive import by_place
-from rankloop.rankers.schedules import (
+from rankloop.rankers.linear import (
+    LinearRanker,
     Schedule,
-    check_scaled_weights,
-    check_weights,
+    Smoothing,
+    WarmStart,
+    all_finite,
     is_adaptive,
     read_papers_schedule,
     read_schedule,
+    read_start,
 )
+from rankloop.rankers.rtopkf_adaptive import Adaptive, by_place
+from rankloop.rankers.rtopkf_paper import PapersSteps
 
 _KINDS = {
     "squared": rtopkf_paper.SQUARED,
@@ -118,7 +123,6 @@ class RTopKF(LinearRanker):
 
     estimate_from = "weights"
     summary = "Observes the labels of the top documents, and learns weights for features."
-    kernels = RankerKernels(rtopkf_paper.rank, rtopkf_paper.learn)
     takes_sparse = cuts_lists = True
     algorithm_version = 2
     defaults_before: ClassVar[Mapping[int, Mapping[str, Any]]] = {
@@ -146,14 +150,15 @@ class RTopKF(LinearRanker):
     ) -> None:
         self.n_features = whole("n_features", n_features, at_least=1)
         self.adaptive = is_adaptive(learning_rate)
-        named = surrogate or ("centred_squared" if self.adaptive else "kl")
+        algorithm = Adaptive if self.adaptive else PapersSteps
+        named = surrogate or algorithm.surrogate
         if not isinstance(named, str):
             raise ValueError(f"surrogate must be a name, got {surrogate!r}")
         k = whole("k", k, at_least=1)
         self.surrogate = surrogates.require(named, k)
         if named == "centred_squared" and not self.adaptive:
             raise ValueError(f"surrogate {named!r} needs learning_rate='adagrad', got {learning_rate!r}")
-        used = estimator or ("horvitz-thompson" if self.adaptive else "paper")
+        used = estimator or algorithm.estimator
         one_of("estimator", used, ("paper", "horvitz-thompson"))
         floor = number("epsilon_floor", epsilon_floor, above=0)
         self.max_grade = whole("max_grade", max_grade, at_least=1, at_most=HIGHEST_GRADE)
@@ -169,18 +174,17 @@ class RTopKF(LinearRanker):
             if self.adaptive
             else read_papers_schedule("learning_rate", learning_rate, Schedule(0.01, 2 / 3), 2 / 3, horizon)
         )
-        self.exploration = self._read_exploration(exploration, horizon)
+        explored = algorithm.exploration if exploration is None else exploration
+        self.exploration = self._read_exploration(explored, horizon)
         relative = isinstance(epsilon, str) and bool(one_of("epsilon", epsilon, ("relative",)))
-        given = None if isinstance(epsilon, str) else epsilon
-        smoothing = None if given is None else read_schedule("epsilon", given)
+        fixed = None if epsilon is None or isinstance(epsilon, str) else read_schedule("epsilon", epsilon)
         n_observed = self.surrogate.level if used == "paper" else k
         reach = number("radius", radius, above=0)
         start = read_start(warm_start, self.n_features, radius=np.inf if self.adaptive else reach)
-        self.state: Any = rtopkf_paper.TopKState(start.copy(), np.zeros(1, np.int64), np.zeros(2))
         gamma = self.exploration or Schedule(0.0)
-        settings: dict[str, Any] = {
+        common: dict[str, Any] = {
             "surrogate": _KINDS[self.surrogate.name],
-            "guess": self._guess(control_variate),
+            "guess": self._guess(control_variate, algorithm.unguided(self.surrogate.name)),
             "n_observed": int(n_observed or 0),
             "max_grade": float(self.max_grade * units.max()),
             "radius": reach,
@@ -188,35 +192,12 @@ class RTopKF(LinearRanker):
             "gamma": gamma.scale,
             "gamma_power": gamma.power,
         }
-        if self.adaptive:
-            smoothing = smoothing or Schedule(0.0)
-            self.kernels = RankerKernels(rtopkf_adaptive.rank, rtopkf_adaptive.learn)
-            self.state = rtopkf_adaptive.AdaptiveState(
-                *self.state, np.zeros(self.n_features), np.zeros(self.n_features)
-            )
-            self.params: Any = rtopkf_adaptive.AdaptiveParams(
-                **settings,
-                epsilon=smoothing.scale,
-                epsilon_power=smoothing.power,
-                epsilon_floor=min(floor, smoothing.scale or floor),
-                relative=relative and self.surrogate.name == "smooth_dcg",
-                start=start,
-            )
-            return
-        smoothing = smoothing or Schedule(1.0)
-        eta = self.learning_rate or Schedule(0.0)
-        self.params = rtopkf_paper.TopKParams(
-            **settings,
-            eta=eta.scale,
-            eta_power=eta.power,
-            epsilon=smoothing.scale,
-            epsilon_power=smoothing.power,
-            epsilon_floor=min(floor, smoothing.scale),
-        )
+        self._steps = algorithm(common, self.learning_rate, Smoothing(fixed, floor, relative), start)
+        self.kernels = self._steps.kernels()
+        self.params: Any = self._steps.params
+        self.state: Any = self._steps.new_state()
 
-    def _read_exploration(self, given: ScheduleLike | None, horizon: int | None) -> Schedule | None:
-        if given is None:
-            given = "matched" if self.adaptive else "camera-ready"
+    def _read_exploration(self, given: ScheduleLike, horizon: int | None) -> Schedule | None:
         if isinstance(given, str) and given == "matched":
             if not self.adaptive:
                 raise ValueError("exploration='matched' needs learning_rate='adagrad'")
@@ -226,10 +207,10 @@ class RTopKF(LinearRanker):
             raise ValueError(f"exploration must be a probability, at most 1, got {given!r}")
         return found
 
-    def _guess(self, control_variate: str | None) -> int:
+    def _guess(self, control_variate: str | None, unguided: int) -> int:
+        if control_variate is None:
+            return unguided
         name = self.surrogate.name
-        if control_variate is None:  # erratum B6; without a guess R_hat = s, which is the better one
-            return rtopkf_paper.ZERO if name == "squared" and not self.adaptive else rtopkf_paper.NO_GUESS
         if name in ("ranksvm", "centred_squared"):
             raise ValueError(f"control_variate must be None, got {control_variate!r} for {name}")
         return _GUESSES[one_of("control_variate", control_variate, tuple(_GUESSES))]
@@ -237,18 +218,12 @@ class RTopKF(LinearRanker):
     def check_ticket(self, ranking: Ranking) -> None:
         header, n = ranking.memo[0], len(ranking.items)
         of, gamma, epsilon = header.tolist()
-        may_be_zero = self.adaptive and self.exploration is None
-        good = of == n and (gamma > 0 or (gamma == 0 and may_be_zero)) and gamma <= 1 and epsilon > 0
-        if self.adaptive:
-            good = good and min(ranking.memo[1][:n, 4].tolist()) > 0
+        good = of == n and gamma <= 1 and epsilon > 0 and self._steps.is_ticket(gamma, ranking.memo[1][:n])
         if not (good and all_finite(*ranking.memo)):
             raise ValueError(f"ranking.memo must be finite, and of {len(ranking.items)} items, got {header}")
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        if self.adaptive:
-            check_scaled_weights(saved, self.params.radius, self.params.start)
-        else:
-            check_weights(saved, self.params.radius)
+        self._steps.check_state(saved)
         total, number = saved["labels"]
         if not 0 <= total <= number * self.params.max_grade:
             raise ValueError(
@@ -264,37 +239,25 @@ class RTopKF(LinearRanker):
         return found if self._given.get("surrogate") else {"learning_rate": OneOf("adagrad", steps), **found}
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        d, order, scratch = self.n_features, np.empty(n, np.int64), sorting.scratch(n)
-        common = np.empty(n), np.empty(n), np.empty(n), order, scratch, rows.narrow_scratch(d)
-        if not self.adaptive:
-            return common
-        return *common, np.empty(d), np.empty(d), np.empty(n, np.int64), np.empty(n, np.int64)
+        return self._steps.scratch(n)
 
-    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+    def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
     def blank_memo(self, n: int) -> Memo:
-        observed = self.params.n_observed
-        d = self.n_features
+        observed, d, columns = self.params.n_observed, self.n_features, self._steps.memo_columns
         known = 0 if self.surrogate.name == "centred_squared" else 2
-        columns = 5 if self.adaptive else 4
         return np.zeros(3), np.zeros((observed, columns)), np.zeros((known, d)), np.zeros((observed, d))
 
-    def mean_by_position(
-        self, context: Any, ranking: Ranking, by_position: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def mean_by_position(self, context: Any, ranking: Ranking, by_position: Floats) -> Floats:
         """Greedy with probability 1 - gamma, where equal scores are in every order equally likely; else explored."""
         features = self.dense_context(context)
         n, gamma = len(features), float(ranking.memo[0][1])
         scores = np.empty(n)
         linear_bandits.means(features, self.state.w, scores)
-        if self.exploration is not None:
-            found = by_place(by_position, kept=0, drawn=n)
-        else:
-            observed = min(self.params.n_observed, n)
-            kept = 0 if self.surrogate.name == "ranksvm" else observed - 1
-            found = by_place(by_position, kept=kept, drawn=observed - kept)
-        return found.mean(scores, ranking.items[: self.feedback.length(n)].tolist(), gamma)
+        kept, drawn = self._steps.explored_positions(n)
+        means = by_place(by_position, kept=kept, drawn=drawn)
+        return means.mean(scores, ranking.items[: self.feedback.length(n)].tolist(), gamma)
 
     def regret_bound(self, rounds: int, *, n_documents: int) -> float:
         """What the weights' expected regret cannot exceed, in the surrogate that the defaults descend.
@@ -346,47 +309,8 @@ class RTopKF(LinearRanker):
         ticket = 8 * (observed * (n_features + 5) + 2 * n_features + 2 * n_items)
         return 56 * n_features + 48 * n_items + sorting.scratch_bytes(n_items) + ticket
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_features=3, surrogate="squared", learning_rate=(0.5, 2 / 3), exploration=(1.0, 1 / 3))
-        yield cls(n_features=9, surrogate="ranksvm", k=2, learning_rate=(0.5, 2 / 3), exploration=0.3)
-        papers = "camera-ready"
-        yield cls(
-            n_features=3,
-            surrogate="kl",
-            k=3,
-            learning_rate=papers,
-            estimator="horvitz-thompson",
-            exploration=0.5,
-        )
-        yield cls(
-            n_features=4,
-            surrogate="smooth_dcg",
-            learning_rate=papers,
-            epsilon=(1.0, 0.2),
-            exploration=(1.0, 1 / 3),
-            control_variate="mean",
-        )
-        yield cls(
-            n_features=2,
-            surrogate="ranksvm",
-            k=4,
-            learning_rate=papers,
-            estimator="horvitz-thompson",
-            exploration=0.5,
-        )
-        yield cls(
-            n_features=1, surrogate="kl", control_variate="score", horizon=100, learning_rate="preprint"
-        )
-        yield cls(n_features=3)
-        yield cls(n_features=9, k=2)
-        yield cls(n_features=3, surrogate="ranksvm", k=3)
-        yield cls(n_features=2, surrogate="smooth_dcg", k=2, control_variate="mean", epsilon=None)
-        yield cls(n_features=2, surrogate="kl", exploration=0.5)
-        yield cls(n_features=4, surrogate="smooth_dcg", k=2)
 
-
-def _read_examination(given: Any, k: int) -> NDArray[np.float64]:
+def _read_examination(given: Any, k: int) -> Floats:
     if np.ndim(given) == 0:
         return np.full(k, shares("examination", given, n_axes=0, positive=True))
     return shares("examination", given, length=k, positive=True)

@@ -1,22 +1,29 @@
-"""Means over lists that explore, of a number by position: what an estimate of whole lists needs, kept between calls."""
+"""RTop-kF's default, without constants: AdaGrad's steps, and exploration that follows the length of the list.
+
+Three things differ from Algorithm 1 (`rtopkf_paper`). The surrogate is averaged over the list, so that long lists do
+not drown short ones. An exploring list draws the last revealed position only, and leaves the others as they are. Steps
+follow the gradients and the features that were seen.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankloop.kernels import descent
+from rankloop.base import Array, Floats, Ints
+from rankloop.compiled import RankerKernels
+from rankloop.kernels import descent, sorting
 from rankloop.kernels.descent import softmax
 from rankloop.kernels.elementary import power
 from rankloop.kernels.jit import hot, inlined, kernel
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import draw, uniform
-from rankloop.kernels.rows import average, copy_row, narrow_combine, narrow_score
+from rankloop.kernels.rows import average, copy_row, narrow_combine, narrow_score, narrow_scratch
 from rankloop.kernels.sorting import greedy_order, greedy_top
+from rankloop.rankers.linear import Schedule, Smoothing, check_scaled_weights
 from rankloop.rankers.rtopkf_paper import (
     KL,
     NO_GUESS,
@@ -29,10 +36,9 @@ from rankloop.rankers.rtopkf_paper import (
     surprise,
 )
 
-# Lists that explore at a few positions only.
-#
-# The first `kept` items are as in the greedy order, the next `drawn` are drawn at random from the others, and the
-# rest stays in greedy order, so that such a list costs little. With all positions drawn it is a random order.
+# In a list that explores, the first `kept` items are as in the greedy order, the next `drawn` are drawn at random from
+# the others, and the rest stays in greedy order, so that such a list costs little. With all positions drawn it is a
+# random order.
 
 
 @inlined
@@ -95,13 +101,6 @@ def means(n: int, kept: int, drawn: int, by_position: Any, out: Any) -> None:
             out[which, place] = total
 
 
-# RTop-kF without constants: AdaGrad's steps, and exploration that follows the length of the list.
-#
-# Three things differ from Algorithm 1. The surrogate is averaged over the list, so that long lists do not drown short
-# ones. An exploring list draws the last revealed position only, and leaves the others as they are. Steps follow the
-# gradients and the features that were seen.
-
-
 CENTRED = 4  # beside the surrogates of the paper
 RATE = 0.03
 GAMMA = 1.5
@@ -127,19 +126,19 @@ class AdaptiveParams(NamedTuple):
     epsilon: float
     epsilon_power: float
     epsilon_floor: float
-    units: NDArray[np.float64]  # by position, the label that a revealed 1 stands for
+    units: Floats  # by position, the label that a revealed 1 stands for
     relative: bool
-    start: NDArray[np.float64]  # the weights before anything was learnt
+    start: Floats  # the weights before anything was learnt
 
 
 class AdaptiveState(NamedTuple):
     """The linear ranker, what labels are usual, and what the steps follow."""
 
-    w: NDArray[np.float64]  # weights, by feature
-    t: NDArray[np.int64]  # rounds learnt
-    labels: NDArray[np.float64]  # the weighted sum of revealed labels, and the sum of the weights
-    squares: NDArray[np.float64]  # summed squares of the gradient, by feature
-    scale: NDArray[np.float64]  # the largest size seen, by feature
+    w: Floats  # weights, by feature
+    t: Ints  # rounds learnt
+    labels: Floats  # the weighted sum of revealed labels, and the sum of the weights
+    squares: Floats  # summed squares of the gradient, by feature
+    scale: Floats  # the largest size seen, by feature
 
 
 @hot
@@ -147,19 +146,19 @@ def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> Any:
     """The greedy order, or one that explores; and all of the gradient that is known without labels."""
-    scores, weights, guesses, order, room, narrow, mean, _, places, marks = scratch
+    scores, weights, guesses, order, sort_scratch, narrow, mean, _, places, marks = scratch
     header, shown, known, rows = memo
     n, d, t = context.shape[0], context.shape[1], state.t[0]
     observed = min(params.n_observed, n)
     kept, drawn = _explored_positions(params, n, observed)
     listed = min(n, len(items))
     narrow_score(context, state.w, narrow, scores)
-    greedy_top(scores, n, listed, key, 1, order, room)
+    greedy_top(scores, n, listed, key, 1, order, sort_scratch)
     gamma = _gamma(params, n, observed, t)
     explored = uniform(key, 0) < gamma
     if explored:
         if listed < n:  # an item from further below may come up
-            greedy_order(scores, n, key, 1, order, room)
+            greedy_order(scores, n, key, 1, order, sort_scratch)
         explore(key, 1 + n, order, n, kept, drawn, places, marks, items)
     else:
         for position in range(listed):
@@ -307,14 +306,7 @@ def _difference(x: float, mean: float) -> Any:
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, answer: Any
 ) -> None:
     """The estimated gradient, then one step of AdaGrad."""
     gradient = scratch[7]
@@ -324,19 +316,19 @@ def learn(
     for j in range(d):
         gradient[j] = 0.0
     if params.surrogate == RANKSVM:
-        _add_pairs(gradient, n, gamma, observed, shown, rows, feedback, params.units)
+        _add_pairs(gradient, n, gamma, observed, shown, rows, answer, params.units)
     else:
         share = 1.0 if params.surrogate == SMOOTH_DCG else 1.0 / n
         if params.guess != NO_GUESS:
             for j in range(d):
                 gradient[j] = share * known[0, j]
         for place in range(observed):
-            label = feedback[place] * params.units[place]
+            label = answer[place] * params.units[place]
             _add_label(params, gradient, shown[place], header[2], label, rows[place], known)
     for place in range(observed):
         descent.widen(state.w, params.start, state.scale, rows[place])
         weight = shown[place, _IMPORTANCE] if params.surrogate == CENTRED else 1.0
-        state.labels[0] += weight * (feedback[place] * params.units[place])
+        state.labels[0] += weight * (answer[place] * params.units[place])
         state.labels[1] += weight
     if params.surrogate == SMOOTH_DCG:
         for j in range(d):
@@ -367,13 +359,13 @@ def _add_label(
 
 @inlined
 def _add_pairs(
-    gradient: Any, n: int, gamma: float, observed: int, shown: Any, rows: Any, feedback: Any, units: Any
+    gradient: Any, n: int, gamma: float, observed: int, shown: Any, rows: Any, answer: Any, units: Any
 ) -> None:
     # As `rtopkf` has it, each pair divided by the number of pairs.
     for better in range(observed):
         for worse in range(observed):
             if not (
-                feedback[better] * units[better] > feedback[worse] * units[worse]
+                answer[better] * units[better] > answer[worse] * units[worse]
                 and 1.0 + shown[worse, _SCORE] > shown[better, _SCORE]
             ):
                 continue
@@ -381,9 +373,6 @@ def _add_pairs(
             seen = (1.0 - gamma) * both_greedy * n * (n - 1.0) + gamma * observed * (observed - 1)
             for j in range(len(gradient)):
                 gradient[j] += (rows[worse, j] - rows[better, j]) / seen
-
-
-Floats = NDArray[np.float64]
 
 
 class ByPlace(NamedTuple):
@@ -399,22 +388,7 @@ class ByPlace(NamedTuple):
     exploring_sums: Floats
 
     def mean(self, scores: Floats, items: Iterable[int], gamma: float) -> Floats:
-        """What items get on average, where equal scores are in every order equally likely.
-
-        Parameters
-        ----------
-        scores : ndarray of float
-            By item; the greedy order has the largest first.
-        items : iterable of int
-            The items that it is wanted for.
-        gamma : float
-            The share of lists that explore.
-
-        Returns
-        -------
-        ndarray of float
-            Quantities x items.
-        """
+        """What items get on average, where equal scores are in every order equally likely; quantities x items."""
         found = []
         for item in items:
             score = scores[item]
@@ -432,22 +406,8 @@ class ByPlace(NamedTuple):
 def by_place(by_position: Floats, *, kept: int, drawn: int) -> ByPlace:
     """What the item at each place of the greedy order gets; the same is kept for the next call.
 
-    Parameters
-    ----------
-    by_position : ndarray of float
-        Quantities x positions.
-    kept : int
-        How many positions from the top an exploring list leaves as they are.
-    drawn : int
-        How many positions after them are drawn at random; those behind stay in greedy order.
+    An exploring list leaves `kept` positions from the top as they are and draws the next `drawn` at random.
 
-    Returns
-    -------
-    ByPlace
-        For lists in greedy order, and for lists that explore.
-
-    Examples
-    --------
     >>> found = by_place(np.array([[3.0, 1.0, 0.5]]), kept=0, drawn=3)
     >>> found.mean(np.array([0.1, 0.9, 0.1]), [0, 1], gamma=0.5)  # the first item is second or third
     array([[1.125, 2.25 ]])
@@ -468,3 +428,59 @@ def _by_place(shape: tuple[int, int], packed: bytes, kept: int, drawn: int) -> B
     start = np.zeros((shape[0], 1))
     sums = (np.hstack([start, np.cumsum(one, axis=1)]) for one in (greedy, exploring))
     return ByPlace(greedy, exploring, *sums)
+
+
+class Adaptive:
+    """AdaGrad's steps and the exploration that suits them, as the ranker sees them."""
+
+    surrogate, estimator, exploration = "centred_squared", "horvitz-thompson", "matched"  # the defaults
+    memo_columns = 5
+
+    def __init__(
+        self, common: dict[str, Any], rate: Schedule | None, smoothing: Smoothing, start: Floats
+    ) -> None:
+        epsilon = smoothing.epsilon or Schedule(0.0)
+        self.start = start
+        self.params = AdaptiveParams(
+            **common,
+            epsilon=epsilon.scale,
+            epsilon_power=epsilon.power,
+            epsilon_floor=min(smoothing.floor, epsilon.scale or smoothing.floor),
+            relative=smoothing.relative and common["surrogate"] == SMOOTH_DCG,
+            start=start,
+        )
+
+    def kernels(self) -> RankerKernels:
+        return RankerKernels(rank, learn)
+
+    def new_state(self) -> AdaptiveState:
+        d = len(self.start)
+        return AdaptiveState(
+            self.start.copy(), np.zeros(1, np.int64), np.zeros(2), squares=np.zeros(d), scale=np.zeros(d)
+        )
+
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        d = len(self.start)
+        order, sort_scratch = np.empty(n, np.int64), sorting.scratch(n)
+        common = np.empty(n), np.empty(n), np.empty(n), order, sort_scratch, narrow_scratch(d)
+        return *common, np.empty(d), np.empty(d), np.empty(n, np.int64), np.empty(n, np.int64)
+
+    @staticmethod
+    def unguided(surrogate: str) -> int:
+        """What R_hat is without a control variate: the scores, which are the better guess (erratum B6)."""
+        return NO_GUESS
+
+    def is_ticket(self, gamma: float, shown: Floats) -> bool:
+        """Whether `rank` can have written this exploration, and these rows about shown items."""
+        matched = self.params.gamma == 0.0
+        return (gamma > 0 or (gamma == 0 and matched)) and min(shown[:, _IMPORTANCE].tolist()) > 0
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        check_scaled_weights(saved, self.params.radius, self.start)
+
+    def explored_positions(self, n: int) -> tuple[int, int]:
+        """How many positions an exploring list leaves as they are, and how many it then draws."""
+        if self.params.gamma > 0.0:
+            return 0, n
+        observed = min(self.params.n_observed, n)
+        return (0, observed) if self.params.surrogate == RANKSVM else (observed - 1, 1)

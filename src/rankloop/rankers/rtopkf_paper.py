@@ -1,4 +1,6 @@
-"""RTop-kF (2016, Algorithm 1): a linear ranker that descends unbiased estimates of a surrogate's gradient.
+"""RTop-kF with schedules, as in the paper (2016, Algorithm 1); the default is `rtopkf_adaptive`.
+
+It descends unbiased estimates of a surrogate's gradient, and explores by whole lists in random order.
 
 With R_hat a guess at the labels, the estimate is  gradient(s, R_hat) + sum over observed i of
 (h_i(R_i) - h_i(R_hat_i)) / pi_i  (erratum B6). Everything but the labels is known when the list is shown, so `rank`
@@ -7,18 +9,22 @@ keeps just that: the known part as one vector, and the features and numbers of t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankloop.base import Array, Floats, Ints
+from rankloop.compiled import RankerKernels
+from rankloop.kernels import sorting
 from rankloop.kernels.descent import project, softmax
 from rankloop.kernels.elementary import exp, power
 from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import draw, uniform
-from rankloop.kernels.rows import copy_row, narrow_combine, narrow_score
+from rankloop.kernels.rows import copy_row, narrow_combine, narrow_score, narrow_scratch
 from rankloop.kernels.sorting import greedy_top
+from rankloop.rankers.linear import Schedule, Smoothing, check_weights
 
 SQUARED, RANKSVM, KL, SMOOTH_DCG = range(4)
 NO_GUESS, ZERO, SCORE, MEAN = range(4)
@@ -41,15 +47,15 @@ class TopKParams(NamedTuple):
     epsilon: float
     epsilon_power: float
     epsilon_floor: float
-    units: NDArray[np.float64]  # by position, the label that a revealed 1 stands for
+    units: Floats  # by position, the label that a revealed 1 stands for
 
 
 class TopKState(NamedTuple):
     """The linear ranker, and what labels are usual."""
 
-    w: NDArray[np.float64]  # weights, by feature
-    t: NDArray[np.int64]  # rounds learnt
-    labels: NDArray[np.float64]  # the sum and the number of revealed labels
+    w: Floats  # weights, by feature
+    t: Ints  # rounds learnt
+    labels: Floats  # the sum and the number of revealed labels
 
 
 @inlined
@@ -63,12 +69,12 @@ def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> Any:
     """Lines 3-6."""
-    scores, weights, guesses, order, room, narrow = scratch
+    scores, weights, guesses, order, sort_scratch, narrow = scratch
     header, shown, known, rows = memo
     n = context.shape[0]
     listed = min(n, len(items))
     narrow_score(context, state.w, narrow, scores)  # line 4
-    greedy_top(scores, n, listed, key, 1, order, room)
+    greedy_top(scores, n, listed, key, 1, order, sort_scratch)
     gamma = min(1.0, scheduled(params.gamma, params.gamma_power, state.t[0]))
     explored = uniform(key, 0) < gamma
     if explored:
@@ -150,14 +156,7 @@ def _exp(x: float) -> float:
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, answer: Any
 ) -> None:
     """Lines 9-11."""
     header, shown, known, rows = memo
@@ -171,11 +170,11 @@ def learn(
         for j in range(len(w)):
             w[j] -= step * known[0, j]
     if params.surrogate == RANKSVM:
-        _descend_pairs(w, step, n, gamma, observed, shown, rows, feedback, params.units)
+        _descend_pairs(w, step, n, gamma, observed, shown, rows, answer, params.units)
     else:
         for place in range(observed):
             chance = (1.0 - gamma) * shown[place, _GREEDY] + gamma * observed / n  # errata B1, B7
-            label = feedback[place] * params.units[place]
+            label = answer[place] * params.units[place]
             if params.surrogate == SMOOTH_DCG:
                 gain = exp2_gain(label)
                 if params.guess != NO_GUESS:
@@ -189,7 +188,7 @@ def learn(
                     w[j] -= size * rows[place, j]
     project(w, params.radius)
     for place in range(observed):
-        state.labels[0] += feedback[place] * params.units[place]
+        state.labels[0] += answer[place] * params.units[place]
         state.labels[1] += 1.0
     state.t[0] += 1
 
@@ -204,13 +203,13 @@ def surprise(params: Any, s: float, guess: float, label: float) -> Any:
 
 @inlined
 def _descend_pairs(
-    w: Any, step: float, n: int, gamma: float, observed: int, shown: Any, rows: Any, feedback: Any, units: Any
+    w: Any, step: float, n: int, gamma: float, observed: int, shown: Any, rows: Any, answer: Any, units: Any
 ) -> None:
     # Every observed pair in which the better item does not lead by 1 pulls the two apart (section 4.1, erratum B2).
     for better in range(observed):
         for worse in range(observed):
             if not (
-                feedback[better] * units[better] > feedback[worse] * units[worse]
+                answer[better] * units[better] > answer[worse] * units[worse]
                 and 1.0 + shown[worse, _SCORE] > shown[better, _SCORE]
             ):
                 continue
@@ -218,3 +217,51 @@ def _descend_pairs(
             chance = (1.0 - gamma) * both_greedy + gamma * observed * (observed - 1) / (n * (n - 1.0))
             for j in range(len(w)):
                 w[j] -= step / chance * (rows[worse, j] - rows[better, j])
+
+
+class PapersSteps:
+    """The paper's steps and exploration, as the ranker sees them."""
+
+    surrogate, estimator, exploration = "kl", "paper", "camera-ready"  # the defaults
+    memo_columns = 4
+
+    def __init__(
+        self, common: dict[str, Any], rate: Schedule | None, smoothing: Smoothing, start: Floats
+    ) -> None:
+        epsilon, eta = smoothing.epsilon or Schedule(1.0), rate or Schedule(0.0)
+        self.start = start
+        self.params = TopKParams(
+            **common,
+            eta=eta.scale,
+            eta_power=eta.power,
+            epsilon=epsilon.scale,
+            epsilon_power=epsilon.power,
+            epsilon_floor=min(smoothing.floor, epsilon.scale),
+        )
+
+    def kernels(self) -> RankerKernels:
+        return RankerKernels(rank, learn)
+
+    def new_state(self) -> TopKState:
+        return TopKState(self.start.copy(), np.zeros(1, np.int64), np.zeros(2))
+
+    def scratch(self, n: int) -> tuple[Any, ...]:
+        d = len(self.start)
+        order, sort_scratch = np.empty(n, np.int64), sorting.scratch(n)
+        return np.empty(n), np.empty(n), np.empty(n), order, sort_scratch, narrow_scratch(d)
+
+    @staticmethod
+    def unguided(surrogate: str) -> int:
+        """What R_hat is without a control variate (erratum B6)."""
+        return ZERO if surrogate == "squared" else NO_GUESS
+
+    def is_ticket(self, gamma: float, shown: Floats) -> bool:
+        """Whether `rank` can have written this exploration, and these rows about shown items."""
+        return gamma > 0
+
+    def check_state(self, saved: Mapping[str, Array]) -> None:
+        check_weights(saved, self.params.radius)
+
+    def explored_positions(self, n: int) -> tuple[int, int]:
+        """How many positions an exploring list leaves as they are, and how many it then draws."""
+        return 0, n

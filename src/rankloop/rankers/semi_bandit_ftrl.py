@@ -1,15 +1,18 @@
-"""SemiBanditFTRL: an order by DCG@n from the labels of the first n, with regret of order sqrt(T)."""
+"""SemiBanditFTRL: an order by DCG@n from the labels of the first n, with regret of order sqrt(T).
+
+One number an item is learnt, because its relevance does not depend on where it stands; the leader is still a chance
+for each item at each position, found by the solver of FTRL-PBM from losses of rank one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import whole
-from rankloop.base import Array, Feedback, Memo, Ranking
+from rankloop.base import Array, Feedback, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels import list_network, lists, tsallis
@@ -24,16 +27,11 @@ from rankloop.rankers.click_ranker import are_chances
 from rankloop.rankers.constants import learnable
 from rankloop.servable import carried_sums
 
-# Follow the regularised leader over lists, when the relevance of every item at a position that counts is revealed.
-#
-# One number an item is learnt, because its relevance does not depend on where it stands; the leader is still a chance
-# for each item at each position, found by the solver of FTRL-PBM from losses of rank one.
-
 
 class SemiBanditParams(NamedTuple):
     """What the positions are worth, and the scale of relevance."""
 
-    worth: NDArray[np.float64]  # by position, beyond what the last one is worth; not zero
+    worth: Floats  # by position, beyond what the last one is worth; not zero
     squared: float  # of the learning rate: eta_t = 1 / (2 sqrt(squared t))
     exponential: bool  # whether a gain is 2^r - 1
     largest_gain: float
@@ -42,13 +40,13 @@ class SemiBanditParams(NamedTuple):
 class SemiBanditState(NamedTuple):
     """Summed losses, and the leader that follows from them."""
 
-    t: NDArray[np.int64]  # the round that is to come, counted from 1
-    L_hat: NDArray[np.float64]  # by item: summed estimates of its loss
-    u: NDArray[np.float64]  # multipliers of the items' sums, warm for the next solve
-    v: NDArray[np.float64]  # ... and of the positions' sums
-    x: NDArray[np.float64]  # the chance of item i at position j
-    rows: NDArray[np.float64]  # its sum over positions: the chance that item i is observed
-    fallbacks: NDArray[np.int64]  # solves that needed the slow way; and those of them that ended inexact
+    t: Ints  # the round that is to come, counted from 1
+    L_hat: Floats  # by item: summed estimates of its loss
+    u: Floats  # multipliers of the items' sums, warm for the next solve
+    v: Floats  # ... and of the positions' sums
+    x: Floats  # the chance of item i at position j
+    rows: Floats  # its sum over positions: the chance that item i is observed
+    fallbacks: Ints  # solves that needed the slow way; and those of them that ended inexact
 
 
 @hot
@@ -83,18 +81,11 @@ def rank(
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, labels: Any
 ) -> None:
     """An item is observed with chance memo[0]: its loss counts that much more. Then the next leader."""
     for j in range(len(params.worth)):
-        relevance = feedback[j]
+        relevance = labels[j]
         gain = exp2_gain(relevance) if params.exponential else relevance
         state.L_hat[items[j]] += (1.0 - gain / params.largest_gain) / memo[0][j]
     state.t[0] += 1
@@ -104,13 +95,13 @@ def learn(
 @hot
 def lead(params: Any, state: Any, scratch: Any) -> None:
     """x, the argmin of <x, L> - sum of sqrt(x) / eta_t, with L_ij = worth_j L_hat_i."""
-    room, L = scratch[0], scratch[2]
+    solver_scratch, L = scratch[0], scratch[2]
     for j in range(L.shape[0]):
         for i in range(L.shape[1]):
             L[j, i] = params.worth[j] * state.L_hat[i]
     t = params.squared * float(state.t[0])
-    if tsallis.newton(t, L, state.u, state.v, state.x, state.rows, room) < 0:
-        failure = tsallis.recover(t, L, state.u, state.v, state.x, state.rows, room)
+    if tsallis.newton(t, L, state.u, state.v, state.x, state.rows, solver_scratch) < 0:
+        failure = tsallis.recover(t, L, state.u, state.v, state.x, state.rows, solver_scratch)
         state.fallbacks[0] += 1
         state.fallbacks[1] += failure == 2
 
@@ -205,7 +196,7 @@ class SemiBanditFTRL(SumsByItem):
     def blank_memo(self, n: int) -> Memo:
         return (np.empty(len(self.params.worth)),)
 
-    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+    def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
     def check_ticket(self, ranking: Ranking) -> None:
@@ -225,7 +216,7 @@ class SemiBanditFTRL(SumsByItem):
         if not (D > 0).all():
             raise ValueError("saved state 'u' and 'v' must be multipliers for 'L_hat', with positive sums")
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         """A new item begins level with the best: with the least loss."""
         self.state.L_hat[:] = -carried_sums(-old.state.L_hat, origin)
         self.state.t[:] = old.state.t
@@ -238,19 +229,12 @@ class SemiBanditFTRL(SumsByItem):
     def rounds_learnt(self) -> int:
         return int(self.state.t[0]) - 1
 
-    def absorb(
-        self,
-        part: Any,
-        items: NDArray[np.int64],
-        positions: NDArray[np.int64],
-        ranking: Ranking,
-        feedback: NDArray[np.float64],
-    ) -> None:
+    def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
         self.put_back(self.state.L_hat, part.state.L_hat - self.state.L_hat[items], items)
         self.state.t[0] += 1
         lead(self.params, self.state, self.scratch(self.n_items))
 
-    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+    def translate(self, ranking: Ranking, before: Ints) -> Ranking | None:
         """With the items that are new at its end, as long as those that reveal their relevance are still there."""
         return with_newcomers(ranking, before, n_items=self.n_items, n_top=len(self.params.worth))
 
@@ -258,7 +242,7 @@ class SemiBanditFTRL(SumsByItem):
         slow, inexact = self.state.fallbacks.tolist()
         return {"solver_fallbacks": slow, "solver_inexact": inexact}
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         return np.argsort(self.state.L_hat, kind="stable")
 
     def regret_bound(self, horizon: int) -> float:
@@ -284,15 +268,7 @@ class SemiBanditFTRL(SumsByItem):
         return float(4 * self.params.largest_gain * n * np.sqrt(self.params.squared * self.n_items * T))
 
     @classmethod
-    def bytes_for(
-        cls,
-        *,
-        n_items: int = 0,
-        n_positions: int | None = None,
-        n_features: int = 0,
-        measure: Any = "dcg",
-        **parameters: Any,
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, measure: Any = "dcg", **parameters: Any) -> int:
         tail = str(getattr(measure, "name", measure)).partition("@")[2]
         n = min(int(tail), n_items) if tail.isdigit() else n_items
         return (
@@ -301,11 +277,3 @@ class SemiBanditFTRL(SumsByItem):
             + list_network.scratch_bytes(n_items, n)
             + lists.sampling_scratch_bytes(n)
         )
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, measure="dcg@3")
-        yield cls(n_items=4, measure="sum_loss")
-        yield cls(n_items=4, measure="dcg@1", max_grade=2)
-        yield cls(n_items=3, measure="precision@2")
-        yield cls(n_items=1)

@@ -1,15 +1,23 @@
-"""TopFTRL: rank fixed items from the relevance of the top, without a horizon, among friends and adversaries."""
+"""TopFTRL: rank fixed items from the relevance of the top, without a horizon, among friends and adversaries.
+
+G_hat sums unbiased estimates of the gains. The leader p, the mean discount of each item, maximises p . G_hat - beta
+|p|^2 / 2 over the permutahedron, and a list with these means is shuffled within nested parts. With chance
+explore[l] the item at place l of the order is moved forward to position k, where its relevance is revealed.
+
+The regret of a round is at most `cost`: what a wrong estimate may cost, plus exploration. beta grows by KAPPA cost
+/ (distance of the leader to a fixed list), so the regulariser costs at most KAPPA times as much. The page
+docs/rankers/TopFTRL.md derives all that. Arrays of the state are by place in the order, but for G_hat.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.arguments import whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels import permutahedron
@@ -31,17 +39,6 @@ from rankloop.rankers.candidates import SumsByItem, with_newcomers
 from rankloop.rankers.constants import learnable
 from rankloop.servable import carried_sums
 
-# TopFTRL: follow the regularised leader over lists, from the relevance of the top.
-#
-# G_hat sums unbiased estimates of the gains. The leader p, the mean discount of each item, maximises p . G_hat - beta
-# |p|^2 / 2 over the permutahedron, and a list with these means is shuffled within nested parts. With chance
-# explore[l] the item at place l of the order is moved forward to position k, where its relevance is revealed.
-#
-# The regret of a round is at most `cost`: what a wrong estimate may cost, plus exploration. beta grows by KAPPA cost
-# / (distance of the leader to a fixed list), so the regulariser costs at most KAPPA times as much. The page
-# docs/rankers/TopFTRL.md derives all that. Arrays of the state are by place in the order, but for G_hat.
-
-
 KAPPA = 0.15  # the share of a round's cost that the regulariser may cost
 NEAREST = 0.1  # of the largest distance: nearer to a fixed list than that, beta grows no faster
 CAUTION = 1.3  # what exploration is taken to cost, as a multiple of the most that it can
@@ -50,7 +47,7 @@ CAUTION = 1.3  # what exploration is taken to cost, as a multiple of the most th
 class TopFTRLParams(NamedTuple):
     """The measure, and what feedback means."""
 
-    f: NDArray[np.float64]  # discounts, falling; the last is 0
+    f: Floats  # discounts, falling; the last is 0
     k: int
     exponential: bool  # g(r) = 2**r - 1 instead of r
     largest_gain: float
@@ -60,14 +57,14 @@ class TopFTRLParams(NamedTuple):
 class TopFTRLState(NamedTuple):
     """What was learnt, and the lists that follow from it."""
 
-    t: NDArray[np.int64]  # rounds learnt
-    G_hat: NDArray[np.float64]  # by item
-    beta: NDArray[np.float64]
-    order: NDArray[np.int64]  # items by falling G_hat
-    breaks: NDArray[np.float64]  # until which u there is a break after this place
-    explore: NDArray[np.float64]  # the chance that this place is moved forward
-    observed: NDArray[np.float64]  # the chance that the relevance of this place is counted
-    cost: NDArray[np.float64]  # bound on the regret of the next round
+    t: Ints  # rounds learnt
+    G_hat: Floats  # by item
+    beta: Floats
+    order: Ints  # items by falling G_hat
+    breaks: Floats  # until which u there is a break after this place
+    explore: Floats  # the chance that this place is moved forward
+    observed: Floats  # the chance that the relevance of this place is counted
+    cost: Floats  # bound on the regret of the next round
 
 
 @hot
@@ -115,20 +112,13 @@ def _move_forward(place: int, to: int, places: Any) -> None:
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, labels: Any
 ) -> None:
     """Add the estimates, let beta grow, and find the next leader."""
     half = 0.5 * params.largest_gain
     for position in range(params.k):
         if memo[0][position] > 0.0:
-            gain = exp2_gain(feedback[position]) if params.exponential else feedback[position]
+            gain = exp2_gain(labels[position]) if params.exponential else labels[position]
             state.G_hat[items[position]] += (gain - half) / memo[0][position]
     state.t[0] += 1
     sort_again(state.G_hat, state.order)
@@ -152,23 +142,25 @@ def _next_beta(params: Any, state: Any, scratch: Any) -> Any:
 @hot
 def prepare(params: Any, state: Any, scratch: Any) -> None:
     """The lists of the next round, from G_hat, order and beta."""
-    room, _, _, (first, before) = scratch
+    leader, _, _, (first, before) = scratch
     m, k = len(params.f), params.k
     beta = state.beta[0]
-    lead(state.G_hat, state.order, params.f, beta, room)
-    find_breaks(params.f, room, state.breaks)
+    lead(state.G_hat, state.order, params.f, beta, leader)
+    find_breaks(params.f, leader, state.breaks)
     first_chances(state.breaks, k, first)
     first_chances(state.breaks, k - 1, before)
     for place in range(m):
-        state.observed[place] = least_chance(params, beta, place, room)
+        state.observed[place] = least_chance(params, beta, place, leader)
     total = _share_exploration(state.observed, first, state.explore)
     cost = 0.0
     for place in range(m):
         own = state.explore[place]
         state.observed[place] = (1.0 - total) * first[place] + own + (total - own) * before[place]
         state.observed[place] = min(state.observed[place], 1.0)
-        cost += state.observed[place] * beta * _instability(params, beta, place, room, state.observed[place])
-        cost += CAUTION * own * params.largest_gain * min(params.f[0] - room.p[place], params.f[k - 1])
+        cost += (
+            state.observed[place] * beta * _instability(params, beta, place, leader, state.observed[place])
+        )
+        cost += CAUTION * own * params.largest_gain * min(params.f[0] - leader.p[place], params.f[k - 1])
     state.cost[0] = cost
 
 
@@ -348,7 +340,7 @@ class TopFTRL(SumsByItem):
     def blank_memo(self, n: int) -> Memo:
         return (np.empty(self.params.k),)
 
-    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+    def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
     def check_ticket(self, ranking: Ranking) -> None:
@@ -373,7 +365,7 @@ class TopFTRL(SumsByItem):
                     f"saved state {name!r} does not follow from 'G_hat' and 'beta', got {saved[name]}"
                 )
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         state = self.state
         state.G_hat[:] = carried_sums(old.state.G_hat, origin)
         state.t[:] = old.state.t
@@ -382,14 +374,7 @@ class TopFTRL(SumsByItem):
         prepare(self.params, state, self.scratch(self.n_items))
         self.carry_missed(old, origin)
 
-    def absorb(
-        self,
-        part: Any,
-        items: NDArray[np.int64],
-        positions: NDArray[np.int64],
-        ranking: Ranking,
-        feedback: NDArray[np.float64],
-    ) -> None:
+    def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
         state = self.state
         self.put_back(state.G_hat, part.state.G_hat - state.G_hat[items], items)
         state.t[0] += 1
@@ -397,11 +382,11 @@ class TopFTRL(SumsByItem):
         permutahedron.sort_again(state.G_hat, state.order)
         prepare(self.params, state, self.scratch(self.n_items))
 
-    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+    def translate(self, ranking: Ranking, before: Ints) -> Ranking | None:
         """With the items that are new at its end, as long as those that reveal their relevance are still there."""
         return with_newcomers(ranking, before, n_items=self.n_items, n_top=self.params.k)
 
-    def chances(self) -> NDArray[np.float64]:
+    def chances(self) -> Floats:
         """The chance of item i at position j in the next list.
 
         Returns
@@ -422,14 +407,12 @@ class TopFTRL(SumsByItem):
             found[:, item] = self._chances_of(place)
         return found
 
-    def _chances_of(self, place: int) -> NDArray[np.float64]:
+    def _chances_of(self, place: int) -> Floats:
         row = np.empty(self.n_items)
         chances_of(self.params, self.state, self.scratch(self.n_items), place, row)
         return row
 
-    def mean_by_position(
-        self, context: Any, ranking: Ranking, by_position: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def mean_by_position(self, context: Any, ranking: Ranking, by_position: Floats) -> Floats:
         """Exact, from the chances of the next list."""
         place_of = np.argsort(self.state.order)
         shown = ranking.items[: self.params.k]
@@ -437,8 +420,8 @@ class TopFTRL(SumsByItem):
         means = [[sum((row * one).tolist()) for one in chances] for row in by_position]
         return np.array(means)
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = self.state.order.copy()
+    def current(self, context: Any = None) -> Ints:
+        found: Ints = self.state.order.copy()
         return found
 
     def regret_bound(self, rounds: int) -> float:
@@ -469,17 +452,5 @@ class TopFTRL(SumsByItem):
         return float(first * h + (1 + kappa) * (a / first**0.5 + h / kappa * (last - first)))
 
     @classmethod
-    def bytes_for(
-        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
-    ) -> int:
+    def bytes_for(cls, *, n_items: int = 0, **parameters: Any) -> int:
         return 8 * 20 * n_items + permutahedron.tree_scratch_bytes(n_items)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=4)
-        yield cls(n_items=5, measure="sum_loss")
-        yield cls(n_items=7, measure="precision@3", k=3)
-        yield cls(n_items=3, measure="dcg", max_grade=4, k=2)
-        yield cls(n_items=6, measure="dcg@3")
-        yield cls(n_items=2, measure="pairwise_loss")
-        yield cls(n_items=1)

@@ -1,18 +1,26 @@
-"""TopRank: sort items into blocks by pairwise clicks (Lattimore, Kveton, Li and Szepesvári 2018)."""
+"""TopRank: sort items into blocks by pairwise clicks (Lattimore, Kveton, Li and Szepesvári 2018).
+
+U_ij = C_i - C_j counts only while i and j share a block, an item that is not shown among them: a click on i changes
+the statistics of as many pairs as the block has items. Here it changes one number, the clicks on i. For each pair
+there is what that number has too much: see `wins`. And a pair is looked at only when its lead may have reached its
+bound, which takes many clicks. So a round costs what was shown and clicked, however many items there are.
+
+The blocks that were shown travel in the ticket, so that late feedback is counted for the blocks it was about.
+"""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankloop import base
 from rankloop.arguments import share, whole
-from rankloop.base import Array, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels.call_checks import within
 from rankloop.kernels.elementary import log
@@ -20,16 +28,6 @@ from rankloop.kernels.jit import apart, hot, inlined
 from rankloop.kernels.random import below, word
 from rankloop.ranges import Between, Range
 from rankloop.rankers.click_ranker import ClickRanker
-
-# TopRank (2018, Algorithm 1): items in blocks, best block first, each block shuffled until clicks tell it apart.
-#
-# U_ij = C_i - C_j counts only while i and j share a block, an item that is not shown among them: a click on i changes
-# the statistics of as many pairs as the block has items. Here it changes one number, the clicks on i. For each pair
-# there is what that number has too much: see `wins`. And a pair is looked at only when its lead may have reached its
-# bound, which takes many clicks. So a round costs what was shown and clicked, however many items there are.
-#
-# The blocks that were shown travel in the ticket, so that late feedback is counted for the blocks it was about.
-
 
 _WORD = 64  # items in a word of `worse`
 _ROUNDING = 1e-6  # of a number of clicks that is a square root
@@ -44,17 +42,16 @@ class TopRankParams(NamedTuple):
 class TopRankState(NamedTuple):
     """Click statistics of each pair of items, what follows from them, and the number of rounds with feedback."""
 
-    t: NDArray[np.int64]
-    clicks: NDArray[np.int64]  # on each item
-    pairs: NDArray[
-        np.int32
-    ]  # [i, k]: of the clicks on i, in one block with k those that do not count, else `wins`
+    t: Ints
+    clicks: Ints  # on each item
+    # [i, k]: of the clicks on i, in one block with k those that do not count, else `wins`
+    pairs: NDArray[np.int32]
     worse: NDArray[np.uint64]  # [i]: a bit for each item that i is known to be worse than, the relation G
-    fingerprint: NDArray[np.int64]  # of G: equal where G is
-    block: NDArray[np.int64]  # of each item, counted from 0
-    order: NDArray[np.int64]  # items by block
-    ends: NDArray[np.int64]  # of each block, in `order`
-    due: NDArray[np.int64]  # clicks on each item from which on one of its pairs may reach its bound
+    fingerprint: Ints  # of G: equal where G is
+    block: Ints  # of each item, counted from 0
+    order: Ints  # items by block
+    ends: Ints  # of each block, in `order`
+    due: Ints  # clicks on each item from which on one of its pairs may reach its bound
 
 
 @inlined
@@ -129,33 +126,26 @@ def _item_at(place: int, n_moved: int, order: Any, slots: Any, places: Any, held
 
 @hot
 def learn(
-    params: Any,
-    state: Any,
-    context: Any,
-    scratch: Any,
-    items: Any,
-    propensities: Any,
-    memo: Any,
-    feedback: Any,
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
 ) -> None:
     """Alg. 1, lines 10-13, for the blocks that were shown."""
     found = False
     if memo[0][0] == state.fingerprint[0]:
         for j in range(len(items)):
-            if feedback[j] == 0.0:
+            if clicks[j] == 0.0:
                 continue
             i = items[j]
             state.clicks[i] += 1
             for other in range(j):
                 k = items[other]
-                if feedback[other] != 0.0 and state.block[i] == state.block[k]:
+                if clicks[other] != 0.0 and state.block[i] == state.block[k]:
                     state.pairs[i, k] += 1  # U_ik = 0
                     state.pairs[k, i] += 1
         for j in range(len(items)):
-            if feedback[j] != 0.0 and state.clicks[items[j]] >= state.due[items[j]]:
+            if clicks[j] != 0.0 and state.clicks[items[j]] >= state.due[items[j]]:
                 found |= _compare(params.log_c_delta, state, items[j])
     else:
-        found = _learn_late(params.log_c_delta, state, scratch[4], items, memo[1], feedback)
+        found = _learn_late(params.log_c_delta, state, scratch[4], items, memo[1], clicks)
     state.t[0] += 1
     if found:
         regroup(params.log_c_delta, state, scratch[3], scratch[5])
@@ -206,13 +196,13 @@ def reached(log_c_delta: float, won: Any, lost: Any) -> Any:
 
 
 @apart
-def _learn_late(log_c_delta: float, state: Any, clicked: Any, items: Any, blocks: Any, feedback: Any) -> bool:
+def _learn_late(log_c_delta: float, state: Any, clicked: Any, items: Any, blocks: Any, clicks: Any) -> bool:
     # G has grown since the list was shown: every pair that shared a block then.
     found = False
     for i in range(len(blocks)):
         clicked[i] = False
     for j in range(len(items)):
-        clicked[items[j]] = feedback[j] != 0.0
+        clicked[items[j]] = clicks[j] != 0.0
     for j in range(len(items)):
         state.clicks[items[j]] += clicked[items[j]]
     for j in range(len(items)):
@@ -386,13 +376,13 @@ class TopRank(ClickRanker):
         )
 
     @property
-    def blocks(self) -> list[NDArray[np.int64]]:
+    def blocks(self) -> list[Ints]:
         """The items of each block, best block first."""
         block = self.state.block
         return [np.flatnonzero(block == number) for number in range(int(block.max()) + 1)]
 
     @property
-    def wins(self) -> NDArray[np.int64]:
+    def wins(self) -> Ints:
         """[i, k]: clicks on i and not on k while they shared a block. S is wins - wins.T, and N is wins + wins.T."""
         return _wins(self.state, np.arange(self.n_items))
 
@@ -409,7 +399,7 @@ class TopRank(ClickRanker):
             np.empty_like(self.state.worse[0]),
         )
 
-    def blank_propensities(self, n: int) -> NDArray[np.float64]:
+    def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
     def blank_memo(self, n: int) -> Memo:
@@ -456,7 +446,7 @@ class TopRank(ClickRanker):
         if (pairs < 0).any() or (pairs > clicks[:, None]).any():
             raise ValueError(f"saved state 'pairs' must be from 0 to 'clicks', got {pairs} and {clicks}")
 
-    def carry(self, old: Any, origin: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> None:
+    def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
         """A new item has been compared with no other: it begins in the first block."""
         known, before = origin >= 0, np.maximum(origin, 0)
         pairs = known[:, None] & known[None, :]
@@ -464,7 +454,7 @@ class TopRank(ClickRanker):
         clicks = np.where(known, old.state.clicks[before], 0)
         self._know(old.state.t, clicks, np.where(pairs, _wins(old.state, before), 0), worse & pairs)
 
-    def _know(self, t: Array, clicks: Array, wins: NDArray[np.int64], worse: NDArray[np.bool_]) -> None:
+    def _know(self, t: Array, clicks: Array, wins: Ints, worse: NDArray[np.bool_]) -> None:
         state = self.state
         state.t[:], state.clicks[:], state.worse[:] = t, clicks, _packed(worse)
         take_fingerprint(state)
@@ -472,14 +462,7 @@ class TopRank(ClickRanker):
         state.pairs[:] = _pairs(state, np.arange(self.n_items), wins)
         state.due[:] = 0
 
-    def absorb(
-        self,
-        part: Any,
-        items: NDArray[np.int64],
-        positions: NDArray[np.int64],
-        ranking: Ranking,
-        feedback: NDArray[np.float64],
-    ) -> None:
+    def absorb(self, part: Any, items: Ints, positions: Ints, ranking: Ranking, feedback: Floats) -> None:
         state = self.state
         # The clicks count against no item that was not a candidate.
         clicks = part.state.clicks - state.clicks[items]
@@ -495,11 +478,11 @@ class TopRank(ClickRanker):
             take_fingerprint(state)
             regroup(self.params.log_c_delta, state, np.empty_like(state.block), np.empty_like(state.worse[0]))
 
-    def translate(self, ranking: Ranking, before: NDArray[np.int64]) -> Ranking | None:
+    def translate(self, ranking: Ranking, before: Ints) -> Ranking | None:
         """None: clicks count for the blocks of the items that were there."""
         return None
 
-    def current(self, context: Any = None) -> NDArray[np.int64]:
+    def current(self, context: Any = None) -> Ints:
         """Items by block, within a block by how much more often they were clicked than the others."""
         self.read_context(context)
         lead = np.empty(self.n_items)
@@ -545,22 +528,15 @@ class TopRank(ClickRanker):
     def bytes_of(cls, n: int, m: int) -> int:
         return 4 * n**2 + n * -(-n // 64) * 8 + 57 * n + 24 * m
 
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(n_items=5, n_positions=3, horizon=1000)
-        yield cls(n_items=6, n_positions=3, delta=0.9)
-        yield cls(n_items=4, horizon=10)
-        yield cls(n_items=1, horizon=1)
 
-
-def _wins(state: Any, items: NDArray[np.int64]) -> NDArray[np.int64]:
+def _wins(state: Any, items: Ints) -> Ints:
     return _pairs(state, items, state.pairs[np.ix_(items, items)])
 
 
-def _pairs(state: Any, items: NDArray[np.int64], wins: NDArray[Any]) -> NDArray[np.int64]:
+def _pairs(state: Any, items: Ints, wins: NDArray[Any]) -> Ints:
     # Wins of these items as `state.pairs` has them; the same makes `state.pairs` into wins.
     block = state.block[items]
-    turned: NDArray[np.int64] = np.where(block[:, None] == block, state.clicks[items, None] - wins, wins)
+    turned: Ints = np.where(block[:, None] == block, state.clicks[items, None] - wins, wins)
     np.fill_diagonal(turned, 0)
     return turned
 

@@ -53,10 +53,6 @@ class Counting(Ranker):
 
     def current(self, context: Any = None) -> np.ndarray:
         return np.argsort(-self.state.clicks, kind="stable")
-
-    @classmethod
-    def examples(cls):
-        yield cls(n_items=3)
 '''
 NAME = "acme_lists.counting:Counting"
 

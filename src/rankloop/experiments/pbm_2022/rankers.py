@@ -38,7 +38,7 @@ def learn_and_sum(
             for i in range(n):
                 kept[place, 0, j, i] = sums[0, j, i]
                 kept[place, 1, j, i] = sums[1, j, i]
-    ftrl_pbm.learn(params, state, context, scratch, items, propensities, memo, feedback)
+    ftrl_pbm.learn_in_full(params, state, context, scratch, items, propensities, memo, feedback)
 
 
 class SummedFTRLPBM(WithoutPlan):
@@ -49,7 +49,7 @@ class SummedFTRLPBM(WithoutPlan):
 
     def __init__(self, *, n_items: int, n_positions: int, marks: NDArray[np.int64]) -> None:
         super().__init__(n_items=n_items, n_positions=n_positions)
-        self.kernels = RankerKernels(ftrl_pbm.rank, learn_and_sum)
+        self.kernels = RankerKernels(ftrl_pbm.rank_in_full, learn_and_sum)
         self.marks = marks.astype(np.int64)
         self.sums = np.zeros((2, n_positions, n_items))
         self.kept = np.zeros((len(marks), *self.sums.shape))
@@ -122,7 +122,7 @@ class FrankWolfeFTRLPBM(WithoutPlan):
 
     def __init__(self, *, n_items: int, n_positions: int, K: int) -> None:
         super().__init__(n_items=n_items, n_positions=n_positions, steps=K)
-        self.kernels = RankerKernels(ftrl_pbm.rank, learn_by_frank_wolfe)
+        self.kernels = RankerKernels(ftrl_pbm.rank_in_full, learn_by_frank_wolfe)
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         m, n = self.n_positions, self.n_items
@@ -144,7 +144,7 @@ def learn_from_rewards(
     """As FTRL-PBM but for the estimate: a click of an item that was unlikely there is a large negative loss."""
     for j in range(len(items)):
         feedback[j] += 1.0  # (1 - (1 + click)) / x = -click / x
-    ftrl_pbm.learn(params, state, context, scratch, items, propensities, memo, feedback)
+    ftrl_pbm.learn_in_full(params, state, context, scratch, items, propensities, memo, feedback)
     for j in range(len(items)):
         feedback[j] -= 1.0
 
@@ -154,4 +154,4 @@ class RewardFTRLPBM(WithoutPlan):
 
     def __init__(self, *, n_items: int, n_positions: int) -> None:
         super().__init__(n_items=n_items, n_positions=n_positions)
-        self.kernels = RankerKernels(ftrl_pbm.rank, learn_from_rewards)
+        self.kernels = RankerKernels(ftrl_pbm.rank_in_full, learn_from_rewards)

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from rankloop import data, environments, rankers, simulation
-from rankloop.base import Ranking
+from rankloop.base import Floats, Ints, Ranking
 from rankloop.feedback import TopClicks
 from rankloop.kernels.jit import kernel
 from rankloop.measures import ndcg
@@ -18,7 +17,7 @@ from rankloop.rankers import dueling
 DIRECTION = kernel(dueling.direction.py_func)  # type: ignore[attr-defined]
 
 
-def tried(key: Any, d: int, n_candidates: int) -> NDArray[np.float64]:
+def tried(key: Any, d: int, n_candidates: int) -> Floats:
     """The directions of a list, a row for each candidate."""
     rows = np.empty((n_candidates, d))
     for number, row in enumerate(rows):
@@ -26,7 +25,7 @@ def tried(key: Any, d: int, n_candidates: int) -> NDArray[np.float64]:
     return rows
 
 
-def credits_of(orders: NDArray[np.int64], shown: NDArray[np.int64], tau: float) -> NDArray[np.float64]:
+def credits_of(orders: Ints, shown: Ints, tau: float) -> Floats:
     """P(ranker i was drawn at position j | the list), from the definition."""
     chances = np.empty((len(orders), len(shown)))
     for i, order in enumerate(orders):
