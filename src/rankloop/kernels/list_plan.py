@@ -12,31 +12,56 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.jit import apart, hot
-from rankloop.kernels.list_network import MOST, TIGHT, TOLERANCE, SolverScratch, solve_small
+from rankloop.kernels.list_network import TIGHT, TOLERANCE, SolverScratch
 from rankloop.kernels.lists import LEAST, begin, complete, go_on, most_bins, take_off, weight_of
 from rankloop.kernels.random import uniform
 from rankloop.kernels.vectors import (
-    REACH,
     TERMS,
-    add_entry,
     add_row,
-    aligned,
     evaluate_column,
-    excess_row,
     fill_row,
     find_tight_slots,
     inverse_cubes,
-    invert_row,
     multiply_rows,
+    polynomials,
     row_dot,
     row_dots,
     scale,
     subtract_rows,
     sum_rows,
     sum_stretch,
-    value_and_slope,
-    values,
 )
+
+# Sums of 1 / D^2 over many items at once, D = L + v, as polynomials in how far v has moved since they were taken.
+#
+# Of an entry, 1 / (D + d)^2 = sum over k of (-1)^k (k + 1) d^k / D^(k + 2). The coefficients add up over items, so a
+# column of items whose L stays is evaluated at any v in a few multiplications; an item whose L changes is taken out
+# with its old coefficients and put in with its new ones. With |d| <= REACH D, what the polynomial leaves out is below
+# (TERMS + 1) REACH^TERMS = 6e-11 of the sum.
+
+
+REACH = 0.04
+
+
+@hot
+def add_entry(sums: Any, j: int, b: int, D: float, sign: float) -> None:
+    """Add `sign` times the coefficients of 1 / (D + d)^2 to those of bin b in column j."""
+    inverse = 1.0 / D
+    term = sign * inverse * inverse
+    for k in range(TERMS):
+        sums[j, k, b] += float(k + 1) * term
+        term *= -inverse
+
+
+@hot
+def value_and_slope(sums: Any, j: int, d: float) -> Any:
+    """The sums of 1 / (D + d)^2 and of 1 / (D + d)^3 over column j, whose coefficients are in the last bin."""
+    value, slope = 0.0, 0.0
+    for k in range(TERMS - 1, -1, -1):
+        slope = slope * d + value
+        value = value * d + sums[j, k, -1]
+    return value, -0.5 * slope
+
 
 # How rows of x are gathered, to be evaluated in bulk and drawn by bin, for as long as x does not move far.
 #
@@ -82,6 +107,16 @@ class Plan(NamedTuple):
     ]  # the sums of x over each position, and of x / D over those whose multiplier is zero
     matchings: NDArray[np.int64]  # by matching: the bin at each position, then the bins left out
     whole: NDArray[np.float64]  # by position and bin: the sum of x; last row: what the bin lacks to one
+
+
+def aligned(*shape: int, fill: float = 0.0) -> NDArray[np.float64]:
+    """An array that begins where a line of the processor's cache does, so that no vector lies across two of them."""
+    line, number = 64, int(np.prod(shape))
+    memory = np.empty(number + line // 8)
+    first = -(memory.ctypes.data % -line) // 8
+    array = memory[first : first + number].reshape(shape)
+    array[...] = fill
+    return array
 
 
 def slots(n: int, m: int) -> int:
@@ -236,7 +271,7 @@ def weigh(t: float, v: Any, plan: Any) -> bool:
     if first < last:
         for j in range(m):
             if plan.counts[EXACT]:
-                values(plan.sums, j, v[j] - plan.edge[ANCHOR, j], t, last, plan.whole)
+                polynomials(plan.sums, j, v[j] - plan.edge[ANCHOR, j], t, last, plan.whole)
             else:
                 for b in range(first, last):
                     start, stop = plan.bounds[b, 0], plan.bounds[b, 1]
@@ -490,17 +525,15 @@ def find_step(t: float, plan: Any, scratch: Any, n_tight: int) -> None:
         scratch.w,
     )
     sum_rows(lines, _INVERSE, lines, _GROUND, h, n_tight)
-    invert_row(lines, _INVERSE, lines, _INVERSE)
+    for j in range(lines.shape[1]):
+        lines[_INVERSE, j] = 1.0 / lines[_INVERSE, j]
     multiply_rows(lines, _DV, lines, _DV, lines, _INVERSE)
     for a in range(n_tight):
         multiply_rows(share, a, h, a, lines, _INVERSE)
         drain[a] = row_dot(share, a, lines, _GROUND)
         du[a] -= row_dot(h, a, lines, _DV)
         row_dots(w, a, share, a, h, a)
-    if n_tight <= MOST:
-        solve_small(w, drain, du, plan.slot_u, scratch.tight, n_tight)
-    else:
-        _solve(plan.slot_u, scratch, n_tight)
+    _solve(plan.slot_u, scratch, n_tight)
     subtract_rows(lines, _DV, share, du, n_tight)
 
 
@@ -522,14 +555,17 @@ def _solve(u: Any, scratch: Any, n_tight: int) -> None:
         total = du[a]
         for b in range(a):
             total += w[a, b] * du[b]
-        du[a] = max(total * w[a, a], -u[scratch.tight[a]])
+        rise, least = total * w[a, a], -u[scratch.tight[a]]
+        du[a] = least if rise < least else rise  # what is no number stays none
 
 
 @hot
 def _prepare(t: float, plan: Any, scratch: Any, n_tight: int) -> None:
     # The excess of columns and tight rows, as Newton on 1 / sqrt(sum) takes it, and h.
     h, lines = scratch.h, scratch.lines
-    excess_row(lines, _DV, plan.edge, COLUMNS)
+    for j in range(lines.shape[1]):
+        total = plan.edge[COLUMNS, j]
+        lines[_DV, j] = total * (np.sqrt(total) - 1.0)
     sum_rows(lines, _GROUND, plan.edge, GROUND, h, 0)  # a copy
     for a in range(n_tight):
         s = scratch.tight[a]
