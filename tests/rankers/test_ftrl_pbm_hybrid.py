@@ -13,7 +13,7 @@ from rankloop.environments import ClickMatrix, Periodic, PositionBased
 from rankloop.rankers import FTRLPBM
 from rankloop.rankers.ftrl_pbm import GUARD, WEIGHT
 from tests.kernels.leader import check_chances
-from tests.kernels.solvers.test_hybrid import Leader, check_optimal
+from tests.kernels.test_hybrid import Leader, check_optimal
 from tests.rankers.test_ftrl_pbm import ESTIMATORS, TORTURE, ticket
 from tests.rankers.test_ftrl_pbm_estimators import expected_estimate, play_on
 
