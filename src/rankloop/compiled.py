@@ -19,6 +19,15 @@ from rankloop.features import LARGEST_FEATURE as LARGEST_FEATURE
 from rankloop.features import read_features as read_features
 from rankloop.kernels.call_checks import ordinary
 
+__all__ = [
+    "CompiledEnvironment",
+    "CompiledRanker",
+    "EnvironmentKernels",
+    "RankerKernels",
+    "check_items",
+    "read_positions",
+]
+
 # A ranker's kernels made ready for calls from Python, one at a time.
 #
 # A compiled kernel called from Python first finds out the type of everything that it is given: with thirty arrays in

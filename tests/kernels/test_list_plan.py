@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from rankloop.kernels import list_plan
+from rankloop.kernels import list_network, list_plan
 from rankloop.kernels.list_plan import REACH, add_entry, value_and_slope
 from rankloop.kernels.vectors import TERMS, polynomials
 
@@ -84,7 +84,7 @@ def test_a_step_solves_its_network(n: int, u: float) -> None:
     scratch = blank._replace(
         w=w.copy(), drain=drain.copy(), du=flow.copy(), tight=rng.permutation(2 * n + 1)[:n]
     )
-    list_plan._solve(np.full(2 * n + 1, u), scratch, n)
+    list_network.eliminate(np.full(2 * n + 1, u), scratch, n, False)
     assert (scratch.du >= -u).all()
     if u == 1e9:  # nothing is in the way
         between = np.tril(w[:n, :n], -1)
@@ -96,5 +96,5 @@ def test_a_step_solves_its_network(n: int, u: float) -> None:
 def test_what_is_no_number_stays_none() -> None:
     scratch: Any = list_plan.step_scratch(5, 5, 2)._replace(w=np.ones((4, 4)), drain=np.ones(2))
     scratch.du[:], scratch.tight[:2] = np.nan, [3, 1]
-    list_plan._solve(np.ones(5), scratch, 2)
+    list_network.eliminate(np.ones(5), scratch, 2, False)
     assert np.isnan(scratch.du[:2]).all()

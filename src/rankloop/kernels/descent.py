@@ -14,8 +14,6 @@ from rankloop.kernels.rows import bounds, combine, score
 from rankloop.kernels.sorting import greedy_order
 from rankloop.kernels.vectors import dot
 
-# The softmax of scores, and the ball that the weights of a linear ranker stay in.
-
 
 @inlined
 def softmax(values: Any, n: int, epsilon: float, out: Any) -> None:
@@ -139,10 +137,10 @@ def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
     """By falling score; there is nothing to explore."""
-    scores, room = memo[0], scratch[1]
+    scores = memo[0]
     memo[1][0] = state.t[0]
     score(context, state.w, scores)
-    greedy_order(scores, context.shape[0], key, 0, items, room)
+    greedy_order(scores, context.shape[0], key, 0, items, scratch[1])
     return False
 
 

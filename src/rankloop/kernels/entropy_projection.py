@@ -27,7 +27,7 @@ _NOTHING = 1e-13
 
 
 class EntropyScratch(NamedTuple):
-    """Room to work in; never state."""
+    """Never state."""
 
     sums: NDArray[np.float64]  # of each item
     u: NDArray[np.float64]
@@ -38,7 +38,7 @@ class EntropyScratch(NamedTuple):
 
 
 def new_scratch(n: int, m: int) -> EntropyScratch:
-    """Room for `n` items on `m` positions."""
+    """Scratch for `n` items on `m` positions."""
     most = min(n, 2 * m)
     return EntropyScratch(
         np.empty(n),

@@ -21,6 +21,8 @@ from numba.extending import register_jitable
 
 from rankloop.kernels import elementary
 
+__all__ = ["apart", "counts_references", "hot", "inlined", "kernel", "loop"]
+
 Function = TypeVar("Function", bound=Callable[..., object])
 
 PATIENCE = 2.0  # seconds of compiling before a word is said

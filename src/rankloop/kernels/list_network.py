@@ -19,7 +19,7 @@ TIGHT = 5e-10  # a row counts as tight from here on
 
 
 class SolverScratch(NamedTuple):
-    """Room to work in; never state."""
+    """Never state."""
 
     free: NDArray[np.float64]  # 1 where a row is not tight
     columns: NDArray[np.float64]
@@ -36,7 +36,7 @@ class SolverScratch(NamedTuple):
 
 
 def new_scratch(n: int, m: int) -> SolverScratch:
-    """Room for `n` items on `m` positions."""
+    """Scratch for `n` items on `m` positions."""
     most = min(n, 2 * m)  # at a solution fewer than m rows are tight, or all of m
     return SolverScratch(
         np.ones(n),
@@ -62,7 +62,7 @@ def scratch_bytes(n: int, m: int) -> int:
 
 @hot
 def find_tight(rows: Any, scratch: Any) -> int:
-    """Write the rows that are tight or above one; returns how many, -1 where there is no room for them."""
+    """Write the rows that are tight or above one; returns how many, -1 where they are too many."""
     n_tight = 0
     for i in range(len(rows)):
         if scratch.free[i] == 0.0 or not rows[i] <= 1.0 + TIGHT:
@@ -121,14 +121,27 @@ def solve(u: Any, rows: Any, scratch: Any, n_tight: int) -> None:
             du[a] -= scratch.h[a, j] * dv[j]
             for b in range(a):
                 w[a, b] += share * scratch.h[b, j]
+    eliminate(u, scratch, n_tight, square)
+    for a in range(n_tight):
+        for j in range(1 if square else 0, m):
+            dv[j] -= scratch.h[a, j] * g[j] * du[a]
+
+
+@hot
+def eliminate(u: Any, scratch: Any, n_tight: int, square: bool) -> None:
+    """Turn the flow into each tight row, in `du`, into how far it rises: not below -u unless the matrix is square.
+
+    Conductances are in `w` between rows a > b, and in `drain` to the ground.
+    """
+    w, drain, du = scratch.w, scratch.drain, scratch.du
     for a in range(n_tight - 1, -1, -1):  # eliminate row a: its conductances pass to the others
-        total = scratch.drain[a]
+        total = drain[a]
         for b in range(a):
             total += w[a, b]
         w[a, a] = 1.0 / total
         for b in range(a):
             share = w[a, b] * w[a, a]
-            scratch.drain[b] += share * scratch.drain[a]
+            drain[b] += share * drain[a]
             du[b] += share * du[a]
             for c in range(b):
                 w[b, c] += share * w[a, c]
@@ -136,10 +149,24 @@ def solve(u: Any, rows: Any, scratch: Any, n_tight: int) -> None:
         total = du[a]
         for b in range(a):
             total += w[a, b] * du[b]
-        du[a] = total * w[a, a] if square else max(total * w[a, a], -u[scratch.tight[a]])
-    for a in range(n_tight):
-        for j in range(1 if square else 0, m):
-            dv[j] -= scratch.h[a, j] * g[j] * du[a]
+        rise, least = total * w[a, a], -u[scratch.tight[a]]
+        du[a] = least if rise < least and not square else rise  # what is no number stays none
+
+
+@kernel
+def spread_losses(L: Any, u: Any, v: Any) -> float:
+    """The largest difference of losses at one position; `u` becomes zero, `v` minus the lowest of each position."""
+    m, n = L.shape
+    largest = 0.0
+    for j in range(m):
+        lowest, highest = L[j, 0], L[j, 0]
+        for i in range(1, n):
+            lowest, highest = min(lowest, L[j, i]), max(highest, L[j, i])
+        largest = max(largest, highest - lowest)
+        v[j] = -lowest
+    for i in range(n):
+        u[i] = 0.0
+    return largest
 
 
 @kernel

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.jit import apart, hot
-from rankloop.kernels.list_network import TIGHT, TOLERANCE, SolverScratch
+from rankloop.kernels.list_network import TIGHT, TOLERANCE, SolverScratch, eliminate
 from rankloop.kernels.lists import LEAST, begin, complete, go_on, most_bins, take_off, weight_of
 from rankloop.kernels.random import uniform
 from rankloop.kernels.vectors import (
@@ -87,9 +87,7 @@ _ALL = 0.995  # of the weight of all matchings, where the list ends
 class Plan(NamedTuple):
     """The arrays of a plan, to be part of a ranker's state."""
 
-    counts: NDArray[
-        np.int64
-    ]  # bins of slots, bins, matchings, when to list them again, and whether x is exact
+    counts: NDArray[np.int64]  # bins of slots, bins, matchings, when to list them again, whether x is exact
     kept: NDArray[np.int64]  # by slot: its item, or -1
     place: NDArray[np.int64]  # by item: its slot; or -1 - b in bin b
     slot_L: NDArray[np.float64]  # by position and slot
@@ -98,13 +96,9 @@ class Plan(NamedTuple):
     slot_x: NDArray[np.float64]
     slot_rows: NDArray[np.float64]
     sums: NDArray[np.float64]  # by position, power and bin; in the place of a last bin, over all of them
-    table: NDArray[
-        np.float64
-    ]  # by position and item: 1 / D^2 then, summed over the items in bulk up to this one
+    table: NDArray[np.float64]  # by position and item: 1 / D^2 then, summed over the items in bulk up to this
     bounds: NDArray[np.int64]  # by bin: its first slot or item, and the one after its last
-    edge: NDArray[
-        np.float64
-    ]  # the sums of x over each position, and of x / D over those whose multiplier is zero
+    edge: NDArray[np.float64]  # by position: the four rows above
     matchings: NDArray[np.int64]  # by matching: the bin at each position, then the bins left out
     whole: NDArray[np.float64]  # by position and bin: the sum of x; last row: what the bin lacks to one
 
@@ -125,7 +119,7 @@ def slots(n: int, m: int) -> int:
 
 
 def blank(n: int, m: int) -> Plan:
-    """Room for a plan."""
+    """A plan of nothing yet."""
     some, bins = slots(n, m), most_bins(m)
     return Plan(
         counts=np.zeros(5, np.int64),
@@ -459,7 +453,7 @@ _REACH = 0.7  # as in `tsallis`
 
 
 class StepScratch(NamedTuple):
-    """Room to work in; never state."""
+    """Never state."""
 
     tight: NDArray[np.int64]
     h: NDArray[np.float64]  # x / D of the tight rows
@@ -472,7 +466,7 @@ class StepScratch(NamedTuple):
 
 
 def step_scratch(n: int, n_slots: int, m: int) -> StepScratch:
-    """Room for `n` items on `m` positions, and a plan of `n_slots` slots."""
+    """Scratch for `n` items on `m` positions, and a plan of `n_slots` slots."""
     most, width = min(n_slots, 2 * m), 8 * ((m + 7) // 8)
     return StepScratch(
         np.empty(most, np.int64),
@@ -516,47 +510,18 @@ def take_multipliers(v: Any, scratch: Any) -> None:
 def find_step(t: float, plan: Any, scratch: Any, n_tight: int) -> None:
     """Write the step of the tight rows' multipliers to `scratch.du`, of the positions' to `scratch.lines`."""
     _prepare(t, plan, scratch, n_tight)
-    h, share, lines, du, drain, w = (
-        scratch.h,
-        scratch.share,
-        scratch.lines,
-        scratch.du,
-        scratch.drain,
-        scratch.w,
-    )
+    h, share, lines, du = scratch.h, scratch.share, scratch.lines, scratch.du
     sum_rows(lines, _INVERSE, lines, _GROUND, h, n_tight)
     for j in range(lines.shape[1]):
         lines[_INVERSE, j] = 1.0 / lines[_INVERSE, j]
     multiply_rows(lines, _DV, lines, _DV, lines, _INVERSE)
     for a in range(n_tight):
         multiply_rows(share, a, h, a, lines, _INVERSE)
-        drain[a] = row_dot(share, a, lines, _GROUND)
+        scratch.drain[a] = row_dot(share, a, lines, _GROUND)
         du[a] -= row_dot(h, a, lines, _DV)
-        row_dots(w, a, share, a, h, a)
-    _solve(plan.slot_u, scratch, n_tight)
+        row_dots(scratch.w, a, share, a, h, a)
+    eliminate(plan.slot_u, scratch, n_tight, False)
     subtract_rows(lines, _DV, share, du, n_tight)
-
-
-@hot
-def _solve(u: Any, scratch: Any, n_tight: int) -> None:
-    du, drain, w = scratch.du, scratch.drain, scratch.w
-    for a in range(n_tight - 1, -1, -1):  # eliminate row a: its conductances pass to the others
-        total = drain[a]
-        for b in range(a):
-            total += w[a, b]
-        w[a, a] = 1.0 / total
-        for b in range(a):
-            part = w[a, b] * w[a, a]
-            drain[b] += part * drain[a]
-            du[b] += part * du[a]
-            for c in range(b):
-                w[b, c] += part * w[a, c]
-    for a in range(n_tight):
-        total = du[a]
-        for b in range(a):
-            total += w[a, b] * du[b]
-        rise, least = total * w[a, a], -u[scratch.tight[a]]
-        du[a] = least if rise < least else rise  # what is no number stays none
 
 
 @hot
