@@ -102,7 +102,7 @@ _WITHOUT = {"x", "rows", "seen", "lost"}  # fields of a state without a plan
 
 def scratch(n: int, m: int) -> tuple[Any, ...]:
     """Room for the kernels: for the leader, by a plan and in full, and for matchings."""
-    return list_plan.step_scratch(n, list_plan.slots(n, m), m), lists.matching_room(m)
+    return list_plan.step_scratch(n, list_plan.slots(n, m), m), lists.matching_scratch(m)
 
 
 def new_state(n: int, m: int) -> PlannedState:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Self
 
 from rankloop.base import draw_key
 from rankloop.feedback import TopClicks
-from rankloop.kernels.plackett_luce import room_for_weights
+from rankloop.kernels.plackett_luce import weights_length
 
 if TYPE_CHECKING:
     import torch
@@ -333,7 +333,7 @@ class NeuralPDGD(ModuleRanker):
         scores, n = self._scores(features), len(features)
         m = self.feedback.length(n)
         items, header = np.empty(n, np.int64), np.zeros(3)
-        draw(scores, m, draw_key(rng), np.empty(room_for_weights(n)), items, header)
+        draw(scores, m, draw_key(rng), np.empty(weights_length(n)), items, header)
         rest = np.sort(items[m:])
         items[m:] = rest[np.argsort(-scores[rest], kind="stable")]
         return Ranking(items, memo=(header, scores[items[:m]], features.copy()))
