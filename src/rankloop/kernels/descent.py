@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.kernels.elementary import EXP_RANGE, exp, exp_within, log2, power
-from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.jit import Floats, Ints, hot, inlined
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.rows import bounds, combine, score
 from rankloop.kernels.sorting import greedy_order
@@ -113,23 +112,23 @@ class FullInformationParams(NamedTuple):
     radius: float  # of the ball that the weights stay in
     eta: float  # the step, times t**-eta_power
     eta_power: float
-    start: NDArray[np.float64]  # the weights before anything was learnt
+    start: Floats  # the weights before anything was learnt
 
 
 class FullInformationState(NamedTuple):
     """The linear ranker."""
 
-    w: NDArray[np.float64]  # weights, by feature
-    t: NDArray[np.int64]  # rounds learnt
+    w: Floats  # weights, by feature
+    t: Ints  # rounds learnt
 
 
 class AdaptiveState(NamedTuple):
     """The linear ranker, and what AdaGrad's steps follow."""
 
-    w: NDArray[np.float64]  # weights, by feature
-    t: NDArray[np.int64]  # rounds learnt
-    squares: NDArray[np.float64]  # summed squares of the gradient, by feature
-    scale: NDArray[np.float64]  # the largest spread within a list, by feature
+    w: Floats  # weights, by feature
+    t: Ints  # rounds learnt
+    squares: Floats  # summed squares of the gradient, by feature
+    scale: Floats  # the largest spread within a list, by feature
 
 
 @hot

@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.kernels import list_network
 from rankloop.kernels.elementary import exp, log
-from rankloop.kernels.jit import hot, kernel
+from rankloop.kernels.jit import Floats, hot, kernel
 from rankloop.kernels.list_network import copy_multipliers, find_tight, settled, solve, spread_losses
 from rankloop.kernels.tsallis import move_inside
 
@@ -105,11 +104,11 @@ class HybridScratch(NamedTuple):
     """Never state."""
 
     network: list_network.SolverScratch
-    h: NDArray[np.float64]  # by position and item: by how much x falls as a multiplier rises by c
-    du: NDArray[np.float64]  # the step of every row's multiplier
-    unbounded: NDArray[np.float64]  # as far as these may fall
-    u: NDArray[np.float64]  # multipliers that the slow way comes back to
-    v: NDArray[np.float64]
+    h: Floats  # by position and item: by how much x falls as a multiplier rises by c
+    du: Floats  # the step of every row's multiplier
+    unbounded: Floats  # as far as these may fall
+    u: Floats  # multipliers that the slow way comes back to
+    v: Floats
 
 
 def new_scratch(n: int, m: int) -> HybridScratch:

@@ -18,12 +18,16 @@ import numba
 import numpy as np
 from numba.core import event
 from numba.extending import register_jitable
+from numpy.typing import NDArray
 
 from rankloop.kernels import elementary
 
 __all__ = ["apart", "counts_references", "hot", "inlined", "kernel", "loop"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
+Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
+Ints = NDArray[np.int64]
 
 PATIENCE = 2.0  # seconds of compiling before a word is said
 # Nothing here is passed to C as a function pointer, so none is made: it would be compiled for each kernel.
@@ -236,12 +240,6 @@ def _module(kernel: Any) -> str:
 NOTICE = Notice()
 
 
-def listen() -> None:
-    """Begin to follow what numba compiles."""
-    register: Any = event.register
-    register("numba:compile", NOTICE)
-
-
 def _forget_old_code() -> None:
     # Caches of earlier states of the sources, unless something was compiled into them within a week.
     for folder in CACHE.parent.glob("kernels-*"):
@@ -251,6 +249,7 @@ def _forget_old_code() -> None:
 
 
 _forget_old_code()
-listen()
+_register: Any = event.register
+_register("numba:compile", NOTICE)
 for _function in elementary.FUNCTIONS:
     register_jitable(**IN_CALLERS)(_function)

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankloop.kernels.jit import hot, kernel
+from rankloop.kernels.jit import Floats, Ints, hot, kernel
 
 TOLERANCE = 1e-10  # of the sums at the solution
 TIGHT = 5e-10  # a row counts as tight from here on
@@ -21,18 +20,18 @@ TIGHT = 5e-10  # a row counts as tight from here on
 class SolverScratch(NamedTuple):
     """Never state."""
 
-    free: NDArray[np.float64]  # 1 where a row is not tight
-    columns: NDArray[np.float64]
-    ground: NDArray[np.float64]
-    tight: NDArray[np.int64]
-    h: NDArray[np.float64]  # of the tight rows
-    g: NDArray[np.float64]  # one over the column sums of h
-    du: NDArray[np.float64]
-    dv: NDArray[np.float64]
-    w: NDArray[np.float64]  # conductance between tight rows
-    drain: NDArray[np.float64]  # ... and from them to the ground
-    u: NDArray[np.float64]  # multipliers to come back to
-    v: NDArray[np.float64]
+    free: Floats  # 1 where a row is not tight
+    columns: Floats
+    ground: Floats
+    tight: Ints
+    h: Floats  # of the tight rows
+    g: Floats  # one over the column sums of h
+    du: Floats
+    dv: Floats
+    w: Floats  # conductance between tight rows
+    drain: Floats  # ... and from them to the ground
+    u: Floats  # multipliers to come back to
+    v: Floats
 
 
 def new_scratch(n: int, m: int) -> SolverScratch:

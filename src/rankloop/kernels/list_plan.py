@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankloop.kernels.jit import apart, hot
+from rankloop.kernels.jit import Floats, Ints, apart, hot
 from rankloop.kernels.list_network import TIGHT, TOLERANCE, SolverScratch, eliminate
 from rankloop.kernels.lists import LEAST, begin, complete, go_on, most_bins, take_off, weight_of
 from rankloop.kernels.random import uniform
@@ -66,10 +65,9 @@ def value_and_slope(sums: Any, j: int, d: float) -> Any:
 # How rows of x are gathered, to be evaluated in bulk and drawn by bin, for as long as x does not move far.
 #
 # The items with the largest row sums are kept one by one, in slots, with copies of what belongs to them; all others
-# are summed in bulk (`shifted_sums`), around the multipliers of the round in which the plan was made. Both kinds are
+# are summed in bulk, as above, around the multipliers of the round in which the plan was made. Both kinds are
 # merged into bins of total at most one, first bins of slots, then bins of other items that follow each other, and the
-# matchings of bins that x was made of then are listed. Nothing here depends on how good the plan still is: see
-# `planned_lists`.
+# matchings of bins that x was made of then are listed. Nothing here depends on how good the plan still is.
 
 
 SLOT_BINS, BINS, MATCHINGS, LISTED, EXACT = range(5)  # entries of `counts`
@@ -87,23 +85,23 @@ _ALL = 0.995  # of the weight of all matchings, where the list ends
 class Plan(NamedTuple):
     """The arrays of a plan, to be part of a ranker's state."""
 
-    counts: NDArray[np.int64]  # bins of slots, bins, matchings, when to list them again, whether x is exact
-    kept: NDArray[np.int64]  # by slot: its item, or -1
-    place: NDArray[np.int64]  # by item: its slot; or -1 - b in bin b
-    slot_L: NDArray[np.float64]  # by position and slot
-    slot_lines: NDArray[np.float64]  # the same by slot and position, and nothing beyond the last position
-    slot_u: NDArray[np.float64]
-    slot_x: NDArray[np.float64]
-    slot_rows: NDArray[np.float64]
-    sums: NDArray[np.float64]  # by position, power and bin; in the place of a last bin, over all of them
-    table: NDArray[np.float64]  # by position and item: 1 / D^2 then, summed over the items in bulk up to this
-    bounds: NDArray[np.int64]  # by bin: its first slot or item, and the one after its last
-    edge: NDArray[np.float64]  # by position: the four rows above
-    matchings: NDArray[np.int64]  # by matching: the bin at each position, then the bins left out
-    whole: NDArray[np.float64]  # by position and bin: the sum of x; last row: what the bin lacks to one
+    counts: Ints  # bins of slots, bins, matchings, when to list them again, whether x is exact
+    kept: Ints  # by slot: its item, or -1
+    place: Ints  # by item: its slot; or -1 - b in bin b
+    slot_L: Floats  # by position and slot
+    slot_lines: Floats  # the same by slot and position, and nothing beyond the last position
+    slot_u: Floats
+    slot_x: Floats
+    slot_rows: Floats
+    sums: Floats  # by position, power and bin; in the place of a last bin, over all of them
+    table: Floats  # by position and item: 1 / D^2 then, summed over the items in bulk up to this
+    bounds: Ints  # by bin: its first slot or item, and the one after its last
+    edge: Floats  # by position: the four rows above
+    matchings: Ints  # by matching: the bin at each position, then the bins left out
+    whole: Floats  # by position and bin: the sum of x; last row: what the bin lacks to one
 
 
-def aligned(*shape: int, fill: float = 0.0) -> NDArray[np.float64]:
+def aligned(*shape: int, fill: float = 0.0) -> Floats:
     """An array that begins where a line of the processor's cache does, so that no vector lies across two of them."""
     line, number = 64, int(np.prod(shape))
     memory = np.empty(number + line // 8)
@@ -319,7 +317,7 @@ def copy_weights(plan: Any, sampler: Any) -> None:
 # Lists drawn by a plan: its matchings first, one after another, each with the weight that it has in x now.
 #
 # Any order of matchings gives the same marginals, so an old list of them is as good as a new one, only less of x is
-# covered by it; what is left is taken apart by search, as in `list_sampling`. An item of a bin in bulk is drawn with
+# covered by it; what is left is taken apart by search, as in `lists`. An item of a bin in bulk is drawn with
 # the chances of the round in which the plan was made, and kept with the ratio of its chance now to that one.
 
 
@@ -455,14 +453,14 @@ _REACH = 0.7  # as in `tsallis`
 class StepScratch(NamedTuple):
     """Never state."""
 
-    tight: NDArray[np.int64]
-    h: NDArray[np.float64]  # x / D of the tight rows
-    share: NDArray[np.float64]  # ... over the column sums of all
-    lines: NDArray[np.float64]  # by position: ground, one over the column sums of h, the step, v, and others
-    du: NDArray[np.float64]
-    drain: NDArray[np.float64]  # conductance from tight rows to the ground
-    w: NDArray[np.float64]  # ... and between them
-    work: NDArray[np.float64]  # three numbers by item, for the leader in full
+    tight: Ints
+    h: Floats  # x / D of the tight rows
+    share: Floats  # ... over the column sums of all
+    lines: Floats  # by position: ground, one over the column sums of h, the step, v, and others
+    du: Floats
+    drain: Floats  # conductance from tight rows to the ground
+    w: Floats  # ... and between them
+    work: Floats  # three numbers by item, for the leader in full
 
 
 def step_scratch(n: int, n_slots: int, m: int) -> StepScratch:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankloop.kernels.jit import hot, kernel
+from rankloop.kernels.jit import Floats, Ints, hot, kernel
 from rankloop.kernels.random import below, uniform
 from rankloop.kernels.vectors import sum_stretch
 
 
-def in_order(gains: NDArray[np.float64], items: NDArray[np.int64]) -> NDArray[np.int64]:
+def in_order(gains: Floats, items: Ints) -> Ints:
     """Exchange items in a list as long as that costs nothing and brings a smaller number further up.
 
     An assignment leaves open which of equally good lists it finds. This one is the same on every machine and, where
@@ -58,12 +57,12 @@ def in_order(gains: NDArray[np.float64], items: NDArray[np.int64]) -> NDArray[np
 class AssignmentScratch(NamedTuple):
     """What is in it means nothing between calls."""
 
-    position_price: NDArray[np.float64]  # dual variables of the positions
-    item_price: NDArray[np.float64]  # dual variables of the items
-    distance: NDArray[np.float64]  # to each item in this search
-    came_from: NDArray[np.int64]  # the position before each item on the way
-    shown_at: NDArray[np.int64]  # the position of each item, or -1
-    queue: NDArray[np.int64]  # items in the order in which they are visited
+    position_price: Floats  # dual variables of the positions
+    item_price: Floats  # dual variables of the items
+    distance: Floats  # to each item in this search
+    came_from: Ints  # the position before each item on the way
+    shown_at: Ints  # the position of each item, or -1
+    queue: Ints  # items in the order in which they are visited
 
 
 @kernel
@@ -222,31 +221,31 @@ LEAST = 1e-13  # what is left in the end is rounding error
 class SamplingScratch(NamedTuple):
     """Never state."""
 
-    mass: NDArray[np.float64]  # [position, bin]: what is left of the sums below
-    whole: NDArray[np.float64]  # [position, bin]: the sum of x over the bin
-    slack: NDArray[np.float64]  # of each bin: by how much matchings may still skip it
-    start: NDArray[np.int64]  # stretches of rows ...
-    stop: NDArray[np.int64]
-    owner: NDArray[np.int64]  # ... and the bin that each belongs to
-    chosen: NDArray[np.int64]  # the bin at each position; then the bins that are skipped
-    holder: NDArray[np.int64]  # the position that has a bin, or -1
-    turn: NDArray[np.int64]  # the bin that a position tries next
-    seen: NDArray[np.int64]  # a search: in which one a bin was seen last, ...
-    since: NDArray[np.int64]  # ... from which position, ...
-    queue: NDArray[np.int64]  # ... and the positions to go on from
+    mass: Floats  # [position, bin]: what is left of the sums below
+    whole: Floats  # [position, bin]: the sum of x over the bin
+    slack: Floats  # of each bin: by how much matchings may still skip it
+    start: Ints  # stretches of rows ...
+    stop: Ints
+    owner: Ints  # ... and the bin that each belongs to
+    chosen: Ints  # the bin at each position; then the bins that are skipped
+    holder: Ints  # the position that has a bin, or -1
+    turn: Ints  # the bin that a position tries next
+    seen: Ints  # a search: in which one a bin was seen last, ...
+    since: Ints  # ... from which position, ...
+    queue: Ints  # ... and the positions to go on from
 
 
 class MatchingScratch(NamedTuple):
     """What it takes to take matchings off: some fields of `SamplingScratch`."""
 
-    mass: NDArray[np.float64]
-    slack: NDArray[np.float64]
-    chosen: NDArray[np.int64]
-    holder: NDArray[np.int64]
-    turn: NDArray[np.int64]
-    seen: NDArray[np.int64]
-    since: NDArray[np.int64]
-    queue: NDArray[np.int64]
+    mass: Floats
+    slack: Floats
+    chosen: Ints
+    holder: Ints
+    turn: Ints
+    seen: Ints
+    since: Ints
+    queue: Ints
 
 
 def most_bins(m: int) -> int:

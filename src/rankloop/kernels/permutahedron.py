@@ -18,9 +18,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankloop.kernels.jit import hot
+from rankloop.kernels.jit import Floats, Ints, hot
 from rankloop.kernels.random import below
 
 _GONE = 3.0  # marks a break that is no longer there
@@ -29,14 +28,14 @@ _GONE = 3.0  # marks a break that is no longer there
 class LeaderScratch(NamedTuple):
     """By place in the order; never state."""
 
-    p: NDArray[np.float64]  # mean discounts
-    level: NDArray[np.float64]  # of the block that a place belongs to, ...
-    first: NDArray[np.int64]  # ... its first place ...
-    last: NDArray[np.int64]  # ... and its last
-    mean: NDArray[np.float64]  # of the discounts on one side of a break
-    gap: NDArray[np.float64]  # what is left of p_k - p_(k+1) ...
-    since: NDArray[np.float64]  # ... at this point of the mixture
-    ends: NDArray[np.float64]  # the point where a break goes
+    p: Floats  # mean discounts
+    level: Floats  # of the block that a place belongs to, ...
+    first: Ints  # ... its first place ...
+    last: Ints  # ... and its last
+    mean: Floats  # of the discounts on one side of a break
+    gap: Floats  # what is left of p_k - p_(k+1) ...
+    since: Floats  # ... at this point of the mixture
+    ends: Floats  # the point where a break goes
 
 
 def leader_scratch(m: int) -> LeaderScratch:
@@ -226,14 +225,14 @@ def draw_places(breaks: Any, u: float, key: Any, places: Any) -> None:
 class TreeScratch(NamedTuple):
     """Never state. Node k is the part that forms when break k goes."""
 
-    parent: NDArray[np.int64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    first: NDArray[np.int64]  # place of the part ...
-    last: NDArray[np.int64]
-    stack: NDArray[np.int64]
-    before: NDArray[np.float64]  # explore, summed over the places before this one
-    sums: NDArray[np.float64]  # [node]: five sums over this part and all around it
+    parent: Ints
+    left: Ints
+    right: Ints
+    first: Ints  # place of the part ...
+    last: Ints
+    stack: Ints
+    before: Floats  # explore, summed over the places before this one
+    sums: Floats  # [node]: five sums over this part and all around it
 
 
 def tree_scratch(m: int) -> TreeScratch:

@@ -14,7 +14,7 @@ import numpy as np
 from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
-from rankloop.kernels.jit import IN_CALLERS, inlined
+from rankloop.kernels.jit import IN_CALLERS, Floats32, Ints, inlined
 from rankloop.kernels.vectors import NARROW_LANES as _LANES
 from rankloop.kernels.vectors import (
     add_four,
@@ -49,7 +49,7 @@ class SparseRows(NamedTuple):
 
     data: NDArray[Any]
     indices: NDArray[np.int32]
-    indptr: NDArray[np.int64]
+    indptr: Ints
     shape: tuple[int, int]
 
 
@@ -195,7 +195,7 @@ plain_dot = _by_kind(_plain_dot, _sparse_plain_dot)
 # `scratch` is float32: the weights, sixteen of them for the end of a row, sixteen lanes; and the same for sums.
 
 
-def narrow_scratch(d: int) -> NDArray[np.float32]:
+def narrow_scratch(d: int) -> Floats32:
     """Scratch for `narrow_score`, `narrow_combine` and `average` of rows of `d` features; never state."""
     return np.empty(2 * (d + 2 * _LANES), np.float32)
 
