@@ -269,7 +269,7 @@ def test_the_largest_of_random_numbers_still_finds_a_list() -> None:
         x = leader(m, n, size) * (1 - 1e-9)
         scratch = list_sampling.sampling_scratch(m)
         _, n_bins = list_sampling._merge(x, x.sum(axis=0), scratch)
-        list_sampling._choose(1.0 - 2**-53, n_bins, scratch)
+        list_sampling.go_on(1.0 - 2**-53, 0.0, n_bins, scratch)
         assert sorted(scratch.chosen[:n_bins]) == list(range(n_bins))
 
 
