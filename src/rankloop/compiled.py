@@ -19,6 +19,15 @@ from rankloop.features import LARGEST_FEATURE as LARGEST_FEATURE
 from rankloop.features import read_features as read_features
 from rankloop.kernels.call_checks import ordinary
 
+__all__ = [
+    "CompiledEnvironment",
+    "CompiledRanker",
+    "EnvironmentKernels",
+    "RankerKernels",
+    "check_items",
+    "read_positions",
+]
+
 # A ranker's kernels made ready for calls from Python, one at a time.
 #
 # A compiled kernel called from Python first finds out the type of everything that it is given: with thirty arrays in
@@ -144,9 +153,8 @@ class PreparedCalls:
         _buffers_kept.append(self._free)
         if len(_buffers_kept) > _MOST_BUFFERS:
             _buffers_kept.popleft().clear()
-        return Buffers(
-            n, ranker.scratch(n), np.zeros(n if ranker.n_items is None else ranker.n_items, np.bool_)
-        )
+        n_items = n if ranker.n_items is None else ranker.n_items
+        return Buffers(n, ranker.scratch(n), np.zeros(n_items, np.bool_))
 
     def _form(self, ranker: CompiledRanker, n: int) -> Form:
         form = self._forms.get(n)
@@ -167,10 +175,10 @@ class PreparedCalls:
             kind = kernel, request.dtype, request.ndim
         else:
             return kernel
-        found = self._entries.get(kind)
-        if found is None:
-            found = self._entries[kind] = entry_point(kernel, arguments)
-        return found
+        entry = self._entries.get(kind)
+        if entry is None:
+            entry = self._entries[kind] = entry_point(kernel, arguments)
+        return entry
 
 
 def _numbers(feedback: ArrayLike) -> NDArray[np.float64] | None:
@@ -428,13 +436,9 @@ class CompiledRanker(Ranker):
             request = self._kept_request(ranking, own)
             ranking = Ranking(ranking.items, ranking.propensities, ranking.memo[:own], ranking.explored)
         items, propensities, memo = self.blank_ticket(n)
-        given = (ranking.items, ranking.propensities if len(propensities) else propensities, *ranking.memo)
-        for name, wanted, got in zip(
-            ("items", "propensities", *(f"memo.{i}" for i in range(len(memo)))),
-            (items, propensities, *memo),
-            given,
-            strict=False,
-        ):
+        parts = (ranking.items, ranking.propensities if len(propensities) else propensities, *ranking.memo)
+        names = ("items", "propensities", *(f"memo.{i}" for i in range(len(memo))))
+        for name, wanted, got in zip(names, (items, propensities, *memo), parts, strict=False):
             if got is None or got.shape != wanted.shape or got.dtype != wanted.dtype:
                 raise ValueError(
                     f"ranking.{name} must be {wanted.dtype}{wanted.shape}, got {got!r}: a ticket of another ranker?"
@@ -444,17 +448,10 @@ class CompiledRanker(Ranker):
         check_items(ranking.items, n, n if self.n_items is None else self.n_items)
         self.check_ticket(ranking)
         # Copied into order: else the kernel would be compiled once more, for arrays of another kind.
-        items, propensities, *memo_parts = map(_in_order, given)
-        self.kernels.learn(
-            self.params,
-            self.state,
-            _in_order(request),
-            self.scratch(n),
-            items,
-            propensities,
-            tuple(memo_parts),
-            _in_order(revealed),
-        )
+        items, propensities, *memo_parts = map(_in_order, parts)
+        ticket = (items, propensities, tuple(memo_parts))
+        learn, request, scratch = self.kernels.learn, _in_order(request), self.scratch(n)
+        learn(self.params, self.state, request, scratch, *ticket, _in_order(revealed))
 
     def until_pause(self) -> int | None:
         """How many more rounds may be learnt before `pause` must be called; None where it never need be."""
@@ -497,9 +494,8 @@ class CompiledEnvironment(Environment):
         return self.n_positions
 
     def _check(self, ranking: Ranking) -> None:
-        check_items(
-            ranking.items, self.list_length, self.list_length if self.n_items is None else self.n_items
-        )
+        n = self.list_length
+        check_items(ranking.items, n, n if self.n_items is None else self.n_items)
 
     def arrive(self, *, rng: np.random.Generator) -> Any:
         return self.kernels.arrive(self.params, self.state, draw_key(rng))

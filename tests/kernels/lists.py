@@ -1,4 +1,4 @@
-"""The exact law of the lists that `matchings.sample` draws: matchings with their weights, lists with their chances."""
+"""The exact law of the lists that `lists.sample` draws: matchings with their weights, lists with their chances."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Lists = dict[tuple[int, ...], float]
 
 
 def bins(x: Floats) -> tuple[list[list[int]], lists.SamplingScratch]:
-    """The items of each bin, and the room with their sums."""
+    """The items of each bin, and the scratch with their sums."""
     scratch = lists.sampling_scratch(len(x))
     n_stretches, n_bins = lists._merge(x, x.sum(axis=0), scratch)
     items: list[list[int]] = [[] for _ in range(n_bins)]
@@ -33,7 +33,7 @@ def matchings_of(x: Floats) -> Iterator[tuple[float, list[int]]]:
     while u < 1.0 - 2e-9:  # the rest is what the sums of x are off
         items, scratch = bins(x)
         n_bins = len(items)
-        lists._choose(u, n_bins, scratch)
+        lists.go_on(u, 0.0, n_bins, scratch)
         begin = scratch.whole[0, :n_bins].sum() - scratch.mass[0, :n_bins].sum()
         chosen = scratch.chosen[:n_bins].tolist()
         assert sorted(chosen) == list(range(n_bins)), "a bin is used twice or not at all"

@@ -1,15 +1,21 @@
-"""Counts of clicks by position and item, against numpy."""
+"""Counts of clicks, the index of KL-UCB and the likeliest position-based model."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numba
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 from rankloop.kernels import click_counts
+from rankloop.kernels.click_counts import log_level, upper_bound
+
+# Counts of clicks by position and item, against numpy.
 
 
 @numba.njit
@@ -52,3 +58,89 @@ def test_the_first_item_that_was_never_first() -> None:
     assert click_counts.first_unseen(N) == -1, "other positions do not count"
     N[0, [2, 3]] = 0.0
     assert click_counts.first_unseen(N) == 2
+
+
+# The KL-UCB index against a root finder.
+
+
+def kl(p: float, q: float) -> float:
+    return (p * math.log(p / q) if p > 0 else 0.0) + ((1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e-3, 0.2, 0.5, 0.97])
+@pytest.mark.parametrize("n", [1.0, 7.0, 1e3, 1e7])
+@pytest.mark.parametrize("level", [0.01, 2.0, 20.0])
+def test_the_index_is_that_of_a_root_finder(mean: float, n: float, level: float) -> None:
+    high = 1 - 1e-16
+    expected = (
+        1.0
+        if n * kl(mean, high) <= level
+        else brentq(lambda q: n * kl(mean, q) - level, mean, high, xtol=1e-15)
+    )
+    assert upper_bound(mean, n, level) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_index_at_its_ends() -> None:
+    assert upper_bound(0.3, 0.0, 1.0) == 1.0
+    assert upper_bound(1.0, 5.0, 1.0) == 1.0
+    assert upper_bound(0.3, 5.0, 0.0) == 0.3
+    assert log_level(1.0) == 0.0
+    assert log_level(1000.0) == pytest.approx(math.log(1000) + 3 * math.log(math.log(1000)))
+
+
+# The likeliest attractions and examinations, against a root finder and against their neighbours.
+
+
+@pytest.mark.parametrize("start", [0.01, 0.5, 0.99, 2.0])
+def test_the_likeliest_attraction_is_the_root_of_the_derivative(start: float) -> None:
+    rng = np.random.default_rng(4)
+    kappa = np.array([1.0, 0.7, 0.25])
+    for _ in range(20):
+        N = rng.integers(1, 200, (3, 2)).astype(float)
+        S = np.minimum(rng.binomial(N.astype(int), 0.4 * kappa[:, None]) + 1.0, N)
+
+        def derivative(theta: float, S: np.ndarray = S[:, 1], N: np.ndarray = N[:, 1]) -> float:
+            return float(((N * kappa * theta - S) / (1 - kappa * theta)).sum())
+
+        high = 1 - 1e-12
+        expected = high if derivative(high) < 0 else brentq(derivative, 1e-9, high, xtol=1e-15)
+        assert click_counts.item_root(S, N, kappa, 1, start) == pytest.approx(expected, abs=1e-9)
+
+
+def test_without_a_click_nothing_attracts() -> None:
+    assert click_counts.item_root(np.zeros((2, 3)), np.ones((2, 3)), np.array([1.0, 0.5]), 2, 0.5) == 0.0
+
+
+@pytest.mark.judges("2022-196")
+def test_the_fit_maximises_the_likelihood() -> None:
+    rng = np.random.default_rng(5)
+    theta, kappa = rng.random(6) * 0.9, np.array([1.0, 0.6, 0.3, 0.1])
+    N = rng.integers(500, 3000, (4, 6)).astype(float)
+    S = rng.binomial(N.astype(int), np.outer(kappa, theta)).astype(float)
+    theta_hat, kappa_hat = np.full(6, 0.5), np.ones(4)
+    assert click_counts.fit(S, N, theta_hat, kappa_hat, 500) < 500
+
+    def likelihood(t: np.ndarray, k: np.ndarray) -> float:
+        p = np.outer(k, t)
+        return float((S * np.log(p) + (N - S) * np.log1p(-p)).sum())
+
+    best = likelihood(theta_hat, kappa_hat)
+    assert best >= likelihood(theta, kappa)
+    for _ in range(200):
+        other = np.clip(theta_hat + 0.01 * rng.standard_normal(6), 1e-6, 1 - 1e-6)
+        looks = np.append(1.0, np.clip(kappa_hat[1:] + 0.01 * rng.standard_normal(3), 1e-6, 1 - 1e-6))
+        assert likelihood(other, looks) <= best + 1e-9
+    np.testing.assert_allclose(theta_hat, theta, atol=0.05)
+    np.testing.assert_allclose(kappa_hat, kappa, atol=0.05)
+
+
+def test_fitted_examinations_do_not_rise() -> None:
+    N = np.full((4, 3), 100.0)
+    S = np.array(
+        [[60.0, 40, 20], [10, 8, 4], [40, 25, 12], [20, 15, 7]]
+    )  # positions 1 and 2 the wrong way round
+    theta, kappa = np.full(3, 0.5), np.ones(4)
+    click_counts.fit(S, N, theta, kappa, 500)
+    assert kappa[0] == 1.0
+    assert (np.diff(kappa) <= 0).all()
+    assert kappa[1] == kappa[2], "pooled"

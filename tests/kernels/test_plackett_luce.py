@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rankloop.kernels.plackett_luce import room_for_weights
+from rankloop.kernels.plackett_luce import weights_length
 from rankloop.rankers import neural
 from tests.kernels.splitmix import uniforms
 
@@ -35,7 +35,7 @@ def test_blocks_find_the_same_documents_as_one_after_the_other(n: int, size: flo
     for key in range(1, 21):
         scores, m = size * rng.uniform(-1, 1, n), int(rng.integers(1, n + 1))
         items, header = np.empty(n, np.int64), np.zeros(3)
-        neural.draw(scores, m, np.uint64(key), np.full(room_for_weights(n), np.nan), items, header)
+        neural.draw(scores, m, np.uint64(key), np.full(weights_length(n), np.nan), items, header)
         expected, rest = slow_draw(scores, m, key)
         assert items.tolist() == expected
         found = header[1] + math.log(header[2]) if header[2] > 0 else -math.inf

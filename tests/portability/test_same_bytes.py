@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from rankloop.serving.stores.sqlite import SQLiteStore
-from tests.golden.test_transcripts import CLASSES
-from tests.portability.stories import served_story
+from tests.portability.stories import SIX, TOLD, served_story
 
 ROOT = Path(__file__).parents[2]
 # A processor of 2003, as far as numba, the C library, the matrix library and NumPy are concerned.
@@ -42,22 +41,39 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen[bytes]:
 
 
 @NOT_HERE
-def test_every_ranker_on_a_plain_processor(tmp_path: Path, plain: dict[str, str]) -> None:
+def test_rankers_on_a_plain_processor(tmp_path: Path, plain: dict[str, str]) -> None:
     files = [tmp_path / "here.json", tmp_path / "plain.json"]
     # One after the other, the plain one first: it compiles everything for itself, while other tests compile for here.
     for file, environment in reversed([*zip(files, ({}, plain), strict=True)]):
         assert start("tests.portability.stories", str(file), **environment).wait(timeout=900) == 0
     here, there = (json.loads(file.read_text()) for file in files)
     assert set(here) == set(there)
-    assert {f"transcript {name}" for name in CLASSES} <= set(here)
-    portable = {name for name, kind in CLASSES.items() if kind.portable}
-    assert len(portable) >= len(CLASSES) - 1
+    assert {f"{way} {name}" for name in TOLD for way in ("transcript", "served")} <= set(here)
+    portable = {name for name, kind in TOLD.items() if kind.portable}
+    assert len(portable) >= len(TOLD) - 1
     differ = {story for story in here if here[story] != there[story]}
     assert {story for story in differ if story.split()[-1] in portable} == set()
 
 
+def test_the_six_use_every_kernel_that_rankers_share() -> None:
+    program = f"""
+import sys
+from rankloop import rankers
+from rankloop.kernels import loop
+for name in {SIX}:
+    getattr(rankers, name)
+print(*(name for name in sys.modules if name.startswith("rankloop.kernels.")))
+"""
+    listed = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    every = {f"rankloop.kernels.{path.stem}" for path in (ROOT / "src/rankloop/kernels").glob("[!_]*.py")}
+    of_data = {f"rankloop.kernels.{name}" for name in ("cell_table", "click_fits", "text")}
+    assert every - set(listed.stdout.split()) == of_data
+
+
 @NOT_HERE
 def test_a_log_written_here_verifies_there(tmp_path: Path, plain: dict[str, str]) -> None:
-    for algorithm in ("FTRLPBM", "MW", "PBMTS", "RTop1F", "RTopKF"):
+    for algorithm in SIX:
         asyncio.run(served_story(algorithm, SQLiteStore(tmp_path)))
     assert start("rankloop", "verify", "--data", str(tmp_path), **plain).wait(timeout=300) == 0

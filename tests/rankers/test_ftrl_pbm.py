@@ -16,9 +16,9 @@ from rankloop.base import Floats, Ranking
 from rankloop.environments import ClickMatrix, Periodic, PositionBased
 from rankloop.rankers import FTRLPBM
 from rankloop.rankers.ftrl_pbm import GUARD, WEIGHT, frank_wolfe
+from tests.kernels import test_hybrid
 from tests.kernels.leader import Leader, check_chances, check_optimal, find
 from tests.kernels.lists import law
-from tests.kernels.solvers import test_hybrid
 
 ESTIMATORS = ("loss", "reduced-variance", "mean")
 

@@ -17,7 +17,7 @@ from rankloop.kernels.vectors import TERMS
 from rankloop.rankers import FTRLPBM, ftrl_pbm_plan
 from rankloop.rankers.ftrl_pbm import WithoutPlan
 from tests.kernels.leader import Floats, check_chances, find
-from tests.kernels.solvers.test_tsallis import by_slsqp
+from tests.kernels.test_tsallis import by_slsqp
 from tests.rankers.test_ftrl_pbm import check_leader
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from rankloop import checks, data, environments, measures, simulation
 from rankloop.base import Floats
-from rankloop.kernels.plackett_luce import room_for_weights
+from rankloop.kernels.plackett_luce import weights_length
 from rankloop.rankers import ListNet, PLRank
 from rankloop.rankers.pl_rank import pl_rank_3
 
@@ -32,7 +32,7 @@ def expected_value(scores: Scores, gains: Scores, m: int) -> float:
 
 def estimated(scores: Scores, gains: Scores, m: int, n_samples: int, key: int) -> Scores:
     n, slope = len(scores), np.empty(len(scores))
-    order, scratch = np.empty(n, np.int64), np.empty((5, room_for_weights(n)))
+    order, scratch = np.empty(n, np.int64), np.empty((5, weights_length(n)))
     pl_rank_3(scores, gains, n, m, n_samples, np.uint64(key), order, scratch, slope)
     return slope
 

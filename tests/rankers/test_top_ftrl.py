@@ -14,7 +14,7 @@ from rankloop.base import Floats, Ranking
 from rankloop.kernels import permutahedron
 from rankloop.rankers import top_ftrl
 from rankloop.simulation import play
-from tests.kernels.solvers.test_permutahedron import lists, moved
+from tests.kernels.test_permutahedron import lists, moved
 
 FALLING = np.linspace(0.9, 0.1, 10)
 

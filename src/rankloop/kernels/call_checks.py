@@ -11,25 +11,7 @@ from rankloop.kernels.jit import apart
 def ordinary(items: Any, seen: Any, n_items: int, revealed: Any, clicks: bool, most: float) -> bool:
     """Whether all `items` are below `n_items`, none twice, and feedback is from 0 to `most`, of clicks 0 or 1.
 
-    Parameters
-    ----------
-    items : ndarray of int
-        The items of a ranking.
-    seen : ndarray of bool
-        Room for `n_items`, all false; they are false again afterwards.
-    n_items : int
-        How many items there are to choose from.
-    revealed : ndarray of float
-        What came back.
-    clicks : bool
-        Whether it is clicks.
-    most : float
-        The largest number allowed.
-
-    Returns
-    -------
-    bool
-        False where anything is otherwise, also where a number is NaN.
+    `seen` has `n_items` entries, all false, before and after.
     """
     for j in range(len(revealed)):
         if not 0.0 <= revealed[j] <= most or (clicks and revealed[j] != 0.0 and revealed[j] != 1.0):
@@ -48,22 +30,7 @@ def ordinary(items: Any, seen: Any, n_items: int, revealed: Any, clicks: bool, m
 
 @apart
 def within(values: Any, least: Any, most: Any) -> bool:
-    """Whether all values lie from `least` to `most`; false where one is NaN.
-
-    Parameters
-    ----------
-    values : ndarray
-        Numbers, of one axis.
-    least : int or float
-        The smallest allowed.
-    most : int or float
-        The largest allowed.
-
-    Returns
-    -------
-    bool
-        The answer.
-    """
+    """Whether all values lie from `least` to `most`; false where one is NaN."""
     inside = 0
     for j in range(len(values)):
         inside += least <= values[j] and values[j] <= most

@@ -139,8 +139,8 @@ def _page(pairs: Any, clicks: Any, x: Any, chain: Chain, work: Work) -> float:
             on = none * work.unclicked[j + 1]
             reading *= on / (1.0 - none + on)
             work.on[j] = reading
-    told: float = total + log(chance)
-    return told
+    likelihood: float = total + log(chance)
+    return likelihood
 
 
 @hot
@@ -150,9 +150,8 @@ def _scores(pairs: Any, clicks: Any, chain: Chain, work: Work, at: Any, hits: An
     for j in range(m):
         if pairs[j] < 0:
             break
-        ends = (
-            j + 1 == m or pairs[j + 1] < 0
-        )  # whether the user would read on behind the last item is never seen
+        # Whether the user would read on behind the last item is never seen.
+        ends = j + 1 == m or pairs[j + 1] < 0
         at[count], hits[count], tries[count] = pairs[j], float(clicks[j]), work.looked[j]
         count += 1
         if ends:
@@ -244,8 +243,8 @@ class User(NamedTuple):
 def predict(pairs: Any, clicks: Any, user: User, reading: Any, given: Any, alone: Any) -> None:
     """Fill `given` with the chances given the clicks above, and `alone` with those that nothing is known of.
 
-    Items that are not on the page have a pair of -1 and get nothing. `reading` is room for one number per position and
-    one more.
+    Items that are not on the page have a pair of -1 and get nothing. `reading` has one number per position and one
+    more.
     """
     m = pairs.shape[1]
     for s in range(len(pairs)):

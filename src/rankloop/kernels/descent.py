@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.kernels.elementary import EXP_RANGE, exp, exp_within, log2, power
-from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.jit import Floats, Ints, hot, inlined
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.rows import bounds, combine, score
 from rankloop.kernels.sorting import greedy_order
 from rankloop.kernels.vectors import dot
-
-# The softmax of scores, and the ball that the weights of a linear ranker stay in.
 
 
 @inlined
@@ -115,23 +112,23 @@ class FullInformationParams(NamedTuple):
     radius: float  # of the ball that the weights stay in
     eta: float  # the step, times t**-eta_power
     eta_power: float
-    start: NDArray[np.float64]  # the weights before anything was learnt
+    start: Floats  # the weights before anything was learnt
 
 
 class FullInformationState(NamedTuple):
     """The linear ranker."""
 
-    w: NDArray[np.float64]  # weights, by feature
-    t: NDArray[np.int64]  # rounds learnt
+    w: Floats  # weights, by feature
+    t: Ints  # rounds learnt
 
 
 class AdaptiveState(NamedTuple):
     """The linear ranker, and what AdaGrad's steps follow."""
 
-    w: NDArray[np.float64]  # weights, by feature
-    t: NDArray[np.int64]  # rounds learnt
-    squares: NDArray[np.float64]  # summed squares of the gradient, by feature
-    scale: NDArray[np.float64]  # the largest spread within a list, by feature
+    w: Floats  # weights, by feature
+    t: Ints  # rounds learnt
+    squares: Floats  # summed squares of the gradient, by feature
+    scale: Floats  # the largest spread within a list, by feature
 
 
 @hot
@@ -139,10 +136,10 @@ def rank(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> bool:
     """By falling score; there is nothing to explore."""
-    scores, room = memo[0], scratch[1]
+    scores = memo[0]
     memo[1][0] = state.t[0]
     score(context, state.w, scores)
-    greedy_order(scores, context.shape[0], key, 0, items, room)
+    greedy_order(scores, context.shape[0], key, 0, items, scratch[1])
     return False
 
 

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from rankloop.kernels.elementary import log2
 
-# Which gain g(r) a kernel uses, as numbers. Apart from the kernels, so that naming one compiles nothing.
-
-
+# Which gain g(r) a kernel uses.
 NOT_SEPARABLE = -1
 IDENTITY = 0  # g(r) = r                                sum_loss, precision
 EXP2 = 1  # g(r) = 2^r - 1                              dcg
@@ -19,15 +17,11 @@ NDCG = 2  # g(r) = (2^r - 1) / Z(r)                     ndcg
 PAIRS = 3  # g(r) = r, offset -s(s+1)/2, binary r only  pairwise_loss
 AUC = 4  # the same two divided by N(r) = s(m-s)        auc
 
-
-# What a gain counts for at each rank, ranks counting from 1.
-
-
 _FEW = 2_000  # logarithms that are quicker had in Python than compiled for
 
 
 def by_logarithm(n_items: int) -> NDArray[np.float64]:
-    """1 / log2(1 + rank): DCG's."""
+    """1 / log2(1 + rank), ranks counting from 1: DCG's."""
     at_once = 1 << (n_items - 1).bit_length()  # one table for all lengths up to it: lists are of many lengths
     return _reciprocal_logarithms(min(at_once, max(n_items, _FEW)))[:n_items].copy()
 

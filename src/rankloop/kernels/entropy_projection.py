@@ -15,10 +15,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.kernels.elementary import exp, log
-from rankloop.kernels.jit import hot
+from rankloop.kernels.jit import Floats, Ints, hot
 
 CLOSE = 1e-12  # of the sums at the solution
 _STEPS = 200  # three are usual
@@ -27,18 +26,18 @@ _NOTHING = 1e-13
 
 
 class EntropyScratch(NamedTuple):
-    """Room to work in; never state."""
+    """Never state."""
 
-    sums: NDArray[np.float64]  # of each item
-    u: NDArray[np.float64]
-    tight: NDArray[np.int64]
-    net: NDArray[np.float64]  # conductance between tight items
-    drain: NDArray[np.float64]  # ... and from them to the ground
-    step: NDArray[np.float64]
+    sums: Floats  # of each item
+    u: Floats
+    tight: Ints
+    net: Floats  # conductance between tight items
+    drain: Floats  # ... and from them to the ground
+    step: Floats
 
 
 def new_scratch(n: int, m: int) -> EntropyScratch:
-    """Room for `n` items on `m` positions."""
+    """Scratch for `n` items on `m` positions."""
     most = min(n, 2 * m)
     return EntropyScratch(
         np.empty(n),

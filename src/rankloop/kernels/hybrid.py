@@ -11,12 +11,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.kernels import list_network
 from rankloop.kernels.elementary import exp, log
-from rankloop.kernels.jit import hot, kernel
-from rankloop.kernels.list_network import copy_multipliers, find_tight, settled, solve
+from rankloop.kernels.jit import Floats, hot, kernel
+from rankloop.kernels.list_network import copy_multipliers, find_tight, settled, solve, spread_losses
 from rankloop.kernels.tsallis import move_inside
 
 # One entry of the hybrid leader: the x in (0, 1) with 1 / (2 sqrt x) + log(1 - x) = d, for every d.
@@ -102,18 +101,18 @@ _LAST_RATIO = 0.98  # where smaller steps are of no use
 
 
 class HybridScratch(NamedTuple):
-    """Room to work in; never state."""
+    """Never state."""
 
     network: list_network.SolverScratch
-    h: NDArray[np.float64]  # by position and item: by how much x falls as a multiplier rises by c
-    du: NDArray[np.float64]  # the step of every row's multiplier
-    unbounded: NDArray[np.float64]  # as far as these may fall
-    u: NDArray[np.float64]  # multipliers that the slow way comes back to
-    v: NDArray[np.float64]
+    h: Floats  # by position and item: by how much x falls as a multiplier rises by c
+    du: Floats  # the step of every row's multiplier
+    unbounded: Floats  # as far as these may fall
+    u: Floats  # multipliers that the slow way comes back to
+    v: Floats
 
 
 def new_scratch(n: int, m: int) -> HybridScratch:
-    """Room for `n` items on `m` positions."""
+    """Scratch for `n` items on `m` positions."""
     return HybridScratch(
         list_network.new_scratch(n, m),
         np.empty((m, n)),
@@ -309,16 +308,7 @@ def recover(c: float, L: Any, u: Any, v: Any, x: Any, rows: Any, scratch: Any) -
 @kernel
 def _begin_late(c: float, L: Any, u: Any, v: Any) -> Any:
     # Where c is as large as the losses differ: all entries of x are then about 1 / n.
-    m, n = L.shape
-    late = c
-    for j in range(m):
-        lowest, highest = L[j, 0], L[j, 0]
-        for i in range(1, n):
-            lowest, highest = min(lowest, L[j, i]), max(highest, L[j, i])
-        late = max(late, highest - lowest)
-        v[j] = -lowest
-    for j in range(m):
-        v[j] += late * even_multiplier(n)
-    for i in range(n):
-        u[i] = 0.0
+    late = max(c, spread_losses(L, u, v))
+    for j in range(len(v)):
+        v[j] += late * even_multiplier(len(u))
     return late

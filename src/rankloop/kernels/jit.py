@@ -15,99 +15,27 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 from numba.core import event
 from numba.extending import register_jitable
+from numpy.typing import NDArray
 
 from rankloop.kernels import elementary
 
-# One line on the terminal when compiling takes long, so that nobody waits for a silent program.
-#
-# Compiled code is kept on disk, so a line is shown the first time only, and again after rankloop or numba has
-# changed. It is shown where standard error is a terminal or RANKLOOP_PROGRESS is set; RANKLOOP_PROGRESS=0 switches it
-# off.
-
-
-PATIENCE = 2.0  # seconds of compiling before a word is said
-
-
-class Notice(event.Listener):
-    """Follows what numba compiles, outermost function by outermost function."""
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self.begun = 0.0
-        self.what = ""
-        self.told = False
-        self.muted = 0
-        self.lock = threading.Lock()
-
-    def on_start(self, event: Any) -> None:
-        with self.lock:
-            if self.depth == 0:
-                self.begun, self.what, self.told = time.perf_counter(), _name(event.data["dispatcher"]), False
-            self.depth += 1
-            self._speak()
-
-    def on_end(self, event: Any) -> None:
-        with self.lock:
-            self._speak()
-            self.depth -= 1
-
-    def _speak(self) -> None:
-        # Parts are compiled one after another, each with a start and an end: no clock of its own is needed.
-        if self.told or self.muted or time.perf_counter() - self.begun < PATIENCE or not wanted():
-            return
-        self.told = True
-        line = f"rankloop: compiling {self.what}; the first time takes up to half a minute, then it is kept on disk"
-        print(line, file=sys.stderr, flush=True)
-
-
-def wanted() -> bool:
-    """Whether anybody is there to read it."""
-    asked = os.environ.get("RANKLOOP_PROGRESS", "")
-    return sys.stderr.isatty() if asked == "" else asked != "0"
-
-
-@contextmanager
-def muted() -> Iterator[None]:
-    """Say nothing meanwhile, for those who draw on the terminal themselves and say so there."""
-    NOTICE.muted += 1
-    try:
-        yield
-    finally:
-        NOTICE.muted -= 1
-
-
-def _name(dispatcher: Any) -> str:
-    function = dispatcher.py_func
-    rank, arrive = (function.__globals__.get(role) for role in ("rank", "arrive"))
-    if function.__name__ == "play_rounds" and rank is not None and arrive is not None:
-        return f"the loop of {_module(rank)} and {_module(arrive)}"
-    return f"{function.__module__}.{function.__name__}"
-
-
-def _module(kernel: Any) -> str:
-    return str(kernel.py_func.__module__).rpartition(".")[2]
-
-
-NOTICE = Notice()
-
-
-def listen() -> None:
-    """Begin to follow what numba compiles."""
-    register: Any = event.register
-    register("numba:compile", NOTICE)
-
+__all__ = ["apart", "counts_references", "hot", "inlined", "kernel", "loop"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
+Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
+Ints = NDArray[np.int64]
 
+PATIENCE = 2.0  # seconds of compiling before a word is said
 # Nothing here is passed to C as a function pointer, so none is made: it would be compiled for each kernel.
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 _WITHOUT_RUNTIME = _OPTIONS | {"_nrt": False}  # not in numba's documentation: see docs/decisions/0007
 # For functions that are compiled with each caller, into it.
 IN_CALLERS: Any = {"error_model": "numpy", "nogil": True, "_nrt": False, "forceinline": True}
 _CONFIG: Any = numba.config
-listen()
 _FOLDER = Path(__file__).parent
 
 
@@ -125,6 +53,8 @@ CACHE = Path(_CONFIG.CACHE_DIR or _FOLDER / "__pycache__") / f"kernels-{_fingerp
 
 
 def _compile(function: Function, options: dict[str, Any]) -> Function:
+    if _CONFIG.DISABLE_JIT:  # for a debugger: kernels are plain Python, and warn of nothing, as compiled ones
+        return np.errstate(all="ignore")(function)
     elsewhere = _CONFIG.CACHE_DIR
     try:
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -239,6 +169,77 @@ def counts_references(compiled: Any) -> bool:
     return bool(options.get("_nrt", True)) and options.get("inline") != "always"
 
 
+class Notice(event.Listener):
+    """One line on the terminal when compiling takes long, so that nobody waits for a silent program.
+
+    Compiled code is kept on disk, so it is shown the first time only, and again after rankloop or numba has changed;
+    and only where standard error is a terminal or RANKLOOP_PROGRESS is set, which switches it off if it is 0.
+    """
+
+    def __init__(self) -> None:
+        self.depth = 0  # of functions that are compiled for another one
+        self.begun = 0.0
+        self.what = ""
+        self.shown = False
+        self.muted = 0
+        self.lock = threading.Lock()
+
+    def on_start(self, event: Any) -> None:
+        with self.lock:
+            if self.depth == 0:
+                self.begun, self.what, self.shown = (
+                    time.perf_counter(),
+                    _name(event.data["dispatcher"]),
+                    False,
+                )
+            self.depth += 1
+            self._speak()
+
+    def on_end(self, event: Any) -> None:
+        with self.lock:
+            self._speak()
+            self.depth -= 1
+
+    def _speak(self) -> None:
+        # Parts are compiled one after another, each with a start and an end: no clock of its own is needed.
+        if self.shown or self.muted or time.perf_counter() - self.begun < PATIENCE or not wanted():
+            return
+        self.shown = True
+        line = f"rankloop: compiling {self.what}; the first time takes up to half a minute, then it is kept on disk"
+        print(line, file=sys.stderr, flush=True)
+
+
+def wanted() -> bool:
+    """Whether anybody is there to read it."""
+    asked = os.environ.get("RANKLOOP_PROGRESS", "")
+    return sys.stderr.isatty() if asked == "" else asked != "0"
+
+
+@contextmanager
+def muted() -> Iterator[None]:
+    """Say nothing meanwhile, for those who draw on the terminal themselves and say so there."""
+    NOTICE.muted += 1
+    try:
+        yield
+    finally:
+        NOTICE.muted -= 1
+
+
+def _name(dispatcher: Any) -> str:
+    function = dispatcher.py_func
+    rank, arrive = (function.__globals__.get(role) for role in ("rank", "arrive"))
+    if function.__name__ == "play_rounds" and rank is not None and arrive is not None:
+        return f"the loop of {_module(rank)} and {_module(arrive)}"
+    return f"{function.__module__}.{function.__name__}"
+
+
+def _module(kernel: Any) -> str:
+    return str(kernel.py_func.__module__).rpartition(".")[2]
+
+
+NOTICE = Notice()
+
+
 def _forget_old_code() -> None:
     # Caches of earlier states of the sources, unless something was compiled into them within a week.
     for folder in CACHE.parent.glob("kernels-*"):
@@ -248,6 +249,7 @@ def _forget_old_code() -> None:
 
 
 _forget_old_code()
-
+_register: Any = event.register
+_register("numba:compile", NOTICE)
 for _function in elementary.FUNCTIONS:
     register_jitable(**IN_CALLERS)(_function)

@@ -1,7 +1,8 @@
-"""A grounded network of a few nodes, solved in the registers of the processor.
+"""One step of Newton's method on the multipliers of a matrix of lists: columns sum to one, rows to at most one.
 
-The operations are those of the loops in `planned_step`, in the same order, but written out for each number of nodes:
-nothing is stored in between, and no branch has to be guessed.
+x_ij falls as u_i + v_j rises, by h_ij for each unit. Columns are eliminated first, each by itself. What is left on the
+few tight rows is the Laplacian of a network of conductances, grounded by the rows that are not tight; eliminating it
+only ever adds, so it is exact however lopsided x is. Arrays are position-major.
 """
 
 from __future__ import annotations
@@ -9,43 +10,32 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-from numpy.typing import NDArray
 
-from rankloop.kernels.jit import hot, kernel
-
-# One step of Newton's method on the multipliers of a matrix of lists: columns sum to one, rows to at most one.
-#
-# x_ij falls as u_i + v_j rises, by h_ij for each unit. Columns are eliminated first, each by itself. What is left on
-# the few tight rows is the Laplacian of a network of conductances, grounded by the rows that are not tight;
-# eliminating it only ever adds, so it is exact however lopsided x is. Arrays are position-major.
-
+from rankloop.kernels.jit import Floats, Ints, hot, kernel
 
 TOLERANCE = 1e-10  # of the sums at the solution
 TIGHT = 5e-10  # a row counts as tight from here on
 
 
 class SolverScratch(NamedTuple):
-    """Room to work in; never state."""
+    """Never state."""
 
-    free: NDArray[np.float64]  # 1 where a row is not tight
-    columns: NDArray[np.float64]
-    ground: NDArray[np.float64]
-    tight: NDArray[np.int64]
-    h: NDArray[np.float64]  # of the tight rows
-    g: NDArray[np.float64]  # one over the column sums of h
-    du: NDArray[np.float64]
-    dv: NDArray[np.float64]
-    w: NDArray[np.float64]  # conductance between tight rows
-    drain: NDArray[np.float64]  # ... and from them to the ground
-    u: NDArray[np.float64]  # multipliers to come back to
-    v: NDArray[np.float64]
+    free: Floats  # 1 where a row is not tight
+    columns: Floats
+    ground: Floats
+    tight: Ints
+    h: Floats  # of the tight rows
+    g: Floats  # one over the column sums of h
+    du: Floats
+    dv: Floats
+    w: Floats  # conductance between tight rows
+    drain: Floats  # ... and from them to the ground
+    u: Floats  # multipliers to come back to
+    v: Floats
 
 
 def new_scratch(n: int, m: int) -> SolverScratch:
-    """Room for `n` items on `m` positions."""
+    """Scratch for `n` items on `m` positions."""
     most = min(n, 2 * m)  # at a solution fewer than m rows are tight, or all of m
     return SolverScratch(
         np.ones(n),
@@ -71,7 +61,7 @@ def scratch_bytes(n: int, m: int) -> int:
 
 @hot
 def find_tight(rows: Any, scratch: Any) -> int:
-    """Write the rows that are tight or above one; returns how many, -1 where there is no room for them."""
+    """Write the rows that are tight or above one; returns how many, -1 where they are too many."""
     n_tight = 0
     for i in range(len(rows)):
         if scratch.free[i] == 0.0 or not rows[i] <= 1.0 + TIGHT:
@@ -130,14 +120,27 @@ def solve(u: Any, rows: Any, scratch: Any, n_tight: int) -> None:
             du[a] -= scratch.h[a, j] * dv[j]
             for b in range(a):
                 w[a, b] += share * scratch.h[b, j]
+    eliminate(u, scratch, n_tight, square)
+    for a in range(n_tight):
+        for j in range(1 if square else 0, m):
+            dv[j] -= scratch.h[a, j] * g[j] * du[a]
+
+
+@hot
+def eliminate(u: Any, scratch: Any, n_tight: int, square: bool) -> None:
+    """Turn the flow into each tight row, in `du`, into how far it rises: not below -u unless the matrix is square.
+
+    Conductances are in `w` between rows a > b, and in `drain` to the ground.
+    """
+    w, drain, du = scratch.w, scratch.drain, scratch.du
     for a in range(n_tight - 1, -1, -1):  # eliminate row a: its conductances pass to the others
-        total = scratch.drain[a]
+        total = drain[a]
         for b in range(a):
             total += w[a, b]
         w[a, a] = 1.0 / total
         for b in range(a):
             share = w[a, b] * w[a, a]
-            scratch.drain[b] += share * scratch.drain[a]
+            drain[b] += share * drain[a]
             du[b] += share * du[a]
             for c in range(b):
                 w[b, c] += share * w[a, c]
@@ -145,10 +148,24 @@ def solve(u: Any, rows: Any, scratch: Any, n_tight: int) -> None:
         total = du[a]
         for b in range(a):
             total += w[a, b] * du[b]
-        du[a] = total * w[a, a] if square else max(total * w[a, a], -u[scratch.tight[a]])
-    for a in range(n_tight):
-        for j in range(1 if square else 0, m):
-            dv[j] -= scratch.h[a, j] * g[j] * du[a]
+        rise, least = total * w[a, a], -u[scratch.tight[a]]
+        du[a] = least if rise < least and not square else rise  # what is no number stays none
+
+
+@kernel
+def spread_losses(L: Any, u: Any, v: Any) -> float:
+    """The largest difference of losses at one position; `u` becomes zero, `v` minus the lowest of each position."""
+    m, n = L.shape
+    largest = 0.0
+    for j in range(m):
+        lowest, highest = L[j, 0], L[j, 0]
+        for i in range(1, n):
+            lowest, highest = min(lowest, L[j, i]), max(highest, L[j, i])
+        largest = max(largest, highest - lowest)
+        v[j] = -lowest
+    for i in range(n):
+        u[i] = 0.0
+    return largest
 
 
 @kernel
@@ -158,78 +175,3 @@ def copy_multipliers(u: Any, v: Any, to_u: Any, to_v: Any) -> None:
         to_u[i] = u[i]
     for j in range(len(v)):
         to_v[j] = v[j]
-
-
-_TYPES: Any = types
-MOST = 8  # nodes
-_ONE = ir.Constant(ir.DoubleType(), 1.0)
-
-
-def _solve_small(typing: Any, w: Any, drain: Any, du: Any, u: Any, tight: Any, n: Any) -> Any:
-    """Turn the flow into each of `n` nodes, in `du`, into how far it rises, which is not below -u[tight].
-
-    Conductances are in `w` between nodes a > b, and in `drain` to the ground. Of no or more than `MOST` nodes, nothing
-    is done.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pairs = zip(signature.args[:5], arguments[:5], strict=True)
-        between, grounds, flows, falls, nodes = (
-            context.make_array(kind)(context, builder, value) for kind, value in pairs
-        )
-        width = builder.extract_value(between.shape, 1)
-
-        def whole(k: int) -> Any:
-            return ir.Constant(width.type, k)
-
-        def load(array: Any, k: int, row: int = 0) -> Any:
-            place = builder.add(builder.mul(width, whole(row)), whole(k))
-            return builder.load(builder.gep(array.data, [place]))
-
-        end = builder.append_basic_block()
-        choice = builder.switch(arguments[5], end)
-        for k in range(1, MOST + 1):
-            block = builder.append_basic_block()
-            choice.add_case(whole(k), block)
-            builder.position_at_end(block)
-            rises = _rises(
-                builder,
-                [[load(between, b, a) for b in range(a)] for a in range(k)],
-                [load(grounds, a) for a in range(k)],
-                [load(flows, a) for a in range(k)],
-                [builder.load(builder.gep(falls.data, [load(nodes, a)])) for a in range(k)],
-            )
-            for a, rise in enumerate(rises):
-                builder.store(rise, builder.gep(flows.data, [whole(a)]))
-            builder.branch(end)
-        builder.position_at_end(end)
-        return context.get_dummy_value()
-
-    if any(array.layout != "C" for array in (w, drain, du, u, tight)):
-        return None  # addresses are counted out
-    return _TYPES.void(w, drain, du, u, tight, types.intp), codegen
-
-
-def _rises(builder: Any, w: Any, drain: Any, flow: Any, most: Any) -> list[Any]:
-    inverse: list[Any] = [None] * len(flow)
-    for a in range(len(flow) - 1, -1, -1):  # eliminate node a: its conductances pass to the others
-        total = drain[a]
-        for b in range(a):
-            total = builder.fadd(total, w[a][b])
-        inverse[a] = builder.fdiv(_ONE, total)
-        for b in range(a):
-            part = builder.fmul(w[a][b], inverse[a])
-            drain[b] = builder.fadd(drain[b], builder.fmul(part, drain[a]))
-            flow[b] = builder.fadd(flow[b], builder.fmul(part, flow[a]))
-            for c in range(b):
-                w[b][c] = builder.fadd(w[b][c], builder.fmul(part, w[a][c]))
-    rises: list[Any] = []
-    for a, total in enumerate(flow):
-        for b in range(a):
-            total = builder.fadd(total, builder.fmul(w[a][b], rises[b]))
-        rise, least = builder.fmul(total, inverse[a]), builder.fneg(most[a])
-        rises.append(builder.select(builder.fcmp_ordered("<", rise, least), least, rise))
-    return rises
-
-
-solve_small: Any = intrinsic(_solve_small)

@@ -9,42 +9,65 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankloop.kernels.jit import apart, hot
-from rankloop.kernels.list_network import MOST, TIGHT, TOLERANCE, SolverScratch, solve_small
+from rankloop.kernels.jit import Floats, Ints, apart, hot
+from rankloop.kernels.list_network import TIGHT, TOLERANCE, SolverScratch, eliminate
 from rankloop.kernels.lists import LEAST, begin, complete, go_on, most_bins, take_off, weight_of
 from rankloop.kernels.random import uniform
 from rankloop.kernels.vectors import (
-    REACH,
     TERMS,
-    add_entry,
     add_row,
-    aligned,
     evaluate_column,
-    excess_row,
     fill_row,
     find_tight_slots,
     inverse_cubes,
-    invert_row,
     multiply_rows,
+    polynomials,
     row_dot,
     row_dots,
     scale,
     subtract_rows,
     sum_rows,
     sum_stretch,
-    value_and_slope,
-    values,
 )
+
+# Sums of 1 / D^2 over many items at once, D = L + v, as polynomials in how far v has moved since they were taken.
+#
+# Of an entry, 1 / (D + d)^2 = sum over k of (-1)^k (k + 1) d^k / D^(k + 2). The coefficients add up over items, so a
+# column of items whose L stays is evaluated at any v in a few multiplications; an item whose L changes is taken out
+# with its old coefficients and put in with its new ones. With |d| <= REACH D, what the polynomial leaves out is below
+# (TERMS + 1) REACH^TERMS = 6e-11 of the sum.
+
+
+REACH = 0.04
+
+
+@hot
+def add_entry(sums: Any, j: int, b: int, D: float, sign: float) -> None:
+    """Add `sign` times the coefficients of 1 / (D + d)^2 to those of bin b in column j."""
+    inverse = 1.0 / D
+    term = sign * inverse * inverse
+    for k in range(TERMS):
+        sums[j, k, b] += float(k + 1) * term
+        term *= -inverse
+
+
+@hot
+def value_and_slope(sums: Any, j: int, d: float) -> Any:
+    """The sums of 1 / (D + d)^2 and of 1 / (D + d)^3 over column j, whose coefficients are in the last bin."""
+    value, slope = 0.0, 0.0
+    for k in range(TERMS - 1, -1, -1):
+        slope = slope * d + value
+        value = value * d + sums[j, k, -1]
+    return value, -0.5 * slope
+
 
 # How rows of x are gathered, to be evaluated in bulk and drawn by bin, for as long as x does not move far.
 #
 # The items with the largest row sums are kept one by one, in slots, with copies of what belongs to them; all others
-# are summed in bulk (`shifted_sums`), around the multipliers of the round in which the plan was made. Both kinds are
+# are summed in bulk, as above, around the multipliers of the round in which the plan was made. Both kinds are
 # merged into bins of total at most one, first bins of slots, then bins of other items that follow each other, and the
-# matchings of bins that x was made of then are listed. Nothing here depends on how good the plan still is: see
-# `planned_lists`.
+# matchings of bins that x was made of then are listed. Nothing here depends on how good the plan still is.
 
 
 SLOT_BINS, BINS, MATCHINGS, LISTED, EXACT = range(5)  # entries of `counts`
@@ -62,26 +85,30 @@ _ALL = 0.995  # of the weight of all matchings, where the list ends
 class Plan(NamedTuple):
     """The arrays of a plan, to be part of a ranker's state."""
 
-    counts: NDArray[
-        np.int64
-    ]  # bins of slots, bins, matchings, when to list them again, and whether x is exact
-    kept: NDArray[np.int64]  # by slot: its item, or -1
-    place: NDArray[np.int64]  # by item: its slot; or -1 - b in bin b
-    slot_L: NDArray[np.float64]  # by position and slot
-    slot_lines: NDArray[np.float64]  # the same by slot and position, and nothing beyond the last position
-    slot_u: NDArray[np.float64]
-    slot_x: NDArray[np.float64]
-    slot_rows: NDArray[np.float64]
-    sums: NDArray[np.float64]  # by position, power and bin; in the place of a last bin, over all of them
-    table: NDArray[
-        np.float64
-    ]  # by position and item: 1 / D^2 then, summed over the items in bulk up to this one
-    bounds: NDArray[np.int64]  # by bin: its first slot or item, and the one after its last
-    edge: NDArray[
-        np.float64
-    ]  # the sums of x over each position, and of x / D over those whose multiplier is zero
-    matchings: NDArray[np.int64]  # by matching: the bin at each position, then the bins left out
-    whole: NDArray[np.float64]  # by position and bin: the sum of x; last row: what the bin lacks to one
+    counts: Ints  # bins of slots, bins, matchings, when to list them again, whether x is exact
+    kept: Ints  # by slot: its item, or -1
+    place: Ints  # by item: its slot; or -1 - b in bin b
+    slot_L: Floats  # by position and slot
+    slot_lines: Floats  # the same by slot and position, and nothing beyond the last position
+    slot_u: Floats
+    slot_x: Floats
+    slot_rows: Floats
+    sums: Floats  # by position, power and bin; in the place of a last bin, over all of them
+    table: Floats  # by position and item: 1 / D^2 then, summed over the items in bulk up to this
+    bounds: Ints  # by bin: its first slot or item, and the one after its last
+    edge: Floats  # by position: the four rows above
+    matchings: Ints  # by matching: the bin at each position, then the bins left out
+    whole: Floats  # by position and bin: the sum of x; last row: what the bin lacks to one
+
+
+def aligned(*shape: int, fill: float = 0.0) -> Floats:
+    """An array that begins where a line of the processor's cache does, so that no vector lies across two of them."""
+    line, number = 64, int(np.prod(shape))
+    memory = np.empty(number + line // 8)
+    first = -(memory.ctypes.data % -line) // 8
+    array = memory[first : first + number].reshape(shape)
+    array[...] = fill
+    return array
 
 
 def slots(n: int, m: int) -> int:
@@ -90,7 +117,7 @@ def slots(n: int, m: int) -> int:
 
 
 def blank(n: int, m: int) -> Plan:
-    """Room for a plan."""
+    """A plan of nothing yet."""
     some, bins = slots(n, m), most_bins(m)
     return Plan(
         counts=np.zeros(5, np.int64),
@@ -236,7 +263,7 @@ def weigh(t: float, v: Any, plan: Any) -> bool:
     if first < last:
         for j in range(m):
             if plan.counts[EXACT]:
-                values(plan.sums, j, v[j] - plan.edge[ANCHOR, j], t, last, plan.whole)
+                polynomials(plan.sums, j, v[j] - plan.edge[ANCHOR, j], t, last, plan.whole)
             else:
                 for b in range(first, last):
                     start, stop = plan.bounds[b, 0], plan.bounds[b, 1]
@@ -290,7 +317,7 @@ def copy_weights(plan: Any, sampler: Any) -> None:
 # Lists drawn by a plan: its matchings first, one after another, each with the weight that it has in x now.
 #
 # Any order of matchings gives the same marginals, so an old list of them is as good as a new one, only less of x is
-# covered by it; what is left is taken apart by search, as in `list_sampling`. An item of a bin in bulk is drawn with
+# covered by it; what is left is taken apart by search, as in `lists`. An item of a bin in bulk is drawn with
 # the chances of the round in which the plan was made, and kept with the ratio of its chance now to that one.
 
 
@@ -424,20 +451,20 @@ _REACH = 0.7  # as in `tsallis`
 
 
 class StepScratch(NamedTuple):
-    """Room to work in; never state."""
+    """Never state."""
 
-    tight: NDArray[np.int64]
-    h: NDArray[np.float64]  # x / D of the tight rows
-    share: NDArray[np.float64]  # ... over the column sums of all
-    lines: NDArray[np.float64]  # by position: ground, one over the column sums of h, the step, v, and others
-    du: NDArray[np.float64]
-    drain: NDArray[np.float64]  # conductance from tight rows to the ground
-    w: NDArray[np.float64]  # ... and between them
-    work: NDArray[np.float64]  # three numbers by item, for the leader in full
+    tight: Ints
+    h: Floats  # x / D of the tight rows
+    share: Floats  # ... over the column sums of all
+    lines: Floats  # by position: ground, one over the column sums of h, the step, v, and others
+    du: Floats
+    drain: Floats  # conductance from tight rows to the ground
+    w: Floats  # ... and between them
+    work: Floats  # three numbers by item, for the leader in full
 
 
 def step_scratch(n: int, n_slots: int, m: int) -> StepScratch:
-    """Room for `n` items on `m` positions, and a plan of `n_slots` slots."""
+    """Scratch for `n` items on `m` positions, and a plan of `n_slots` slots."""
     most, width = min(n_slots, 2 * m), 8 * ((m + 7) // 8)
     return StepScratch(
         np.empty(most, np.int64),
@@ -481,55 +508,27 @@ def take_multipliers(v: Any, scratch: Any) -> None:
 def find_step(t: float, plan: Any, scratch: Any, n_tight: int) -> None:
     """Write the step of the tight rows' multipliers to `scratch.du`, of the positions' to `scratch.lines`."""
     _prepare(t, plan, scratch, n_tight)
-    h, share, lines, du, drain, w = (
-        scratch.h,
-        scratch.share,
-        scratch.lines,
-        scratch.du,
-        scratch.drain,
-        scratch.w,
-    )
+    h, share, lines, du = scratch.h, scratch.share, scratch.lines, scratch.du
     sum_rows(lines, _INVERSE, lines, _GROUND, h, n_tight)
-    invert_row(lines, _INVERSE, lines, _INVERSE)
+    for j in range(lines.shape[1]):
+        lines[_INVERSE, j] = 1.0 / lines[_INVERSE, j]
     multiply_rows(lines, _DV, lines, _DV, lines, _INVERSE)
     for a in range(n_tight):
         multiply_rows(share, a, h, a, lines, _INVERSE)
-        drain[a] = row_dot(share, a, lines, _GROUND)
+        scratch.drain[a] = row_dot(share, a, lines, _GROUND)
         du[a] -= row_dot(h, a, lines, _DV)
-        row_dots(w, a, share, a, h, a)
-    if n_tight <= MOST:
-        solve_small(w, drain, du, plan.slot_u, scratch.tight, n_tight)
-    else:
-        _solve(plan.slot_u, scratch, n_tight)
+        row_dots(scratch.w, a, share, a, h, a)
+    eliminate(plan.slot_u, scratch, n_tight, False)
     subtract_rows(lines, _DV, share, du, n_tight)
-
-
-@hot
-def _solve(u: Any, scratch: Any, n_tight: int) -> None:
-    du, drain, w = scratch.du, scratch.drain, scratch.w
-    for a in range(n_tight - 1, -1, -1):  # eliminate row a: its conductances pass to the others
-        total = drain[a]
-        for b in range(a):
-            total += w[a, b]
-        w[a, a] = 1.0 / total
-        for b in range(a):
-            part = w[a, b] * w[a, a]
-            drain[b] += part * drain[a]
-            du[b] += part * du[a]
-            for c in range(b):
-                w[b, c] += part * w[a, c]
-    for a in range(n_tight):
-        total = du[a]
-        for b in range(a):
-            total += w[a, b] * du[b]
-        du[a] = max(total * w[a, a], -u[scratch.tight[a]])
 
 
 @hot
 def _prepare(t: float, plan: Any, scratch: Any, n_tight: int) -> None:
     # The excess of columns and tight rows, as Newton on 1 / sqrt(sum) takes it, and h.
     h, lines = scratch.h, scratch.lines
-    excess_row(lines, _DV, plan.edge, COLUMNS)
+    for j in range(lines.shape[1]):
+        total = plan.edge[COLUMNS, j]
+        lines[_DV, j] = total * (np.sqrt(total) - 1.0)
     sum_rows(lines, _GROUND, plan.edge, GROUND, h, 0)  # a copy
     for a in range(n_tight):
         s = scratch.tight[a]

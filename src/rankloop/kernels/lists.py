@@ -1,39 +1,25 @@
-"""Lists from a matrix of chances: the best assignment, and draws with exact marginals."""
+"""Lists from a matrix of positions by items: the best one for given gains, and draws with given marginals.
+
+In between, probabilistic multileaving, which draws one list from several rankers.
+"""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankloop.kernels.jit import hot, kernel
+from rankloop.kernels.jit import Floats, Ints, hot, kernel
 from rankloop.kernels.random import below, uniform
 from rankloop.kernels.vectors import sum_stretch
 
-# Lists that are equally good: the one that keeps items in the order in which they are numbered.
 
-
-def in_order(gains: NDArray[np.float64], items: NDArray[np.int64]) -> NDArray[np.int64]:
+def in_order(gains: Floats, items: Ints) -> Ints:
     """Exchange items in a list as long as that costs nothing and brings a smaller number further up.
 
     An assignment leaves open which of equally good lists it finds. This one is the same on every machine and, where
-    nothing is known yet, shows items as the user numbered them.
+    nothing is known yet, shows items as the user numbered them. `items` has the largest sum of gains[j, items[j]].
 
-    Parameters
-    ----------
-    gains : NDArray[np.float64]
-        Positions x items.
-    items : NDArray[np.int64]
-        A list with the largest sum of gains[j, items[j]], no item twice.
-
-    Returns
-    -------
-    NDArray[np.int64]
-        A list with the same sum.
-
-    Examples
-    --------
     >>> in_order(np.array([[0.5, 0.5, 0.5], [0.1, 0.2, 0.2]]), np.array([2, 1]))
     array([0, 1])
     """
@@ -68,21 +54,21 @@ def in_order(gains: NDArray[np.float64], items: NDArray[np.int64]) -> NDArray[np
 # cheapest way is Dijkstra's (Jonker and Volgenant 1987). m positions of n items take O(m^2 n) steps.
 
 
-class Room(NamedTuple):
-    """Room to work in; what is in it means nothing between calls."""
+class AssignmentScratch(NamedTuple):
+    """What is in it means nothing between calls."""
 
-    position_price: NDArray[np.float64]  # dual variables of the positions
-    item_price: NDArray[np.float64]  # dual variables of the items
-    distance: NDArray[np.float64]  # to each item in this search
-    came_from: NDArray[np.int64]  # the position before each item on the way
-    shown_at: NDArray[np.int64]  # the position of each item, or -1
-    queue: NDArray[np.int64]  # items in the order in which they are visited
+    position_price: Floats  # dual variables of the positions
+    item_price: Floats  # dual variables of the items
+    distance: Floats  # to each item in this search
+    came_from: Ints  # the position before each item on the way
+    shown_at: Ints  # the position of each item, or -1
+    queue: Ints  # items in the order in which they are visited
 
 
 @kernel
 def assignment_scratch(m: int, n: int) -> Any:
-    """Room to assign `n` items to `m` positions."""
-    return Room(
+    """Scratch to assign `n` items to `m` positions."""
+    return AssignmentScratch(
         np.empty(m),
         np.empty(n),
         np.empty(n),
@@ -224,7 +210,7 @@ def multileave(left: Any, n: int, m: int, key: Any, first: int, items: Any, wort
 # 2. the number that picks the matching is drawn first, and matchings are taken off only until their weights pass it;
 # 3. heavy matchings come first: of entries above a level, which is halved when there are no more. The next matching
 #    differs from the last only where an entry fell below, and one augmenting path repairs it.
-# A bin that a matching skips must have room: what it lacks to one counts as an entry of its own, in columns beyond m.
+# A bin that a matching skips must have space: what it lacks to one counts as an entry of its own, in columns beyond m.
 
 
 _LARGE = 0.5  # a row above this has a bin of its own
@@ -233,33 +219,33 @@ LEAST = 1e-13  # what is left in the end is rounding error
 
 
 class SamplingScratch(NamedTuple):
-    """Room to work in; never state."""
+    """Never state."""
 
-    mass: NDArray[np.float64]  # [position, bin]: what is left of the sums below
-    whole: NDArray[np.float64]  # [position, bin]: the sum of x over the bin
-    slack: NDArray[np.float64]  # of each bin: by how much matchings may still skip it
-    start: NDArray[np.int64]  # stretches of rows ...
-    stop: NDArray[np.int64]
-    owner: NDArray[np.int64]  # ... and the bin that each belongs to
-    chosen: NDArray[np.int64]  # the bin at each position; then the bins that are skipped
-    holder: NDArray[np.int64]  # the position that has a bin, or -1
-    turn: NDArray[np.int64]  # the bin that a position tries next
-    seen: NDArray[np.int64]  # a search: in which one a bin was seen last, ...
-    since: NDArray[np.int64]  # ... from which position, ...
-    queue: NDArray[np.int64]  # ... and the positions to go on from
+    mass: Floats  # [position, bin]: what is left of the sums below
+    whole: Floats  # [position, bin]: the sum of x over the bin
+    slack: Floats  # of each bin: by how much matchings may still skip it
+    start: Ints  # stretches of rows ...
+    stop: Ints
+    owner: Ints  # ... and the bin that each belongs to
+    chosen: Ints  # the bin at each position; then the bins that are skipped
+    holder: Ints  # the position that has a bin, or -1
+    turn: Ints  # the bin that a position tries next
+    seen: Ints  # a search: in which one a bin was seen last, ...
+    since: Ints  # ... from which position, ...
+    queue: Ints  # ... and the positions to go on from
 
 
-class MatchingRoom(NamedTuple):
-    """What it takes to take matchings off, with the fields of `SamplerRoom`."""
+class MatchingScratch(NamedTuple):
+    """What it takes to take matchings off: some fields of `SamplingScratch`."""
 
-    mass: NDArray[np.float64]
-    slack: NDArray[np.float64]
-    chosen: NDArray[np.int64]
-    holder: NDArray[np.int64]
-    turn: NDArray[np.int64]
-    seen: NDArray[np.int64]
-    since: NDArray[np.int64]
-    queue: NDArray[np.int64]
+    mass: Floats
+    slack: Floats
+    chosen: Ints
+    holder: Ints
+    turn: Ints
+    seen: Ints
+    since: Ints
+    queue: Ints
 
 
 def most_bins(m: int) -> int:
@@ -268,7 +254,7 @@ def most_bins(m: int) -> int:
 
 
 def sampling_scratch(m: int) -> SamplingScratch:
-    """Room for `m` positions."""
+    """Scratch for `m` positions."""
     bins, stretches = most_bins(m), 6 * m + 8
     return SamplingScratch(
         np.empty((m, bins)),
@@ -286,10 +272,10 @@ def sampling_scratch(m: int) -> SamplingScratch:
     )
 
 
-def matching_room(m: int) -> MatchingRoom:
-    """Room for matchings on `m` positions."""
+def matching_scratch(m: int) -> MatchingScratch:
+    """Scratch for matchings on `m` positions."""
     whole = sampling_scratch(m)._asdict()
-    return MatchingRoom(**{name: whole[name] for name in MatchingRoom._fields})
+    return MatchingScratch(**{name: whole[name] for name in MatchingScratch._fields})
 
 
 def sampling_scratch_bytes(m: int) -> int:
@@ -302,7 +288,7 @@ def sampling_scratch_bytes(m: int) -> int:
 def sample(x: Any, rows: Any, key: Any, scratch: Any, items: Any) -> None:
     """Write a list to `items`, drawn from the numbers of `key`."""
     n_stretches, n_bins = _merge(x, rows, scratch)
-    _choose(uniform(key, 0), n_bins, scratch)
+    go_on(uniform(key, 0), 0.0, n_bins, scratch)  # Alg. 3, lines 2-8, as far as needed
     for j in range(len(items)):
         items[j] = _item(x, j, scratch.chosen[j], uniform(key, 1 + j), n_stretches, scratch)
 
@@ -363,12 +349,6 @@ def _merge(x: Any, rows: Any, scratch: Any) -> Any:
             scratch.mass[j, b] = scratch.whole[j, b]
             scratch.slack[b] -= scratch.whole[j, b]
     return n_stretches, n_bins
-
-
-@hot
-def _choose(u: float, n_bins: int, scratch: Any) -> None:
-    # Alg. 3, lines 2-8, as far as needed.
-    go_on(u, 0.0, n_bins, scratch)
 
 
 @hot

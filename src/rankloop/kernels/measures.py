@@ -8,37 +8,10 @@ the batched functions allocates.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankloop.kernels.discounts import AUC, EXP2, IDENTITY, NDCG, NOT_SEPARABLE, PAIRS
+from rankloop.kernels.discounts import AUC, EXP2, NDCG, PAIRS
 from rankloop.kernels.elementary import exp2, exp2m1, log2
-from rankloop.kernels.jit import apart, hot, inlined, kernel
-
-__all__ = [
-    "AUC",
-    "EXP2",
-    "IDENTITY",
-    "NDCG",
-    "NOT_SEPARABLE",
-    "PAIRS",
-    "average_precision",
-    "average_precision_rows",
-    "err",
-    "err_rows",
-    "exp2_gain",
-    "first_fault",
-    "gain",
-    "gain_rows",
-    "ideal",
-    "pairwise_loss",
-    "pairwise_loss_rows",
-    "parts",
-    "separable_rows",
-    "total",
-]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from rankloop.kernels.jit import Floats, Ints, apart, hot, inlined, kernel
 
 
 @inlined

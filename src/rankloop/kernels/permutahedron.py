@@ -1,12 +1,16 @@
-"""The chances of a list that is shuffled within nested parts, and in which one item may have been moved forward.
+"""Random lists from the mean discount of each item, instead of from a chance for each item at each position.
 
-`breaks` says until which u each break between neighbouring places is there (see `permutahedron`). The parts for all u
-form a binary tree: a part is a node, it lasts from the u at which its last inner break goes until one of the breaks at
-its ends does. Within a part of n places every place is equally likely at every position, so the chance of place a at
-position b is the sum of (how long it lasts) / n over all parts that hold both. These are the smallest such part and the
-parts around it, so sums from the root down answer any question in one walk up the tree.
+The mean discounts p of a random list lie in the permutahedron: the convex hull of the discounts f in all orders.
 
-With chance explore[l] place l is then moved forward to position k - 1, if it stood further back.
+`lead` finds the p that maximises p . G - beta |p|^2 / 2. In falling order of G it is G / beta minus the monotone
+regression of G / beta - f: blocks of neighbours share a level, and an item alone in its block has its place for
+sure.
+
+`find_breaks` writes p as a mixture of lists that are cut into parts and shuffled within each. The cuts are nested:
+with a number u drawn evenly from [0, 1), break k, between the places k and k + 1, is there while u < breaks[k].
+With all breaks the list is in order, with none it is shuffled as a whole. Along the mixture the gap p_k - p_(k+1)
+is used up by the difference of the mean discounts on both sides of break k, and the break goes when nothing is left
+of the gap. So m - 1 numbers describe a distribution over lists whose chances are all known.
 """
 
 from __future__ import annotations
@@ -14,44 +18,28 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankloop.kernels.jit import hot
+from rankloop.kernels.jit import Floats, Ints, hot
 from rankloop.kernels.random import below
-
-# Random lists from the mean discount of each item, instead of from a chance for each item at each position.
-#
-# The mean discounts p of a random list lie in the permutahedron: the convex hull of the discounts f in all orders.
-#
-# `lead` finds the p that maximises p . G - beta |p|^2 / 2. In falling order of G it is G / beta minus the monotone
-# regression of G / beta - f: blocks of neighbours share a level, and an item alone in its block has its place for
-# sure.
-#
-# `find_breaks` writes p as a mixture of lists that are cut into parts and shuffled within each. The cuts are nested:
-# with a number u drawn evenly from [0, 1), break k, between the places k and k + 1, is there while u < breaks[k].
-# With all breaks the list is in order, with none it is shuffled as a whole. Along the mixture the gap p_k - p_(k+1)
-# is used up by the difference of the mean discounts on both sides of break k, and the break goes when nothing is left
-# of the gap. So m - 1 numbers describe a distribution over lists whose chances are all known.
-
 
 _GONE = 3.0  # marks a break that is no longer there
 
 
 class LeaderScratch(NamedTuple):
-    """Room to work in, by place in the order; never state."""
+    """By place in the order; never state."""
 
-    p: NDArray[np.float64]  # mean discounts
-    level: NDArray[np.float64]  # of the block that a place belongs to, ...
-    first: NDArray[np.int64]  # ... its first place ...
-    last: NDArray[np.int64]  # ... and its last
-    mean: NDArray[np.float64]  # of the discounts on one side of a break
-    gap: NDArray[np.float64]  # what is left of p_k - p_(k+1) ...
-    since: NDArray[np.float64]  # ... at this point of the mixture
-    ends: NDArray[np.float64]  # the point where a break goes
+    p: Floats  # mean discounts
+    level: Floats  # of the block that a place belongs to, ...
+    first: Ints  # ... its first place ...
+    last: Ints  # ... and its last
+    mean: Floats  # of the discounts on one side of a break
+    gap: Floats  # what is left of p_k - p_(k+1) ...
+    since: Floats  # ... at this point of the mixture
+    ends: Floats  # the point where a break goes
 
 
 def leader_scratch(m: int) -> LeaderScratch:
-    """Room for `m` items."""
+    """Scratch for `m` items."""
     return LeaderScratch(
         np.empty(m),
         np.empty(m),
@@ -223,21 +211,32 @@ def draw_places(breaks: Any, u: float, key: Any, places: Any) -> None:
             first = place + 1
 
 
-class TreeScratch(NamedTuple):
-    """Room to work in; never state. Node k is the part that forms when break k goes."""
+# The chances of a list that is shuffled within nested parts, and in which one item may have been moved forward.
+#
+# The parts for all u form a binary tree: a part is a node, it lasts from the u at which its last inner break goes
+# until one of the breaks at its ends does. Within a part of n places every place is equally likely at every
+# position, so the chance of place a at position b is the sum of (how long it lasts) / n over all parts that hold
+# both. These are the smallest such part and the parts around it, so sums from the root down answer any question in
+# one walk up the tree.
+#
+# With chance explore[l] place l is then moved forward to position k - 1, if it stood further back.
 
-    parent: NDArray[np.int64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    first: NDArray[np.int64]  # place of the part ...
-    last: NDArray[np.int64]
-    stack: NDArray[np.int64]
-    before: NDArray[np.float64]  # explore, summed over the places before this one
-    sums: NDArray[np.float64]  # [node]: five sums over this part and all around it
+
+class TreeScratch(NamedTuple):
+    """Never state. Node k is the part that forms when break k goes."""
+
+    parent: Ints
+    left: Ints
+    right: Ints
+    first: Ints  # place of the part ...
+    last: Ints
+    stack: Ints
+    before: Floats  # explore, summed over the places before this one
+    sums: Floats  # [node]: five sums over this part and all around it
 
 
 def tree_scratch(m: int) -> TreeScratch:
-    """Room for `m` items."""
+    """Scratch for `m` items."""
     return TreeScratch(
         np.empty(m, np.int64),
         np.empty(m, np.int64),

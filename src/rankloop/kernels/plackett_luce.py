@@ -21,7 +21,7 @@ _BLOCK = (
 _SPREAD = 600.0  # of scores whose exponentials can be compared without underflow
 
 
-def room_for_weights(n: int) -> int:
+def weights_length(n: int) -> int:
     """How many numbers `draw_list` keeps of n documents: their weights, and behind them the sum of each block."""
     return n + n // _BLOCK + 1
 
@@ -31,7 +31,7 @@ def draw_list(scores: Any, n: int, m: int, key: Any, first: int, weights: Any, i
     """Draw the first m of n documents, from the numbers of `key` at `first` on; the others follow in any order.
 
     Returns (shift, sum of exp(score - shift)) of the documents that were not drawn, (0, 0) where there is none.
-    `weights` has room for `room_for_weights(n)` numbers.
+    `weights` has `weights_length(n)` numbers.
     """
     shift = scores[0]
     for i in range(1, n):

@@ -1,4 +1,9 @@
-"""Rows of features in a kernel: dense in float64 or float32, or sparse, scored and added without a copy."""
+"""Rows of features in a kernel: dense in float64 or float32, or sparse, scored and added without a copy.
+
+Each function has a form for dense and one for sparse rows, which gives the same bits: a zero adds nothing to a sum, and
+what is left is added in the same order. The `narrow_` ones keep rows of float32 in float32: half the bytes, twice as
+many at a time.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +11,20 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.extending import overload
+from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
-from rankloop.kernels.jit import IN_CALLERS, inlined
+from rankloop.kernels.jit import IN_CALLERS, Floats32, Ints, inlined
 from rankloop.kernels.vectors import NARROW_LANES as _LANES
-from rankloop.kernels.vectors import add_four, dot, narrow_dot, narrow_dots, sparse_dot, weigh_row, weigh_rows
-
-# Rows of features of which most are zero, kept as the others. It needs no compiler, so that data can have them.
+from rankloop.kernels.vectors import (
+    add_four,
+    dot,
+    narrow_dot,
+    narrow_dots,
+    sparse_dot,
+    weigh_row,
+    weigh_rows,
+)
 
 
 class SparseRows(NamedTuple):
@@ -39,78 +49,51 @@ class SparseRows(NamedTuple):
 
     data: NDArray[Any]
     indices: NDArray[np.int32]
-    indptr: NDArray[np.int64]
+    indptr: Ints
     shape: tuple[int, int]
 
 
-# What the kernels of linear rankers do with sparse rows of features.
-#
-# Each function has a twin for dense rows, and gives the same bits: a zero adds nothing to a sum, and what is left is
-# added in the same order. Row i has the entries from `indptr[i]` up to, not including, `indptr[i + 1]`; its columns
-# rise.
+def _by_kind(dense: Any, sparse: Any, narrow: Any = None, narrow_sparse: Any = None) -> Callable[..., Any]:
+    """One function for all kinds of rows: numba chooses when it compiles a caller, Python when it is called.
+
+    `narrow` and `narrow_sparse` are for rows of float32, where that makes a difference.
+    """
+
+    def chosen(features: Any, *others: Any) -> Any:
+        if isinstance(features, SparseRows) or getattr(features, "instance_class", None) is SparseRows:
+            data = features.data if isinstance(features, SparseRows) else features.types[0]
+            return narrow_sparse if narrow_sparse is not None and str(data.dtype) == "float32" else sparse
+        return narrow if narrow is not None and str(features.dtype) == "float32" else dense
+
+    def function(features: Any, *others: Any) -> Any:
+        return chosen(features)(features, *others)
+
+    function.__doc__ = dense.__doc__
+    overload(function, jit_options=IN_CALLERS, strict=False)(
+        chosen
+    )  # strict: that names of arguments are the same
+    return function
 
 
-def sparse_score(features: Any, w: Any, scores: Any) -> None:
-    """Scores X w, in the lanes of the dense dot product."""
-    for i in range(features.shape[0]):
-        first, last = features.indptr[i], features.indptr[i + 1]
-        scores[i] = sparse_dot(features.data, features.indices, first, last, w)
+# In float64. Row i of sparse rows has the entries from `indptr[i]` up to, not including, `indptr[i + 1]`.
 
 
-def sparse_combine(features: Any, weights: Any, out: Any) -> None:
-    """X^T v, row after row."""
-    for j in range(features.shape[1]):
-        out[j] = 0.0
-    for i in range(features.shape[0]):
-        weight = weights[i]
-        for entry in range(features.indptr[i], features.indptr[i + 1]):
-            out[features.indices[entry]] += weight * features.data[entry]
-
-
-def sparse_copy_row(features: Any, i: Any, out: Any) -> None:
-    """Row i with its zeros."""
-    for j in range(features.shape[1]):
-        out[j] = 0.0
-    for entry in range(features.indptr[i], features.indptr[i + 1]):
-        out[features.indices[entry]] = features.data[entry]
-
-
-def sparse_bounds(features: Any, least: Any, most: Any) -> None:
-    """The least and the largest entry of every feature, zeros among them."""
-    n, d = features.shape
-    first, last = features.indptr[0], features.indptr[n]
-    for j in range(d):
-        most[j] = 0.0
-    for entry in range(first, last):
-        most[features.indices[entry]] += 1.0  # how many rows have an entry
-    for j in range(d):
-        everywhere = most[j] == n
-        least[j] = np.inf if everywhere else 0.0
-        most[j] = -np.inf if everywhere else 0.0
-    for entry in range(first, last):
-        j = features.indices[entry]
-        least[j] = min(least[j], features.data[entry])
-        most[j] = max(most[j], features.data[entry])
-
-
-def sparse_plain_dot(features: Any, i: Any, w: Any) -> Any:
-    """Row i times w, one entry after the other."""
-    total = 0.0
-    for entry in range(features.indptr[i], features.indptr[i + 1]):
-        total += features.data[entry] * w[features.indices[entry]]
-    return total
-
-
-# What the kernels of linear rankers do with rows of features, dense or sparse: the compiler chooses by their type.
-
-
-def score(features: Any, w: Any, scores: Any) -> None:
+def _score(features: Any, w: Any, scores: Any) -> None:
     """Scores X w."""
     for i in range(features.shape[0]):
         scores[i] = dot(features[i], w)
 
 
-def combine(features: Any, weights: Any, out: Any) -> None:
+def _sparse_score(features: Any, w: Any, scores: Any) -> None:
+    for i in range(features.shape[0]):
+        first, last = features.indptr[i], features.indptr[i + 1]
+        scores[i] = sparse_dot(features.data, features.indices, first, last, w)
+
+
+score = _by_kind(_score, _sparse_score)
+
+
+def _combine(features: Any, weights: Any, out: Any) -> None:
     """X^T v, row after row; four in one pass over `out`, whose place in memory would otherwise cost up to half."""
     n, d = features.shape
     for j in range(d):
@@ -127,13 +110,35 @@ def combine(features: Any, weights: Any, out: Any) -> None:
             out[j] += weight * features[i, j]
 
 
-def copy_row(features: Any, i: Any, out: Any) -> None:
+def _sparse_combine(features: Any, weights: Any, out: Any) -> None:
+    for j in range(features.shape[1]):
+        out[j] = 0.0
+    for i in range(features.shape[0]):
+        weight = weights[i]
+        for entry in range(features.indptr[i], features.indptr[i + 1]):
+            out[features.indices[entry]] += weight * features.data[entry]
+
+
+combine = _by_kind(_combine, _sparse_combine)
+
+
+def _copy_row(features: Any, i: Any, out: Any) -> None:
     """Row i."""
     for j in range(features.shape[1]):
         out[j] = features[i, j]
 
 
-def bounds(features: Any, least: Any, most: Any) -> None:
+def _sparse_copy_row(features: Any, i: Any, out: Any) -> None:
+    for j in range(features.shape[1]):
+        out[j] = 0.0
+    for entry in range(features.indptr[i], features.indptr[i + 1]):
+        out[features.indices[entry]] = features.data[entry]
+
+
+copy_row = _by_kind(_copy_row, _sparse_copy_row)
+
+
+def _bounds(features: Any, least: Any, most: Any) -> None:
     """The least and the largest entry of every feature."""
     n, d = features.shape
     for j in range(d):
@@ -145,7 +150,27 @@ def bounds(features: Any, least: Any, most: Any) -> None:
             most[j] = max(most[j], features[i, j])
 
 
-def plain_dot(features: Any, i: Any, w: Any) -> Any:
+def _sparse_bounds(features: Any, least: Any, most: Any) -> None:
+    n, d = features.shape
+    first, last = features.indptr[0], features.indptr[n]
+    for j in range(d):
+        most[j] = 0.0
+    for entry in range(first, last):
+        most[features.indices[entry]] += 1.0  # how many rows have an entry
+    for j in range(d):
+        everywhere = most[j] == n
+        least[j] = np.inf if everywhere else 0.0
+        most[j] = -np.inf if everywhere else 0.0
+    for entry in range(first, last):
+        j = features.indices[entry]
+        least[j] = min(least[j], features.data[entry])
+        most[j] = max(most[j], features.data[entry])
+
+
+bounds = _by_kind(_bounds, _sparse_bounds)
+
+
+def _plain_dot(features: Any, i: Any, w: Any) -> Any:
     """Row i times w, one entry after the other."""
     total = 0.0
     for j in range(len(w)):
@@ -153,118 +178,31 @@ def plain_dot(features: Any, i: Any, w: Any) -> Any:
     return total
 
 
-def _chosen(features: Any, dense: Callable[..., Any], sparse: Callable[..., Any]) -> Callable[..., Any]:
-    return sparse if getattr(features, "instance_class", None) is SparseRows else dense
+def _sparse_plain_dot(features: Any, i: Any, w: Any) -> Any:
+    total = 0.0
+    for entry in range(features.indptr[i], features.indptr[i + 1]):
+        total += features.data[entry] * w[features.indices[entry]]
+    return total
 
 
-@overload(score, jit_options=IN_CALLERS)
-def _score(features: Any, w: Any, scores: Any) -> Any:
-    return _chosen(features, score, sparse_score)
+plain_dot = _by_kind(_plain_dot, _sparse_plain_dot)
 
 
-@overload(combine, jit_options=IN_CALLERS)
-def _combine(features: Any, weights: Any, out: Any) -> Any:
-    return _chosen(features, combine, sparse_combine)
-
-
-@overload(copy_row, jit_options=IN_CALLERS)
-def _copy_row(features: Any, i: Any, out: Any) -> Any:
-    return _chosen(features, copy_row, sparse_copy_row)
-
-
-@overload(bounds, jit_options=IN_CALLERS)
-def _bounds(features: Any, least: Any, most: Any) -> Any:
-    return _chosen(features, bounds, sparse_bounds)
-
-
-@overload(plain_dot, jit_options=IN_CALLERS)
-def _plain_dot(features: Any, i: Any, w: Any) -> Any:
-    return _chosen(features, plain_dot, sparse_plain_dot)
-
-
-# Scores and sums of rows of features that are kept in float32, in float32: half the bytes, twice as many at a time.
-#
-# As in `vector_sums` the order of every sum is fixed, so that it is the same on every machine: sixteen lanes, lane l
-# sums entries l, l + 16, l + 32 and so on; what is left over at the end of a row is added to the last lanes; lanes
-# are added in pairs. Four rows go side by side, so that no addition waits for the one before it. A sum too large for
-# float32 is made again in float64, and rows in float64 are added up as everywhere else.
+# In float32, where rows are. As in `vectors` the order of every sum is fixed: sixteen lanes, lane l sums entries l,
+# l + 16, l + 32 and so on; what is left over at the end of a row is added to the last lanes; lanes are added in pairs.
+# A sum too large for float32 is made again in float64, and rows in float64 are added up as above.
 #
 # `scratch` is float32: the weights, sixteen of them for the end of a row, sixteen lanes; and the same for sums.
 
 
-def narrow_scratch(d: int) -> NDArray[np.float32]:
-    """Room for `score` and `combine` of rows of `d` features.
-
-    Parameters
-    ----------
-    d : int
-        The number of features.
-
-    Returns
-    -------
-    ndarray of float
-        The array; what is in it means nothing between calls.
-    """
+def narrow_scratch(d: int) -> Floats32:
+    """Scratch for `narrow_score`, `narrow_combine` and `average` of rows of `d` features; never state."""
     return np.empty(2 * (d + 2 * _LANES), np.float32)
 
 
-def narrow_score(features: Any, w: Any, scratch: Any, scores: Any) -> None:
-    """Scores X w.
-
-    Parameters
-    ----------
-    features : ndarray or SparseRows
-        The rows, float32 or float64.
-    w : ndarray of float
-        The weights.
-    scratch : ndarray of float
-        What `scratch` gave.
-    scores : ndarray of float
-        Where the scores go.
-    """
+def _wide_score(features: Any, w: Any, scratch: Any, scores: Any) -> None:
+    """Scores X w."""
     score(features, w, scores)
-
-
-def narrow_combine(features: Any, weights: Any, scratch: Any, out: Any) -> None:
-    """X^T v, row after row.
-
-    Parameters
-    ----------
-    features : ndarray or SparseRows
-        The rows, float32 or float64.
-    weights : ndarray of float
-        A number for each row, v.
-    scratch : ndarray of float
-        What `scratch` gave.
-    out : ndarray of float
-        Where the sums go.
-    """
-    combine(features, weights, out)
-
-
-def average(features: Any, weights: Any, scratch: Any, out: Any) -> None:
-    """The mean row. What all rows share is its own mean, to the bit: four equal numbers have an exact sum.
-
-    Parameters
-    ----------
-    features : ndarray or SparseRows
-        The rows, float32 or float64.
-    weights : ndarray of float
-        Room for a number for each row.
-    scratch : ndarray of float
-        What `scratch` gave.
-    out : ndarray of float
-        Where the mean goes.
-    """
-    _wide_average(features, weights, out)
-
-
-@inlined
-def _wide_average(features: Any, weights: Any, out: Any) -> None:
-    n = features.shape[0]
-    for i in range(n):
-        weights[i] = 1.0 / n
-    combine(features, weights, out)
 
 
 def _narrow_score(features: Any, w: Any, scratch: Any, scores: Any) -> None:
@@ -292,47 +230,6 @@ def _score_short(features: Any, i: int, scratch: Any, scores: Any) -> None:
     for j in range(d):
         lanes[_LANES - d + j] = features[i, j] * scratch[_LANES - d + j]
     scores[i] = _add_in_pairs(lanes)
-
-
-@inlined
-def _no_sums(scratch: Any, whole: int) -> Any:
-    # In the order of the weights: as many as fill the lanes, then sixteen for the last entries of a row.
-    sums = scratch[len(scratch) // 2 :]
-    for j in range(whole + _LANES):
-        sums[j] = np.float32(0.0)
-    return sums
-
-
-@inlined
-def _add_four(features: Any, i: int, weights: Any, whole: int, sums: Any) -> None:
-    if features.shape[1] < _LANES:
-        for row in range(i, i + 4):
-            _add_short(features, row, weights, sums)
-    else:
-        weigh_rows(features, i, weights, whole, sums)
-
-
-@inlined
-def _add_one(features: Any, i: int, weights: Any, whole: int, sums: Any) -> None:
-    if features.shape[1] < _LANES:
-        _add_short(features, i, weights, sums)
-    else:
-        weigh_row(features, i, weights, whole, sums)
-
-
-@inlined
-def _add_short(features: Any, i: int, weights: Any, sums: Any) -> None:
-    d, weight = features.shape[1], np.float32(weights[i])
-    for j in range(d):
-        sums[_LANES - d + j] += weight * features[i, j]
-
-
-@inlined
-def _unfold(sums: Any, whole: int, d: int, out: Any) -> None:
-    for j in range(whole):
-        out[j] = sums[j]
-    for j in range(whole, d):
-        out[j] = sums[whole + _LANES - d + j]
 
 
 def _narrow_sparse_score(features: Any, w: Any, scratch: Any, scores: Any) -> None:
@@ -384,15 +281,35 @@ def _all_finite(values: Any, n: int) -> Any:
     return others == 0
 
 
+narrow_score = _by_kind(_wide_score, _wide_score, _narrow_score, _narrow_sparse_score)
+
+
+def _wide_combine(features: Any, weights: Any, scratch: Any, out: Any) -> None:
+    """X^T v, row after row."""
+    combine(features, weights, out)
+
+
 def _narrow_combine(features: Any, weights: Any, scratch: Any, out: Any) -> None:
     n, d = features.shape
     whole = d - d % _LANES
-    sums = _no_sums(scratch, whole)
-    for i in range(0, n - 3, 4):
-        _add_four(features, i, weights, whole, sums)
-    for i in range(n - n % 4, n):
-        _add_one(features, i, weights, whole, sums)
-    _unfold(sums, whole, d, out)
+    # In the order of the weights: as many as fill the lanes, then sixteen for the last entries of a row.
+    sums = scratch[len(scratch) // 2 :]
+    for j in range(whole + _LANES):
+        sums[j] = np.float32(0.0)
+    if d < _LANES:
+        for i in range(n):
+            weight = np.float32(weights[i])
+            for j in range(d):
+                sums[_LANES - d + j] += weight * features[i, j]
+    else:
+        for i in range(0, n - 3, 4):
+            weigh_rows(features, i, weights, whole, sums)
+        for i in range(n - n % 4, n):
+            weigh_row(features, i, weights, whole, sums)
+    for j in range(whole):
+        out[j] = sums[j]
+    for j in range(whole, d):
+        out[j] = sums[whole + _LANES - d + j]
     if not _all_finite(out, d):
         combine(features, weights, out)
 
@@ -412,6 +329,18 @@ def _narrow_sparse_combine(features: Any, weights: Any, scratch: Any, out: Any) 
         combine(features, weights, out)
 
 
+narrow_combine = _by_kind(_wide_combine, _wide_combine, _narrow_combine, _narrow_sparse_combine)
+
+
+@register_jitable(**IN_CALLERS)
+def _wide_average(features: Any, weights: Any, scratch: Any, out: Any) -> None:
+    """The mean row, with `weights` to work in. What all rows share is its own mean: four equal numbers sum exactly."""
+    n = features.shape[0]
+    for i in range(n):
+        weights[i] = 1.0 / n
+    combine(features, weights, out)
+
+
 def _narrow_average(features: Any, weights: Any, scratch: Any, out: Any) -> None:
     n, d = features.shape
     for j in range(d):
@@ -428,7 +357,7 @@ def _narrow_average(features: Any, weights: Any, scratch: Any, out: Any) -> None
     for j in range(d):
         out[j] /= n
     if not _all_finite(out, d):
-        _wide_average(features, weights, out)
+        _wide_average(features, weights, scratch, out)
 
 
 def _narrow_sparse_average(features: Any, weights: Any, scratch: Any, out: Any) -> None:
@@ -455,25 +384,7 @@ def _narrow_sparse_average(features: Any, weights: Any, scratch: Any, out: Any) 
     for j in range(d):
         out[j] /= n
     if not _all_finite(out, d):
-        _wide_average(features, weights, out)
+        _wide_average(features, weights, scratch, out)
 
 
-def _narrow_chosen(features: Any, wide: Any, dense: Any, sparse: Any) -> Any:
-    if getattr(features, "instance_class", None) is SparseRows:
-        return sparse if features.types[0].dtype == types.float32 else wide
-    return dense if features.dtype == types.float32 else wide
-
-
-@overload(narrow_score, jit_options=IN_CALLERS)
-def _choose_narrow_score(features: Any, w: Any, scratch: Any, scores: Any) -> Any:
-    return _narrow_chosen(features, narrow_score, _narrow_score, _narrow_sparse_score)
-
-
-@overload(narrow_combine, jit_options=IN_CALLERS)
-def _choose_narrow_combine(features: Any, weights: Any, scratch: Any, out: Any) -> Any:
-    return _narrow_chosen(features, narrow_combine, _narrow_combine, _narrow_sparse_combine)
-
-
-@overload(average, jit_options=IN_CALLERS)
-def _average(features: Any, weights: Any, scratch: Any, out: Any) -> Any:
-    return _narrow_chosen(features, average, _narrow_average, _narrow_sparse_average)
+average = _by_kind(_wide_average, _wide_average, _narrow_average, _narrow_sparse_average)

@@ -1,4 +1,9 @@
-"""The first places of a list by falling score, without sorting what comes after them."""
+"""Items by falling score, without a branch that the processor could mispredict; also only the first places of them.
+
+Short lists count, for every item, how many beat it (n**2 comparisons, but several at a time); longer ones are
+radix-sorted. A comparison sort loses to one or the other at every length. Of equal scores the lower index is first, or
+the first from a given index on, or a random one.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +18,6 @@ from rankloop.kernels.jit import IN_CALLERS, apart, inlined, kernel
 from rankloop.kernels.random import below
 from rankloop.kernels.vectors import LANES, count_above
 
-# Items by falling score, without a branch that the processor could mispredict.
-#
-# Short lists count, for every item, how many beat it (n**2 comparisons, but several at a time); longer ones are
-# radix-sorted. A comparison sort loses to one or the other at every length. Of equal scores the lower index is first,
-# or the first from a given index on, or a random one.
-
-
 COUNT_UP_TO = 128  # where counting and radix sort cost the same
 _SIGN = np.uint64(1 << 63)
 _BITS = np.uint64(11)
@@ -29,9 +27,9 @@ _CROWD = 16  # insertion sort moves no item further than this
 
 
 def scratch(n: int) -> NDArray[Any]:
-    """Room to sort `n` items; what is in it means nothing between calls.
+    """Scratch to sort `n` items; what is in it means nothing between calls.
 
-    Its type says which methods must be compiled: room for a short list is signed and leaves out the radix sort,
+    Its type says which methods must be compiled: scratch for a short list is signed and leaves out the radix sort,
     which takes seconds to compile.
 
     Parameters
@@ -110,7 +108,7 @@ def _by_either(scores: Any, n: int, items: Any, scratch: Any) -> bool:
 def by_falling_score_from(first: int, scores: Any, n: int, turned: Any, items: Any, scratch: Any) -> None:
     """The same, but of equal ones the index that comes first from `first` on, counting in a circle.
 
-    With another `first` each round, no item is favoured by its number. `turned` is room for n scores.
+    With another `first` each round, no item is favoured by its number. `turned` has n places to work in.
 
     Parameters
     ----------
@@ -121,7 +119,7 @@ def by_falling_score_from(first: int, scores: Any, n: int, turned: Any, items: A
     n : int
         How many items there are.
     turned : ndarray of float
-        Room for n scores.
+        An array of n scores to work in.
     items : ndarray of int
         Where the order goes.
     scratch : ndarray of int
@@ -229,7 +227,7 @@ def by_count(scores: Any, n: int, items: Any, beaten_by: Any) -> bool:
     items : ndarray of int
         Where the order goes.
     beaten_by : ndarray of int
-        Room for n counts.
+        An array of n counts to work in.
 
     Returns
     -------
@@ -391,7 +389,7 @@ def greedy_top(scores: Any, n: int, m: int, key: Any, first: int, items: Any, sc
     first : int
         Where in the stream to begin.
     items : ndarray of int
-        Where the order goes; room for all n.
+        Where the order goes; n places.
     scratch : ndarray of int
         What `sorting.scratch` gave for `n`.
     """

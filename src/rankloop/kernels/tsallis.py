@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rankloop.kernels.jit import hot, kernel
-from rankloop.kernels.list_network import copy_multipliers, find_tight, settled, solve
+from rankloop.kernels.list_network import copy_multipliers, find_tight, settled, solve, spread_losses
 from rankloop.kernels.vectors import evaluate_column
 
 _STEPS = 30  # two are usual
@@ -114,24 +114,16 @@ def recover(t: float, L: Any, u: Any, v: Any, x: Any, rows: Any, scratch: Any) -
 @kernel
 def _begin_late(t: float, L: Any, u: Any, v: Any) -> float:
     # Where sqrt(t) is as large as the losses differ; with multipliers from which every D is positive.
-    m, n = L.shape
-    late = t
-    for j in range(m):
-        lowest, highest = L[j, 0], L[j, 0]
-        for i in range(1, n):
-            lowest, highest = min(lowest, L[j, i]), max(highest, L[j, i])
-        late = max(late, (highest - lowest) * (highest - lowest))
-        v[j] = -lowest
-    for j in range(m):
-        v[j] += np.sqrt(n * late)
-    for i in range(n):
-        u[i] = 0.0
+    largest = spread_losses(L, u, v)
+    late = max(t, largest * largest)
+    for j in range(len(v)):
+        v[j] += np.sqrt(len(u) * late)
     return late
 
 
 @kernel
 def move_inside(x: Any, rows: Any) -> None:
-    """Scale columns to one, large rows down to one; what columns then lack goes to the rows as they have room."""
+    """Scale columns to one, large rows down to one; what columns then lack goes to the rows that lack most."""
     m, n = x.shape
     for i in range(n):
         rows[i] = 0.0

@@ -117,7 +117,7 @@ class Planned:
 
     def scratch(self) -> tuple[Any, ...]:
         n, m = self.n, self.m
-        return list_plan.step_scratch(n, list_plan.slots(n, m), m), lists.matching_room(m)
+        return list_plan.step_scratch(n, list_plan.slots(n, m), m), lists.matching_scratch(m)
 
     def chances(self, state: PlannedState) -> Floats:
         return _chances(state._asdict())

@@ -19,7 +19,7 @@ from rankloop.extras import require
 from rankloop.feedback import TopClicks, TopK
 from rankloop.kernels import random
 from rankloop.kernels.jit import kernel
-from rankloop.kernels.plackett_luce import draw_list, room_for_weights
+from rankloop.kernels.plackett_luce import draw_list, weights_length
 from rankloop.measures import HIGHEST_GRADE
 from rankloop.rankers.linear import read_schedule
 from rankloop.rankers.pdgd import gradient_in_scores
@@ -308,7 +308,7 @@ class NeuralPDGD(ModuleRanker):
         scores, n = self._scores(features), len(features)
         m = self.feedback.length(n)
         items, header = np.empty(n, np.int64), np.zeros(3)
-        draw(scores, m, draw_key(rng), np.empty(room_for_weights(n)), items, header)
+        draw(scores, m, draw_key(rng), np.empty(weights_length(n)), items, header)
         rest = np.sort(items[m:])
         items[m:] = rest[np.argsort(-scores[rest], kind="stable")]
         return Ranking(items, memo=(header, scores[items[:m]], features.copy()))

@@ -13,7 +13,7 @@ from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks
 from rankloop.kernels.elementary import exp
 from rankloop.kernels.jit import hot, inlined
-from rankloop.kernels.plackett_luce import draw_list, room_for_weights, suffix_sums, swap_odds
+from rankloop.kernels.plackett_luce import draw_list, suffix_sums, swap_odds, weights_length
 from rankloop.kernels.rows import score
 from rankloop.rankers.linear import LinearRanker, WarmStart, all_finite, read_start
 
@@ -196,7 +196,7 @@ class PDGD(LinearRanker):
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         m = self.feedback.length(n)
-        return np.empty(n), np.empty(room_for_weights(n)), np.empty(m), np.empty((3, m + 1))
+        return np.empty(n), np.empty(weights_length(n)), np.empty(m), np.empty((3, m + 1))
 
     def blank_memo(self, n: int) -> Memo:
         m = self.feedback.length(n)
@@ -207,4 +207,4 @@ class PDGD(LinearRanker):
         cls, *, n_items: int = 0, n_positions: int | None = 10, n_features: int = 0, **parameters: Any
     ) -> int:
         shown = n_positions or 10
-        return 8 * (n_features + 2 * n_items + room_for_weights(n_items) + shown * (n_features + 6))
+        return 8 * (n_features + 2 * n_items + weights_length(n_items) + shown * (n_features + 6))

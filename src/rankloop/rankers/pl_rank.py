@@ -14,7 +14,7 @@ from rankloop.kernels.descent import RATE, ideal, project, widen_scales
 from rankloop.kernels.elementary import exp, log2, power
 from rankloop.kernels.jit import apart, hot, inlined
 from rankloop.kernels.measures import exp2_gain
-from rankloop.kernels.plackett_luce import draw_list, room_for_weights
+from rankloop.kernels.plackett_luce import draw_list, weights_length
 from rankloop.kernels.rows import combine, score
 from rankloop.kernels.sorting import greedy_order
 from rankloop.rankers.full_information import ListNet
@@ -87,7 +87,7 @@ def pl_rank_3(
 ) -> None:
     """Into `slope`: the mean over drawn lists of eq. (13), one number a document; DCG is cut off after `cutoff`.
 
-    `scratch` has five rows of `room_for_weights(n)` numbers.
+    `scratch` has five rows of `weights_length(n)` numbers.
     """
     flat, weights, exps, left, reward = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
     highest = scores[0]
@@ -198,7 +198,7 @@ class PLRank(ListNet):
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         by_feature = tuple(np.empty(self.n_features) for _ in range(3))
-        scratch = np.empty((5, room_for_weights(n)))
+        scratch = np.empty((5, weights_length(n)))
         return (
             *(np.empty(n), sorting.scratch(n), np.empty(n), np.empty(n)),
             *by_feature,
@@ -214,6 +214,4 @@ class PLRank(ListNet):
 
     @classmethod
     def bytes_for(cls, *, n_items: int = 0, n_features: int = 0, **parameters: Any) -> int:
-        return (
-            64 * n_features + 40 * n_items + 40 * room_for_weights(n_items) + sorting.scratch_bytes(n_items)
-        )
+        return 64 * n_features + 40 * n_items + 40 * weights_length(n_items) + sorting.scratch_bytes(n_items)

@@ -1,4 +1,4 @@
-"""Sums around multipliers that move: against the sums themselves, at the end of their reach and after many changes."""
+"""The parts of a plan: sums around multipliers that move, against the sums themselves; the step, against NumPy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numba
 import numpy as np
 import pytest
 
-from rankloop.kernels.vectors import REACH, TERMS, add_entry, value_and_slope, values
+from rankloop.kernels import list_network, list_plan
+from rankloop.kernels.list_plan import REACH, add_entry, value_and_slope
+from rankloop.kernels.vectors import TERMS, polynomials
 
 
 @numba.njit(error_model="numpy")
@@ -19,7 +21,7 @@ def _add(sums: Any, bins: Any, D: Any) -> None:
 
 @numba.njit(error_model="numpy")
 def _read(sums: Any, d: float, t: float, n_bins: int, whole: Any) -> Any:
-    values(sums, 0, d, t, n_bins, whole)
+    polynomials(sums, 0, d, t, n_bins, whole)
     return value_and_slope(sums, 0, d)
 
 
@@ -69,3 +71,30 @@ def test_a_hundred_thousand_changes_do_not_add_up(moved: float) -> None:
     _add(fresh, np.zeros(50, np.int64), D)
     off = abs(sums[0, 0, 0] / fresh[0, 0, 0] - 1.0)
     assert (off < 1e-9) == (moved == 0.0)
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 12])
+@pytest.mark.parametrize("u", [1e9, 0.1])
+def test_a_step_solves_its_network(n: int, u: float) -> None:
+    rng = np.random.default_rng(n)
+    # Conductances of very different sizes, as where x is nearly a single list.
+    drain, w = 10.0 ** rng.uniform(-12, 0, n), 10.0 ** rng.uniform(-12, 0, (n + 2, n + 2))
+    flow = rng.normal(size=n) * drain.min()
+    blank: Any = list_plan.step_scratch(2 * n + 1, 2 * n + 1, n)
+    scratch = blank._replace(
+        w=w.copy(), drain=drain.copy(), du=flow.copy(), tight=rng.permutation(2 * n + 1)[:n]
+    )
+    list_network.eliminate(np.full(2 * n + 1, u), scratch, n, False)
+    assert (scratch.du >= -u).all()
+    if u == 1e9:  # nothing is in the way
+        between = np.tril(w[:n, :n], -1)
+        between += between.T
+        laplacian = np.diag(drain + between.sum(axis=1)) - between
+        np.testing.assert_allclose(laplacian @ scratch.du, flow, rtol=1e-6, atol=1e-14)
+
+
+def test_what_is_no_number_stays_none() -> None:
+    scratch: Any = list_plan.step_scratch(5, 5, 2)._replace(w=np.ones((4, 4)), drain=np.ones(2))
+    scratch.du[:], scratch.tight[:2] = np.nan, [3, 1]
+    list_network.eliminate(np.ones(5), scratch, 2, False)
+    assert np.isnan(scratch.du[:2]).all()

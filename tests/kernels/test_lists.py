@@ -1,17 +1,136 @@
-"""Lists with given marginals: the exact law by walking through it, draws by counting, agreement with Algorithm 3."""
+"""Assignments against SciPy's, ties in the users' order, and draws whose marginals are exact."""
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
+from rankloop.environments import PositionBased
 from rankloop.kernels import lists as list_sampling
+from rankloop.kernels.lists import assign, assignment_scratch, best_list, in_order
+from rankloop.rankers import FTRLPBM, GRAB, MW
 from rankloop.rankers.ftrl_pbm import birkhoff
 from tests.kernels.leader import Floats, find, instances
 from tests.kernels.lists import bins, law, marginals, matchings_of
+
+# The compiled assignment against SciPy's and against all lists there are.
+
+
+SHAPES = st.integers(1, 9).flatmap(lambda n: st.tuples(st.integers(1, n), st.just(n)))
+
+
+def _best(gains: NDArray[np.float64]) -> tuple[float, NDArray[np.int64]]:
+    items = np.full(len(gains), -1)
+    return best_list(gains, items), items
+
+
+def _check(gains: NDArray[np.float64]) -> None:
+    worth, items = _best(gains)
+    positions, columns = linear_sum_assignment(gains, maximize=True)
+    scale = max(1.0, float(np.abs(gains).max()))
+    assert len(set(items.tolist())) == len(items)
+    assert items.min() >= 0
+    assert items.max() < gains.shape[1]
+    assert worth == pytest.approx(gains[np.arange(len(items)), items].sum(), abs=1e-12 * scale)
+    assert worth == pytest.approx(gains[positions, columns].sum(), abs=1e-9 * scale)
+
+
+@given(SHAPES.flatmap(lambda shape: hnp.arrays(np.float64, shape, elements=st.floats(-1e6, 1e6))))
+def test_any_gains(gains: NDArray[np.float64]) -> None:
+    _check(gains)
+
+
+@given(
+    SHAPES.flatmap(lambda shape: hnp.arrays(np.float64, shape, elements=st.sampled_from([-1.0, 0.0, 1.0])))
+)
+def test_gains_with_many_ties(gains: NDArray[np.float64]) -> None:
+    _check(gains)
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (1, 500), (30, 30), (40, 200), (10, 3000)])
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_larger_lists(m: int, n: int, scale: float) -> None:
+    rng = np.random.default_rng(m * n)
+    _check(scale * rng.normal(size=(m, n)))
+    _check(scale * np.outer(rng.random(m), rng.random(n)))  # of product form, as position-based clicks
+
+
+def test_no_list_is_better() -> None:
+    rng = np.random.default_rng(3)
+    for n in range(1, 6):
+        for m in range(1, n + 1):
+            gains = rng.normal(size=(m, n))
+            totals = [gains[np.arange(m), list(items)].sum() for items in permutations(range(n), m)]
+            assert _best(gains)[0] == pytest.approx(max(totals), abs=1e-12)
+
+
+def test_room_can_be_used_again() -> None:
+    rng = np.random.default_rng(4)
+    space, items = assignment_scratch(3, 6), np.empty(3, np.int64)
+    for part in space:
+        part[...] = 7  # what an earlier call may have left there
+    for _ in range(20):
+        gains = rng.normal(size=(3, 6))
+        assign(gains, items, space)
+        assert items.tolist() == _best(gains)[1].tolist()
+
+
+@given(st.data())
+def test_it_is_as_good_and_never_later_in_order(data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 6))
+    m = data.draw(st.integers(1, n))
+    # Few values, so that there are many ties; small whole numbers, so that sums are exact.
+    gains = np.array(data.draw(st.lists(st.integers(0, 2), min_size=m * n, max_size=m * n)), np.float64)
+    gains = gains.reshape(m, n)
+    items = np.empty(m, np.int64)
+    total = best_list(gains, items)
+    kept = in_order(gains, items)
+    assert len(set(kept.tolist())) == m
+    assert gains[np.arange(m), kept].sum() == total
+    assert kept.tolist() <= items.tolist()
+
+
+def test_where_nothing_differs_it_is_the_order_of_the_numbers() -> None:
+    rng = np.random.default_rng(1)
+    for m, n in ((1, 1), (3, 5), (6, 6), (2, 40)):
+        assert in_order(np.full((m, n), 0.1), rng.permutation(n)[:m]).tolist() == list(range(m))
+        falling = np.outer(1 / np.arange(1, m + 1), np.full(n, 0.3))
+        assert in_order(falling, rng.permutation(n)[:m]).tolist() == list(range(m))
+
+
+def test_what_was_given_stays_as_it_was() -> None:
+    items = np.array([2, 1, 0])
+    in_order(np.ones((3, 3)), items)
+    assert items.tolist() == [2, 1, 0]
+
+
+def test_fresh_rankers_and_even_worlds_keep_the_users_order() -> None:
+    assert FTRLPBM(n_items=10, n_positions=5).current().tolist() == [0, 1, 2, 3, 4]
+    assert GRAB(n_items=10, n_positions=5).current().tolist() == [0, 1, 2, 3, 4]
+    assert MW(n_items=10, n_positions=5, horizon=100).current().tolist() == [0, 1, 2, 3, 4]
+    world = PositionBased(attraction=[0.2, 0.5, 0.5, 0.5], examination=[1.0, 0.5, 0.5])
+    assert world.best().items.tolist() == [1, 2, 3]
+
+
+def test_equal_items_keep_their_order_after_something_was_learnt() -> None:
+    ranker = GRAB(n_items=5, n_positions=3)
+    ranker.state.N[...] = 10.0
+    ranker.state.S[...] = [[1, 1, 9, 1, 1]] * 3
+    assert ranker.current().tolist() == [0, 1, 2]  # item 2 is worth as much on every position
+    ranker.state.S[...] = [[1, 1, 9, 1, 1], [1, 1, 5, 1, 1], [1, 1, 2, 1, 1]]
+    assert ranker.current().tolist() == [2, 0, 1]
+
+
+# Lists with given marginals: the exact law by walking through it, draws by counting, agreement with Algorithm 3.
 
 
 def leader(m: int, n: int, size: float, seed: int = 0) -> Floats:
@@ -150,7 +269,7 @@ def test_the_largest_of_random_numbers_still_finds_a_list() -> None:
         x = leader(m, n, size) * (1 - 1e-9)
         scratch = list_sampling.sampling_scratch(m)
         _, n_bins = list_sampling._merge(x, x.sum(axis=0), scratch)
-        list_sampling._choose(1.0 - 2**-53, n_bins, scratch)
+        list_sampling.go_on(1.0 - 2**-53, 0.0, n_bins, scratch)
         assert sorted(scratch.chosen[:n_bins]) == list(range(n_bins))
 
 

@@ -1,32 +1,83 @@
-"""Sums in float32: in a fixed order, the same for sparse rows, and in float64 where they are too large."""
+"""Rows of features: dense against numpy, sparse against dense, and sums in float32 in their order; bit by bit."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rankloop import data, environments, rankers
 from rankloop.features import sparse_rows
-from rankloop.kernels import rows as feature_rows
-from rankloop.kernels import rows as narrow_rows
+from rankloop.kernels import rows
 from rankloop.kernels.jit import loop
+from tests.sparse_lists import rows as random_rows
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@numba.njit
+def both(features: Any, w: Any, weights: Any, scores: Any, out: Any) -> None:
+    rows.score(features, w, scores)
+    rows.combine(features, weights, out)
+
+
+@numba.njit
+def others(features: Any, i: Any, w: Any, row: Any, least: Any, most: Any) -> Any:
+    rows.copy_row(features, i, row)
+    rows.bounds(features, least, most)
+    return rows.plain_dot(features, i, w)
+
+
+@given(st.integers(1, 6), st.integers(1, 40), SEEDS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scores_and_their_transpose_are_products_of_matrices(dtype: Any, n: int, d: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)).astype(dtype)
+    w, v = rng.normal(size=d), rng.normal(size=n + 3)
+    scores, out = np.full(n + 3, np.nan), np.full(d, np.nan)
+    both(X, w, v, scores, out)
+    exact = X.astype(np.float64)
+    np.testing.assert_allclose(scores[:n], exact @ w, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(out, exact.T @ v[:n], rtol=1e-12, atol=1e-13)
+    assert np.isnan(scores[n:]).all(), "what lies beyond the list is not touched"
+
+
+@given(st.integers(1, 12), st.integers(1, 40), SEEDS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sparse_rows_give_the_bits_of_dense_ones(dtype: Any, n: int, d: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = random_rows(rng, n, d, dtype)
+    w, v, i = rng.normal(size=d), rng.normal(size=n), int(rng.integers(n))
+    found = []
+    for features in (X, sparse_rows(X)):
+        scores, out, row, least, most = np.empty(n), *(np.full(d, np.nan) for _ in range(4))
+        both(features, w, v, scores, out)
+        total = others(features, i, w, row, least, most)
+        found.append([part.tobytes() for part in (scores, out, row, most - least, np.float64(total))])
+    assert found[0] == found[1]
+
+
+# Sums in float32: in a fixed order, the same for sparse rows, and in float64 where they are too large.
+
 
 SIZES = [(1, 1), (3, 5), (5, 15), (4, 16), (9, 17), (7, 46), (6, 136)]
 
 
 @loop
 def made(features, w, weights, scratch, scores, combined, mean):  # type: ignore[no-untyped-def]
-    narrow_rows.narrow_score(features, w, scratch, scores)
-    narrow_rows.narrow_combine(features, weights, scratch, combined)
-    narrow_rows.average(features, weights.copy(), scratch, mean)
+    rows.narrow_score(features, w, scratch, scores)
+    rows.narrow_combine(features, weights, scratch, combined)
+    rows.average(features, weights.copy(), scratch, mean)
 
 
 def all_of(features, w, weights):  # type: ignore[no-untyped-def]
     n, d = features.shape
     found = np.empty(n), np.empty(d), np.empty(d)
-    made(features, w, weights, narrow_rows.narrow_scratch(d), *found)
+    made(features, w, weights, rows.narrow_scratch(d), *found)
     return found
 
 
@@ -68,8 +119,8 @@ def test_every_sum_is_in_its_order(n: int, d: int) -> None:
 def test_what_is_too_large_for_float32_is_summed_in_float64() -> None:
     features = np.full((6, 20), 3e38, np.float32)
     w, weights = np.full(20, 1.5), np.full(6, 2.0)
-    for rows in (features, sparse_rows(features)):
-        scores, combined, mean = all_of(rows, w, weights)
+    for kind in (features, sparse_rows(features)):
+        scores, combined, mean = all_of(kind, w, weights)
         assert scores == pytest.approx(20 * 1.5 * 3e38)
         assert combined == pytest.approx(6 * 2.0 * 3e38)
         assert mean == pytest.approx(3e38)
@@ -91,7 +142,7 @@ def test_rows_in_float64_are_added_up_as_everywhere_else() -> None:
 
 @loop
 def _wide(features, w, scores):  # type: ignore[no-untyped-def]
-    feature_rows.score(features, w, scores)
+    rows.score(features, w, scores)
     return scores
 
 

@@ -45,9 +45,9 @@ def said(tmp_path: Path, *, patience: float, progress: str | None) -> str:
 
 
 def test_long_compiling_is_one_line(tmp_path: Path) -> None:
-    told = said(tmp_path, patience=0.0, progress="1")
-    assert told.count("\n") == 1
-    assert told.startswith("rankloop: compiling __main__.twice;")
+    line = said(tmp_path, patience=0.0, progress="1")
+    assert line.count("\n") == 1
+    assert line.startswith("rankloop: compiling __main__.twice;")
 
 
 @pytest.mark.parametrize(("patience", "progress"), [(60.0, "1"), (0.0, "0"), (0.0, None)])
@@ -63,7 +63,7 @@ def test_the_line_names_ranker_and_environment() -> None:
     scope = {"rank": reference.rank_uniform, "arrive": reference.learn_nothing}
     exec(source, scope)
     loop.py_func = scope["play_rounds"]
-    assert jit._name(loop) == "the loop of baselines and baselines"
+    assert jit._name(loop) == "the loop of reference and reference"
 
 
 def test_those_who_draw_themselves_can_mute_it(
