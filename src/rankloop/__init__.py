@@ -96,8 +96,8 @@ if not TYPE_CHECKING:  # a checker would take every name for known, and of any t
 
 # Paths that were published once; version 0.4 drops them.
 MOVED = {
-    "rankloop.games": "rankloop.games",
-    "rankloop.rankers.registry": "rankloop.rankers.registry",
+    "rankloop.games.near_walls": "rankloop.games",
+    "rankloop.rankers.load": "rankloop.rankers.registry",
     "rankloop.serving.checking": "rankloop.serving.stores.checks",
     "rankloop.serving.memory": "rankloop.serving.stores.memory",
     "rankloop.serving.store": "rankloop.serving.stores.contract",

@@ -30,7 +30,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,32 +54,8 @@ __all__ = [
 
 Order = Sequence[int] | NDArray[np.int64]
 Decomposition = Callable[[Floats, Ints, Floats], Floats]
-Function = TypeVar("Function", bound=Callable[..., object])
-
-_DRAWN = """greedy : array_like of int
-        The order by falling score.
-    gamma : float
-        The probability of a random order."""
-_ROUND = f"""surrogate : Surrogate
-        The surrogate whose gradient is estimated.
-    s : array_like
-        The scores of the list.
-    shown : array_like of int
-        The order that was shown.
-    labels : array_like
-        The labels of its first k items.
-    {_DRAWN}
-    baseline : array_like, optional
-        A guess at the label of each item."""
 
 
-def described(function: Function) -> Function:
-    """Put the parameters that many functions share into a docstring, in place of <round> or <drawn>."""
-    function.__doc__ = (function.__doc__ or "").replace("<round>", _ROUND).replace("<drawn>", _DRAWN)
-    return function
-
-
-@described
 def ordered_probability(items: Order, *, greedy: Order, gamma: float) -> float:
     """p(i_1, ..., i_k), eq. (1): that the list begins with exactly these items in exactly this order.
 
@@ -89,7 +65,10 @@ def ordered_probability(items: Order, *, greedy: Order, gamma: float) -> float:
     ----------
     items : array_like of int
         The items that come first, in order.
-    <drawn>
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
 
     Examples
     --------
@@ -101,7 +80,6 @@ def ordered_probability(items: Order, *, greedy: Order, gamma: float) -> float:
     return (1.0 - gamma) * (wanted == best[:k]) + gamma * math.factorial(m - k) / math.factorial(m)
 
 
-@described
 def inclusion_probability(items: int | Order, *, greedy: Order, gamma: float, k: int) -> float:
     """pi: that this item, or all of these items, are among the first k in any order (erratum B7).
 
@@ -109,7 +87,10 @@ def inclusion_probability(items: int | Order, *, greedy: Order, gamma: float, k:
     ----------
     items : int or array_like of int
         An item, or several.
-    <drawn>
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
     k : int
         How many positions are seen.
 
@@ -129,7 +110,6 @@ def inclusion_probability(items: int | Order, *, greedy: Order, gamma: float, k:
     return (1.0 - gamma) * (set(wanted) <= set(best[:k])) + gamma * by_chance
 
 
-@described
 def top_probability(item: int, *, greedy: Order, gamma: float) -> float:
     """p(i) = (1 - gamma) 1[i = greedy top] + gamma / m: that the item is on top (erratum B1).
 
@@ -137,7 +117,10 @@ def top_probability(item: int, *, greedy: Order, gamma: float) -> float:
     ----------
     item : int
         The item.
-    <drawn>
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
 
     Examples
     --------
@@ -147,7 +130,6 @@ def top_probability(item: int, *, greedy: Order, gamma: float) -> float:
     return inclusion_probability(item, greedy=greedy, gamma=gamma, k=1)
 
 
-@described
 def pair_probability(i: int, j: int, *, greedy: Order, gamma: float) -> float:
     """p(i, j) + p(j, i) = (1 - gamma) 1[{i, j} = greedy top two] + 2 gamma / (m(m - 1)), in either order (erratum B2).
 
@@ -155,7 +137,10 @@ def pair_probability(i: int, j: int, *, greedy: Order, gamma: float) -> float:
     ----------
     i, j : int
         The two items.
-    <drawn>
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
 
     Examples
     --------
@@ -194,7 +179,6 @@ class Estimator(Protocol):
         """An estimate of the gradient at `s`, as long as `s`. k is the number of `labels`."""
 
 
-@described
 def horvitz_thompson(
     surrogate: Surrogate,
     *,
@@ -212,7 +196,20 @@ def horvitz_thompson(
 
     Parameters
     ----------
-    <round>
+    surrogate : Surrogate
+        The surrogate whose gradient is estimated.
+    s : array_like
+        The scores of the list.
+    shown : array_like of int
+        The order that was shown.
+    labels : array_like
+        The labels of its first k items.
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
+    baseline : array_like, optional
+        A guess at the label of each item.
 
     Examples
     --------
@@ -239,7 +236,6 @@ def horvitz_thompson(
     return z
 
 
-@described
 def paper(
     surrogate: Surrogate,
     *,
@@ -257,7 +253,20 @@ def paper(
 
     Parameters
     ----------
-    <round>
+    surrogate : Surrogate
+        The surrogate whose gradient is estimated.
+    s : array_like
+        The scores of the list.
+    shown : array_like of int
+        The order that was shown.
+    labels : array_like
+        The labels of its first k items.
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
+    baseline : array_like, optional
+        A guess at the label of each item.
 
     Examples
     --------
@@ -339,7 +348,6 @@ def lemma1(
     return z
 
 
-@described
 def by_lemma1(
     surrogate: Surrogate,
     *,
@@ -354,7 +362,20 @@ def by_lemma1(
 
     Parameters
     ----------
-    <round>
+    surrogate : Surrogate
+        The surrogate whose gradient is estimated.
+    s : array_like
+        The scores of the list.
+    shown : array_like of int
+        The order that was shown.
+    labels : array_like
+        The labels of its first k items.
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
+    baseline : array_like, optional
+        A guess at the label of each item.
     """
     n_labels = len(one_list("labels", labels))
     if n_labels == len(shown):

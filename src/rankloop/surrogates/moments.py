@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankloop.arguments import whole
-from rankloop.surrogates.estimators import Order, described, get
+from rankloop.surrogates.estimators import Order, get
 from rankloop.surrogates.losses import (
     KL,
     Floats,
@@ -28,7 +28,6 @@ from rankloop.surrogates.losses import (
 )
 
 
-@described
 def expectation(estimate: Callable[[Ints], Floats | float], *, greedy: Order, gamma: float, k: int) -> Floats:
     """E over the orders of Algorithm 1 of something that depends only on which k items come first.
 
@@ -38,7 +37,10 @@ def expectation(estimate: Callable[[Ints], Floats | float], *, greedy: Order, ga
     ----------
     estimate : callable
         What is averaged, from the first k items.
-    <drawn>
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
     k : int
         How many items come first.
 
@@ -56,7 +58,6 @@ def expectation(estimate: Callable[[Ints], Floats | float], *, greedy: Order, ga
     return total
 
 
-@described
 def second_moment(
     estimator: str,
     surrogate: Surrogate,
@@ -81,7 +82,10 @@ def second_moment(
         The features, a row for each item.
     s, R : array_like
         The scores, and the relevance.
-    <drawn>
+    greedy : array_like of int
+        The order by falling score.
+    gamma : float
+        The probability of a random order.
     k : int
         How many labels are seen.
     baseline : array_like, optional
