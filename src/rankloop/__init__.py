@@ -97,6 +97,7 @@ if not TYPE_CHECKING:  # a checker would take every name for known, and of any t
 # Paths that were published once; version 0.4 drops them.
 MOVED = {
     "rankloop.games.near_walls": "rankloop.games",
+    "rankloop.kernels.gain_kinds": "rankloop.kernels.discounts",
     "rankloop.rankers.load": "rankloop.rankers.registry",
     "rankloop.serving.checking": "rankloop.serving.stores.checks",
     "rankloop.serving.memory": "rankloop.serving.stores.memory",

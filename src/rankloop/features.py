@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.arguments import whole
-from rankloop.kernels.rows import SparseRows
+from rankloop.kernels.sparse_rows import SparseRows
 
 __all__ = [
     "LARGEST_FEATURE",

@@ -59,7 +59,12 @@ def _in_words(parts: Any) -> str:
 # Each benchmark at its smallest, what to shrink for it, and words that its table must have.
 SMALL: dict[str, tuple[Any, Callable[[Any, Any], Any], dict[str, Any], str]] = {
     "speed": (speed, lambda effort, tell: speed.measure(effort, tell, sizes=(10,)), {}, "aim 50x"),
-    "growth": (growth, lambda effort, tell: growth.measure(effort, tell, sizes=(10, 30)), {}, "m log m"),
+    "growth": (
+        growth,
+        lambda effort, tell: growth.measure(effort, tell, sizes=(10, 100, 300)),
+        {},
+        "m log m",
+    ),
     "top": (top, lambda effort, tell: top.measure(effort, tell, sizes=(10,)), {}, "TopFTRL"),
     "topk": (
         topk,
@@ -187,7 +192,7 @@ def test_numpy_takes_the_steps_of_rtopkf(name: str) -> None:
         plain.learn(numpy_rtopkf.Seen(query.X, s, np.argsort(-s), shown.items, gamma, query.R))
         ours.learn(shown, query.R[shown.items][: ours.feedback.length(len(query.R))])
         np.testing.assert_allclose(plain.w, ours.state.w, rtol=1e-9, atol=1e-12)
-    assert np.abs(start - plain.w).max() > 1e-3
+    assert np.abs(start - plain.w).max() > 1e-4
 
 
 def test_numpy_takes_the_steps_of_mgd() -> None:

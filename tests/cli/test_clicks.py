@@ -111,9 +111,8 @@ def test_options_say_how_a_table_is_to_be_read(table: Path, tmp_path: Path) -> N
         "1 rows with more clicks than times shown, and 35 clicks on them (24.1% of all); --clip counts"
         in told
     )
-    pytest.importorskip("duckdb")
-    spilling = ["--engine", "duckdb", "--memory-limit", "1GB", "--spill-to", tmp_path / "spilled"]
-    assert call(*words, *spilling).stdout == told
+    ignored = call(*words, "--engine", "duckdb", "--memory-limit", "1GB", "--spill-to", tmp_path)
+    assert (ignored.stdout, "are ignored: Polars counts every log" in ignored.stderr) == (told, True)
     clipped = call(*words, *keeping, "--clip").stdout
     assert "left out" not in clipped
     assert "3 positions" in clipped

@@ -151,7 +151,9 @@ def _fit_counts(
     from rankloop.cli.click_reports import CountsReport
 
     progress = _show if sys.stderr.isatty() else None
-    log = data.read_clicks(paths, progress=progress, **asdict(counting), **reading)
+    if counting.engine != "polars" or counting.memory_limit is not None or counting.spill_to is not None:
+        typer.echo("--engine, --memory-limit and --spill-to are ignored: Polars counts every log", err=True)
+    log = data.read_clicks(paths, progress=progress, clip=counting.clip, resume=counting.resume, **reading)
     return CountsReport(log.select(**asdict(selection)), smoothing=smoothing)
 
 
@@ -188,8 +190,7 @@ def named_columns(texts: Sequence[str]) -> dict[str, str]:
 
 
 # Arguments of Python that are options here.
-_ARGUMENTS = {"query", "top", "positions", "smoothing", "format", "engine", "columns", "first_position"}
-_ARGUMENTS |= {"memory_limit", "spill_to"}
+_ARGUMENTS = {"query", "top", "positions", "smoothing", "format", "columns", "first_position"}
 
 
 def in_options(message: str) -> str:

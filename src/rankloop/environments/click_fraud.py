@@ -183,6 +183,7 @@ class Promoted(FraudWorld):
 
     Examples
     --------
+    >>> from rankloop.feedback import CascadeModel
     >>> world = Promoted(CascadeModel(attraction=[0.2, 0.8, 0.5]), item=0, share=0.3, n_positions=2)
     >>> world.best().items
     array([1, 2])
@@ -226,6 +227,7 @@ class Attacked(FraudWorld):
 
     Examples
     --------
+    >>> from rankloop.feedback import CascadeModel
     >>> model = CascadeModel(attraction=[0.2, 0.8, 0.5])
     >>> world = Attacked(model, item=0, victims=[1], budget=100, n_positions=2)
     >>> rng = np.random.default_rng(1)

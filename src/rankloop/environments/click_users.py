@@ -284,6 +284,7 @@ class ClickUsers(ScheduledWorlds):
 
     Examples
     --------
+    >>> from rankloop.feedback import CascadeModel
     >>> world = ClickUsers(CascadeModel(attraction=[0.2, 0.8, 0.5]), n_positions=2)
     >>> world.best().items, round(world.value(world.best()), 3)
     (array([1, 2]), 0.9)

@@ -20,7 +20,8 @@ from rankloop.features import LARGEST_FEATURE, is_sparse, read_sparse
 from rankloop.kernels.jit import hot, inlined, kernel
 from rankloop.kernels.measures import average_precision, err, pairwise_loss
 from rankloop.kernels.random import below, shuffle
-from rankloop.kernels.rows import SparseRows, plain_dot
+from rankloop.kernels.rows import plain_dot
+from rankloop.kernels.sparse_rows import SparseRows
 from rankloop.measures import Measure
 
 IN_ORDER, SHUFFLED, DRAWN = range(3)

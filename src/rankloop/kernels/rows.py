@@ -8,13 +8,13 @@ many at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba.extending import overload, register_jitable
-from numpy.typing import NDArray
 
-from rankloop.kernels.jit import IN_CALLERS, Floats32, Ints, inlined
+from rankloop.kernels.jit import IN_CALLERS, Floats32, inlined
+from rankloop.kernels.sparse_rows import SparseRows
 from rankloop.kernels.vectors import NARROW_LANES as _LANES
 from rankloop.kernels.vectors import (
     add_four,
@@ -25,32 +25,6 @@ from rankloop.kernels.vectors import (
     weigh_row,
     weigh_rows,
 )
-
-
-class SparseRows(NamedTuple):
-    """Rows of features as CSR, such as `scipy.sparse` keeps them.
-
-    Parameters
-    ----------
-    data : ndarray of float
-        The entries that are not zero, float32 or float64, row after row.
-    indices : ndarray of int
-        The feature of each entry, rising within a row.
-    indptr : ndarray of int
-        Row i has the entries from ``indptr[i]`` up to, not including, ``indptr[i + 1]``.
-    shape : tuple of int
-        The number of rows, and the number of features.
-
-    Examples
-    --------
-    >>> SparseRows([3.0, 1.0, 2.0], [0, 1, 3], [0, 1, 3], (2, 4)).shape  # 3 0 0 0 and 0 1 0 2
-    (2, 4)
-    """
-
-    data: NDArray[Any]
-    indices: NDArray[np.int32]
-    indptr: Ints
-    shape: tuple[int, int]
 
 
 def _by_kind(dense: Any, sparse: Any, narrow: Any = None, narrow_sparse: Any = None) -> Callable[..., Any]:

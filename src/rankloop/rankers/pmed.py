@@ -25,7 +25,6 @@ from rankloop.kernels.random import below
 from rankloop.kernels.sorting import by_falling_score_from
 from rankloop.ranges import Between, Range
 from rankloop.rankers.click_ranker import ClickRanker, check_counts
-from rankloop.rankers.pmed_plan import entropy
 
 _OFTEN = 100  # the model is fitted after every round up to this one
 _SWEEPS = 10
@@ -58,6 +57,17 @@ class PMEDState(NamedTuple):
     starts: Floats
     # Plans made, linear programs solved, plans that kept to their constraint only by scaling
     solves: Ints
+
+
+@kernel
+def entropy(p: float, q: float) -> float:
+    """The relative entropy d(p, q) of two coins."""
+    total = 0.0
+    if p > 0.0:
+        total += p * log(p / q)
+    if p < 1.0:
+        total += (1.0 - p) * log((1.0 - p) / (1.0 - q))
+    return total
 
 
 @hot

@@ -2,7 +2,7 @@
 
 A linear program in the displays q with one constraint for every alternative model, of which there are infinitely
 many: constraints are added where they are violated most, until none is (cutting planes). Which one that is is a convex
-problem for each item, `rankloop.rankers.pmed_plan`. What is still missing in the end is made up for
+problem for each item. What is still missing in the end is made up for
 by scaling q, which is exact because both sides are linear in it.
 
 Click rates are products of an attraction and an examination, so their logarithms are sums, and the relative entropy
@@ -23,7 +23,7 @@ from rankloop.base import Floats, Ints
 from rankloop.kernels.click_counts import item_root
 from rankloop.kernels.elementary import exp, log
 from rankloop.kernels.jit import hot, kernel
-from rankloop.rankers import pmed
+from rankloop.rankers.pmed import entropy, row
 
 GAP = 1e-7  # at most this far above the least distance
 LOWEST = -14.0  # of log attractions
@@ -82,17 +82,6 @@ def distance(
             for j in range(m):
                 for k in range(m):
                     bend[j, k] -= curves[j] * curves[k] / sum_curves
-    return total
-
-
-@kernel
-def entropy(p: float, q: float) -> float:
-    """The relative entropy d(p, q) of two coins."""
-    total = 0.0
-    if p > 0.0:
-        total += p * log(p / q)
-    if p < 1.0:
-        total += (1.0 - p) * log((1.0 - p) / (1.0 - q))
     return total
 
 
@@ -364,7 +353,7 @@ def _row(model: Model, rival: int, x: Floats, q: Floats) -> Floats:
     m, n = model.mu.shape
     theta, kappa, out = np.empty(n), np.empty(m), np.empty((m, n))
     distance(x, rival, q, model.mu, model.log_c, model.order, theta, kappa, np.empty(m), np.empty((m, m)))
-    pmed.row(model.mu, theta, kappa, model.order, out)
+    row(model.mu, theta, kappa, model.order, out)
     return out
 
 
