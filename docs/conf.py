@@ -42,7 +42,8 @@ nitpick_ignore_regex = [
     ),  # types that are not public
     (r"py:class", r"rankloop\.kernels\.jit\.Function"),
     (r"py:class", r"rankloop\.rankers\.linear\.Weighted"),
-    (r"py:class", r"rankloop\.logs\.drawn_lists\.Orders"),
+    (r"py:class", r"rankloop\.logs\.off_policy\.Orders"),
+    (r"py:class", r"rankloop\.rankers\.candidates\.SomeItems"),
 ]
 suppress_warnings = ["myst.strikethrough"]
 

@@ -39,7 +39,7 @@ def _entry(name: str, kind: str, value: Any) -> list[str]:
     if kind == "alias":
         return [f".. py:data:: {name}", "", f"   Stands for ``{value}``.", ""]
     members = kind in {"class", "exception"}
-    options = ["   :members:", "   :inherited-members: Exception, Warning, tuple, Struct"] if members else []
+    options = ["   :members:", "   :inherited-members: Exception, Warning, tuple, Struct, ProcessPoolExecutor"] if members else []
     if kind == "data":
         options = ["   :no-value:"]
     return [f".. auto{kind}:: {name}", *options, ""]

@@ -12,7 +12,7 @@ from typing import Any
 MODULES = [
     ("Rankers", "rankloop.rankers", True),
     ("Rankers with a neural network", "rankloop.rankers.neural", False),
-    ("Loading a saved ranker", "rankloop.rankers.registry", False),
+    ("Rankers by name, and from a file", "rankloop.rankers.registry", False),
     ("Environments", "rankloop.environments", True),
     ("Users of fixed items", "rankloop.environments.users", False),
     ("Measures", "rankloop.measures", True),
