@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "_ext"))
 import public_api
 
 PACKAGE = Path(__file__).parents[2] / "src" / "rankloop"
-SOURCES = sorted(PACKAGE.rglob("*.py"))
+SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if "__pycache__" not in path.parts]
 SMALL_FILES = Path(__file__).with_name("small_files.txt")
 INNER_SECTIONS = Path(__file__).with_name("inner_sections.txt")
 SMALL = 60  # lines below which a file with one importer is a part of that importer
@@ -49,7 +49,7 @@ BUDGETS = [
     Budget(400, 330, "servable.py"),
     Budget(180, 200, "extras.py"),
     Budget(10_360, 10_200, "rankers"),
-    Budget(6_460, 5_900, "kernels"),
+    Budget(6_365, 5_900, "kernels"),
     Budget(6_610, 6_200, "feedback measures.py surrogates environments"),
     Budget(3_545, 2_400, "simulation"),
     Budget(4_005, 3_500, "games"),
