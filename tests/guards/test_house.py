@@ -50,7 +50,7 @@ BUDGETS = [
     Budget(180, 200, "extras.py"),
     Budget(10_360, 10_200, "rankers"),
     Budget(6_365, 5_900, "kernels"),
-    Budget(6_610, 6_200, "feedback measures.py surrogates environments"),
+    Budget(6_615, 6_200, "feedback measures.py surrogates environments"),
     Budget(3_545, 2_400, "simulation"),
     Budget(4_005, 3_500, "games"),
     Budget(3_670, 2_700, "data"),
