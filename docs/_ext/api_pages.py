@@ -39,7 +39,8 @@ def _entry(name: str, kind: str, value: Any) -> list[str]:
     if kind == "alias":
         return [f".. py:data:: {name}", "", f"   Stands for ``{value}``.", ""]
     members = kind in {"class", "exception"}
-    options = ["   :members:", "   :inherited-members: Exception, Warning, tuple, Struct, ProcessPoolExecutor"] if members else []
+    foreign = "Exception, Warning, tuple, Struct, ProcessPoolExecutor"
+    options = ["   :members:", f"   :inherited-members: {foreign}"] if members else []
     if kind == "data":
         options = ["   :no-value:"]
     return [f".. auto{kind}:: {name}", *options, ""]
