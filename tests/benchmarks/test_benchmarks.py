@@ -46,7 +46,7 @@ from tests.rankers.test_dueling import tried
 
 TINY = Effort(slice_seconds=0.001, laps=1)
 D = 5
-DOCUMENTS = data.synthetic_letor(n_queries=12, n_features=D, seed=3, list_length=(1, 12))
+DOCUMENTS = data.synthetic_letor(n_queries=40, n_features=D, seed=3, list_length=(1, 12))
 
 
 def _in_words(parts: Any) -> str:
@@ -192,7 +192,7 @@ def test_numpy_takes_the_steps_of_rtopkf(name: str) -> None:
         plain.learn(numpy_rtopkf.Seen(query.X, s, np.argsort(-s), shown.items, gamma, query.R))
         ours.learn(shown, query.R[shown.items][: ours.feedback.length(len(query.R))])
         np.testing.assert_allclose(plain.w, ours.state.w, rtol=1e-9, atol=1e-12)
-    assert np.abs(start - plain.w).max() > 1e-4
+    assert np.abs(start - plain.w).max() > 1e-3
 
 
 def test_numpy_takes_the_steps_of_mgd() -> None:
