@@ -410,3 +410,16 @@ def every_environment() -> Iterator[tuple[str, Callable[[], Environment]]]:
 
 def _nth(make: Callable[[], Iterator[Environment]], i: int) -> Environment:
     return list(make())[i]
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two hold the same in `params` and `state`."""
+    return type(one) is type(other) and all(
+        np.array_equal(mine, theirs)
+        for kind in ("state", "params")
+        for mine, theirs in zip(_flat(getattr(one, kind)), _flat(getattr(other, kind)), strict=True)
+    )
+
+
+def _flat(parts: Any) -> list[Any]:
+    return [leaf for part in parts for leaf in (_flat(part) if isinstance(part, tuple) else [part])]

@@ -12,29 +12,6 @@ from rankloop import simulation
 from rankloop.base import Ranker, with_sentences
 from rankloop.environments import FixedItems
 from rankloop.rankers import FTPL, FTRLPBM, FeedExp3, RTop1F, Uniform
-from tests.examples import every_ranker
-
-RANKERS = dict(every_ranker())
-
-
-@pytest.mark.parametrize("name", RANKERS)
-def test_a_seed_or_nothing_instead_of_a_generator(name: str) -> None:
-    ranker: Any = RANKERS[name]()
-    request = ranker.example_context(np.random.default_rng(1))
-    for wrong in (3, None, np.random.RandomState(1), "seed"):
-        with pytest.raises(ValueError, match=r"rng must be a generator, such as .*, got "):
-            ranker.rank(request, rng=wrong)
-    with pytest.raises(ValueError, match=r"rng must be a generator, .*, got None"):
-        ranker.rank(request)
-
-
-@pytest.mark.parametrize("name", RANKERS)
-def test_a_list_instead_of_a_ranking(name: str) -> None:
-    ranker: Any = RANKERS[name]()
-    with pytest.raises(
-        ValueError, match=r"ranking must be a Ranking that rank\(\) returned, got \[2, 0, 1\]"
-    ):
-        ranker.learn([2, 0, 1], [1.0])
 
 
 def test_an_environment_says_so_too() -> None:

@@ -21,16 +21,6 @@ RANKERS = dict(examples.every_ranker())
 ENVIRONMENTS = dict(examples.every_environment())
 
 
-@pytest.mark.parametrize("name", RANKERS)
-def test_ranker_keeps_the_rules(name: str) -> None:
-    checks.check_ranker(RANKERS[name])
-
-
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_environment_keeps_the_rules(name: str) -> None:
-    checks.check_environment(ENVIRONMENTS[name])
-
-
 def _pairs() -> Iterator[Any]:
     """Each ranker's kernels with one environment's, and each environment's with at least two rankers', if so many fit.
 

@@ -21,89 +21,7 @@ from tests.examples import every_environment, every_ranker, of_ranker
 
 
 RANKERS = {name: make for name, make in every_ranker() if isinstance(make(), CompiledRanker)}
-
-
-def show(ranker: CompiledRanker, rng: np.random.Generator) -> Ranking:
-    return ranker.rank(ranker.example_context(np.random.default_rng(0)), rng=rng)
-
-
 ENVIRONMENTS = {name: make for name, make in every_environment() if isinstance(make(), CompiledEnvironment)}
-
-
-@pytest.mark.parametrize("name", RANKERS)
-def test_rank_takes_one_word_of_the_generator_and_no_more(name: str) -> None:
-    rng, other = np.random.default_rng(1), np.random.default_rng(1)
-    show(RANKERS[name](), rng)
-    other.bit_generator.random_raw()
-    assert rng.bit_generator.state == other.bit_generator.state
-
-
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_arrive_and_respond_take_one_word_each(name: str) -> None:
-    environment = ENVIRONMENTS[name]()
-    rng, other = np.random.default_rng(1), np.random.default_rng(1)
-    environment.respond(environment.best(environment.arrive(rng=rng)), rng=rng)
-    other.bit_generator.random_raw(2)
-    assert rng.bit_generator.state == other.bit_generator.state
-
-
-@pytest.mark.parametrize("name", RANKERS)
-def test_no_two_tickets_share_their_arrays(name: str) -> None:
-    ranker = RANKERS[name]()
-    rng = np.random.default_rng(2)
-    one, other = show(ranker, rng), show(ranker, rng)
-    kept = [part.copy() for part in one.save().values()]
-    for part in other.save().values():
-        part[...] = 0
-    for before, now in zip(kept, one.save().values(), strict=True):
-        np.testing.assert_array_equal(before, now)
-    for mine, theirs in zip(one.save().values(), other.save().values(), strict=True):
-        assert not np.shares_memory(mine, theirs)
-    for held in (*ranker.state, *(part for part in ranker.params if isinstance(part, np.ndarray))):
-        assert not any(np.shares_memory(held, part) for part in one.save().values())
-
-
-@pytest.mark.parametrize("name", RANKERS)
-def test_learn_leaves_its_arguments_as_they_are(name: str) -> None:
-    ranker = RANKERS[name]()
-    ticket = show(ranker, np.random.default_rng(3))
-    answer = np.ones(ranker.feedback.length(len(ticket.items)))
-    before = {part: value.copy() for part, value in ticket.save().items()}
-    ranker.learn(ticket, answer)
-    assert (answer == 1).all()
-    for part, value in ticket.save().items():
-        np.testing.assert_array_equal(value, before[part])
-
-
-@pytest.mark.parametrize("name", RANKERS)
-def test_read_only_tickets_and_answers_are_as_good(name: str) -> None:
-    # As they come from a memory-mapped file or from a store that protects what it hands out.
-    ranker, twin = RANKERS[name](), RANKERS[name]()
-    ticket = show(ranker, np.random.default_rng(4))
-    answer = np.ones(ranker.feedback.length(len(ticket.items)))
-    twin.learn(ticket, answer)
-    locked = Ranking.load(ticket.save())
-    for part in (*locked.save().values(), answer):
-        part.flags.writeable = False
-    ranker.learn(locked, answer)
-    for mine, theirs in zip(ranker.state, twin.state, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-
-
-@pytest.mark.parametrize("name", RANKERS)
-def test_current_is_a_full_list_and_changes_nothing(name: str) -> None:
-    ranker = RANKERS[name]()
-    before = ranker.save()
-    context = ranker.example_context(np.random.default_rng(0))
-    order = ranker.current(context)
-    assert order.dtype == np.int64
-    m = ranker.n_positions if context is None else len(context)
-    n = m if ranker.n_items is None else ranker.n_items
-    check_items(order, m, n)
-    order[:] = -1
-    check_items(ranker.current(context), m, n)
-    for part, value in ranker.save().items():
-        np.testing.assert_array_equal(value, before[part])
 
 
 def test_current_is_what_was_learnt() -> None:
@@ -118,25 +36,6 @@ def test_current_is_what_was_learnt() -> None:
     assert full.current().tolist() == [3, 1, 0, 2]  # equals keep the order of their numbers
     assert top1.current()[0] == 3
     assert top1.current().tolist() == np.argsort(-top1.state.s_hat, kind="stable").tolist()
-
-
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_restart_forgets_everybody(name: str) -> None:
-    environment = ENVIRONMENTS[name]()
-    rng = np.random.default_rng(6)
-    fresh = [part.copy() for part in environment.state]
-    for _ in range(20):
-        environment.arrive(rng=rng)
-    assert any((part != before).any() for part, before in zip(environment.state, fresh, strict=True))
-    environment.restart()
-    for part, before in zip(environment.state, fresh, strict=True):
-        np.testing.assert_array_equal(part, before)
-
-
-@pytest.mark.parametrize("name", [*RANKERS, *ENVIRONMENTS])
-def test_parameters_are_not_state(name: str) -> None:
-    thing: Any = (RANKERS | ENVIRONMENTS)[name]()
-    assert not {id(part) for part in thing.state} & {id(part) for part in thing.params}
 
 
 def test_items_are_checked() -> None:
@@ -196,48 +95,9 @@ def _revealed(ranker: CompiledRanker, ticket: Ranking, rng: np.random.Generator)
     return rng.integers(0, n_signals, ranker.feedback.length(len(ticket.items))).astype(float)
 
 
-def _from_nothing(ranker: CompiledRanker, context: Any, rng: np.random.Generator) -> Ranking:
-    n, request = ranker.read_context(context)
-    items, propensities, memo = ranker.blank_ticket(n)
-    key = np.uint64(rng.bit_generator.random_raw())
-    explored = ranker.kernels.rank(
-        ranker.params, ranker.state, request, key, ranker.scratch(n), items, propensities, memo
-    )
-    kept = (*memo, *ranker.keep_request(request)) if ranker.keeps_context else memo
-    return Ranking(items, propensities if len(propensities) else None, kept, bool(explored))
-
-
-def _overwrite(thing: Any) -> None:
-    for part in thing:
-        if isinstance(part, np.ndarray) and part.flags.writeable:  # what may not be written is a table
-            part[...] = 77
-        elif isinstance(part, tuple):
-            _overwrite(part)
-
-
 def _calls(ranker: Any) -> compiled.PreparedCalls:
     calls: compiled.PreparedCalls = ranker._calls()
     return calls
-
-
-@pytest.mark.parametrize("name", RANKERS)
-def test_what_is_left_from_one_call_does_not_matter_to_the_next(name: str) -> None:
-    ranker, twin = RANKERS[name](), RANKERS[name]()
-    rng, other = np.random.default_rng(1), np.random.default_rng(1)
-    for i in range(12):
-        context = ranker.example_context(np.random.default_rng(i))
-        mine, theirs = ranker.rank(context, rng=rng), _from_nothing(twin, context, other)
-        feedback = _revealed(ranker, mine, np.random.default_rng(i))
-        drawn = len(feedback)  # all that PDGD draws
-        np.testing.assert_array_equal(mine.items[:drawn], theirs.items[:drawn])
-        ranker.learn(mine, feedback)
-        twin._learn_checked(Ranking(mine.items, theirs.propensities, theirs.memo), feedback)
-        if twin.until_pause() == 0:
-            twin.pause()
-        for buffers in _calls(ranker)._free:
-            _overwrite(buffers.scratch)
-    for name_of, value in ranker.save().items():
-        np.testing.assert_array_equal(value, twin.save()[name_of])
 
 
 def _mistakes(ranker: CompiledRanker, ticket: Ranking, feedback: Any) -> Iterator[tuple[Ranking, Any]]:

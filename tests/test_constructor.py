@@ -1,4 +1,4 @@
-"""repr, get_params and clone, over every ranker and environment and over somebody else's."""
+"""repr, get_params and clone, over rankers, environments and somebody else's."""
 
 from __future__ import annotations
 
@@ -13,48 +13,9 @@ from rankloop import environments, measures, rankers
 from rankloop.base import Constructed, import_path, plain
 from rankloop.environments import ClickMatrix, FixedItems, Periodic, PositionBased
 from rankloop.rankers import FTRLPBM, BestInHindsight, Fixed, RTop1F, Uniform
-from tests.examples import every_environment, every_ranker
+from tests.examples import same
 
-RANKERS = dict(every_ranker())
-ENVIRONMENTS = dict(every_environment())
 NAMES = {name: getattr(room, name) for room in (rankers, environments) for name in room.__all__}
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two hold the same in `params` and `state`."""
-    return type(one) is type(other) and all(
-        np.array_equal(mine, theirs)
-        for kind in ("state", "params")
-        for mine, theirs in zip(flat(getattr(one, kind)), flat(getattr(other, kind)), strict=True)
-    )
-
-
-def flat(parts: Any) -> list[Any]:
-    return [leaf for part in parts for leaf in (flat(part) if isinstance(part, tuple) else [part])]
-
-
-@pytest.mark.parametrize("name", RANKERS | ENVIRONMENTS)
-def test_a_clone_is_a_fresh_one(name: str) -> None:
-    make = (RANKERS | ENVIRONMENTS)[name]
-    thing: Any = make()
-    rng = np.random.default_rng(1)
-    if name in RANKERS:
-        request = thing.example_context(rng)
-        ranking = thing.rank(request, rng=rng)
-        thing.learn(ranking, np.zeros(thing.feedback.length(len(ranking.items))))
-    else:
-        thing.arrive(rng=rng)
-    fresh = thing.clone()
-    assert same(fresh, make())
-    assert not same(fresh, thing)
-    assert repr(fresh) == repr(thing)
-    assert fresh.get_params().keys() == thing.get_params().keys()
-
-
-@pytest.mark.parametrize("name", RANKERS)
-def test_a_ranker_is_written_as_it_is_built(name: str) -> None:
-    ranker = RANKERS[name]()
-    assert same(eval(repr(ranker), NAMES), RANKERS[name]())
 
 
 def test_only_what_was_given_is_written() -> None:

@@ -13,9 +13,6 @@ import pytest
 from rankloop import base, measures
 from rankloop.rankers import FTPL, FTRLPBM, Fixed, ListNet, RTop1F, Uniform
 from rankloop.serving.log import records
-from tests.examples import every_ranker
-
-RANKERS = dict(every_ranker())
 
 
 def learnt(ranker: Any, rounds: int = 3) -> Any:
@@ -29,19 +26,6 @@ def learnt(ranker: Any, rounds: int = 3) -> Any:
 def same(one: Any, other: Any) -> bool:
     pairs = zip(one.state_arrays().items(), other.state_arrays().items(), strict=True)
     return all(name == also and np.array_equal(mine, theirs) for (name, mine), (also, theirs) in pairs)
-
-
-@pytest.mark.parametrize("name", RANKERS)
-def test_arrays_and_files_come_back(name: str, tmp_path: Path) -> None:
-    ranker = learnt(RANKERS[name]())
-    ranker.save(tmp_path / "ranker")
-    np.savez(tmp_path / "arrays.npz", **ranker.save())
-    with np.load(tmp_path / "arrays.npz") as arrays:
-        for saved in (arrays, tmp_path / "ranker", str(tmp_path / "ranker"), ranker.state_arrays()):
-            other = RANKERS[name]()
-            other.load(saved)
-            assert same(ranker, other)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["arrays.npz", "ranker"]
 
 
 def test_the_state_alone_is_arrays_of_numbers() -> None:

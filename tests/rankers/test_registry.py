@@ -16,7 +16,6 @@ import pytest
 import rankloop
 from rankloop import base, rankers
 from rankloop.rankers import Uniform, registry
-from tests.examples import every_ranker
 
 MODULE = """
 from rankloop.rankers import Uniform
@@ -124,31 +123,11 @@ def test_what_is_no_ranker_is_refused_in_a_sentence(elsewhere: str, name: str, s
         registry.find(name)
 
 
-RANKERS = dict(every_ranker())
-
-
 class Theirs(Uniform):
     """A ranker of somebody else's, with an argument that JSON cannot hold."""
 
     def __init__(self, *, n_items: int, colour: Any = None) -> None:
         super().__init__(n_items=n_items)
-
-
-@pytest.mark.parametrize("name", RANKERS)
-def test_every_ranker_comes_back(name: str, tmp_path: Path) -> None:
-    ranker = RANKERS[name]()
-    rng = np.random.default_rng(1)
-    for _ in range(5):
-        ranking = ranker.rank(ranker.example_context(rng), rng=rng)
-        ranker.learn(ranking, np.ones(ranker.feedback.length(len(ranking.items))))
-    ranker.save(tmp_path / "file")
-    back = rankloop.load(tmp_path / "file")
-    assert type(back) is type(ranker)
-    request = ranker.example_context(rng)
-    shown = [one.rank(request, rng=np.random.default_rng(7)).items for one in (ranker, back)]
-    np.testing.assert_array_equal(*shown)
-    for part, value in ranker.save().items():
-        np.testing.assert_array_equal(back.save()[part], value)
 
 
 def test_what_was_not_given_is_not_written(tmp_path: Path) -> None:

@@ -1,0 +1,238 @@
+"""What every ranker and environment of the package promises, asked of each example once: kernels load once.
+
+The rules of `rankloop.checks` come first; here are those around kernels, copies, files and wrong calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rankloop
+from rankloop import checks, environments, rankers
+from rankloop.base import Environment, Ranker, Ranking
+from rankloop.compiled import CompiledEnvironment, CompiledRanker, PreparedCalls, check_items
+from tests.examples import every_environment, every_ranker, same
+
+RANKERS = dict(every_ranker())
+ENVIRONMENTS = dict(every_environment())
+NAMES = {name: getattr(part, name) for part in (rankers, environments) for name in part.__all__}
+
+MakeRanker = Callable[[], Any]
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_ranker(name: str, tmp_path: Path) -> None:
+    make = RANKERS[name]
+    checks.check_ranker(make)
+    wrong_calls_get_a_sentence(make())
+    a_clone_is_a_fresh_one(make)
+    assert same(eval(repr(make()), NAMES), make())
+    files_bring_it_back(make, tmp_path)
+    if isinstance(make(), CompiledRanker):
+        rank_takes_one_word_of_the_generator_and_no_more(make())
+        no_two_tickets_share_their_arrays(make())
+        learn_leaves_its_arguments_as_they_are(make())
+        read_only_tickets_and_answers_are_as_good(make)
+        current_is_a_full_list_and_changes_nothing(make())
+        parameters_are_not_state(make())
+        what_is_left_from_one_call_does_not_matter_to_the_next(make)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_environment(name: str) -> None:
+    make = ENVIRONMENTS[name]
+    checks.check_environment(make)
+    a_clone_is_a_fresh_one(make)
+    environment = make()
+    assert isinstance(environment, CompiledEnvironment)
+    arrive_and_respond_take_one_word_each(environment)
+    restart_forgets_everybody(make())
+    parameters_are_not_state(environment)
+
+
+def show(ranker: Any, rng: np.random.Generator) -> Ranking:
+    ranking: Ranking = ranker.rank(ranker.example_context(np.random.default_rng(0)), rng=rng)
+    return ranking
+
+
+def wrong_calls_get_a_sentence(ranker: Any) -> None:
+    request = ranker.example_context(np.random.default_rng(1))
+    for wrong in (3, None, np.random.RandomState(1), "seed"):
+        with pytest.raises(ValueError, match=r"rng must be a generator, such as .*, got "):
+            ranker.rank(request, rng=wrong)
+    with pytest.raises(ValueError, match=r"rng must be a generator, .*, got None"):
+        ranker.rank(request)
+    with pytest.raises(
+        ValueError, match=r"ranking must be a Ranking that rank\(\) returned, got \[2, 0, 1\]"
+    ):
+        ranker.learn([2, 0, 1], [1.0])
+
+
+def a_clone_is_a_fresh_one(make: Callable[[], Ranker] | Callable[[], Environment]) -> None:
+    thing: Any = make()
+    rng = np.random.default_rng(1)
+    if isinstance(thing, Ranker):
+        ranking = show(thing, rng)
+        thing.learn(ranking, np.zeros(thing.feedback.length(len(ranking.items))))
+    else:
+        thing.arrive(rng=rng)
+    fresh = thing.clone()
+    assert same(fresh, make())
+    assert not same(fresh, thing)
+    assert repr(fresh) == repr(thing)
+    assert fresh.get_params().keys() == thing.get_params().keys()
+
+
+def files_bring_it_back(make: MakeRanker, folder: Path) -> None:
+    ranker = make()
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        ranking = ranker.rank(ranker.example_context(rng), rng=rng)
+        ranker.learn(ranking, np.ones(ranker.feedback.length(len(ranking.items))))
+    ranker.save(folder / "ranker")
+    np.savez(folder / "arrays.npz", **ranker.save())
+    with np.load(folder / "arrays.npz") as arrays:
+        for saved in (arrays, folder / "ranker", str(folder / "ranker"), ranker.state_arrays()):
+            other = make()
+            other.load(saved)
+            same_arrays(ranker, other)
+    assert sorted(path.name for path in folder.iterdir()) == ["arrays.npz", "ranker"]
+    back = rankloop.load(folder / "ranker")
+    assert type(back) is type(ranker)
+    same_arrays(ranker, back)
+    request = ranker.example_context(rng)
+    shown = [one.rank(request, rng=np.random.default_rng(7)).items for one in (ranker, back)]
+    np.testing.assert_array_equal(*shown)
+
+
+def same_arrays(one: Any, other: Any) -> None:
+    mine, theirs = one.save(), other.save()
+    assert list(mine) == list(theirs)
+    for part, value in mine.items():
+        np.testing.assert_array_equal(value, theirs[part])
+
+
+def rank_takes_one_word_of_the_generator_and_no_more(ranker: CompiledRanker) -> None:
+    rng, other = np.random.default_rng(1), np.random.default_rng(1)
+    show(ranker, rng)
+    other.bit_generator.random_raw()
+    assert rng.bit_generator.state == other.bit_generator.state
+
+
+def arrive_and_respond_take_one_word_each(environment: CompiledEnvironment) -> None:
+    rng, other = np.random.default_rng(1), np.random.default_rng(1)
+    environment.respond(environment.best(environment.arrive(rng=rng)), rng=rng)
+    other.bit_generator.random_raw(2)
+    assert rng.bit_generator.state == other.bit_generator.state
+
+
+def no_two_tickets_share_their_arrays(ranker: CompiledRanker) -> None:
+    rng = np.random.default_rng(2)
+    one, other = show(ranker, rng), show(ranker, rng)
+    kept = [part.copy() for part in one.save().values()]
+    for part in other.save().values():
+        part[...] = 0
+    for before, now in zip(kept, one.save().values(), strict=True):
+        np.testing.assert_array_equal(before, now)
+    for mine, theirs in zip(one.save().values(), other.save().values(), strict=True):
+        assert not np.shares_memory(mine, theirs)
+    for held in (*ranker.state, *(part for part in ranker.params if isinstance(part, np.ndarray))):
+        assert not any(np.shares_memory(held, part) for part in one.save().values())
+
+
+def learn_leaves_its_arguments_as_they_are(ranker: CompiledRanker) -> None:
+    ticket = show(ranker, np.random.default_rng(3))
+    answer = np.ones(ranker.feedback.length(len(ticket.items)))
+    before = {part: value.copy() for part, value in ticket.save().items()}
+    ranker.learn(ticket, answer)
+    assert (answer == 1).all()
+    for part, value in ticket.save().items():
+        np.testing.assert_array_equal(value, before[part])
+
+
+def read_only_tickets_and_answers_are_as_good(make: MakeRanker) -> None:
+    # As they come from a memory-mapped file or from a store that protects what it hands out.
+    ranker, twin = make(), make()
+    ticket = show(ranker, np.random.default_rng(4))
+    answer = np.ones(ranker.feedback.length(len(ticket.items)))
+    twin.learn(ticket, answer)
+    locked = Ranking.load(ticket.save())
+    for part in (*locked.save().values(), answer):
+        part.flags.writeable = False
+    ranker.learn(locked, answer)
+    same_arrays(ranker, twin)
+
+
+def current_is_a_full_list_and_changes_nothing(ranker: CompiledRanker) -> None:
+    before = ranker.save()
+    context = ranker.example_context(np.random.default_rng(0))
+    order = ranker.current(context)
+    assert order.dtype == np.int64
+    m = ranker.n_positions if context is None else len(context)
+    n = m if ranker.n_items is None else ranker.n_items
+    check_items(order, m, n)
+    order[:] = -1
+    check_items(ranker.current(context), m, n)
+    for part, value in ranker.save().items():
+        np.testing.assert_array_equal(value, before[part])
+
+
+def restart_forgets_everybody(environment: CompiledEnvironment) -> None:
+    rng = np.random.default_rng(6)
+    fresh = [part.copy() for part in environment.state]
+    for _ in range(20):
+        environment.arrive(rng=rng)
+    assert any((part != before).any() for part, before in zip(environment.state, fresh, strict=True))
+    environment.restart()
+    for part, before in zip(environment.state, fresh, strict=True):
+        np.testing.assert_array_equal(part, before)
+
+
+def parameters_are_not_state(thing: Any) -> None:
+    assert not {id(part) for part in thing.state} & {id(part) for part in thing.params}
+
+
+def what_is_left_from_one_call_does_not_matter_to_the_next(make: MakeRanker) -> None:
+    ranker, twin = make(), make()
+    rng, other = np.random.default_rng(1), np.random.default_rng(1)
+    for i in range(12):
+        context = ranker.example_context(np.random.default_rng(i))
+        mine, theirs = ranker.rank(context, rng=rng), _from_nothing(twin, context, other)
+        # Every kind of feedback takes 0 and 1.
+        answer = (
+            np.random.default_rng(i).integers(0, 2, ranker.feedback.length(len(mine.items))).astype(float)
+        )
+        drawn = len(answer)  # all that PDGD draws
+        np.testing.assert_array_equal(mine.items[:drawn], theirs.items[:drawn])
+        ranker.learn(mine, answer)
+        twin._learn_checked(Ranking(mine.items, theirs.propensities, theirs.memo), answer)
+        if twin.until_pause() == 0:
+            twin.pause()
+        calls: PreparedCalls = ranker._calls()
+        for buffers in calls._free:
+            _overwrite(buffers.scratch)
+    same_arrays(ranker, twin)
+
+
+def _from_nothing(ranker: CompiledRanker, context: Any, rng: np.random.Generator) -> Ranking:
+    n, request = ranker.read_context(context)
+    items, propensities, memo = ranker.blank_ticket(n)
+    key = np.uint64(rng.bit_generator.random_raw())
+    explored = ranker.kernels.rank(
+        ranker.params, ranker.state, request, key, ranker.scratch(n), items, propensities, memo
+    )
+    kept = (*memo, *ranker.keep_request(request)) if ranker.keeps_context else memo
+    return Ranking(items, propensities if len(propensities) else None, kept, bool(explored))
+
+
+def _overwrite(thing: Any) -> None:
+    for part in thing:
+        if isinstance(part, np.ndarray) and part.flags.writeable:  # what may not be written is a table
+            part[...] = 77
+        elif isinstance(part, tuple):
+            _overwrite(part)
