@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,9 @@ OWN_SECTIONS = ["Notation", "Departures"]
 # it may be left out, since the first line says what is given, and the signature of what type.
 FORM = {f"PR{i:02}" for i in range(1, 11)} | {"RT02", "RT03", "RT04", "RT05", "GL07", "GL08"}
 
+# What several functions take is described at one of them.
+ELSEWHERE = re.compile(r"Parameters as of `\w+`\.")
+
 
 def _methods(kind: type) -> Iterator[tuple[str, Any]]:
     for name, value in vars(kind).items():
@@ -32,16 +36,16 @@ def _methods(kind: type) -> Iterator[tuple[str, Any]]:
             yield name, getattr(kind, name)
 
 
-def _documented() -> Iterator[tuple[str, Any, set[str]]]:
+def _documented() -> Iterator[tuple[str, Any]]:
     for path, name, kind, value in public_api.everything():
         if kind == "function":
-            yield f"{path}.{name}", getattr(value, "py_func", value), FORM
+            yield f"{path}.{name}", getattr(value, "py_func", value)
         elif kind in {"class", "exception"} and not getattr(
             value, "_is_protocol", False
         ):  # a protocol is never constructed
-            yield f"{path}.{name}", value, FORM
+            yield f"{path}.{name}", value
             for method, function in _methods(value):
-                yield f"{path}.{name}.{method}", function, FORM
+                yield f"{path}.{name}.{method}", function
 
 
 @pytest.fixture(autouse=True)
@@ -55,9 +59,10 @@ def _own_sections(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_docstrings_have_numpydocs_form() -> None:
     checked, problems = 0, []
-    for name, value, codes in _documented():
+    for name, value in _documented():
         checked += 1
         found = validate.validate(get_doc_object(value))["errors"]
+        codes = FORM - {"PR01"} if ELSEWHERE.search(value.__doc__ or "") else FORM
         problems += [f"{name}: {code} {message}" for code, message in found if code in codes]
     assert checked > 300
     assert not problems, "\n".join(problems)

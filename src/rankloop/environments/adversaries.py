@@ -42,11 +42,6 @@ def adversary(measure: str, *, n_items: int | None = None, world: int = 0) -> Li
     world : int, optional
         Which of the two worlds, 0 or 1.
 
-    Returns
-    -------
-    Listed
-        The users of that world.
-
     Examples
     --------
     >>> zero, one = (adversary("ndcg", world=world) for world in (0, 1))
@@ -71,11 +66,6 @@ def forced_regret(measure: str, *, n_items: int | None = None) -> float:
         A measure that cannot be learnt.
     n_items : int, optional
         How many items; by default as few as it takes.
-
-    Returns
-    -------
-    float
-        The regret a round that no learner can avoid.
 
     Examples
     --------

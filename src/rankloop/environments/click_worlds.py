@@ -311,11 +311,6 @@ class PositionBased(ClickMatrix):
         ----------
         path : str or Path
             The file.
-
-        Returns
-        -------
-        PositionBased
-            The world.
         """
         try:
             told = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -374,11 +369,6 @@ class Periodic(ClickWorlds):
             The world of the odd phases.
         phase : int, optional
             Rounds in a phase.
-
-        Returns
-        -------
-        Periodic
-            The changing world.
         """
         return cls([world, one_world("world", world).exchanged()], phase=phase)
 
@@ -392,11 +382,6 @@ class Periodic(ClickWorlds):
             The world of the odd phases.
         phase : int, optional
             Rounds in a phase.
-
-        Returns
-        -------
-        Periodic
-            The changing world.
         """
         return cls([world, one_world("world", world).reversed()], phase=phase)
 

@@ -199,11 +199,6 @@ def named(
     measure : str, optional
         What rankings are judged by, where the name leaves it open.
 
-    Returns
-    -------
-    FixedItems or ScheduledWorlds
-        The environment.
-
     Examples
     --------
     >>> named("noisy-halves", n_items=4, measure="ndcg").n_items

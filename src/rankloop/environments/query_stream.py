@@ -278,11 +278,6 @@ class QueryStream(CompiledEnvironment):
         ----------
         w : array_like
             The weights of the features.
-
-        Returns
-        -------
-        ndarray of float
-            One value for each query.
         """
         weights = np.ascontiguousarray(w, dtype=np.float64)
         if weights.shape != (self.n_features,) or not np.isfinite(weights).all():

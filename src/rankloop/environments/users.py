@@ -80,11 +80,6 @@ def bernoulli(probabilities: ArrayLike) -> Independent:
     probabilities : array_like
         The probability that an item is relevant, one for each item.
 
-    Returns
-    -------
-    Independent
-        The users.
-
     Examples
     --------
     >>> bernoulli([0.9, 0.5, 0.1]).n_items
@@ -105,11 +100,6 @@ def noisy_halves(*, n_items: int = 10, noise: float = 0.25) -> Independent:
         How many items there are.
     noise : float, optional
         The standard deviation of the noise.
-
-    Returns
-    -------
-    Independent
-        The users.
 
     Examples
     --------
@@ -135,11 +125,6 @@ def switching(phases: Sequence[ArrayLike | Independent], *, period: int) -> Inde
     period : int
         Rounds in a phase.
 
-    Returns
-    -------
-    Independent
-        The users.
-
     Examples
     --------
     >>> switching([[0.9, 0.1], [0.1, 0.9]], period=1000).tails.shape
@@ -163,11 +148,6 @@ def graded(probabilities: ArrayLike) -> Independent:
     ----------
     probabilities : array_like
         A row for each item, with the probability of each grade from 0 on.
-
-    Returns
-    -------
-    Independent
-        The users.
 
     Examples
     --------
@@ -199,11 +179,6 @@ def listed(vectors: ArrayLike, *, weights: ArrayLike | None = None, in_order: bo
     in_order : bool, optional
         Take the rows one after another instead of drawing them.
 
-    Returns
-    -------
-    Listed
-        The users.
-
     Examples
     --------
     >>> listed([[1, 0, 0], [0, 1, 1]]).weights
@@ -231,11 +206,6 @@ def relevance_matrix(name: str, values: ArrayLike) -> NDArray[np.int8] | Floats:
         The name of the argument, for error messages.
     values : array_like
         The matrix to check.
-
-    Returns
-    -------
-    ndarray of int or ndarray of float
-        The checked matrix.
     """
     try:
         matrix = np.asarray(values)

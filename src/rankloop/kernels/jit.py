@@ -73,12 +73,7 @@ def kernel(function: Function) -> Function:
     Parameters
     ----------
     function : callable
-        The function to compile.
-
-    Returns
-    -------
-    callable
-        The compiled function.
+        The kernel, in the Python that numba compiles.
     """
     return _compile(function, _OPTIONS)
 
@@ -89,15 +84,7 @@ def hot(function: Function) -> Function:
     Without numba's runtime there are no references to count, and inside a caller there are no arrays to hand over:
     together that is two thirds of the time for ten items.
 
-    Parameters
-    ----------
-    function : callable
-        The function to compile.
-
-    Returns
-    -------
-    callable
-        The compiled function.
+    Parameters as of `kernel`.
     """
     return _compile(function, _WITHOUT_RUNTIME | {"forceinline": True})
 
@@ -107,15 +94,7 @@ def apart(function: Function) -> Function:
 
     It may not allocate either. A caller that is compiled without it is compiled in a fraction of the time.
 
-    Parameters
-    ----------
-    function : callable
-        The kernel, in the Python that numba compiles.
-
-    Returns
-    -------
-    callable
-        The compiled kernel.
+    Parameters as of `kernel`.
     """
     return _compile(function, _WITHOUT_RUNTIME)
 
@@ -123,15 +102,7 @@ def apart(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """Compile `function` into each kernel that calls it, for parts of a hot kernel.
 
-    Parameters
-    ----------
-    function : callable
-        The function to compile.
-
-    Returns
-    -------
-    callable
-        The compiled function.
+    Parameters as of `kernel`.
     """
     return _compile(function, _OPTIONS | {"inline": "always"})
 
@@ -139,15 +110,7 @@ def inlined(function: Function) -> Function:
 def loop(function: Function) -> Function:
     """Compile a function that takes kernels as arguments; such code cannot be cached on disk.
 
-    Parameters
-    ----------
-    function : callable
-        The function to compile.
-
-    Returns
-    -------
-    callable
-        The compiled function.
+    Parameters as of `kernel`.
     """
     return _compile(function, _OPTIONS | {"cache": False})
 

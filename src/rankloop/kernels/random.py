@@ -24,11 +24,6 @@ def word(key: np.uint64, i: int) -> np.uint64:
         The key of the stream.
     i : int
         Which number of the stream.
-
-    Returns
-    -------
-    numpy.uint64
-        The word.
     """
     z = key + (np.uint64(i) + np.uint64(1)) * _GOLDEN
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
@@ -46,11 +41,6 @@ def uniform(key: np.uint64, i: int) -> float:
         The key of the stream.
     i : int
         Which number of the stream.
-
-    Returns
-    -------
-    float
-        The number.
     """
     return float(word(key, i) >> np.uint64(11)) * _TO_UNIT
 
@@ -67,11 +57,6 @@ def below(key: np.uint64, i: int, n: int) -> int:
         Which number of the stream.
     n : int
         The number of values.
-
-    Returns
-    -------
-    int
-        The number.
     """
     return int(uniform(key, i) * n)
 

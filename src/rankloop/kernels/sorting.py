@@ -36,11 +36,6 @@ def scratch(n: int) -> NDArray[Any]:
     ----------
     n : int
         How many items there are.
-
-    Returns
-    -------
-    ndarray of int
-        The arrays, for `scratch` of the functions below.
     """
     return np.empty(scratch_bytes(n) // 8, np.int64 if n <= COUNT_UP_TO else np.uint64)
 
@@ -52,11 +47,6 @@ def scratch_bytes(n: int) -> int:
     ----------
     n : int
         How many items there are.
-
-    Returns
-    -------
-    int
-        The number of bytes.
     """
     return 8 * (n if n <= COUNT_UP_TO else 3 * n + 2 * _BINS)
 
@@ -192,11 +182,6 @@ def sorted_copy(values: Any) -> Any:
     ----------
     values : ndarray of float
         Any numbers but NaN; they stay as they are.
-
-    Returns
-    -------
-    ndarray of float
-        A sorted copy.
     """
     rising = values.copy()
     gap = 1
@@ -228,11 +213,6 @@ def by_count(scores: Any, n: int, items: Any, beaten_by: Any) -> bool:
         Where the order goes.
     beaten_by : ndarray of int
         An array of n counts to work in.
-
-    Returns
-    -------
-    bool
-        Whether some are equal.
     """
     if n < LANES:
         for i in range(n):

@@ -336,11 +336,6 @@ class FeedExp3(CompiledRanker):
         horizon : int
             The number of rounds, T.
 
-        Returns
-        -------
-        float
-            The bound on the expected regret.
-
         Examples
         --------
         >>> round(FeedExp3(n_items=3, measure="sum_loss").regret_bound(10_000) / 6)

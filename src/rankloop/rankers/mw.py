@@ -249,11 +249,6 @@ class MW(ClickRanker):
         rounds : int
             The number of rounds, T.
 
-        Returns
-        -------
-        float
-            The bound on the expected regret.
-
         Raises
         ------
         ValueError

@@ -279,11 +279,6 @@ class PrecisionFTRL(SumsByItem):
         horizon : int
             The number of rounds, T.
 
-        Returns
-        -------
-        float
-            The bound on the expected regret.
-
         Examples
         --------
         >>> round(PrecisionFTRL(n_items=10, measure="precision@3").regret_bound(10_000))

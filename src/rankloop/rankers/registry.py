@@ -47,11 +47,6 @@ def find(name: str) -> type[Ranker]:
         A ranker of the package, the name under which another package registers one in the entry-point group
         `rankloop.rankers`, or `package.module:Class`. A name of the package wins over a registered one.
 
-    Returns
-    -------
-    type
-        A subclass of `rankloop.base.Ranker`.
-
     Raises
     ------
     ValueError
@@ -119,11 +114,6 @@ def load(path: str | os.PathLike[str]) -> Ranker:
     ----------
     path : str or os.PathLike
         The file.
-
-    Returns
-    -------
-    Ranker
-        One that goes on where the saved one stood.
 
     Raises
     ------

@@ -424,11 +424,6 @@ class RTop1F(CompiledRanker):
         rounds : int, optional
             The number of rounds where there is no horizon; otherwise it is the horizon.
 
-        Returns
-        -------
-        float
-            The bound on the expected regret.
-
         Raises
         ------
         ValueError

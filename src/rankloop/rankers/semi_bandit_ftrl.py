@@ -253,11 +253,6 @@ class SemiBanditFTRL(SumsByItem):
         horizon : int
             The number of rounds, T.
 
-        Returns
-        -------
-        float
-            The bound on the expected regret.
-
         Examples
         --------
         >>> round(SemiBanditFTRL(n_items=10, measure="dcg@3").regret_bound(10_000))

@@ -432,11 +432,6 @@ class TopFTRL(SumsByItem):
         rounds : int
             The number of rounds, T.
 
-        Returns
-        -------
-        float
-            The bound on the expected regret.
-
         Examples
         --------
         >>> round(TopFTRL(n_items=10, measure="dcg").regret_bound(10_000))

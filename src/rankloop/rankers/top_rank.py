@@ -501,11 +501,6 @@ class TopRank(ClickRanker):
         rounds : int
             The number of rounds, T.
 
-        Returns
-        -------
-        float
-            The bound on the expected regret.
-
         Examples
         --------
         >>> ranker = TopRank(n_items=10, n_positions=5, horizon=1_000_000)

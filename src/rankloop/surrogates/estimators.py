@@ -249,24 +249,7 @@ def paper(
     """The estimators printed in sections 4.1 and 4.1.1: the first `level` labels; further ones are discarded.
 
     This is `horvitz_thompson` at k = level: the probability that just these items come first, in any order, is that of
-    section 4.2.
-
-    Parameters
-    ----------
-    surrogate : Surrogate
-        The surrogate whose gradient is estimated.
-    s : array_like
-        The scores of the list.
-    shown : array_like of int
-        The order that was shown.
-    labels : array_like
-        The labels of its first k items.
-    greedy : array_like of int
-        The order by falling score.
-    gamma : float
-        The probability of a random order.
-    baseline : array_like, optional
-        A guess at the label of each item.
+    section 4.2. Parameters as of `horvitz_thompson`.
 
     Examples
     --------
@@ -360,22 +343,7 @@ def by_lemma1(
 ) -> Floats:
     """`lemma1` for a surrogate and the orders of Algorithm 1. It is `horvitz_thompson` at k = level, not beyond.
 
-    Parameters
-    ----------
-    surrogate : Surrogate
-        The surrogate whose gradient is estimated.
-    s : array_like
-        The scores of the list.
-    shown : array_like of int
-        The order that was shown.
-    labels : array_like
-        The labels of its first k items.
-    greedy : array_like of int
-        The order by falling score.
-    gamma : float
-        The probability of a random order.
-    baseline : array_like, optional
-        A guess at the label of each item.
+    Parameters as of `horvitz_thompson`.
     """
     n_labels = len(one_list("labels", labels))
     if n_labels == len(shown):
