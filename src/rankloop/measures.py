@@ -204,55 +204,26 @@ class Measure:
         return float(values) if values.ndim == 0 else values
 
     def at(self, k: int) -> Measure:
-        """The same measure of the first `k` positions; a `k` beyond the end of a list means all of it.
-
-        Parameters
-        ----------
-        k : int
-            How many positions count.
-        """
+        """The same measure of the first `k` positions; a `k` beyond the end of a list means all of it."""
         if self.cutoffs == "none":
             raise ValueError(f"{self.family} has no cut-off form, got k={k!r}")
         return dataclasses.replace(self, cutoff=whole("k", k, at_least=1))
 
     def within(self, n_items: int) -> Measure:
-        """The same measure, where its cut-off is not beyond the end of a list that always has `n_items` items.
-
-        Parameters
-        ----------
-        n_items : int
-            Length of the list.
-
-        Raises
-        ------
-        ValueError
-            Where the cut-off is larger: on items that do not change that is a mistake.
-        """
+        """The same measure, where its cut-off is not beyond the end of a list that always has `n_items` items."""
         if self.cutoff is not None and self.cutoff > n_items:
             raise ValueError(f"measure must have a cut-off of at most n_items={n_items}, got {self.name!r}")
         return self
 
     def graded(self, max_grade: int) -> Measure:
-        """The same measure for relevance from 0 to `max_grade`.
-
-        Parameters
-        ----------
-        max_grade : int
-            The largest relevance.
-        """
+        """The same measure for relevance from 0 to `max_grade`."""
         highest = whole("max_grade", max_grade, at_least=1, at_most=HIGHEST_GRADE)
         if self.binary and highest > 1:
             raise ValueError(f"{self.family} is defined for relevance 0 and 1 only, got max_grade={highest}")
         return dataclasses.replace(self, max_grade=highest)
 
     def discount(self, n_items: int) -> Floats:
-        """The weight of gain at each position, f; zero beyond the cut-off; for losses, the rank from 1.
-
-        Parameters
-        ----------
-        n_items : int
-            The length of the list.
-        """
+        """The weight of gain at each position of `n_items`, f; zero beyond the cut-off; for losses, the rank from 1."""
         self._demand_cutoff()
         if self.weights is None:
             raise ValueError(f"{self.name} is not of the form f(order) . g(relevance), so it has no discount")
@@ -262,23 +233,11 @@ class Measure:
         return discount
 
     def gain(self, relevance: ArrayLike) -> Floats:
-        """g(relevance), one number per item, for each vector along the last axis.
-
-        Parameters
-        ----------
-        relevance : array_like
-            The relevance of each item.
-        """
+        """The gain g of each `relevance`, one number per item, for each vector along the last axis."""
         return self._gain_and_offset(relevance)[0]
 
     def offset(self, relevance: ArrayLike) -> float | Floats:
-        """What the measure adds that depends on the relevance alone, a number for each vector.
-
-        Parameters
-        ----------
-        relevance : array_like
-            The relevance of each item.
-        """
+        """What the measure adds that depends on the `relevance` alone, a number for each vector."""
         offsets = self._gain_and_offset(relevance)[1]
         return float(offsets) if offsets.ndim == 0 else offsets
 

@@ -31,16 +31,9 @@ _MOST_ITEMS = 6
 
 
 def adversary(measure: str, *, n_items: int | None = None, world: int = 0) -> Listed:
-    """One of the two worlds that make `measure` unlearnable from top-1 feedback.
+    """One of the two worlds, `world` 0 or 1, that make `measure` unlearnable from top-1 feedback.
 
-    Parameters
-    ----------
-    measure : str
-        A measure that cannot be learnt from top-1 feedback.
-    n_items : int, optional
-        How many items; by default as few as it takes.
-    world : int, optional
-        Which of the two worlds, 0 or 1.
+    With as few items as it takes, or `n_items`.
 
     Examples
     --------
@@ -55,17 +48,11 @@ def adversary(measure: str, *, n_items: int | None = None, world: int = 0) -> Li
 
 
 def forced_regret(measure: str, *, n_items: int | None = None) -> float:
-    """Regret per round, averaged over the two worlds, of every learner from top-1 feedback.
+    """Regret per round in `measure`, averaged over the two worlds, of every learner from top-1 feedback.
 
     Averaged over the worlds, relevance is uniform and all rankings have the same value, so nothing a learner plays
     matters: what it loses is half the distance between the best of world 0 and the best of world 1.
-
-    Parameters
-    ----------
-    measure : str
-        A measure that cannot be learnt.
-    n_items : int, optional
-        How many items; by default as few as it takes.
+    `n_items` as in `adversary`.
 
     Examples
     --------

@@ -305,13 +305,7 @@ class PositionBased(ClickMatrix):
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """The world in a JSON file with the keys `attraction` and `examination`; other keys may stand beside them.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-        """
+        """The world in the JSON file at `path`, with the keys `attraction` and `examination`, and perhaps others."""
         try:
             told = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
@@ -361,28 +355,12 @@ class Periodic(ClickWorlds):
 
     @classmethod
     def exchanging(cls, world: ClickMatrix, *, phase: int = 100_000) -> Self:
-        """The first periodic world of 2022: the halves of the items change places, positions stay as they are.
-
-        Parameters
-        ----------
-        world : ClickMatrix
-            The world of the odd phases.
-        phase : int, optional
-            Rounds in a phase.
-        """
+        """The first periodic world of 2022: after each `phase` the halves of the items of `world` change places."""
         return cls([world, one_world("world", world).exchanged()], phase=phase)
 
     @classmethod
     def reversing(cls, world: ClickMatrix, *, phase: int = 100_000) -> Self:
-        """The second periodic world of 2022: items and positions are reversed, so the best item belongs last.
-
-        Parameters
-        ----------
-        world : ClickMatrix
-            The world of the odd phases.
-        phase : int, optional
-            Rounds in a phase.
-        """
+        """The second periodic world of 2022: after each `phase` items and positions of `world` are reversed."""
         return cls([world, one_world("world", world).reversed()], phase=phase)
 
 

@@ -270,14 +270,9 @@ class QueryStream(CompiledEnvironment):
         return Ranking(np.argsort(-labels, kind="stable"))
 
     def greedy_values(self, w: ArrayLike) -> Floats:
-        """The value of every query when its documents are shown by falling score X w, without exploration.
+        """The value of every query when its documents are shown by falling score X `w`, without exploration.
 
         Documents with equal scores stay as they are listed.
-
-        Parameters
-        ----------
-        w : array_like
-            The weights of the features.
         """
         weights = np.ascontiguousarray(w, dtype=np.float64)
         if weights.shape != (self.n_features,) or not np.isfinite(weights).all():

@@ -73,12 +73,7 @@ Users = Independent | Listed
 
 
 def bernoulli(probabilities: ArrayLike) -> Independent:
-    """Users who find item i relevant with probability `probabilities[i]`, independently.
-
-    Parameters
-    ----------
-    probabilities : array_like
-        The probability that an item is relevant, one for each item.
+    """Users who find item i relevant with probability `probabilities`[i], independently.
 
     Examples
     --------
@@ -91,15 +86,8 @@ def bernoulli(probabilities: ArrayLike) -> Independent:
 def noisy_halves(*, n_items: int = 10, noise: float = 0.25) -> Independent:
     """The paper's users (2015, section 10): all agree on which half of the items is relevant, up to some noise.
 
-    The first half is relevant, the rest is not; a Gaussian of standard deviation `noise` is added to each, and the
-    result is cut at 1/2 to 0 or 1 (erratum A23).
-
-    Parameters
-    ----------
-    n_items : int, optional
-        How many items there are.
-    noise : float, optional
-        The standard deviation of the noise.
+    The first half of `n_items` is relevant, the rest is not; a Gaussian of standard deviation `noise` is added to each,
+    and the result is cut at 1/2 to 0 or 1 (erratum A23).
 
     Examples
     --------
@@ -114,16 +102,9 @@ def noisy_halves(*, n_items: int = 10, noise: float = 0.25) -> Independent:
 
 
 def switching(phases: Sequence[ArrayLike | Independent], *, period: int) -> Independent:
-    """An oblivious adversary: the next phase of users begins every `period` rounds.
+    """An oblivious adversary: the next of the `phases` of users begins every `period` rounds.
 
     A phase is a vector of probabilities, for Bernoulli users, or users that grade items independently.
-
-    Parameters
-    ----------
-    phases : sequence of array_like or Independent
-        The users of each phase, in turn.
-    period : int
-        Rounds in a phase.
 
     Examples
     --------
@@ -142,12 +123,7 @@ def switching(phases: Sequence[ArrayLike | Independent], *, period: int) -> Inde
 
 
 def graded(probabilities: ArrayLike) -> Independent:
-    """Users who give item i the grade g with probability `probabilities[i][g]`, independently.
-
-    Parameters
-    ----------
-    probabilities : array_like
-        A row for each item, with the probability of each grade from 0 on.
+    """Users who give item i the grade g with probability `probabilities`[i][g], independently.
 
     Examples
     --------
@@ -170,15 +146,6 @@ def graded(probabilities: ArrayLike) -> Independent:
 def listed(vectors: ArrayLike, *, weights: ArrayLike | None = None, in_order: bool = False) -> Listed:
     """Users drawn from the rows of `vectors`, evenly or by `weights`; `in_order` takes the rows one after another.
 
-    Parameters
-    ----------
-    vectors : array_like
-        The relevance vectors, a row for each user.
-    weights : array_like, optional
-        How often each row comes, relatively; by default all equally often.
-    in_order : bool, optional
-        Take the rows one after another instead of drawing them.
-
     Examples
     --------
     >>> listed([[1, 0, 0], [0, 1, 1]]).weights
@@ -198,15 +165,7 @@ def listed(vectors: ArrayLike, *, weights: ArrayLike | None = None, in_order: bo
 
 
 def relevance_matrix(name: str, values: ArrayLike) -> NDArray[np.int8] | Floats:
-    """`values` as a checked users x items matrix, one byte an entry where the grades allow.
-
-    Parameters
-    ----------
-    name : str
-        The name of the argument, for error messages.
-    values : array_like
-        The matrix to check.
-    """
+    """`values` as a checked users x items matrix, one byte an entry where the grades allow; `name` is for the error."""
     try:
         matrix = np.asarray(values)
     except ValueError:

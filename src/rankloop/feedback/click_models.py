@@ -80,37 +80,15 @@ class ClickModel(abc.ABC):
         return len(self.attraction)
 
     def click(self, items: ArrayLike, *, rng: np.random.Generator) -> Ints:
-        """One user's clicks on each list: 1 for each clicked position, 0 for the others.
-
-        Parameters
-        ----------
-        items : array_like
-            Item numbers by position; axes before the last are lists side by side.
-        rng : numpy.random.Generator
-            Where the randomness comes from.
-        """
+        """One user's clicks on each list of `items`, drawn by `rng`: 1 for each clicked position, 0 for the others."""
         return self._draw(self._checked(items), rng).astype(np.int64)
 
     def click_probabilities(self, items: ArrayLike) -> Chances:
-        """The exact chance of a click at each position, whatever happens at the others.
-
-        Parameters
-        ----------
-        items : array_like
-            Item numbers by position; axes before the last are lists side by side.
-        """
+        """The exact chance of a click at each position of `items`, whatever happens at the others."""
         return self._marginals(self._checked(items))
 
     def likelihood(self, items: ArrayLike, clicks: ArrayLike) -> Chances:
-        """The exact chance of each list that it is clicked just so: `clicks` has 0 or 1 for each position.
-
-        Parameters
-        ----------
-        items : array_like
-            Item numbers by position; axes before the last are lists side by side.
-        clicks : array_like
-            0 or 1 for each position.
-        """
+        """The exact chance of each list of `items` that it is clicked just so: `clicks` has a 0 or 1 for each place."""
         shown = self._checked(items)
         clicked = numbers("clicks", clicks)
         if clicked.shape[-1:] != shown.shape[-1:] or not np.isin(clicked, (0.0, 1.0)).all():
@@ -122,18 +100,7 @@ class ClickModel(abc.ABC):
         return self._likelihood(shown, clicked.astype(np.bool_))
 
     def browsing(self, n_positions: int) -> Browsing:
-        """The model as tables, for worlds in the compiled loop.
-
-        Parameters
-        ----------
-        n_positions : int
-            The length of the lists that will be shown.
-
-        Raises
-        ------
-        ValueError
-            Where the model knows fewer positions.
-        """
+        """The model as tables for lists of `n_positions`, for the compiled loop; ValueError where it knows fewer."""
         m = whole("n_positions", n_positions, at_least=1)
         if self.n_positions is not None and m > self.n_positions:
             raise ValueError(f"n_positions must be at most {self.n_positions}, as the model has, got {m}")

@@ -53,23 +53,11 @@ class Multileaved:
     credits: Floats
 
     def credit(self, clicks: ArrayLike) -> Floats:
-        """The credit of each ranker, in the order in which the rankings were given.
-
-        Parameters
-        ----------
-        clicks : array_like
-            1 for each clicked position, 0 for the others.
-        """
+        """The credit of each ranker, in the order of their rankings, for `clicks`: 0 or 1 at each position."""
         return self.credits @ Clicks().check(clicks, len(self.items))
 
     def preferences(self, clicks: ArrayLike) -> Ints:
-        """Which ranker the clicks prefer: 1 in row i, column j where i got more credit than j, -1 where less, 0 else.
-
-        Parameters
-        ----------
-        clicks : array_like
-            1 for each clicked position, 0 for the others.
-        """
+        """Which ranker `clicks` prefer: 1 in row i, column j where i got more credit than j, -1 where less, 0 else."""
         credit = self.credit(clicks)
         signs: Ints = np.sign(credit[:, None] - credit).astype(np.int64)
         return signs
@@ -80,18 +68,7 @@ class Multileaved:
 
     @classmethod
     def load(cls, saved: Mapping[str, NDArray[Any]]) -> Multileaved:
-        """The list that `save` wrote.
-
-        Parameters
-        ----------
-        saved : mapping of str to numpy.ndarray
-            What `save` gave.
-
-        Raises
-        ------
-        ValueError
-            Where it is something else.
-        """
+        """The list that `save` wrote: `saved` is what it gave, or a ValueError."""
         for name in ("items", "credits"):
             if name not in saved:
                 raise ValueError(f"saved list has no {name!r}, only {sorted(saved)}")

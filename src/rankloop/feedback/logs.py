@@ -188,15 +188,7 @@ class ClickLog(FrozenLog):
 
     @classmethod
     def count(cls, *, items: ArrayLike, clicks: ArrayLike, name: str = "clicks") -> ClickLog:
-        """Count lists in memory: `items` and `clicks` have a row for each list, `clicks` being 0 or 1.
-
-        Parameters
-        ----------
-        items, clicks : array_like
-            Item numbers, a row for each list, and 0 or 1 for each of them.
-        name : str, optional
-            What to call the log in a figure.
-        """
+        """Count lists in memory: `items` and `clicks`, 0 or 1, have a row for each list; figures call it `name`."""
         shown, clicked = _read_lists(items, clicks)
         n_rows, m = shown.shape
         cells = (shown.astype(np.int64) * m + np.arange(m)).ravel()
@@ -282,15 +274,7 @@ class ClickLog(FrozenLog):
     def select(
         self, *, query: str | None = None, top: int | None = None, positions: int | None = None
     ) -> ClickLog:
-        """Only one query's cells, only the first positions, and only the `top` items shown most often there.
-
-        Parameters
-        ----------
-        query : str, optional
-            The query to keep; by default all.
-        top, positions : int, optional
-            How many items and positions to keep; by default all.
-        """
+        """Only the cells of one `query`, the first `positions`, and the `top` items shown most often there."""
         n_positions = self.n_positions
         if positions is not None:
             n_positions = min(n_positions, whole("positions", positions, at_least=1))
@@ -388,13 +372,7 @@ class Candidates:
 
     @classmethod
     def read(cls, lists: Candidates | Sequence[ArrayLike] | NDArray[Any]) -> Candidates:
-        """Candidates from one array of items x features for each list.
-
-        Parameters
-        ----------
-        lists : sequence of array_like or Candidates
-            Features of the candidates, list by list, or an array of lists x items x features.
-        """
+        """Candidates from `lists`: an array of items x features for each, or one of lists x items x features."""
         if isinstance(lists, Candidates):
             return lists
         if len(lists) == 0:
@@ -667,15 +645,7 @@ class Sessions(ShownLists):
         return self._pair_names(known), numbers_of
 
     def select(self, *, query: str | None = None, positions: int | None = None) -> Sessions:
-        """Only one query's pages, and only the first positions of each; items keep their numbers.
-
-        Parameters
-        ----------
-        query : str, optional
-            The query to keep; by default all.
-        positions : int, optional
-            How many positions to keep; by default all.
-        """
+        """Only the pages of one `query`, and only the first `positions` of each; items keep their numbers."""
         kept = self
         if query is not None:
             if query not in self.query_ids:
@@ -693,13 +663,7 @@ class Sessions(ShownLists):
         return kept
 
     def split(self, first: float) -> tuple[Sessions, Sessions]:
-        """The first pages and the later ones, none of them empty, to fit on the past and to test on what came after.
-
-        Parameters
-        ----------
-        first : float
-            The share of the pages in the first part, above 0 and below 1.
-        """
+        """The `first` share of the pages and the rest, none of them empty: fit on the past, test on what came after."""
         size = round(share("first", first) * self.n_rows)
         if not 0 < size < self.n_rows:
             raise ValueError(f"first must leave pages on both sides, got {first!r} of {self.n_rows:,}")

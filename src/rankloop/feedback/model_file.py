@@ -115,26 +115,15 @@ class ClickParameters:
         return PositionBasedModel(attraction=self.attraction, examination=self.examination)
 
     def save(self, path: str | Path) -> None:
-        """Write a JSON file that `read_parameters` and position-based environments read.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file to write.
-        """
+        """Write to `path` a JSON file that `read_parameters` and position-based environments read."""
         contents = {"format": PARAMETERS_FORMAT, "attraction": self.attraction.tolist()}
         _write(path, self, contents | {"examination": self.examination.tolist()})
 
 
 def read_parameters(path: str | Path) -> ClickParameters:
-    """The parameters in a file that `ClickParameters.save` wrote; ValueError, naming the file, if it is another.
+    """The parameters in the file at `path` that `ClickParameters.save` wrote; a ValueError names any other file.
 
     Where the fit that they come from did not converge, it warns with an `UnconvergedWarning`.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
     """
     contents = _read(path)
     if not isinstance(contents, dict) or not {"attraction", "examination"} <= set(contents):
@@ -194,15 +183,10 @@ class SavedModel:
         _complete(self, self.model.n_items)
 
     def save(self, path: str | Path) -> None:
-        """Write a JSON file that `read_model` reads.
+        """Write to `path` a JSON file that `read_model` reads.
 
         `environments.PositionBased.read` reads it as well, and takes the attraction and the examination: the nearest
         position-based world.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file to write.
         """
         kind = next(name for name, known in KINDS.items() if type(self.model) is known)
         own = {
@@ -220,14 +204,9 @@ class SavedModel:
 
 
 def read_model(path: str | Path) -> SavedModel:
-    """The click model in a file that `SavedModel.save` wrote; ValueError, naming the file, if it is another.
+    """The click model in the file at `path` that `SavedModel.save` wrote; a ValueError names any other file.
 
     Where the fit that it comes from did not converge, it warns with an `UnconvergedWarning`.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
     """
     contents = _read(path)
     if not isinstance(contents, dict) or contents.get("format") != MODEL_FORMAT:

@@ -16,15 +16,7 @@ _TO_UNIT = 1.0 / (1 << 53)
 
 @inlined
 def word(key: np.uint64, i: int) -> np.uint64:
-    """The i-th 64-bit word of the stream that belongs to `key`.
-
-    Parameters
-    ----------
-    key : numpy.uint64
-        The key of the stream.
-    i : int
-        Which number of the stream.
-    """
+    """The `i`-th 64-bit word of the stream that belongs to `key`."""
     z = key + (np.uint64(i) + np.uint64(1)) * _GOLDEN
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
     z = (z ^ (z >> np.uint64(27))) * _MIX_2
@@ -33,69 +25,25 @@ def word(key: np.uint64, i: int) -> np.uint64:
 
 @inlined
 def uniform(key: np.uint64, i: int) -> float:
-    """The i-th number of `key` in [0, 1), 53 bits.
-
-    Parameters
-    ----------
-    key : numpy.uint64
-        The key of the stream.
-    i : int
-        Which number of the stream.
-    """
+    """The `i`-th number of `key` in [0, 1), 53 bits."""
     return float(word(key, i) >> np.uint64(11)) * _TO_UNIT
 
 
 @inlined
 def below(key: np.uint64, i: int, n: int) -> int:
-    """The i-th number of `key` in {0, ..., n-1}; off from uniform by less than n / 2**53.
-
-    Parameters
-    ----------
-    key : numpy.uint64
-        The key of the stream.
-    i : int
-        Which number of the stream.
-    n : int
-        The number of values.
-    """
+    """The `i`-th number of `key` in {0, ..., `n` - 1}; off from uniform by less than n / 2**53."""
     return int(uniform(key, i) * n)
 
 
 @inlined
 def shuffle(key: np.uint64, first: int, n: int, items: Any) -> None:
-    """Write 0..n-1 to `items` in random order (inside-out Fisher-Yates), from the numbers of `key` at `first` on.
-
-    Parameters
-    ----------
-    key : numpy.uint64
-        The key of the stream.
-    first : int
-        Where in the stream to begin.
-    n : int
-        How many items there are.
-    items : ndarray of int
-        Where the order goes.
-    """
+    """Write 0..`n`-1 to `items` in random order (inside-out Fisher-Yates), from the numbers of `key` at `first` on."""
     draw(key, first, n, n, items)
 
 
 @inlined
 def draw(key: np.uint64, first: int, n: int, m: int, items: Any) -> None:
-    """Write `m` of 0..n-1 to `items`, every such list equally likely: the first m places of a shuffle.
-
-    Parameters
-    ----------
-    key : numpy.uint64
-        The key of the stream.
-    first : int
-        Where in the stream to begin.
-    n : int
-        How many items there are.
-    m : int
-        How many of them to draw.
-    items : ndarray of int
-        Where the list goes.
-    """
+    """Write `m` of 0..`n`-1 to `items`, every such list equally likely; `key` and `first` as in `shuffle`."""
     for i in range(m):
         j = below(key, first + i, i + 1)
         items[i] = items[j]

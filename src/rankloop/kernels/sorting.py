@@ -2,7 +2,8 @@
 
 Short lists count, for every item, how many beat it (n**2 comparisons, but several at a time); longer ones are
 radix-sorted. A comparison sort loses to one or the other at every length. Of equal scores the lower index is first, or
-the first from a given index on, or a random one.
+the first from a given index on, or a random one. Everywhere `items` is where the order of the first `n` of `scores`
+goes, and `scratch` is what the function of that name gave for n.
 """
 
 from __future__ import annotations
@@ -31,39 +32,19 @@ def scratch(n: int) -> NDArray[Any]:
 
     Its type says which methods must be compiled: scratch for a short list is signed and leaves out the radix sort,
     which takes seconds to compile.
-
-    Parameters
-    ----------
-    n : int
-        How many items there are.
     """
     return np.empty(scratch_bytes(n) // 8, np.int64 if n <= COUNT_UP_TO else np.uint64)
 
 
 def scratch_bytes(n: int) -> int:
-    """Bytes of the scratch to sort `n` items.
-
-    Parameters
-    ----------
-    n : int
-        How many items there are.
-    """
+    """Bytes of the scratch to sort `n` items."""
     return 8 * (n if n <= COUNT_UP_TO else 3 * n + 2 * _BINS)
 
 
 def by_falling_score(scores: Any, n: int, items: Any, scratch: Any) -> bool:
-    """Write to `items` the indices of the first n `scores`, highest first; of equal ones, the lower index.
+    """Write to `items` the indices of the first `n` of `scores`, highest first, and return whether some are equal.
 
-    Parameters
-    ----------
-    scores : ndarray of float
-        One score for each item.
-    n : int
-        How many items there are.
-    items : ndarray of int
-        Where the order goes.
-    scratch : ndarray of int
-        What `scratch` gave for `n`.
+    Of equal ones the lower index comes first.
 
     Returns
     -------
@@ -96,24 +77,9 @@ def _by_either(scores: Any, n: int, items: Any, scratch: Any) -> bool:
 
 @inlined
 def by_falling_score_from(first: int, scores: Any, n: int, turned: Any, items: Any, scratch: Any) -> None:
-    """The same, but of equal ones the index that comes first from `first` on, counting in a circle.
+    """The same, but of equal `scores` the index that comes first from `first` on, counting in a circle.
 
     With another `first` each round, no item is favoured by its number. `turned` has n places to work in.
-
-    Parameters
-    ----------
-    first : int
-        The index that wins ties.
-    scores : ndarray of float
-        One score for each item.
-    n : int
-        How many items there are.
-    turned : ndarray of float
-        An array of n scores to work in.
-    items : ndarray of int
-        Where the order goes.
-    scratch : ndarray of int
-        What `scratch` gave for `n`.
     """
     for i in range(n):
         turned[i] = scores[(i + first) % n]
@@ -124,25 +90,10 @@ def by_falling_score_from(first: int, scores: Any, n: int, turned: Any, items: A
 
 @inlined
 def greedy_order(scores: Any, n: int, key: Any, first: int, items: Any, scratch: Any) -> None:
-    """The same, but equal ones in random order, from the numbers of `key` at `first` and after.
+    """The same, but equal `scores` in random order, from the numbers of `key` at `first` and after.
 
     A stable sort would show documents with equal scores as the file lists them, and files list the good ones first
     (2016, erratum B10).
-
-    Parameters
-    ----------
-    scores : ndarray of float
-        One score for each item.
-    n : int
-        How many items there are.
-    key : numpy.uint64
-        The key of the stream that breaks ties.
-    first : int
-        Where in the stream to begin.
-    items : ndarray of int
-        Where the order goes.
-    scratch : ndarray of int
-        What `scratch` gave for `n`.
     """
     if by_falling_score(scores, n, items, scratch):
         shuffle_ties(scores, n, key, first, items)
@@ -150,21 +101,7 @@ def greedy_order(scores: Any, n: int, key: Any, first: int, items: Any, scratch:
 
 @apart
 def shuffle_ties(scores: Any, n: int, key: Any, first: int, items: Any) -> None:
-    """Give equal scores, which stand together in `items`, a random order, from the numbers of `key` at `first` on.
-
-    Parameters
-    ----------
-    scores : ndarray of float
-        One score for each item.
-    n : int
-        How many places `items` has.
-    key : numpy.uint64
-        The key of the stream that breaks ties.
-    first : int
-        Where in the stream to begin.
-    items : ndarray of int
-        Items by falling score.
-    """
+    """Give equal `scores`, neighbours in the `n` places of `items`, a random order, from `key` at `first` on."""
     start = 0
     for i in range(1, n):
         if scores[items[i]] != scores[items[i - 1]]:
@@ -176,13 +113,7 @@ def shuffle_ties(scores: Any, n: int, key: Any, first: int, items: Any) -> None:
 
 @kernel
 def sorted_copy(values: Any) -> Any:
-    """The values, lowest first: a Shell sort, which compiles in a fraction of the time that numba's own sort takes.
-
-    Parameters
-    ----------
-    values : ndarray of float
-        Any numbers but NaN; they stay as they are.
-    """
+    """A copy of `values`, none NaN, lowest first: a Shell sort compiles in a fraction of the time of numba's own."""
     rising = values.copy()
     gap = 1
     while gap < len(rising) // 3:
@@ -201,19 +132,7 @@ def sorted_copy(values: Any) -> Any:
 
 @inlined
 def by_count(scores: Any, n: int, items: Any, beaten_by: Any) -> bool:
-    """As `by_falling_score`, by counting for every item how many beat it.
-
-    Parameters
-    ----------
-    scores : ndarray of float
-        One score for each item.
-    n : int
-        How many items there are.
-    items : ndarray of int
-        Where the order goes.
-    beaten_by : ndarray of int
-        An array of n counts to work in.
-    """
+    """As `by_falling_score`, by counting for every item how many beat it; `beaten_by` has n places for that."""
     if n < LANES:
         for i in range(n):
             count = 0
@@ -354,25 +273,7 @@ _SORT_ALL = 48  # up to this length, that is as quick
 
 @inlined
 def greedy_top(scores: Any, n: int, m: int, key: Any, first: int, items: Any, scratch: Any) -> None:
-    """The first `m` places of `greedy_order`, which may be all it writes: for lists of which no more is looked at.
-
-    Parameters
-    ----------
-    scores : ndarray of float
-        One score for each item.
-    n : int
-        How many items there are.
-    m : int
-        How many of them are wanted.
-    key : numpy.uint64
-        The key of the stream that breaks ties.
-    first : int
-        Where in the stream to begin.
-    items : ndarray of int
-        Where the order goes; n places.
-    scratch : ndarray of int
-        What `sorting.scratch` gave for `n`.
-    """
+    """The first `m` places of `greedy_order`, with its `key` and `first`: for lists of which no more is looked at."""
     if n <= _SORT_ALL or m > _GROUPS or not _few(scores, n, m, key, first, items, scratch):
         greedy_order(scores, n, key, first, items, scratch)
 

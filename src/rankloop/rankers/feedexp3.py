@@ -329,12 +329,7 @@ class FeedExp3(CompiledRanker):
         return best.copy()
 
     def regret_bound(self, horizon: int) -> float:
-        """4 (k_star N)^(2/3) (ln N)^(1/3) T^(2/3) in units of the measure; with pools for one N where they are pooled.
-
-        Parameters
-        ----------
-        horizon : int
-            The number of rounds, T.
+        """4 (k_star N)^(2/3) (ln N)^(1/3) T^(2/3) for T = `horizon`, in units of the measure; pooled, pools for one N.
 
         Examples
         --------

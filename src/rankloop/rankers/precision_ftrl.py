@@ -272,12 +272,7 @@ class PrecisionFTRL(SumsByItem):
         return np.argsort(self.state.L_hat, kind="stable")
 
     def regret_bound(self, horizon: int) -> float:
-        """4 n sqrt(m T / k), times the highest grade; the page of this ranker derives it.
-
-        Parameters
-        ----------
-        horizon : int
-            The number of rounds, T.
+        """4 n sqrt(m T / k) for T = `horizon`, times the highest grade; the page of this ranker derives it.
 
         Examples
         --------

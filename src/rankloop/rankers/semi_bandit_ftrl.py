@@ -246,12 +246,7 @@ class SemiBanditFTRL(SumsByItem):
         return np.argsort(self.state.L_hat, kind="stable")
 
     def regret_bound(self, horizon: int) -> float:
-        """4 G sqrt(n W m T), with W the sum of w_j^2 and G the largest gain; the page of this ranker derives it.
-
-        Parameters
-        ----------
-        horizon : int
-            The number of rounds, T.
+        """4 G sqrt(n W m T) for T = `horizon`, W the sum of w_j^2 and G the largest gain, as its page derives.
 
         Examples
         --------

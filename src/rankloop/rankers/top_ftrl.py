@@ -425,12 +425,7 @@ class TopFTRL(SumsByItem):
         return found
 
     def regret_bound(self, rounds: int) -> float:
-        """Of order h^(1/3) (a T)^(2/3), with lower terms; docs/rankers/TopFTRL.md derives it.
-
-        Parameters
-        ----------
-        rounds : int
-            The number of rounds, T.
+        """Of order h^(1/3) (a T)^(2/3) for T = `rounds`, with lower terms; docs/rankers/TopFTRL.md derives it.
 
         Examples
         --------

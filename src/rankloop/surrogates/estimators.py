@@ -19,9 +19,9 @@ Without a baseline these are the paper's forms: no guess, except for the squared
 alone, which is the guess 0.
 
 The probabilities are those of Algorithm 1, line 6, and section 4.2. With probability 1 - gamma the greedy order is
-shown, otherwise an order drawn evenly from all m!: P(sigma) = (1 - gamma) 1[sigma = greedy] + gamma / m!. Ties between
-scores are broken before, at random: `greedy` is one order, and every probability is given that order (erratum B10). m
-is the length of this very list (erratum B1). Items count from 0.
+shown, otherwise, with probability `gamma`, one drawn evenly from all m!: P(sigma) = (1 - gamma) 1[sigma = greedy] +
+gamma / m!. Ties between scores are broken before, at random: `greedy` is one order, and every probability is given that
+order (erratum B10). m is the length of this very list (erratum B1). Items count from 0.
 """
 
 from __future__ import annotations
@@ -57,18 +57,9 @@ Decomposition = Callable[[Floats, Ints, Floats], Floats]
 
 
 def ordered_probability(items: Order, *, greedy: Order, gamma: float) -> float:
-    """p(i_1, ..., i_k), eq. (1): that the list begins with exactly these items in exactly this order.
+    """p(i_1, ..., i_k), eq. (1): that the list begins with exactly these `items` in exactly this order.
 
     With all m items this is the probability of an order.
-
-    Parameters
-    ----------
-    items : array_like of int
-        The items that come first, in order.
-    greedy : array_like of int
-        The order by falling score.
-    gamma : float
-        The probability of a random order.
 
     Examples
     --------
@@ -81,18 +72,7 @@ def ordered_probability(items: Order, *, greedy: Order, gamma: float) -> float:
 
 
 def inclusion_probability(items: int | Order, *, greedy: Order, gamma: float, k: int) -> float:
-    """pi: that this item, or all of these items, are among the first k in any order (erratum B7).
-
-    Parameters
-    ----------
-    items : int or array_like of int
-        An item, or several.
-    greedy : array_like of int
-        The order by falling score.
-    gamma : float
-        The probability of a random order.
-    k : int
-        How many positions are seen.
+    """pi: that one item, or all of several `items`, are among the first `k` in any order (erratum B7).
 
     Examples
     --------
@@ -111,16 +91,7 @@ def inclusion_probability(items: int | Order, *, greedy: Order, gamma: float, k:
 
 
 def top_probability(item: int, *, greedy: Order, gamma: float) -> float:
-    """p(i) = (1 - gamma) 1[i = greedy top] + gamma / m: that the item is on top (erratum B1).
-
-    Parameters
-    ----------
-    item : int
-        The item.
-    greedy : array_like of int
-        The order by falling score.
-    gamma : float
-        The probability of a random order.
+    """p(i) = (1 - gamma) 1[i = greedy top] + gamma / m: that the `item` is on top (erratum B1).
 
     Examples
     --------
@@ -131,16 +102,7 @@ def top_probability(item: int, *, greedy: Order, gamma: float) -> float:
 
 
 def pair_probability(i: int, j: int, *, greedy: Order, gamma: float) -> float:
-    """p(i, j) + p(j, i) = (1 - gamma) 1[{i, j} = greedy top two] + 2 gamma / (m(m - 1)), in either order (erratum B2).
-
-    Parameters
-    ----------
-    i, j : int
-        The two items.
-    greedy : array_like of int
-        The order by falling score.
-    gamma : float
-        The probability of a random order.
+    """p(`i`, `j`) + p(j, i) = (1 - gamma) 1[{i, j} = greedy top two] + 2 gamma / (m(m - 1)) (erratum B2).
 
     Examples
     --------
@@ -375,13 +337,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Estimator:
-    """The estimator called `name`.
-
-    Parameters
-    ----------
-    name : str
-        "paper" or "horvitz-thompson".
-    """
+    """The estimator called `name`: "paper", "horvitz-thompson" or "lemma-1"."""
     if name not in _ESTIMATORS:
         raise ValueError(f"estimator {name!r} is not known; known are {', '.join(_ESTIMATORS)}")
     return _ESTIMATORS[name]

@@ -55,39 +55,19 @@ class Surrogate(abc.ABC):
     printed_baseline: ClassVar[float | None] = None
 
     def value(self, s: ArrayLike, R: ArrayLike) -> float | Floats:
-        """phi(s, R): a float for one list, otherwise an array.
-
-        Parameters
-        ----------
-        s, R : array_like
-            The scores, and the relevance.
-        """
+        """phi(`s`, `R`): a float for one list, otherwise an array."""
         values = np.asarray(self._value(*read(s, R)))
         return float(values) if values.ndim == 0 else values
 
     def gradient(self, s: ArrayLike, R: ArrayLike) -> Floats:
-        """The gradient of phi(s, R) with respect to s.
-
-        Parameters
-        ----------
-        s, R : array_like
-            The scores, and the relevance.
-        """
+        """The gradient of phi(`s`, `R`) with respect to s."""
         return self._gradient(*read(s, R))
 
     def h(self, s: ArrayLike, indices: Sequence[int] | Ints, labels: ArrayLike) -> Floats:
         """One term of Lemma 1: h_{i_1, ..., i_level}(R_{i_1}, ..., R_{i_level}), a vector as long as s.
 
-        The gradient is the sum of h over all ordered tuples of `level` different items.
-
-        Parameters
-        ----------
-        s : array_like
-            The scores of one list.
-        indices : sequence of int or ndarray of int
-            The items of the term.
-        labels : array_like
-            Their labels.
+        The gradient at `s` is the sum of h over all ordered tuples of `level` different items, `indices` with their
+        `labels`.
         """
         scores = one_list("s", s)
         items, grades = np.asarray(indices, dtype=np.int64), one_list("labels", labels)
@@ -415,13 +395,7 @@ class CalibratedSquared(SquaredLoss):
     convex = True
 
     def target(self, R: ArrayLike) -> Floats:
-        """G(R) / Z(R), the scores that fit R exactly.
-
-        Parameters
-        ----------
-        R : array_like
-            The relevance of each item.
-        """
+        """G(`R`) / Z(R), the scores that fit R exactly."""
         return self._target(read(R, R)[1])
 
     def _target(self, R: Floats) -> Floats:
@@ -478,16 +452,9 @@ def get(name: str | Surrogate, **parameters: float) -> Surrogate:
 
 
 def require(surrogate: str | Surrogate, k: int | None) -> Surrogate:
-    """The surrogate, if the labels of the top k are enough for it; otherwise a ValueError that says why not.
+    """The `surrogate`, if the labels of the top `k` are enough for it; otherwise a ValueError that says why not.
 
     `k=None` stands for the labels of the whole list.
-
-    Parameters
-    ----------
-    surrogate : str or Surrogate
-        A name, or a surrogate.
-    k : int or None
-        How many labels are seen.
 
     Examples
     --------

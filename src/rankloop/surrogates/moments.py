@@ -29,20 +29,9 @@ from rankloop.surrogates.losses import (
 
 
 def expectation(estimate: Callable[[Ints], Floats | float], *, greedy: Order, gamma: float, k: int) -> Floats:
-    """E over the orders of Algorithm 1 of something that depends only on which k items come first.
+    """E over the orders of Algorithm 1 of an `estimate` that depends only on which `k` items come first.
 
-    Exact: the C(m, k) sets of first items stand for the m! orders.
-
-    Parameters
-    ----------
-    estimate : callable
-        What is averaged, from the first k items.
-    greedy : array_like of int
-        The order by falling score.
-    gamma : float
-        The probability of a random order.
-    k : int
-        How many items come first.
+    Exact: the C(m, k) sets of first items stand for the m! orders. `greedy` and `gamma` as in `estimators`.
 
     Examples
     --------
