@@ -134,7 +134,7 @@ def fit_clicks(
         else:
             report = _fit_pages(paths, selection, model, smoothing, reading)
     except ValueError as error:
-        raise ValueError(in_options(str(error))) from error
+        raise ValueError(in_options(error)) from error
     parameters, picture = report.write(out)
     if as_json:
         typer.echo(json.dumps(report.plain(), indent=2, ensure_ascii=False))
@@ -193,19 +193,21 @@ def named_columns(texts: Sequence[str]) -> dict[str, str]:
 _ARGUMENTS = {"query", "top", "positions", "smoothing", "format", "columns", "first_position"}
 
 
-def in_options(message: str) -> str:
-    """A message about an argument of Python, which begins with its name, in the words of the command line.
+def in_options(error: ValueError) -> str:
+    """What is wrong with an argument of Python, in the words of the command line.
 
-    >>> in_options("top must be a whole number of at least 1, got 0")
+    >>> from rankloop.arguments import ArgumentError
+    >>> in_options(ArgumentError("top", "top must be a whole number of at least 1, got 0"))
     '--top must be a whole number of at least 1, got 0'
-    >>> in_options("log.csv: no column for item; name it with columns={'item': ...}")
+    >>> in_options(ValueError("log.csv: no column for item; name it with columns={'item': ...}"))
     'log.csv: no column for item; name it with --columns item=NAME'
     """
-    name, space, rest = message.removeprefix("paths: ").partition(" ")
-    if name.removesuffix(":") in _ARGUMENTS:
-        name = f"--{name.replace('_', '-')}"
-    message = f"{name}{space}{rest}"
-    message = message.replace("columns={'", "--columns ").replace("': ...}", "=NAME")
+    from rankloop.arguments import ArgumentError
+
+    message = str(error)
+    if isinstance(error, ArgumentError) and error.argument in _ARGUMENTS:
+        message = f"--{error.argument.replace('_', '-')}{message.removeprefix(error.argument)}"
+    message = message.removeprefix("paths: ").replace("columns={'", "--columns ").replace("': ...}", "=NAME")
     return message.replace("first_position=", "--first-position ")
 
 
