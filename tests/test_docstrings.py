@@ -19,7 +19,8 @@ import public_api
 OWN_SECTIONS = ["Notation", "Departures"]
 # Parameters: all there, in order, with a type, and a description that is a sentence. Returns: a type, a description;
 # it may be left out, since the first line says what is given, and the signature of what type. Parameters that need no
-# more than a word may stand in the text instead, each by its name in backquotes.
+# more than a word may stand in the text instead, each by its name in backquotes; what all functions of a module take,
+# in the text of the module.
 FORM = {f"PR{i:02}" for i in range(1, 11)} | {"RT02", "RT03", "RT04", "RT05", "GL07", "GL08"}
 
 
@@ -57,7 +58,7 @@ def _own_sections(monkeypatch: pytest.MonkeyPatch) -> None:
 def _errors(value: Any) -> list[tuple[str, str]]:
     document = get_doc_object(value)
     errors = validate.validate(document)["errors"]
-    text = inspect.getdoc(value) or ""
+    text = f"{inspect.getdoc(value)}\n{inspect.getdoc(inspect.getmodule(value))}"
     if not document["Parameters"] and all(f"`{name}`" in text for name in _parameters(value)):
         return [(code, message) for code, message in errors if code != "PR01"]
     return list(errors)

@@ -41,18 +41,7 @@ Memo = tuple[Array, ...]
 
 
 def draw_key(rng: np.random.Generator) -> np.uint64:
-    """One 64-bit word of `rng`; a kernel expands it into as many numbers as it needs.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Where the randomness comes from.
-
-    Returns
-    -------
-    numpy.uint64
-        The word.
-    """
+    """One 64-bit word of `rng`; a kernel expands it into as many numbers as it needs."""
     return np.uint64(generator(rng).bit_generator.random_raw())
 
 
@@ -94,13 +83,7 @@ class Ranking:
 
     @classmethod
     def load(cls, saved: Mapping[str, Array]) -> Ranking:
-        """The ticket that `save` wrote.
-
-        Parameters
-        ----------
-        saved : mapping of str to array_like
-            What `save` gave.
-        """
+        """The ticket that `save` wrote, from the arrays `saved`."""
         n_parts = sum(name.startswith("memo.") for name in saved)
         for name in ("items", "explored", *(f"memo.{i}" for i in range(n_parts))):
             if name not in saved:
@@ -156,12 +139,7 @@ class Constructed:
             cls.__init__ = _remembering(cls.__init__)  # type: ignore[method-assign]
 
     def get_params(self) -> dict[str, Any]:
-        """The arguments of the constructor.
-
-        Returns
-        -------
-        dict
-            A value for each parameter of the constructor: the one that was given, or the default.
+        """The arguments of the constructor: those that were given, and the defaults of the others.
 
         Examples
         --------
@@ -183,11 +161,6 @@ class Constructed:
 
     def clone(self) -> Self:
         """A fresh one with the same arguments, in its initial state.
-
-        Returns
-        -------
-        Self
-            Another object of the same class.
 
         Examples
         --------
@@ -407,24 +380,10 @@ class Feedback(abc.ABC):
 
     @abc.abstractmethod
     def length(self, n_positions: int) -> int:
-        """How many positions, from the top, are revealed of a list with `n_positions`.
-
-        Parameters
-        ----------
-        n_positions : int
-            The length of the list.
-        """
+        """How many positions, from the top, are revealed of a list with `n_positions`."""
 
     def check(self, revealed: ArrayLike, n_positions: int) -> NDArray[np.float64]:
-        """`revealed` as numbers, one for each revealed position; ValueError if it is anything else.
-
-        Parameters
-        ----------
-        revealed : array_like
-            What came back, by position.
-        n_positions : int
-            The length of the list.
-        """
+        """What was `revealed` of `n_positions` positions, as numbers, one for each; ValueError if it is not that."""
         given = numbers("feedback", revealed)
         expected = self.length(n_positions)
         if given.shape != (expected,):
@@ -467,11 +426,6 @@ class Ranker(Constructed, Servable, abc.ABC):
             The request: a row of features for each candidate, or None where items are the same for everybody.
         rng : numpy.random.Generator
             Where the randomness comes from.
-
-        Returns
-        -------
-        Ranking
-            The items to show, and what `learn` will need to know about them.
         """
 
     @abc.abstractmethod
@@ -490,27 +444,12 @@ class Ranker(Constructed, Servable, abc.ABC):
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The order that it estimates to be best now, without exploration or perturbation.
 
-        Of items that it estimates to be equally good, the one with the smaller number comes first.
-
-        Parameters
-        ----------
-        context : object, optional
-            The request, as for `rank`.
-
-        Returns
-        -------
-        ndarray of int
-            Items by position, best first.
+        Of items that it estimates to be equally good, the one with the smaller number comes first. The request
+        `context` is as for `rank`.
         """
 
     def state_arrays(self) -> dict[str, Array]:
-        """A copy of every mutable thing, as named arrays.
-
-        Returns
-        -------
-        dict of str to numpy.ndarray
-            An array for each field of `state`.
-        """
+        """A copy of every mutable thing, as named arrays."""
         return {name: np.array(value) for name, value in self.state._asdict().items()}
 
     @overload
@@ -571,23 +510,11 @@ class Ranker(Constructed, Servable, abc.ABC):
             value[...] = saved[name]
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        """ValueError where arrays of the right shape hold values that no state of this ranker can have.
-
-        Parameters
-        ----------
-        saved : mapping of str to array_like
-            The arrays, of the right names and shapes.
-        """
+        """ValueError where arrays of the right shape, `saved`, hold values that no state of this ranker can have."""
         return
 
     def tunable(self) -> Mapping[str, Range]:
-        """The arguments that `simulation.tune` may search, each with its range.
-
-        Returns
-        -------
-        mapping of str to Range
-            Ranges that suit the other arguments, such as the horizon. Empty by default.
-        """
+        """The arguments that `simulation.tune` may search, each with a range that suits the others; none by default."""
         return {}
 
     def counters(self) -> dict[str, int]:
@@ -602,13 +529,7 @@ class Ranker(Constructed, Servable, abc.ABC):
         return super()._facts() | {"ranks": ranks, "learns from": self.feedback}
 
     def example_context(self, rng: np.random.Generator) -> Any:
-        """A request such as this ranker takes, for the checks.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Where the randomness comes from.
-        """
+        """A request such as this ranker takes, drawn from `rng`, for the checks."""
         return None
 
 
@@ -635,65 +556,22 @@ class Environment(Constructed, abc.ABC):
 
     @abc.abstractmethod
     def arrive(self, *, rng: np.random.Generator) -> Any:
-        """The next request: its context, or None.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Where the randomness comes from.
-
-        Returns
-        -------
-        object
-            What `rank` gets.
-        """
+        """The next request, drawn from `rng`: the context that `rank` gets."""
 
     @abc.abstractmethod
     def respond(self, ranking: Ranking, *, rng: np.random.Generator) -> NDArray[np.float64]:
-        """All that this user could reveal of the shown list, by position; the feedback model cuts it.
+        """All that this user could reveal of the shown `ranking`, by position; the feedback model cuts it.
 
-        Parameters
-        ----------
-        ranking : Ranking
-            The ranking that was shown.
-        rng : numpy.random.Generator
-            Where the randomness comes from.
-
-        Returns
-        -------
-        ndarray of float
-            One number for each position.
+        Randomness comes from `rng`.
         """
 
     @abc.abstractmethod
     def value(self, ranking: Ranking) -> float:
-        """The true value of this ranking for this user, never revealed to the ranker.
-
-        Parameters
-        ----------
-        ranking : Ranking
-            A ranking for the present user.
-
-        Returns
-        -------
-        float
-            What it is worth.
-        """
+        """The true value of this `ranking` for this user, never revealed to the ranker."""
 
     @abc.abstractmethod
     def best(self, context: Any = None) -> Ranking:
-        """An optimal ranking.
-
-        Parameters
-        ----------
-        context : object, optional
-            The request, where it matters.
-
-        Returns
-        -------
-        Ranking
-            A ranking that no other beats.
-        """
+        """An optimal ranking, for the request `context` where it matters."""
 
     @abc.abstractmethod
     def hindsight(self) -> float:
