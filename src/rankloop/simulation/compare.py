@@ -171,6 +171,8 @@ def paired_differences(
 class Comparison(Framed):
     """The result of `simulation.compare`.
 
+    Methods that take a `measure`, `regret`, `value` or `mean_value`, take that of the comparison by default.
+
     Parameters
     ----------
     rankers : mapping of str to str
@@ -180,8 +182,7 @@ class Comparison(Framed):
     traces : mapping of tuple of (str, str) to tuple of Trace
         For each world and ranker the runs, in the order of the seeds.
     measure : str, optional
-        What is compared unless a method is told otherwise; by default the regret where it is known, else the mean
-        value.
+        What is compared; by default the regret where it is known, else the mean value.
     level : float, optional
         Of the intervals.
     """
@@ -212,26 +213,9 @@ class Comparison(Framed):
         return self._first[0].rounds
 
     def values(self, world: str, ranker: str, measure: str | None = None) -> NDArray[np.float64]:
-        """A measure of every run of a ranker in a world.
+        """A `measure` of every run of a `ranker` in a `world`: a row for each seed, a column for each recorded round.
 
-        Parameters
-        ----------
-        world : str
-            Its name.
-        ranker : str
-            Its name.
-        measure : str, optional
-            `regret`, `value` or `mean_value`; by default that of the comparison.
-
-        Returns
-        -------
-        ndarray of float
-            A row for each seed, a column for each recorded round.
-
-        Raises
-        ------
-        ValueError
-            Where a name is not known, or the regret is not known in this world.
+        ValueError where a name is not known, or the regret is not known in this world.
         """
         wanted = self._measure(measure)
         one_of("world", world, self.worlds)
@@ -242,13 +226,7 @@ class Comparison(Framed):
         return found
 
     def columns(self) -> dict[str, Any]:
-        """Every recorded round of every run, as named arrays: a tidy table.
-
-        Returns
-        -------
-        dict of str to numpy.ndarray
-            `world`, `ranker` and `seed`, then the columns of a trace.
-        """
+        """Every recorded round of every run, as named arrays: `world`, `ranker`, `seed`, and the columns of a trace."""
         parts: dict[str, list[NDArray[Any]]] = {}
         for (world, ranker), runs in self.traces.items():
             for trace in runs:
@@ -261,18 +239,10 @@ class Comparison(Framed):
         return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
     def summary(self, measure: str | None = None) -> pl.DataFrame:
-        """Mean and interval for each world, ranker and recorded round.
+        """Mean and interval of a `measure` for each world, ranker and recorded round.
 
-        Parameters
-        ----------
-        measure : str, optional
-            `regret`, `value` or `mean_value`; by default that of the comparison.
-
-        Returns
-        -------
-        polars.DataFrame
-            The columns `world`, `ranker`, `round`, `runs`, `mean`, `low` and `high`; the last two are Student's t
-            interval over the seeds, and null for a single seed, which has none.
+        The columns are `world`, `ranker`, `round`, `runs`, `mean`, `low` and `high`; the last two are Student's t
+        interval over the seeds, and null for a single seed, which has none.
         """
         n, runs = len(self.rounds), len(self.seeds)
         parts = []
@@ -294,10 +264,12 @@ class Comparison(Framed):
     ) -> pl.DataFrame:
         """Every pair of rankers in every world, compared run by run on the common seeds.
 
+        `difference` is the mean of the `measure` of `ranker` minus that of `other`, `low` and `high` its interval, `p`
+        the p-value, `p_holm` the same corrected by Holm's rule for all rows of this frame, `better` the better one
+        where that is significant, else empty. What a single seed does not give is null.
+
         Parameters
         ----------
-        measure : str, optional
-            `regret`, `value` or `mean_value`; by default that of the comparison.
         against : str, optional
             Only pairs with this ranker as the second; fewer tests, so that smaller differences count.
         test : str, optional
@@ -306,14 +278,6 @@ class Comparison(Framed):
             than 0.06.
         at : int, optional
             At the last recorded round up to this one; by default at the end.
-
-        Returns
-        -------
-        polars.DataFrame
-            A row for each world and pair. `difference` is the mean of the measure of `ranker` minus that of `other`,
-            `low` and `high` its interval, `p` the p-value, `p_holm` the same corrected by Holm's rule for all rows of
-            this frame, `better` the better one where that is significant, else empty. What a single seed does not
-            give is null.
         """
         found = paired_differences(
             self, self._measure(measure), against=against, test=test, place=self.place(at)
@@ -322,21 +286,10 @@ class Comparison(Framed):
         return polars_frame(columns).fill_nan(None)
 
     def table(self, measure: str | None = None, *, form: str = "markdown", at: int | None = None) -> str:
-        """Means and intervals as a table: a row for each ranker, a column for each world.
+        """Means and intervals of a `measure` after `at` rounds, by default after the last, as a table in a `form`.
 
-        Parameters
-        ----------
-        measure : str, optional
-            `regret`, `value` or `mean_value`; by default that of the comparison.
-        form : str, optional
-            `markdown`, `latex` or `html`.
-        at : int, optional
-            After so many rounds; by default after the last.
-
-        Returns
-        -------
-        str
-            The table. The best of a world is bold; a mark follows where a ranker is not significantly worse.
+        It is `markdown`, `latex` or `html`, with a row for each ranker and a column for each world. The best of a world
+        is bold; a mark follows where a ranker is not significantly worse.
         """
         from rankloop.simulation.report import FORMS, cells
 
@@ -351,28 +304,10 @@ class Comparison(Framed):
         titles: bool = True,
         columns: int | None = None,
     ) -> Figure:
-        """Draw means and intervals against rounds, one panel for each world.
+        """Draw means and intervals of a `measure` against rounds, one panel for each world, as a figure.
 
-        Parameters
-        ----------
-        measure : str, optional
-            `regret`, `value` or `mean_value`; by default that of the comparison.
-        log : bool, optional
-            Whether axes are logarithmic; None takes logarithms where they help.
-        titles : bool, optional
-            Whether the title and the caption are part of the picture.
-        columns : int, optional
-            Panels side by side; by default at most two.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            A figure that a notebook shows; `figure.savefig("comparison.pdf")` keeps it.
-
-        Raises
-        ------
-        MissingExtra
-            Where matplotlib is not installed.
+        `log` and `titles` are as in `Trace.plot`; so many `columns` of panels stand side by side, by default at most
+        two.
         """
         from rankloop.simulation.report import draw_comparison
 
@@ -381,22 +316,8 @@ class Comparison(Framed):
     def save(self, folder: str | os.PathLike[str], *, titles: bool = True) -> Path:
         """Write the runs, the summary and the differences as Parquet, the figure, and a page that shows them.
 
-        Parameters
-        ----------
-        folder : str or os.PathLike
-            Where; it is made. `Comparison.load` reads it.
-        titles : bool, optional
-            Whether title and caption are part of the figures.
-
-        Returns
-        -------
-        pathlib.Path
-            The page, `report.html`: one file that needs no other.
-
-        Raises
-        ------
-        MissingExtra
-            Where polars or matplotlib is not installed.
+        All of it goes into `folder`, which is made. `titles` says whether title and caption are part of the figures.
+        The path of the page, `report.html`, is returned: one file that needs no other.
         """
         from rankloop.simulation.report import write_comparison
 
@@ -404,23 +325,7 @@ class Comparison(Framed):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read a comparison that `save` wrote.
-
-        Parameters
-        ----------
-        folder : str or os.PathLike
-            Where it was saved.
-
-        Returns
-        -------
-        Comparison
-            The same runs.
-
-        Raises
-        ------
-        ValueError
-            Where the folder holds no comparison.
-        """
+        """The comparison that `save` wrote into `folder`; ValueError where it holds none."""
         from rankloop.simulation.report import read_comparison
 
         return cls(**read_comparison(Path(folder)))
@@ -429,18 +334,7 @@ class Comparison(Framed):
         return one_of("measure", (self.measure or "") if measure is None else measure, MEASURES)
 
     def place(self, at: int | None) -> int:
-        """Where the last recorded round up to `at` stands among the recorded ones; the last of all for None.
-
-        Parameters
-        ----------
-        at : int or None
-            A round.
-
-        Returns
-        -------
-        int
-            An index of `rounds`.
-        """
+        """Where the last recorded round up to `at` stands among the recorded ones; the last of all for None."""
         if at is None:
             return len(self.rounds) - 1
         at = whole("at", at, at_least=int(self.rounds[0]), at_most=int(self.rounds[-1]))
@@ -476,7 +370,11 @@ def compare(
     """Play every ranker in every world with the same seeds, on all cores.
 
     Runs with the same seed meet the same randomness of the users, whoever ranks. So rankers are compared run by run,
-    and what the users did by chance cancels out of the differences.
+    and what the users did by chance cancels out of the differences. What does not fit is named before anything is
+    played.
+
+    `rounds`, `points`, `workers`, `executor` and `progress` are as in `play_many`, and change no number but how many
+    rounds are played and recorded.
 
     Parameters
     ----------
@@ -487,8 +385,6 @@ def compare(
     worlds : mapping of str to Environment or callable
         Names, and for each an environment or a function that makes one and takes nothing. Every run gets an
         environment of its own, which begins with its first user.
-    rounds : int
-        Of every run.
     seeds : int or iterable of int, optional
         How many runs each ranker plays in each world, with the seeds 0, 1, 2 and so on; or the seeds themselves.
     measure : str, optional
@@ -496,30 +392,11 @@ def compare(
         far). By default the regret where every world knows it, else the mean value. The result holds all of them.
     level : float, optional
         Of the intervals; 1 - `level` is where a difference counts as significant.
-    points : int, optional
-        At most so many rounds of each run are recorded.
-    workers : int, optional
-        How many runs play at once; None takes one for each core.
-    executor : str or Executor, optional
-        Where the runs are played, as in `play_many`: ``"threads"``, ``"processes"``, ``"ray"`` or any executor
-        of `concurrent.futures`. It changes no number.
-    progress : bool, optional
-        One bar for all runs together, as in `play`.
-
-    Returns
-    -------
-    Comparison
-        Every run, with means, intervals, tests, tables and figures.
-
-    Raises
-    ------
-    ValueError
-        Where an argument is wrong, or a ranker does not fit a world; both are named, before anything is played.
 
     Examples
     --------
     >>> from rankloop import environments, rankers
-    >>> found = compare(
+    >>> comparison = compare(
     ...     {
     ...         "random": rankers.Uniform(n_items=10, n_positions=5),
     ...         "FTRL": lambda world: rankers.FTRLPBM(n_items=world.n_items, n_positions=world.n_positions),
@@ -528,9 +405,9 @@ def compare(
     ...     rounds=2_000,
     ...     seeds=4,
     ... )
-    >>> found
+    >>> comparison
     <Comparison of 2 rankers in 1 world: 2,000 rounds, 4 seeds, regret>
-    >>> found.differences()["p_holm"][0] < 0.05
+    >>> comparison.differences()["p_holm"][0] < 0.05
     True
     """
     rounds = whole("rounds", rounds, at_least=1)

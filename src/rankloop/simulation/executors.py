@@ -69,39 +69,13 @@ class Executor(Protocol):
     """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
-        """Call a function with arguments, and return a future of its result.
-
-        Parameters
-        ----------
-        fn : callable
-            The function; it can be imported by its name.
-        *args : Any
-            Its arguments: bytes.
-
-        Returns
-        -------
-        Any
-            A future.
-        """
+        """Call the function `fn`, which can be imported by its name, with `args`, which are bytes; gives a future."""
 
 
 def is_threads(executor: Any) -> bool:
-    """Whether `executor` means threads of this process, which need nothing to be sent.
+    """Whether `executor`, as `play_many` takes it, means threads of this process, which need nothing to be sent.
 
-    Parameters
-    ----------
-    executor : str or Executor
-        As `simulation.play_many` takes it.
-
-    Returns
-    -------
-    bool
-        False for everything else that can run jobs.
-
-    Raises
-    ------
-    ValueError
-        Where it is neither a known name nor something with `submit`.
+    ValueError where it is neither a known name nor something with `submit`.
 
     Examples
     --------
@@ -119,21 +93,10 @@ def is_threads(executor: Any) -> bool:
 
 @contextmanager
 def opened(executor: str | Executor, *, workers: int | None = None) -> Iterator[tuple[Executor, int]]:
-    """An executor, and how many jobs it works on at once.
+    """An `executor`, and how many jobs it works on at once: `workers`, or one for each core of machine or cluster.
 
-    One that is named is started here and ended on the way out; one that is given stays as it is.
-
-    Parameters
-    ----------
-    executor : str or Executor
-        "threads", "processes", "ray", or an object with `submit`.
-    workers : int, optional
-        How many jobs at once; by default one for each core of the machine or the cluster.
-
-    Yields
-    ------
-    tuple of (Executor, int)
-        The executor and the number.
+    One that is named, "threads", "processes" or "ray", is started here and ended on the way out; one that is given
+    stays as it is.
     """
     workers = None if workers is None else whole("workers", workers, at_least=1)
     cores = os.cpu_count() or 1

@@ -56,16 +56,11 @@ def play(
     watch : callable, optional
         Called a few times a second with the trace so far.
 
-    Returns
-    -------
-    Trace
-        What the run came to.
-
     Examples
     --------
     >>> from rankloop import environments, rankers
-    >>> people = environments.FixedItems(environments.users.bernoulli([0.2, 0.9, 0.5]), measure="dcg")
-    >>> trace = play(rankers.FTPL(n_items=3), people, rounds=1000, seed=1)
+    >>> users = environments.FixedItems(environments.users.bernoulli([0.2, 0.9, 0.5]), measure="dcg")
+    >>> trace = play(rankers.FTPL(n_items=3), users, rounds=1000, seed=1)
     >>> len(trace.value), bool(trace.total_regret < 60)
     (1000, True)
     """
@@ -92,21 +87,15 @@ def play_many(
 ) -> list[Trace]:
     """Play many independent runs at once, on all cores: the traces that `play` would give one after another.
 
+    `rounds`, `points` and `fused` are as in `play`, of every run; `progress` is one bar for all runs together.
+
     Parameters
     ----------
     pairs : iterable of tuple of (Ranker, Environment) or callable
         A ranker and an environment for each run, or a function that makes such a pair, called once for each
         seed.
-    rounds : int
-        Of every run, as in `play`.
     seeds : iterable of int
         One for each run.
-    points : int, optional
-        Of every run, as in `play`.
-    fused : bool, optional
-        Of every run, as in `play`.
-    progress : bool, optional
-        One bar for all runs together.
     workers : int, optional
         How many run at once; None takes one for each core. Of threads, only compiled runs gain from more than one.
     executor : str or Executor, optional
@@ -114,15 +103,8 @@ def play_many(
         cluster, or any executor of `concurrent.futures`, such as `executors.Processes` or what Dask's
         `Client.get_executor()` gives. It does not change a trace, except for its `seconds`.
 
-    Returns
-    -------
-    list of Trace
-        A trace for each run, in order.
-
     Raises
     ------
-    ValueError
-        Where an argument is wrong, or a ranker or an environment cannot be sent to another process.
     WorkerLost
         Where a run has lost its worker, and the executor does not replace it.
 

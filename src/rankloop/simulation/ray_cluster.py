@@ -47,20 +47,7 @@ class RayCluster:
         self._running: set[Any] = set()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
-        """Call a function in a worker.
-
-        Parameters
-        ----------
-        fn : callable
-            The function.
-        *args : Any
-            Its arguments.
-
-        Returns
-        -------
-        concurrent.futures.Future
-            What it returns.
-        """
+        """Call the function `fn` with `args` in a worker; a future of what it returns."""
         reference = self._call.remote(fn, *args)
         self._running.add(reference)
         future = reference.future()

@@ -103,30 +103,11 @@ class Tuning:
         return dict(self.tried[self.chosen])
 
     def best(self) -> Ranker:
-        """A fresh ranker with the arguments that were found.
-
-        Returns
-        -------
-        Ranker
-            In its initial state.
-        """
+        """A fresh ranker with the arguments that were found."""
         return with_arguments(self.ranker, self.tried[self.chosen])
 
     def values(self, setting: int, *, final: bool = False) -> list[float]:
-        """The mean values of a setting's runs.
-
-        Parameters
-        ----------
-        setting : int
-            Its number in `tried`.
-        final : bool, optional
-            Those of the evaluation, instead of those of the search.
-
-        Returns
-        -------
-        list of float
-            One for each run, by seed.
-        """
+        """The mean values of the runs of a `setting`, by number; with `final` those of the evaluation."""
         return [run.value for run in self.runs if run.setting == setting and (run.rung == FINAL) == final]
 
     @property
@@ -185,6 +166,9 @@ def tune(
     play the same seeds. The ranker as it is given is one of the settings, and is never given up. At the end it and
     the best one are evaluated with seeds, or in an environment, that the search has not met.
 
+    `workers` and `executor` are as in `play_many` and do not change the answer; `progress` is one bar for the whole
+    search.
+
     Parameters
     ----------
     ranker : Ranker
@@ -208,22 +192,9 @@ def tune(
         Chooses the settings and the seeds of all runs. The same seed gives the same answer.
     folder : str or os.PathLike, optional
         Keeps every run that ends. A search that was stopped goes on from there, and gives the same answer.
-    workers : int, optional
-        How many runs play at once; None takes one for each core. It does not change the answer.
-    progress : bool, optional
-        One bar for the whole search, as in `play`.
-    executor : str or Executor, optional
-        Where the runs are played, as in `play_many`. It does not change the answer.
-
-    Returns
-    -------
-    Tuning
-        The arguments that were found, and every run.
 
     Raises
     ------
-    MissingExtra
-        Where Optuna is not installed.
     ValueError
         Where an argument is wrong, the ranker declares nothing to tune, or `folder` holds another search.
 
@@ -233,8 +204,8 @@ def tune(
     >>> from rankloop.ranges import Whole
     >>> users = environments.FixedItems(environments.users.noisy_halves(n_items=4), measure="dcg")
     >>> ranker = rankers.RTop1F(n_items=4, horizon=1_000)
-    >>> found = tune(ranker, users, rounds=1_000, ranges={"blocks": Whole(1, 200)}, settings=4)
-    >>> len(found.values(0, final=True))  # runs of the evaluation, of the ranker as it was given
+    >>> tuning = tune(ranker, users, rounds=1_000, ranges={"blocks": Whole(1, 200)}, settings=4)
+    >>> len(tuning.values(0, final=True))  # runs of the evaluation, of the ranker as it was given
     8
     """
     require("optuna", "polars", extra="tune", for_="tune")
