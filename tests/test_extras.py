@@ -21,8 +21,8 @@ from rich.console import Console
 
 from rankloop import data, environments, extras, feedback, games, rankers, simulation
 from rankloop.experiments.harness.reproduce import run_jobs
-from rankloop.extras import card, in_notebook, sentence, write_whole
-from rankloop.simulation.play import Bar
+from rankloop.extras import card, sentence, write_whole
+from rankloop.simulation.play import Bar, in_notebook
 from tests.experiments.toy import Toy
 from tests.requirements import closure, of_extra
 

@@ -208,7 +208,7 @@ def make_ranker(name: str, world: CompiledEnvironment, *, rounds: int, settings:
 
     takes_order = "order" in inspect.signature(find(name)).parameters and "order" not in settings
     also = {"order": world.best().items} if takes_order else {}
-    return by_name.make_ranker(name, people=world, rounds=rounds, settings=settings, also=also)
+    return by_name.make_ranker(name, environment=world, rounds=rounds, settings=settings, also=also)
 
 
 def whole_number(name: str, text: str) -> int:

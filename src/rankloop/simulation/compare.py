@@ -19,7 +19,8 @@ from rankloop.arguments import number, one_of, whole
 from rankloop.base import Environment, Ranker
 from rankloop.extras import local_folder
 from rankloop.simulation.executors import Executor
-from rankloop.simulation.play import brief, check_match, play_many
+from rankloop.simulation.play import brief, check_match
+from rankloop.simulation.runs import play_many
 from rankloop.simulation.trace import Framed, Trace, polars_frame
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
@@ -33,6 +32,7 @@ from numba import cloudpickle
 from numba.core.dispatcher import Dispatcher
 
 from rankloop.arguments import whole
+from rankloop.simulation.play import STOP
 from rankloop.simulation.ray_cluster import RayCluster
 from rankloop.simulation.trace import code_fingerprint
 
@@ -50,7 +50,6 @@ __all__ = [
 NAMES = ("threads", "processes", "ray")
 _GLANCE = 0.1  # seconds between two looks at the executor
 _LAST_PIECE = 1.0  # seconds that threads have for their present piece after an error or Ctrl-C
-_STOP: ContextVar[threading.Event | None] = ContextVar("_STOP", default=None)  # of the thread that runs a job
 
 
 class WorkerLost(RuntimeError):
@@ -149,15 +148,9 @@ class Threads(concurrent.futures.Executor):
         self.shutdown(wait=kind is None)
 
     def _work(self) -> None:
-        _STOP.set(self.stop)
+        STOP.set(self.stop)
         while (call := self._calls.get()) is not None:
             call()
-
-
-def stopped() -> bool:
-    """Whether nobody waits any more for what this thread computes: a run ends after its present piece."""
-    stop = _STOP.get()
-    return stop is not None and stop.is_set()
 
 
 class Processes(ProcessPoolExecutor):

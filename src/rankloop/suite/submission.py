@@ -173,7 +173,7 @@ class Entry:
         try:
             ranker = make_ranker(
                 self.name,
-                people=environment,
+                environment=environment,
                 rounds=rounds,
                 settings=self.settings,
                 also={"features": world.features} if takes_features else None,
