@@ -68,17 +68,7 @@ def share_of_way(value: ArrayLike, random: ArrayLike, best: ArrayLike) -> NDArra
 
 
 def interquartile_mean(values: ArrayLike) -> float:
-    """The mean without the lowest and the highest quarter of the values, each rounded down.
-
-    Parameters
-    ----------
-    values : array_like
-        Some numbers.
-
-    Returns
-    -------
-    float
-        The mean of the middle half.
+    """The mean without the lowest and the highest quarter of the `values`, each rounded down.
 
     Examples
     --------
@@ -128,18 +118,10 @@ def score(
 
 
 def capability_scores(results: pl.DataFrame) -> pl.DataFrame:
-    """The score of every ranker for every capability, from the runs of one or more submissions.
+    """The score of every ranker for every capability, from `results`, the rows of one or more submissions.
 
-    Parameters
-    ----------
-    results : polars.DataFrame
-        Rows of submissions.
-
-    Returns
-    -------
-    polars.DataFrame
-        A row for each ranker, setting and capability: `score`, `low`, `high`, the `worlds` that it played `of` so many,
-        and `runs`; none where nothing could be played.
+    A row for each ranker, setting and capability: `score`, `low`, `high`, the `worlds` that it played `of` so many, and
+    `runs`; none where nothing could be played.
     """
     played = results.filter(pl.col("score").is_not_null())
     rows = []

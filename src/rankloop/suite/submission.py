@@ -86,17 +86,7 @@ class Entry:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """An entry as the command line takes it.
-
-        Parameters
-        ----------
-        text : str
-            A name, or a name and arguments: `FTRLPBM,regulariser=hybrid,estimator=mean`.
-
-        Returns
-        -------
-        Entry
-            The ranker and its arguments, both known.
+        """An entry as the command line takes it: a `text` such as `FTRLPBM,estimator=mean`, all of it known.
 
         Examples
         --------
@@ -129,25 +119,7 @@ class Entry:
         return import_path(find(self.name))
 
     def make(self, world: World, *, rounds: int) -> Ranker:
-        """A fresh ranker for a world.
-
-        Parameters
-        ----------
-        world : World
-            Where it is to play.
-        rounds : int
-            For how long.
-
-        Returns
-        -------
-        Ranker
-            Ready to play.
-
-        Raises
-        ------
-        NotApplicable
-            Where it cannot play there.
-        """
+        """A fresh ranker for so many `rounds` in a `world`; NotApplicable where it cannot play there."""
         environment = world.make(rounds)
         kind = find(self.name)
         accepted = inspect.signature(kind).parameters
@@ -185,24 +157,12 @@ class Entry:
         return Delayed(ranker, delay=world.delay) if world.delay else ranker
 
     def described(self) -> dict[str, Any]:
-        """What a submission says of it.
-
-        Returns
-        -------
-        dict
-            Name, class, arguments and, for a class of one's own, a hash of its file.
-        """
+        """What a submission says of it: name, class, arguments and, for a class of one's own, a hash of its file."""
         return {"name": self.name, "path": self.path, "settings": plain(self.settings), "code": self.code}
 
 
 def every_entry() -> list[Entry]:
-    """All rankers of the package, with their default arguments where these are not too slow.
-
-    Returns
-    -------
-    list of Entry
-        Without those that are references.
-    """
+    """All rankers of the package but the references, with their default arguments where these are not too slow."""
     return [Entry(name, _QUICKER.get(name, {})) for name in rankers.__all__ if name not in _REFERENCES]
 
 
@@ -261,35 +221,13 @@ class Submission:
     provenance: dict[str, Any]
 
     def write(self, path: Path) -> None:
-        """Write the file, whole or not at all.
-
-        Parameters
-        ----------
-        path : Path
-            Where it goes.
-        """
+        """Write the file `path`, whole or not at all."""
         metadata = {KEY: json.dumps(self.provenance, sort_keys=True)}
         write_whole(path, lambda part: self.results.write_parquet(part, metadata=metadata))
 
 
 def read_submission(path: str | Path) -> Submission:
-    """A submission from its file.
-
-    Parameters
-    ----------
-    path : str or Path
-        The Parquet file.
-
-    Returns
-    -------
-    Submission
-        Rows and provenance, not yet verified.
-
-    Raises
-    ------
-    ValueError
-        Where the file is not a submission.
-    """
+    """The submission in the Parquet file `path`, not yet verified; ValueError where it is none."""
     try:
         results = pl.read_parquet(path)
         provenance = json.loads(pl.read_parquet_metadata(path)[KEY])
@@ -313,6 +251,9 @@ def run(
 ) -> Submission:
     """Play every ranker in every world that suits it.
 
+    `workers`, `executor` and `progress` are as for `simulation.play_many`. ValueError where a ranker is given twice, or
+    can play in none of the worlds.
+
     Parameters
     ----------
     entries : sequence of Entry
@@ -326,22 +267,6 @@ def run(
         The whole suite by default. A submission with fewer worlds can be looked at, but does not verify.
     folder : str or os.PathLike, optional
         Keeps the runs that have ended; the same call goes on from there.
-    workers : int, optional
-        How many runs play at once; None takes one for each core.
-    executor : str or Executor, optional
-        Where runs play, as for `rankloop.simulation.play_many`. It does not change the results.
-    progress : bool, optional
-        A bar on the terminal; None shows one where there is a terminal.
-
-    Returns
-    -------
-    Submission
-        Every run, and what made it.
-
-    Raises
-    ------
-    ValueError
-        Where a ranker is given twice, or can play in none of the worlds.
     """
     labels = [entry.label for entry in entries]
     if not entries or len(set(labels)) < len(labels):
@@ -530,23 +455,16 @@ class Verification:
 def verify(
     path: str | Path, *, sample: int = 10, seed: int = 0, worlds: Sequence[World] = WORLDS
 ) -> Verification:
-    """Check a submission, and play a sample of its runs again.
+    """Check the submission in the file `path`, and play a sample of its runs again.
 
     Parameters
     ----------
-    path : str or Path
-        The file.
     sample : int, optional
         How many runs are played again; all of them where there are no more.
     seed : int, optional
         Chooses them.
     worlds : sequence of World, optional
         The worlds that it must have; those of the suite by default.
-
-    Returns
-    -------
-    Verification
-        What was found.
     """
     sample = whole("sample", sample, at_least=1)
     given = read_submission(path)
