@@ -148,13 +148,13 @@ class Constructed:
         {'n_items': 4, 'n_positions': None}
         """
         known = inspect.signature(type(self)).parameters
-        given = vars(self).get("_given", {})
+        arguments = vars(self).get("_given", {})
         params = {}
         for name, parameter in known.items():
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                params.update(given.get(name, {}))
-            elif name in given:
-                params[name] = given[name]
+                params.update(arguments.get(name, {}))
+            elif name in arguments:
+                params[name] = arguments[name]
             elif parameter.default is not inspect.Parameter.empty:
                 params[name] = parameter.default
         return params
@@ -168,29 +168,29 @@ class Constructed:
         >>> Uniform(n_items=4).clone()
         Uniform(n_items=4)
         """
-        given = {name: _kept(value) for name, value in vars(self).get("_given", {}).items()}
+        arguments = {name: _kept(value) for name, value in vars(self).get("_given", {}).items()}
         positional, named = [], {}
         for name, parameter in inspect.signature(type(self)).parameters.items():
-            if name not in given:
+            if name not in arguments:
                 continue
             if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                positional.extend(given[name])
+                positional.extend(arguments[name])
             elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                named.update(given[name])
+                named.update(arguments[name])
             elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
-                positional.append(given[name])
+                positional.append(arguments[name])
             else:
-                named[name] = given[name]
+                named[name] = arguments[name]
         return type(self)(*positional, **named)
 
     def __repr__(self) -> str:
-        given = vars(self).get("_given", {})
-        shown = ", ".join(f"{name}={_written(value)}" for name, value in given.items())
+        arguments = vars(self).get("_given", {})
+        shown = ", ".join(f"{name}={_written(value)}" for name, value in arguments.items())
         return f"{type(self).__name__}({shown})"
 
     def _facts(self) -> dict[str, object]:
-        given = vars(self).get("_given", {})
-        return {name: _written(value) for name, value in given.items()}
+        arguments = vars(self).get("_given", {})
+        return {name: _written(value) for name, value in arguments.items()}
 
     def _repr_html_(self) -> str:
         return card(type(self).__name__, self._facts())
@@ -236,10 +236,10 @@ def _remembering(init: Callable[..., None]) -> Callable[..., None]:
         # A constructor that calls its parent's comes here first, and its own arguments are the ones that count.
         if "_given" not in vars(self):
             try:
-                given = signature.bind(self, *args, **kwargs).arguments
+                arguments = signature.bind(self, *args, **kwargs).arguments
             except TypeError:
-                given = {}  # the call below says what is wrong with them
-            self._given = {name: _kept(value) for name, value in list(given.items())[1:]}
+                arguments = {}  # the call below says what is wrong with them
+            self._given = {name: _kept(value) for name, value in list(arguments.items())[1:]}
         init(self, *args, **kwargs)
 
     return remember
@@ -384,17 +384,17 @@ class Feedback(abc.ABC):
 
     def check(self, revealed: ArrayLike, n_positions: int) -> NDArray[np.float64]:
         """What was `revealed` of `n_positions` positions, as numbers, one for each; ValueError if it is not that."""
-        given = numbers("feedback", revealed)
+        array = numbers("feedback", revealed)
         expected = self.length(n_positions)
-        if given.shape != (expected,):
+        if array.shape != (expected,):
             raise ValueError(
-                f"feedback has shape {given.shape}, {self} of {n_positions} positions needs ({expected},)"
+                f"feedback has shape {array.shape}, {self} of {n_positions} positions needs ({expected},)"
             )
-        if not np.isfinite(given).all() or (given < 0).any():
-            raise ValueError(f"feedback must be finite and not negative, got {given}")
-        if self.kind == "clicks" and not ((given == 0.0) | (given == 1.0)).all():
-            raise ValueError(f"feedback must be 0 (no click) or 1 (click), got {given}")
-        return given
+        if not np.isfinite(array).all() or (array < 0).any():
+            raise ValueError(f"feedback must be finite and not negative, got {array}")
+        if self.kind == "clicks" and not ((array == 0.0) | (array == 1.0)).all():
+            raise ValueError(f"feedback must be 0 (no click) or 1 (click), got {array}")
+        return array
 
 
 class Ranker(Constructed, Servable, abc.ABC):

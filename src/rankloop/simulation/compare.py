@@ -134,35 +134,35 @@ class Difference(NamedTuple):
     better: str
 
 
-def smaller_is_better(found: Comparison, world: str, measure: str) -> bool:
+def smaller_is_better(comparison: Comparison, world: str, measure: str) -> bool:
     """Whether a smaller value is the better one: of the regret, and of losses."""
-    return measure == "regret" or found.traces[world, next(iter(found.rankers))][0].is_loss
+    return measure == "regret" or comparison.traces[world, next(iter(comparison.rankers))][0].is_loss
 
 
 def paired_differences(
-    found: Comparison, measure: str, *, against: str | None, test: str, place: int
+    comparison: Comparison, measure: str, *, against: str | None, test: str, place: int
 ) -> list[Difference]:
     """Every pair of rankers, or those `against` one, in every world, at one of the recorded rounds."""
     one_of("test", test, TESTS)
     if against is None:
-        named = list(itertools.combinations(found.rankers, 2))
+        named = list(itertools.combinations(comparison.rankers, 2))
     else:
-        one_of("against", against, found.rankers)
-        named = [(name, against) for name in found.rankers if name != against]
+        one_of("against", against, comparison.rankers)
+        named = [(name, against) for name in comparison.rankers if name != against]
     asked, tested = [], []
-    for world in found.worlds:
-        ends = {name: found.values(world, name, measure)[:, place] for name in found.rankers}
+    for world in comparison.worlds:
+        ends = {name: comparison.values(world, name, measure)[:, place] for name in comparison.rankers}
         for ranker, other in named:
             gaps = ends[ranker] - ends[other]
-            mean, low, high = map(float, mean_interval(gaps, level=found.level))
+            mean, low, high = map(float, mean_interval(gaps, level=comparison.level))
             asked.append((world, ranker, other))
             tested.append((mean, low, high, TESTS[test](gaps)))
     result = []
     for names, numbers, p_holm in zip(asked, tested, holm([p for *_, p in tested]), strict=True):
         world, ranker, other = names
         better = ""
-        if p_holm < 1.0 - found.level:  # never of NaN
-            first = (numbers[0] < 0.0) == smaller_is_better(found, world, measure)
+        if p_holm < 1.0 - comparison.level:  # never of NaN
+            first = (numbers[0] < 0.0) == smaller_is_better(comparison, world, measure)
             better = ranker if first else other
         result.append(Difference(*names, *numbers, p_holm, better))
     return result
@@ -221,10 +221,10 @@ class Comparison(Framed):
         wanted = self._measure(measure)
         one_of("world", world, self.worlds)
         one_of("ranker", ranker, self.rankers)
-        found = np.array([trace.columns()[wanted] for trace in self.traces[world, ranker]])
-        if np.isnan(found).any():
+        values = np.array([trace.columns()[wanted] for trace in self.traces[world, ranker]])
+        if np.isnan(values).any():
             raise ValueError(f"{wanted} is not known in world {world!r}: take measure='mean_value'")
-        return found
+        return values
 
     def columns(self) -> dict[str, Any]:
         """Every recorded round of every run, as named arrays: `world`, `ranker`, `seed`, and the columns of a trace."""
@@ -248,9 +248,9 @@ class Comparison(Framed):
         n, runs = len(self.rounds), len(self.seeds)
         parts = []
         for world, ranker in self.traces:
-            found = mean_interval(self.values(world, ranker, measure), level=self.level)
+            interval = mean_interval(self.values(world, ranker, measure), level=self.level)
             names = {"world": np.repeat(world, n), "ranker": np.repeat(ranker, n)}
-            numbers = dict(zip(("mean", "low", "high"), found, strict=True))
+            numbers = dict(zip(("mean", "low", "high"), interval, strict=True))
             parts.append(names | {"round": self.rounds, "runs": np.repeat(runs, n)} | numbers)
         frame = polars_frame({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
         return frame.fill_nan(None)
@@ -280,10 +280,10 @@ class Comparison(Framed):
         at : int, optional
             At the last recorded round up to this one; by default at the end.
         """
-        found = paired_differences(
+        pairs = paired_differences(
             self, self._measure(measure), against=against, test=test, place=self.place(at)
         )
-        columns = {name: [getattr(each, name) for each in found] for name in Difference._fields}
+        columns = {name: [getattr(each, name) for each in pairs] for name in Difference._fields}
         return polars_frame(columns).fill_nan(None)
 
     def table(self, measure: str | None = None, *, form: str = "markdown", at: int | None = None) -> str:
@@ -440,37 +440,37 @@ def compare(
     )
     n = len(played)
     by_pair = {key: tuple(traces[i * n : (i + 1) * n]) for i, key in enumerate(makers)}
-    told_rankers = {
+    made_rankers = {
         name: brief(ranker)
         if isinstance(ranker, Ranker)
         else by_pair[next(iter(worlds)), name][0].provenance["ranker"]
         for name, ranker in rankers.items()
     }
-    told_worlds = {
+    made_worlds = {
         world: by_pair[world, next(iter(rankers))][0].provenance["environment"] for world in worlds
     }
-    return Comparison(told_rankers, told_worlds, by_pair, measure=measure, level=level)
+    return Comparison(made_rankers, made_worlds, by_pair, measure=measure, level=level)
 
 
 def _read_seeds(seeds: Any) -> list[int]:
     if not isinstance(seeds, Iterable) or isinstance(seeds, str | bytes):
         return list(range(whole("seeds", seeds, at_least=1)))
-    found = [whole(f"seeds[{i}]", seed, at_least=0) for i, seed in enumerate(seeds)]
-    if not found:
+    numbers = [whole(f"seeds[{i}]", seed, at_least=0) for i, seed in enumerate(seeds)]
+    if not numbers:
         raise ValueError("seeds must be a number of runs or at least one seed, got none")
-    twice = sorted({seed for seed in found if found.count(seed) > 1})
+    twice = sorted({seed for seed in numbers if numbers.count(seed) > 1})
     if twice:
         raise ValueError(f"seeds must differ, got {twice[0]} more than once")
-    return found
+    return numbers
 
 
-def _check_names(argument: str, given: Any) -> None:
-    if not isinstance(given, Mapping):
-        raise ValueError(f'{argument} must be a mapping such as {{"name": ...}}, got {type(given).__name__}')
-    if not given:
+def _check_names(argument: str, named: Any) -> None:
+    if not isinstance(named, Mapping):
+        raise ValueError(f'{argument} must be a mapping such as {{"name": ...}}, got {type(named).__name__}')
+    if not named:
         raise ValueError(f"{argument} must name at least one, got none")
     kind = Ranker if argument == "rankers" else Environment
-    for name, value in given.items():
+    for name, value in named.items():
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"{argument} must have names that are not empty, got {name!r}")
         if not (isinstance(value, kind) or callable(value)):
@@ -479,7 +479,7 @@ def _check_names(argument: str, given: Any) -> None:
                 f"{argument}[{name!r}] must be {wanted} or a function that makes one, got {type(value).__name__}"
             )
     shown: dict[str, str] = {}
-    for name in given:
+    for name in named:
         if (other := shown.setdefault(" ".join(name.split()), name)) != name:
             raise ValueError(f"{argument} has two names that look the same: {other!r} and {name!r}")
 
@@ -506,18 +506,18 @@ def _copy(ranker: Ranker) -> Ranker:
 
 def _made(argument: str, name: str, maker: Callable[..., Any], world: Environment | None = None) -> Any:
     wanted = Environment if world is None else Ranker
-    given = () if world is None or not _takes_one(maker) else (world,)
+    arguments = () if world is None or not _takes_one(maker) else (world,)
     try:
-        found = maker(*given)
+        thing = maker(*arguments)
     except Exception as error:
         error.add_note(f"while calling {argument}[{name!r}]")
         raise
-    if not isinstance(found, wanted):
+    if not isinstance(thing, wanted):
         raise ValueError(
             f"{argument}[{name!r}] must make {'an environment' if world is None else 'a ranker'}, "
-            f"made {type(found).__name__}"
+            f"made {type(thing).__name__}"
         )
-    return found
+    return thing
 
 
 def _takes_one(maker: Callable[..., Any]) -> bool:

@@ -302,13 +302,13 @@ class Dispatch:
 
     def _returned(self) -> list[tuple[int, Any]]:
         # A wait without a timeout could not be interrupted on every system.
-        found = []
+        returned = []
         try:
-            found.append(self.finished.get(timeout=_GLANCE))
+            returned.append(self.finished.get(timeout=_GLANCE))
             while True:
-                found.append(self.finished.get_nowait())
+                returned.append(self.finished.get_nowait())
         except queue.Empty:
-            return found
+            return returned
 
     def _answer(self, place: int, future: Future[Any]) -> Answer:
         try:

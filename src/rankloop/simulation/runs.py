@@ -230,7 +230,7 @@ def run_jobs(
     `work` takes the argument of a job and returns its rows. `ended` is called with every job that was run, in this
     thread and once its rows are kept.
     """
-    finished = {} if fresh else {job.identity: found for job in jobs if (found := kept.find(job.identity))}
+    finished = {} if fresh else {job.identity: rows for job in jobs if (rows := kept.find(job.identity))}
     # The costliest first, so that no core is left alone with a long job at the end.
     todo = sorted((job for job in jobs if job.identity not in finished), key=lambda job: -job.cost)
 

@@ -118,27 +118,27 @@ class Tuning:
         """
         pairs = zip(self.values(self.chosen, final=True), self.values(0, final=True), strict=True)
         sign = -1.0 if self.is_loss else 1.0
-        differences = [sign * (tuned - given) for tuned, given in pairs]
-        found = mean(differences)
-        squares = math.fsum((each - found) ** 2 for each in differences)
-        return found, math.sqrt(squares / (len(differences) - 1) / len(differences))
+        differences = [sign * (tuned - untuned) for tuned, untuned in pairs]
+        gain = mean(differences)
+        squares = math.fsum((each - gain) ** 2 for each in differences)
+        return gain, math.sqrt(squares / (len(differences) - 1) / len(differences))
 
     def __str__(self) -> str:
         count = len(self.values(0, final=True))
         where = "held-out queries or users" if self.held_out else "fresh seeds"
-        given = mean(self.values(0, final=True))
+        before = mean(self.values(0, final=True))
         words = (
-            f"{self.measure} of {type(self.ranker).__name__} as given: {given:.4f} ({count} runs, {where})"
+            f"{self.measure} of {type(self.ranker).__name__} as given: {before:.4f} ({count} runs, {where})"
         )
         if self.chosen == 0:
             return f"{words}\nof {len(self.tried)} settings none was better"
         gain, error = self.gain
-        found = ", ".join(f"{name}={value!r}" for name, value in self.tried[self.chosen].items())
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.tried[self.chosen].items())
         verdict = f"better by {gain:.4f}, standard error {error:.4f}"
         if gain < 2.0 * error:
             verdict += ": no clear gain, keep what was given"
         level = mean(self.values(self.chosen, final=True))
-        return f"{words}\nwith {found}: {level:.4f}, {verdict}"
+        return f"{words}\nwith {arguments}: {level:.4f}, {verdict}"
 
 
 def tune(
@@ -253,7 +253,7 @@ def tune(
         fresh = range(seed + FINAL_SEEDS, seed + FINAL_SEEDS + final_runs)
         search.play(last, FINAL, sorted({0, best}), fresh)
     runs = sorted(search.runs.values(), key=lambda run: (run.rung == FINAL, run.rung, run.setting, run.seed))
-    found = Tuning(
+    tuning = Tuning(
         ranker,
         environment.measure,
         environment.is_loss,
@@ -265,8 +265,8 @@ def tune(
         tuple(runs),
     )
     if place is not None:
-        _write(place / "tuning.json", _answer(found, study))
-    return found
+        _write(place / "tuning.json", _answer(tuning, study))
+    return tuning
 
 
 class _Search:
@@ -427,26 +427,26 @@ def _quiet() -> Iterator[None]:
 
 def _read_ranges(ranker: Ranker, ranges: Mapping[str, Range] | None) -> dict[str, Range]:
     kind = type(ranker).__name__
-    found = dict(ranker.tunable() if ranges is None else ranges)
-    if not found:
+    searched = dict(ranker.tunable() if ranges is None else ranges)
+    if not searched:
         raise ValueError(f"{kind} declares nothing to tune: name ranges of its arguments")
     known = ranker.get_params()
-    for name, each in found.items():
+    for name, each in searched.items():
         if name not in known:
             raise ValueError(f"ranges must be of arguments of {kind}: {', '.join(known)}; got {name!r}")
         if not isinstance(each, Range):
             raise ValueError(f"ranges[{name!r}] must be a range of rankloop.ranges, got {each!r}")
-    return found
+    return searched
 
 
 def _check_ranges(ranker: Ranker, ranges: Mapping[str, Range]) -> None:
     """What the ranker refuses, and a search without a choice, are told before anything is played."""
-    given = ranker.get_params()
+    arguments = ranker.get_params()
     choices = {name: [each.at(share / 64) for share in range(64)] for name, each in ranges.items()}
     for name, values in choices.items():
         for value in (values[0], values[32], values[63]):
             _check_setting(ranker, {name: value})
-    if all(repr(value) == repr(given[name]) for name, values in choices.items() for value in values):
+    if all(repr(value) == repr(arguments[name]) for name, values in choices.items() for value in values):
         raise ValueError("ranges must hold another setting than the one that is given")
 
 
@@ -491,14 +491,14 @@ def _write(file: Path, facts: Study) -> None:
     write_text(file, json.dumps(facts, indent=2, allow_nan=False) + "\n")
 
 
-def _answer(found: Tuning, study: Study) -> Study:
+def _answer(tuning: Tuning, study: Study) -> Study:
     evaluation = {
-        name: found.values(number, final=True) for name, number in (("given", 0), ("found", found.chosen))
+        name: tuning.values(number, final=True) for name, number in (("given", 0), ("found", tuning.chosen))
     }
     return {
         "study": study,
-        "arguments": jsonable(found.arguments),
-        "chosen": found.chosen,
+        "arguments": jsonable(tuning.arguments),
+        "chosen": tuning.chosen,
         "evaluation": evaluation,
     }
 

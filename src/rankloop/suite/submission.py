@@ -289,7 +289,7 @@ def run(
             bar.show(played)
 
         finished = run_jobs(_play_part, jobs, kept=kept, executor=executor, workers=workers, ended=ended)
-    found = {part.key: each.rows for part, each in zip(parts, finished, strict=True)}
+    rows = {part.key: each.rows for part, each in zip(parts, finished, strict=True)}
     provenance = {
         "suite": VERSION,
         "version": "full" if full else "quick",
@@ -300,7 +300,7 @@ def run(
         "machine": machine(),
         "code": code_fingerprint(),
     }
-    return Submission(_frame(entries, worlds, found, refusals, full=full), provenance)
+    return Submission(_frame(entries, worlds, rows, refusals, full=full), provenance)
 
 
 class _Part(NamedTuple):
@@ -374,7 +374,7 @@ def _uniform(world: World, rounds: int) -> Ranker:
 def _frame(
     entries: Sequence[Entry],
     worlds: Sequence[World],
-    found: dict[tuple[str, str], pl.DataFrame],
+    played: dict[tuple[str, str], pl.DataFrame],
     refusals: dict[tuple[str, str], str],
     *,
     full: bool,
@@ -393,7 +393,7 @@ def _frame(
             if reason is not None:
                 rows.append(about | {"not_applicable": reason})
                 continue
-            pairs = zip(found[entry.label, world.name].rows(), found["", world.name]["value"], strict=True)
+            pairs = zip(played[entry.label, world.name].rows(), played["", world.name]["value"], strict=True)
             for seed, ((value, best), random) in enumerate(pairs):
                 share = float(share_of_way(value, random, best))
                 numbers = {"value": value, "random": random, "best": best, "score": share}
@@ -467,17 +467,17 @@ def verify(
         The worlds that it must have; those of the suite by default.
     """
     sample = whole("sample", sample, at_least=1)
-    given = read_submission(path)
-    provenance = given.provenance
+    submission = read_submission(path)
+    provenance = submission.provenance
     if provenance.get("suite") != VERSION:
         problem = f"it is of version {provenance.get('suite')} of the suite, this is version {VERSION}"
         return Verification((problem,), (), ())
     full = provenance.get("version") == "full"
-    unknown = set(given.results["world"]) - {world.name for world in worlds}
-    if unknown or set(given.results["ranker"]) != set(provenance["rankers"]):
+    unknown = set(submission.results["world"]) - {world.name for world in worlds}
+    if unknown or set(submission.results["ranker"]) != set(provenance["rankers"]):
         problem = f"it has rows of worlds or rankers that are not in the suite: {sorted(unknown)}"
         return Verification((problem,), (), ())
-    problems = [*_hashes(provenance, worlds, full=full), *_rows(given, worlds, full=full)]
+    problems = [*_hashes(provenance, worlds, full=full), *_rows(submission, worlds, full=full)]
     remarks = []
     if provenance.get("code") != code_fingerprint():
         remarks.append("it was made by other code of rankloop, so rankers may have changed since")
@@ -488,8 +488,8 @@ def verify(
     if problems:
         return Verification(tuple(problems), tuple(remarks), ())
     by_name = {world.name: world for world in worlds}
-    problems += _wrong_refusals(given, entries, by_name, full=full)
-    played = given.results.filter(pl.col("value").is_not_null())
+    problems += _wrong_refusals(submission, entries, by_name, full=full)
+    played = submission.results.filter(pl.col("value").is_not_null())
     count = min(sample, played.height)
     chosen = np.random.default_rng(seed).choice(played.height, count, replace=False)
     replays = tuple(_replay(entries, by_name, played.row(int(place), named=True)) for place in sorted(chosen))
@@ -512,8 +512,8 @@ def _hashes(provenance: dict[str, Any], worlds: Sequence[World], *, full: bool) 
     return problems
 
 
-def _rows(given: Submission, worlds: Sequence[World], *, full: bool) -> list[str]:
-    provenance, rows = given.provenance, given.results
+def _rows(submission: Submission, worlds: Sequence[World], *, full: bool) -> list[str]:
+    provenance, rows = submission.provenance, submission.results
     problems = []
     for label in provenance["rankers"]:
         for world in worlds:
@@ -536,10 +536,10 @@ def _rows(given: Submission, worlds: Sequence[World], *, full: bool) -> list[str
 
 
 def _wrong_refusals(
-    given: Submission, entries: dict[str, Entry], by_name: dict[str, World], *, full: bool
+    submission: Submission, entries: dict[str, Entry], by_name: dict[str, World], *, full: bool
 ) -> list[str]:
     problems = []
-    for row in given.results.filter(pl.col("not_applicable").is_not_null()).iter_rows(named=True):
+    for row in submission.results.filter(pl.col("not_applicable").is_not_null()).iter_rows(named=True):
         world = by_name[row["world"]]
         try:
             entries[row["ranker"]].make(world, rounds=world.rounds(full=full))

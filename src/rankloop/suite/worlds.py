@@ -390,7 +390,7 @@ def capabilities() -> dict[str, list[World]]:
     >>> [world.name for world in capabilities()["corruption"]]
     ['corruption-1', 'corruption-3', 'corruption-10']
     """
-    found: dict[str, list[World]] = {}
+    by_capability: dict[str, list[World]] = {}
     for world in WORLDS:
-        found.setdefault(world.capability, []).append(world)
-    return found
+        by_capability.setdefault(world.capability, []).append(world)
+    return by_capability
