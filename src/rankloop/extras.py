@@ -94,15 +94,6 @@ def sweep(folder: Path) -> None:
             left_over.unlink()
 
 
-def is_address(place: str | os.PathLike[str]) -> bool:
-    """Whether `place` is an address of a store and not a folder of this machine.
-
-    >>> is_address("s3://bucket/results"), is_address("results")
-    (True, False)
-    """
-    return isinstance(place, str) and _ADDRESS.match(place) is not None
-
-
 def local_folder(place: str | os.PathLike[str]) -> Path:
     """A folder of this machine, which need not exist yet; ValueError for an address of a store.
 
@@ -111,7 +102,7 @@ def local_folder(place: str | os.PathLike[str]) -> Path:
     ...
     ValueError: folder must be on this machine, got the address 's3://bucket/results': mount it, or copy it there
     """
-    if is_address(place):
+    if isinstance(place, str) and _ADDRESS.match(place):
         raise ValueError(
             f"folder must be on this machine, got the address {place!r}: mount it, or copy it there"
         )

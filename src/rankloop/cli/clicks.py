@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from rankloop.cli.settings import FirstPosition, ResultAsJson, plain_console
+from rankloop.cli.settings import FirstPosition, ResultAsJson, named_values, plain_console
 from rankloop.extras import require
 
 if TYPE_CHECKING:
@@ -180,13 +180,8 @@ def _fit_pages(
 
 def named_columns(texts: Sequence[str]) -> dict[str, str]:
     """Columns from ``item=sku``, of which one word may hold several between commas."""
-    named: dict[str, str] = {}
-    for word in (word for text in texts for word in text.split(",")):
-        ours, equals, theirs = word.partition("=")
-        if not (ours and equals and theirs):
-            raise ValueError(f"--columns must be OURS=THEIRS, such as item=sku, got {word!r}")
-        named[ours] = theirs
-    return named
+    words = (word for text in texts for word in text.split(","))
+    return dict(named_values("--columns", words, form="OURS=THEIRS, such as item=sku"))
 
 
 # Arguments of Python that are options here.
@@ -317,51 +312,48 @@ def _policy(text: str, lists: LoggedLists) -> Ranker | list[int] | NDArray[np.in
         return load(text)
     if text.endswith(".npz"):
         raise ValueError(f"--ranker {text}: there is no such file")
-    if lists.features is not None:
-        return _policy_with_features(text, lists)
     if "," in text:
-        number = {name: i for i, name in enumerate(lists.item_ids)}
-        unknown = [name for name in text.split(",") if name not in number]
-        if unknown:
-            raise ValueError(f"--ranker {text}: the log has no item {unknown[0]!r}")
-        return [number[name] for name in text.split(",")]
-    kind = find(text)
+        return _items(text, lists) if lists.features is None else _by_weights(text, lists)
+    kind: Any = find(text)
+    known = inspect.signature(kind).parameters
+    if lists.features is None:
+        sizes, what = {"n_items": lists.n_items, "n_positions": lists.n_positions}, "items and positions"
+    else:
+        sizes, what = {"n_features": lists.features.n_features}, "features and positions"
+        if "n_items" not in known:  # which must go with the number of positions
+            sizes["n_positions"] = lists.n_positions
+        sizes = {name: size for name, size in sizes.items() if name in known}
     try:
-        return kind(n_items=lists.n_items, n_positions=lists.n_positions)  # type: ignore[call-arg]
+        policy: Ranker = kind(**sizes)
     except TypeError as error:
         raise ValueError(
-            f"--ranker {text}: it needs more than items and positions; save it from Python and give its file ({error})"
+            f"--ranker {text}: it needs more than {what}; save it from Python and give its file ({error})"
         ) from error
+    return policy
 
 
-def _policy_with_features(text: str, lists: LoggedLists) -> Ranker | NDArray[np.int64]:
+def _items(text: str, lists: LoggedLists) -> list[int]:
+    number = {name: i for i, name in enumerate(lists.item_ids)}
+    unknown = [name for name in text.split(",") if name not in number]
+    if unknown:
+        raise ValueError(f"--ranker {text}: the log has no item {unknown[0]!r}")
+    return [number[name] for name in text.split(",")]
+
+
+def _by_weights(text: str, lists: LoggedLists) -> NDArray[np.int64]:
+    """The documents of each list by the weighed sum of their features, best first."""
     import numpy as np
-
-    from rankloop.rankers.registry import find
 
     requests = lists.features
     assert requests is not None
-    if "," in text:
-        try:
-            weights = np.array([float(one) for one in text.split(",")])
-        except ValueError:
-            weights = np.empty(0)
-        if len(weights) != requests.n_features:
-            raise ValueError(f"--ranker {text}: must be {requests.n_features} weights, one for each feature")
-        top = np.full((lists.n_rows, lists.n_positions), -1, np.int64)
-        for row in range(lists.n_rows):
-            order = np.argsort(-(requests[row] * weights).sum(axis=1), kind="stable")[: lists.n_positions]
-            top[row, : len(order)] = order
-        return top
-    kind = find(text)
-    known = inspect.signature(kind).parameters
-    wanted = {"n_features": requests.n_features}
-    if "n_items" not in known:  # which must go with the number of positions
-        wanted["n_positions"] = lists.n_positions
     try:
-        return kind(**{name: value for name, value in wanted.items() if name in known})
-    except TypeError as error:
-        raise ValueError(
-            f"--ranker {text}: it needs more than features and positions; save it from Python and give its file"
-            f" ({error})"
-        ) from error
+        weights = np.array([float(one) for one in text.split(",")])
+    except ValueError:
+        weights = np.empty(0)
+    if len(weights) != requests.n_features:
+        raise ValueError(f"--ranker {text}: must be {requests.n_features} weights, one for each feature")
+    top = np.full((lists.n_rows, lists.n_positions), -1, np.int64)
+    for row in range(lists.n_rows):
+        order = np.argsort(-(requests[row] * weights).sum(axis=1), kind="stable")[: lists.n_positions]
+        top[row, : len(order)] = order
+    return top

@@ -22,6 +22,7 @@ from rankloop.cli.settings import (
     TopOption,
     offer_measures,
     plain_console,
+    say,
 )
 from rankloop.extras import require
 
@@ -215,7 +216,7 @@ def tell_verdict(verdict: Verdict, *, console: Console) -> None:
     console.print(Text(headline(verdict) + ".", style=_STYLES[verdict.class_]), soft_wrap=True)
     width = min(100, console.width) if console.is_terminal else 100
     for line in explain(verdict):
-        console.print(textwrap.fill(line, width), markup=False, soft_wrap=True)
+        say(console, textwrap.fill(line, width))
 
 
 def _subject(verdict: Verdict) -> str:
@@ -309,7 +310,7 @@ def tell_played(played: list[Played], *, console: Console) -> None:
     from rankloop.cli.charts import Line, line_chart
 
     rounds, first = played[0].trace.n_rounds, float(played[0].trace.rounds[0])
-    console.print(f"\nRegret of games.Player over {rounds:,} rounds:", markup=False, soft_wrap=True)
+    say(console, f"\nRegret of games.Player over {rounds:,} rounds:")
     if first < rounds:
         lines = [
             Line(one.world, one.colour, one.trace.rounds.tolist(), one.trace.regret.tolist())
@@ -319,8 +320,7 @@ def tell_played(played: list[Played], *, console: Console) -> None:
         least = min(0.0, *(float(one.trace.regret.min()) for one in played))
         console.print(line_chart(lines, x_range=(first, rounds), y_range=(least, most)), soft_wrap=True)
     for one in played:
-        words = f"{one.world}: regret {one.trace.total_regret:.1f}, bound {one.bound:.1f}"
-        console.print(words, markup=False, soft_wrap=True)
+        say(console, f"{one.world}: regret {one.trace.total_regret:.1f}, bound {one.bound:.1f}")
 
 
 def tell_rates(rows: list[Row], *, console: Console) -> None:
@@ -346,12 +346,11 @@ def tell_rates(rows: list[Row], *, console: Console) -> None:
     if not console.is_terminal:
         console.width = max(console.width, 24 + 9 * m)
     console.print(table)
-    legend = "√T easy, T^⅔ hard, T hopeless, 0 nothing to learn: how regret grows with the rounds T."
-    console.print(legend, markup=False, soft_wrap=True)
+    say(console, "√T easy, T^⅔ hard, T hopeless, 0 nothing to learn: how regret grows with the rounds T.")
     present = {source for row in rows for source in row.sources}
     for source in (PAPER, LATER, OURS):
         if source in present:
-            console.print(f"{marks[source] or 'no mark'}: {SOURCES[source]}", markup=False, soft_wrap=True)
+            say(console, f"{marks[source] or 'no mark'}: {SOURCES[source]}")
 
 
 def rate_marks() -> dict[str, str]:

@@ -41,6 +41,7 @@ from rankloop.cli.settings import (
     offer_measures,
     offer_rankers,
     plain_console,
+    say,
     started,
 )
 from rankloop.extras import local_folder, require
@@ -85,7 +86,7 @@ def list_things(
     for heading, entries in listed.items():
         console.print(f"[bold]{heading}[/bold]")
         for name, description in entries.items():
-            console.print(f"  {name:<{width}}  {description}", soft_wrap=True, markup=False)
+            say(console, f"  {name:<{width}}  {description}")
 
 
 def simulate(

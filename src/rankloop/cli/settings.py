@@ -201,6 +201,24 @@ def plain_console() -> Console:
     return Console(file=sys.stdout, highlight=False)
 
 
+def say(console: Console, words: str) -> None:
+    """A line as it is: neither cut at the width of the terminal, nor read as markup."""
+    console.print(words, soft_wrap=True, markup=False)
+
+
+def named_values(option: str, texts: Iterable[str], *, form: str) -> Iterator[tuple[str, str]]:
+    """Names and values from texts such as NAME=VALUE; `form` says what they look like.
+
+    >>> list(named_values("--columns", ["item=sku"], form="OURS=THEIRS, such as item=sku"))
+    [('item', 'sku')]
+    """
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"{option} must be {form}, got {text!r}")
+        yield name, value
+
+
 @contextmanager
 def interruption_told(words: str) -> Iterator[None]:
     """Ctrl-C meanwhile is followed by a line that says what is kept."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,6 @@ from rankloop.extras import require, write_text, write_whole
 from rankloop.simulation.compare import mean_interval, paired_differences, smaller_is_better
 from rankloop.simulation.trace import Trace, provenance, read_frame, write_frame
 from rankloop.simulation.tune import FINAL
-from rankloop.simulation.tune import mean as mean_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -303,20 +303,16 @@ def latex(table: Table) -> str:
     )
 
 
-def html(table: Table) -> str:
+def html(means: Table) -> str:
     """The table in HTML."""
     number = ' class="number" style="text-align:right"'
-    head = "".join(f"<th{number}>{escape(world)}</th>" for world in table.worlds)
-    body = "".join(
-        f'<tr><th style="text-align:left">{escape(name)}</th>'
+    head = "".join(f"<th{number}>{escape(world)}</th>" for world in means.worlds)
+    rows = (
+        f'<th style="text-align:left">{escape(name)}</th>'
         + "".join(f"<td{number}>{_plain(cell, '<b>{}</b>', '±', '≈')}</td>" for cell in row)
-        + "</tr>"
-        for name, row in zip(table.rankers, table.rows, strict=True)
+        for name, row in zip(means.rankers, means.rows, strict=True)
     )
-    return (
-        f'<div class="scroll"><table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-        f"<p>{escape(table.note)}</p>"
-    )
+    return f"{table(f'<th></th>{head}', rows)}<p>{escape(means.note)}</p>"
 
 
 FORMS = {"markdown": markdown, "latex": latex, "html": html}
@@ -512,7 +508,7 @@ def draw_tuning(tuning: Tuning) -> Figure:
             colour = last_drawn.get(setting, plotting.BLUE)
             size = 30.0 * (1.0 + math.log2(len(values)))
             axes.scatter(
-                [x], [mean_of(values)], s=size, color=colour, alpha=0.85, linewidth=0, label="_setting"
+                [x], [fmean(values)], s=size, color=colour, alpha=0.85, linewidth=0, label="_setting"
             )
         plotting.name_axes(axes, x=name, y=tuning.measure)
     return figure
@@ -562,7 +558,7 @@ def _tuning_page(tuning: Tuning, figure: str) -> str:
                 else str(setting),
                 **{name: repr((arguments | tuning.tried[setting])[name]) for name in tuning.ranges},
                 "runs": len(tuning.values(setting)),
-                tuning.measure: mean_of(tuning.values(setting)),
+                tuning.measure: fmean(tuning.values(setting)),
             }
             for setting in order
         ]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -119,14 +120,14 @@ class Tuning:
         pairs = zip(self.values(self.chosen, final=True), self.values(0, final=True), strict=True)
         sign = -1.0 if self.is_loss else 1.0
         differences = [sign * (tuned - untuned) for tuned, untuned in pairs]
-        gain = mean(differences)
+        gain = fmean(differences)
         squares = math.fsum((each - gain) ** 2 for each in differences)
         return gain, math.sqrt(squares / (len(differences) - 1) / len(differences))
 
     def __str__(self) -> str:
         count = len(self.values(0, final=True))
         where = "held-out queries or users" if self.held_out else "fresh seeds"
-        before = mean(self.values(0, final=True))
+        before = fmean(self.values(0, final=True))
         words = (
             f"{self.measure} of {type(self.ranker).__name__} as given: {before:.4f} ({count} runs, {where})"
         )
@@ -137,7 +138,7 @@ class Tuning:
         verdict = f"better by {gain:.4f}, standard error {error:.4f}"
         if gain < 2.0 * error:
             verdict += ": no clear gain, keep what was given"
-        level = mean(self.values(self.chosen, final=True))
+        level = fmean(self.values(self.chosen, final=True))
         return f"{words}\nwith {arguments}: {level:.4f}, {verdict}"
 
 
@@ -363,7 +364,7 @@ class _Search:
 
     def mean(self, number: int, seeds: range) -> float:
         """The mean value of a setting over these seeds of the search."""
-        return mean([self.runs[False, number, seed].value for seed in seeds])
+        return fmean([self.runs[False, number, seed].value for seed in seeds])
 
     def _number(self, setting: Arguments) -> int:
         _check_setting(self.ranker, setting)
@@ -511,8 +512,3 @@ def jsonable(setting: Arguments) -> Arguments:
 def with_arguments(ranker: Ranker, setting: Mapping[str, Any]) -> Ranker:
     """A fresh ranker like `ranker`, but with the arguments of `setting`."""
     return type(ranker)(**{**ranker.get_params(), **setting}) if setting else ranker.clone()
-
-
-def mean(values: list[float]) -> float:
-    """The mean of some numbers, whatever their order."""
-    return math.fsum(values) / len(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -180,6 +180,10 @@ def played_capabilities(scores: pl.DataFrame, setting: str) -> list[str]:
     return list(dict.fromkeys(scores.filter(pl.col("setting") == setting)["capability"]))
 
 
+def _own_rows(part: pl.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(row["ranker"], row["capability"]): row for row in part.iter_rows(named=True)}
+
+
 def draw(scores: pl.DataFrame, setting: str, *, subtitle: str) -> Figure:
     """Bars for every ranker and capability of a setting, with their intervals."""
     from rankloop import plotting
@@ -201,10 +205,7 @@ def draw(scores: pl.DataFrame, setting: str, *, subtitle: str) -> Figure:
     )
     slot = whole.get_position()
     whole.set_visible(False)
-    own = {
-        (row["ranker"], row["capability"]): row
-        for row in scores.filter(pl.col("setting") == setting).iter_rows(named=True)
-    }
+    own = _own_rows(scores.filter(pl.col("setting") == setting))
     for place, capability in enumerate(capabilities):
         start = left + place * (panel + gap)
         axes = figure.add_axes((start / width, slot.y0, panel / width, slot.height))
@@ -293,7 +294,7 @@ def leaderboard(scores: pl.DataFrame, setting: str) -> str:
     """A table: a row for each ranker, a column for each capability, the best of each column in bold."""
     board, capabilities = ranked(scores, setting), played_capabilities(scores, setting)
     part = scores.filter(pl.col("setting") == setting)
-    own = {(row["ranker"], row["capability"]): row for row in part.iter_rows(named=True)}
+    own = _own_rows(part)
     whole = part.filter(pl.col("worlds") == pl.col("of"))  # who left worlds out is not the best
     best = {
         capability: whole.filter(pl.col("capability") == capability)["score"].max()
