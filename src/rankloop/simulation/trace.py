@@ -265,10 +265,10 @@ class Trace(Framed):
         return {name: getattr(self, name) for name in _FACTS}
 
     @classmethod
-    def of(cls, frame: pl.DataFrame, facts: dict[str, Any]) -> Self:
-        """A trace from the columns of a `frame`, and its `facts` with `provenance` among them."""
+    def of(cls, frame: pl.DataFrame, told: dict[str, Any]) -> Self:
+        """A trace from the columns of a `frame`, and what is `told` of it: its `facts`, and `provenance` among them."""
         columns: dict[str, Any] = {name: frame[name].to_numpy() for name in _COLUMNS}
-        columns |= {name: facts[name] for name in (*_FACTS, "provenance")}
+        columns |= {name: told[name] for name in (*_FACTS, "provenance")}
         return cls(rounds=frame["round"].to_numpy(), **columns)
 
     @property
