@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -28,6 +28,7 @@ from rankloop.environments import FixedItems, users
 from rankloop.feedback import Clicks, TopK
 from rankloop.simulation import Trace, play
 from rankloop.simulation.play import Bar, duration
+from tests.simulation.interrupt import interrupted
 
 ROOT = Path(__file__).parents[2]
 LOOPS = pytest.mark.parametrize("fused", [True, False], ids=["fused", "stepwise"])
@@ -517,25 +518,15 @@ def test_the_first_run_of_new_kernels_says_that_it_compiles() -> None:
     assert not [line for line in shown if " min " in line or " h " in line]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (9.94, "9.9 s"),
-        (9.96, "10 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min 0 s"),
-        (3599.4, "59 min 59 s"),
-        (3600, "1 h 0 min"),
-    ],
-)
-def test_durations_at_the_borders(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
+def test_durations_at_the_borders() -> None:
+    borders = {9.94: "9.9 s", 9.96: "10 s", 59.4: "59 s", 59.6: "1 min 0 s"}
+    borders |= {3599.4: "59 min 59 s", 3600: "1 h 0 min"}
+    assert {seconds: duration(seconds) for seconds in borders} == borders
 
 
 def test_an_interrupt_leaves_cleanly() -> None:
     code = (
-        "import signal; from rankloop import environments, rankers, simulation\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # whoever runs the tests may ignore it
+        "from rankloop import environments, rankers, simulation\n"
         "def make():\n"
         "    print('begun', flush=True)\n"
         "    return rankers.Uniform(n_items=10, n_positions=5), environments.named('yandex')\n"
@@ -544,19 +535,9 @@ def test_an_interrupt_leaves_cleanly() -> None:
         "except KeyboardInterrupt:\n"
         "    print('left', flush=True)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert [process.stdout.readline().strip() for _ in range(3)] == ["begun"] * 3
-            time.sleep(1.5)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
-        finally:
-            process.kill()  # should it still be there
-    assert (out, err, process.returncode) == ("left\n", "", 0)
+
+    def begun(output: IO[str]) -> None:
+        assert [output.readline().strip() for _ in range(3)] == ["begun"] * 3
+        time.sleep(1.5)
+
+    assert interrupted(code, begun) == ("left\n", "", 0)
