@@ -168,20 +168,9 @@ class Constructed:
         >>> Uniform(n_items=4).clone()
         Uniform(n_items=4)
         """
-        arguments = {name: _kept(value) for name, value in vars(self).get("_given", {}).items()}
-        positional, named = [], {}
-        for name, parameter in inspect.signature(type(self)).parameters.items():
-            if name not in arguments:
-                continue
-            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                positional.extend(arguments[name])
-            elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                named.update(arguments[name])
-            elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
-                positional.append(arguments[name])
-            else:
-                named[name] = arguments[name]
-        return type(self)(*positional, **named)
+        call = inspect.signature(type(self)).bind_partial()
+        call.arguments.update({name: _kept(value) for name, value in vars(self).get("_given", {}).items()})
+        return type(self)(*call.args, **call.kwargs)
 
     def __repr__(self) -> str:
         arguments = vars(self).get("_given", {})
