@@ -548,14 +548,11 @@ def _tuning_page(tuning: Tuning, figure: str) -> str:
         range(len(tuning.tried)),
         key=lambda setting: (setting != tuning.chosen, -len(tuning.values(setting)), setting),
     )
+    called = {0: "as given", tuning.chosen: "chosen"}
     settings = table_of(
         [
             {
-                "setting": "chosen"
-                if setting == tuning.chosen
-                else "as given"
-                if setting == 0
-                else str(setting),
+                "setting": called.get(setting, str(setting)),
                 **{name: repr((arguments | tuning.tried[setting])[name]) for name in tuning.ranges},
                 "runs": len(tuning.values(setting)),
                 tuning.measure: fmean(tuning.values(setting)),

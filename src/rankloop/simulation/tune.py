@@ -276,9 +276,9 @@ class _Search:
     def __init__(self, ranker: Ranker, rounds: int, kept: Kept, executor: Executor, workers: int) -> None:
         self.ranker, self.rounds, self.kept = ranker, rounds, kept
         self.executor, self.workers = executor, workers
-        self.given = ranker.get_params()
+        self.arguments = ranker.get_params()
         self.tried: list[Arguments] = [{}]
-        self.numbers = {repr(self.given): 0}
+        self.numbers = {repr(self.arguments): 0}
         self.runs: dict[tuple[bool, int, int], TunedRun] = {}  # by evaluation or search, setting and seed
 
     def find(
@@ -368,7 +368,7 @@ class _Search:
 
     def _number(self, setting: Arguments) -> int:
         _check_setting(self.ranker, setting)
-        number = self.numbers.setdefault(repr(self.given | setting), len(self.tried))
+        number = self.numbers.setdefault(repr(self.arguments | setting), len(self.tried))
         if number == len(self.tried):
             self.tried.append(setting)
         return number
