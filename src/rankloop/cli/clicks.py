@@ -230,8 +230,7 @@ def evaluate(
         ),
     ],
     estimator: Annotated[
-        str,
-        Option(help="ips, self-normalised, item-position, doubly-robust or switch."),
+        str, Option(help="ips, self-normalised, item-position, doubly-robust or switch.")
     ] = "doubly-robust",
     confidence: Annotated[float, Option(help="The level of the intervals.")] = 0.95,
     first_position: FirstPosition = 1,

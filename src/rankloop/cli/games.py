@@ -41,11 +41,7 @@ _SHORT = {"trivial": "0", "easy": "√T", "hard": "T^⅔", "hopeless": "T"}
 def classify(
     measure: Annotated[
         str | None,
-        Option(
-            help="The measure of a ranking, such as dcg or ndcg@10.",
-            show_default=False,
-            autocompletion=offer_measures,
-        ),
+        Option(help="The measure of a ranking, such as dcg or ndcg@10.", autocompletion=offer_measures),
     ] = None,
     items: CountOption = 10,
     top: TopOption = 1,
@@ -53,18 +49,12 @@ def classify(
     feedback: Annotated[
         str | None,
         Option(
-            help="What is seen instead of the top: first click, position 2, preference 1 2, noisy clicks 1 4/5 1/5.",
-            show_default=False,
+            help="What is seen instead of the top: first click, position 2, preference 1 2, noisy clicks 1 4/5 1/5."
         ),
     ] = None,
-    game: Annotated[
-        Path | None,
-        Option(help="A game of your own, CSV or npz, instead of a measure.", show_default=False),
-    ] = None,
+    game: Annotated[Path | None, Option(help="A game of your own, CSV or npz, instead of a measure.")] = None,
     route: Annotated[str, Option(help="Method: auto, cells (all orders, few items) or structure.")] = "auto",
-    witness: Annotated[
-        Path | None, Option(help="Write the proof, as JSON, to this file.", show_default=False)
-    ] = None,
+    witness: Annotated[Path | None, Option(help="Write the proof, as JSON, to this file.")] = None,
     play: Annotated[
         bool, Option("--play", help="Also play the game in three worlds, and draw the regret.")
     ] = False,
@@ -126,8 +116,7 @@ def classify(
 def verify_proof(
     file: Annotated[Path, Argument(help="A proof that `rankloop classify --witness` wrote.")],
     game: Annotated[
-        Path | None,
-        Option(help="The game that the proof is about, CSV or npz, if it is your own.", show_default=False),
+        Path | None, Option(help="The game that the proof is about, CSV or npz, if it is your own.")
     ] = None,
 ) -> None:
     """Check a proof, in whole numbers: exit code 0 if it holds, 1 if it is refused.
@@ -180,9 +169,7 @@ def rates(
     ] = None,
     grades: GradesOption = 2,
     route: Annotated[str, Option(help="structure, or cells for a few items.")] = "structure",
-    picture: Annotated[
-        Path | None, Option(help="Also draw the table to this file (png or svg).", show_default=False)
-    ] = None,
+    picture: Annotated[Path | None, Option(help="Also draw the table to this file (png or svg).")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """How fast each measure can be learnt, for every number of items that reveal their relevance.

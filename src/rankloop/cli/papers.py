@@ -65,12 +65,7 @@ class Reproduction:
 def reproduce(
     names: Annotated[
         list[str] | None,
-        Argument(
-            metavar="NAME",
-            help="Experiments to run, or [b]all[/b].",
-            autocompletion=offer_experiments,
-            show_default=False,
-        ),
+        Argument(metavar="NAME", help="Experiments to run, or [b]all[/b].", autocompletion=offer_experiments),
     ] = None,
     *,
     how: Reproduction,

@@ -153,6 +153,14 @@ RankerOption = Annotated[
         autocompletion=offer_rankers,
     ),
 ]
+
+
+def measure_option(default: str) -> Any:
+    """How rankings are measured; `default` says how where nothing is said."""
+    words = "The measure of a ranking, such as dcg or precision@3."
+    return Option(help=words, show_default=default, autocompletion=offer_measures)
+
+
 CountOption = Annotated[int, Option(help="Number of items.")]
 ItemsOption = Annotated[
     int | None, Option(help="Number of items.", show_default="10, or those that the environment has")
