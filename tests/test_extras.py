@@ -68,9 +68,9 @@ def test_a_plain_installation_ranks_learns_and_simulates() -> None:
         """
         import numpy as np
         from rankloop import data, environments, games, logs, measures, rankers, simulation, surrogates
-        people = environments.FixedItems(environments.users.noisy_halves(n_items=4), measure="dcg")
+        environment = environments.FixedItems(environments.users.noisy_halves(n_items=4), measure="dcg")
         ranker = rankers.RTop1F(n_items=4, horizon=100)
-        trace = simulation.play(ranker, people, rounds=100, seed=1, progress=True)
+        trace = simulation.play(ranker, environment, rounds=100, seed=1, progress=True)
         print(trace.n_rounds, len(ranker.rank(rng=np.random.default_rng(1)).items))
         print(data.synthetic_letor(n_queries=3, n_features=2, seed=1).n_queries)
         """,

@@ -39,8 +39,13 @@ class Stepwise(rankers.Uniform):
 
 
 def _pairs() -> list[tuple[Ranker, Environment]]:
-    people = environments.FixedItems(environments.users.noisy_halves(n_items=4), measure="ndcg")
-    return [clicked_pair(), clicked_pair("yandex-periodic-2"), (Stepwise(n_items=4), people), clicked_pair()]
+    environment = environments.FixedItems(environments.users.noisy_halves(n_items=4), measure="ndcg")
+    return [
+        clicked_pair(),
+        clicked_pair("yandex-periodic-2"),
+        (Stepwise(n_items=4), environment),
+        clicked_pair(),
+    ]
 
 
 def _played(executor: Any) -> tuple[list[simulation.Trace], list[tuple[Ranker, Environment]]]:
@@ -118,10 +123,12 @@ def test_everything_is_sent_with_its_kernels_by_name() -> None:
 
 
 def test_what_cannot_be_sent_is_named(processes: executors.Processes) -> None:
-    ranker, people = clicked_pair()
+    ranker, environment = clicked_pair()
     ranker.lock = threading.Lock()  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match=r"the run of FTRLPBM with seed 7 cannot be sent.*lock.*threads"):
-        simulation.play_many([clicked_pair(), (ranker, people)], rounds=9, seeds=[1, 7], executor=processes)
+        simulation.play_many(
+            [clicked_pair(), (ranker, environment)], rounds=9, seeds=[1, 7], executor=processes
+        )
 
 
 @pytest.mark.parametrize("wrong", ["forks", None, 3, object()])

@@ -183,9 +183,9 @@ def test_a_folder_is_for_one_search(tmp_path: Path) -> None:
         ({"held_out": world()}, "held_out is None there"),
     ]
     for change, message in changes:
-        ranker, people = change.pop("ranker", Dial()), change.pop("environment", world())
+        ranker, environment = change.pop("ranker", Dial()), change.pop("environment", world())
         with pytest.raises(ValueError, match=message):
-            simulation.tune(ranker, people, folder=folder, **SMALL | change)
+            simulation.tune(ranker, environment, folder=folder, **SMALL | change)
         assert bytes_of(folder) == before
 
 
@@ -223,9 +223,9 @@ def test_a_folder_is_for_one_search(tmp_path: Path) -> None:
 def test_mistakes_are_named_before_anything_is_played(
     change: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    ranker, people = change.pop("ranker", Dial()), change.pop("environment", world())
+    ranker, environment = change.pop("ranker", Dial()), change.pop("environment", world())
     with pytest.raises(ValueError, match=message):
-        simulation.tune(ranker, people, **{"folder": tmp_path / "search"} | SMALL | change)
+        simulation.tune(ranker, environment, **{"folder": tmp_path / "search"} | SMALL | change)
     assert not (tmp_path / "search").exists()
 
 
