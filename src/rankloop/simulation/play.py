@@ -183,19 +183,18 @@ class Run:
         value, total, hindsight, explored = (part[: self.place].copy() for part in self.out)
         is_loss = self.environment.is_loss
         regret = total - hindsight if is_loss else hindsight - total
-        recorded = self.record[: self.place].copy()
         return Trace(
-            self.environment.measure,
-            is_loss,
-            self.seed,
-            recorded,
-            value,
-            total,
-            regret,
-            explored,
-            self.seconds,
-            self.ranker.counters(),
-            {"ranker": brief(self.ranker), "environment": brief(self.environment)},
+            measure=self.environment.measure,
+            is_loss=is_loss,
+            seed=self.seed,
+            rounds=self.record[: self.place].copy(),
+            value=value,
+            total=total,
+            regret=regret,
+            explored=explored,
+            seconds=self.seconds,
+            counters=self.ranker.counters(),
+            provenance={"ranker": brief(self.ranker), "environment": brief(self.environment)},
         )
 
 

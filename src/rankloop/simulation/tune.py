@@ -255,15 +255,15 @@ def tune(
         search.play(last, FINAL, sorted({0, best}), fresh)
     runs = sorted(search.runs.values(), key=lambda run: (run.rung == FINAL, run.rung, run.setting, run.seed))
     tuning = Tuning(
-        ranker,
-        environment.measure,
-        environment.is_loss,
-        rounds,
-        held_out is not None,
-        searched,
-        tuple(search.tried),
-        best,
-        tuple(runs),
+        ranker=ranker,
+        measure=environment.measure,
+        is_loss=environment.is_loss,
+        rounds=rounds,
+        held_out=held_out is not None,
+        ranges=searched,
+        tried=tuple(search.tried),
+        chosen=best,
+        runs=tuple(runs),
     )
     if place is not None:
         _write(place / "tuning.json", _answer(tuning, study))
