@@ -21,10 +21,10 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numba
 import numpy as np
@@ -184,9 +184,6 @@ class Processes(ProcessPoolExecutor):
         self._alive.close()
         self.shutdown(cancel_futures=True)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -205,7 +202,7 @@ def _end_with(alive: Any) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-class RayCluster:
+class RayCluster(AbstractContextManager["RayCluster"]):
     """Workers on a Ray cluster, or on a small one that is started here for the purpose.
 
     Every machine needs rankloop and its libraries in the same versions; where a worker has others, the first result
@@ -254,9 +251,6 @@ class RayCluster:
             self._ray.cancel(reference, force=True)
         if self._connected:
             self._ray.shutdown()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
