@@ -1,4 +1,4 @@
-"""The contracts themselves: tickets, state, and the small readers of arguments."""
+"""The contracts themselves: tickets and state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rankloop.base import Array, Ranker, Ranking, draw_key, one_of, whole
+from rankloop.base import Array, Ranker, Ranking, draw_key
 from rankloop.feedback import TopK
 
 
@@ -45,9 +45,8 @@ def test_a_ticket_comes_back_from_a_file_as_it_was(
     else:
         np.testing.assert_array_equal(back.propensities, chances)
     assert len(back.memo) == n_parts
-    for mine, theirs in zip(
-        memo, back.memo, strict=True
-    ):  # twelve parts: memo.10 must not sort before memo.2
+    # Of twelve parts, memo.10 must not sort before memo.2.
+    for mine, theirs in zip(memo, back.memo, strict=True):
         np.testing.assert_array_equal(mine, theirs)
         assert mine.dtype == theirs.dtype
 
@@ -164,46 +163,3 @@ def test_a_key_is_one_word_of_the_generator() -> None:
     keys = [draw_key(rng) for _ in range(5)]
     assert all(isinstance(key, np.uint64) for key in keys)
     assert [int(key) for key in keys] == other.bit_generator.random_raw(5).tolist()
-
-
-@pytest.mark.parametrize("value", [3, 3.0, np.int8(3), np.uint64(3), np.float64(3), np.array(3)])
-def test_whole_takes_every_way_to_write_a_number(value: Any) -> None:
-    assert whole("n", value, at_least=3) == 3
-    assert type(whole("n", value, at_least=3)) is int
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        2,
-        -3,
-        3.5,
-        float("nan"),
-        float("inf"),
-        "3",
-        None,
-        True,
-        [3],
-        np.array([3, 4]),
-        3 + 0j,
-        b"3",
-        pytest.param(object(), id="object"),
-    ],
-    ids=repr,
-)
-def test_whole_refuses_everything_else_by_name(value: Any) -> None:
-    with pytest.raises(ValueError, match="n_things"):
-        whole("n_things", value, at_least=3)
-
-
-def test_whole_is_exact_for_large_numbers() -> None:
-    assert whole("n", 2**80, at_least=1) == 2**80
-    assert whole("n", 1e15, at_least=1) == 10**15
-
-
-def test_one_of_lists_what_is_known() -> None:
-    assert one_of("colour", "red", ("red", "blue")) == "red"
-    with pytest.raises(ValueError, match=r"colour.*'red', 'blue'.*'green'"):
-        one_of("colour", "green", ("red", "blue"))
-    with pytest.raises(ValueError, match="colour"):
-        one_of("colour", None, ("red", "blue"))  # type: ignore[arg-type]

@@ -1,4 +1,7 @@
-"""Reading arguments: a value of the right kind, or a ValueError that names the argument and the value."""
+"""Reading arguments: a value of the right kind, or an error that names the argument and the value.
+
+Every function takes the argument's name, for the error, and then what was given, which it returns as the right type.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +16,33 @@ from numpy.typing import NDArray
 _SHAPES = {0: "one number", 1: "a list of numbers", 2: "a matrix of numbers"}
 
 
-def whole(name: str, value: Any, *, at_least: int, at_most: int | None = None) -> int:
-    """Read a whole number.
+class ArgumentError(ValueError):
+    """An argument is wrong.
 
     Parameters
     ----------
-    name : str
-        The argument's name, for the error.
-    value : int or float
-        What was given; a float only where it is whole.
-    at_least : int
-        The smallest number allowed.
-    at_most : int, optional
-        The largest number allowed.
+    argument : str
+        Its name, for whoever calls it something else, such as a command line.
+    words : str
+        What is wrong: a sentence that begins with the name, and the message of the error.
 
-    Returns
-    -------
-    int
-        `value`.
+    Examples
+    --------
+    >>> error = ArgumentError("top", "top must be a whole number, got 'x'")
+    >>> error.argument, str(error)
+    ('top', "top must be a whole number, got 'x'")
+    """
 
-    Raises
-    ------
-    ValueError
-        Where it is anything else.
+    def __init__(self, argument: str, words: str) -> None:
+        super().__init__(argument, words)  # both, so that it can be pickled
+        self.argument = argument
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+
+def whole(name: str, value: Any, *, at_least: int, at_most: int | None = None) -> int:
+    """Read the argument `name`: a `value` that is a whole number from `at_least` to `at_most`, perhaps as a float.
 
     Examples
     --------
@@ -49,7 +56,7 @@ def whole(name: str, value: Any, *, at_least: int, at_most: int | None = None) -
         exact = False
     if not exact or number < at_least or (at_most is not None and number > at_most):
         bounds = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
-        raise ValueError(f"{name} must be a whole number {bounds}, got {value!r}")
+        raise ArgumentError(name, f"{name} must be a whole number {bounds}, got {value!r}")
     return number
 
 
@@ -62,40 +69,15 @@ def number(
     below: float | None = None,
     at_most: float | None = None,
 ) -> float:
-    """Read one finite number.
-
-    Parameters
-    ----------
-    name : str
-        The argument's name, for the error.
-    value : float
-        What was given.
-    above : float, optional
-        Bounds, the first and the third excluded.
-    at_least : float, optional
-        Bounds, the first and the third excluded.
-    below : float, optional
-        Bounds, the first and the third excluded.
-    at_most : float, optional
-        Bounds, the first and the third excluded.
-
-    Returns
-    -------
-    float
-        `value`.
-
-    Raises
-    ------
-    ValueError
-        Where it is anything else.
+    """Read the argument `name`: a finite `value`, and its bounds `above`, `at_least`, `below` and `at_most`.
 
     Examples
     --------
     >>> number("radius", 10, above=0)
     10.0
     """
-    given = _array(value)
-    good = given.ndim == 0 and given.dtype.kind in "iuf" and math.isfinite(given)
+    array = _array(value)
+    good = array.ndim == 0 and array.dtype.kind in "iuf" and math.isfinite(array)
     rules = (
         ("above", above, operator.gt),
         ("at least", at_least, operator.ge),
@@ -103,31 +85,16 @@ def number(
         ("at most", at_most, operator.le),
     )
     wanted = [(words, bound, holds) for words, bound, holds in rules if bound is not None]
-    if not (good and all(holds(given, bound) for _, bound, holds in wanted)):
+    if not (good and all(holds(array, bound) for _, bound, holds in wanted)):
         bounds = " and ".join(f"{words} {bound:g}" for words, bound, _ in wanted)
-        raise ValueError(f"{name} must be a finite number{f' {bounds}' if bounds else ''}, got {value!r}")
-    return float(given)
+        raise ArgumentError(
+            name, f"{name} must be a finite number{f' {bounds}' if bounds else ''}, got {value!r}"
+        )
+    return float(array)
 
 
 def numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """Read numbers of any shape.
-
-    Parameters
-    ----------
-    name : str
-        The argument's name, for the error.
-    values : array_like
-        What was given.
-
-    Returns
-    -------
-    numpy.ndarray
-        `values` as float64; the array itself where it is one already.
-
-    Raises
-    ------
-    ValueError
-        Where something is not a number, or rows differ in length.
+    """Read the argument `name`: `values` of any shape, as float64; the array itself where it is one already.
 
     Examples
     --------
@@ -137,29 +104,12 @@ def numbers(name: str, values: Any) -> NDArray[np.float64]:
     array = _array(values)
     if array.dtype.kind not in "biuf":
         rows = " in rows of one length" if isinstance(values, list | tuple) and array.dtype == object else ""
-        raise ValueError(f"{name} must be numbers{rows}, got {values!r}")
+        raise ArgumentError(name, f"{name} must be numbers{rows}, got {values!r}")
     return array.astype(np.float64, copy=False)
 
 
 def share(name: str, value: Any) -> float:
-    """Read one number above 0 and at most 1.
-
-    Parameters
-    ----------
-    name : str
-        The argument's name, for the error.
-    value : float
-        What was given.
-
-    Returns
-    -------
-    float
-        `value`.
-
-    Raises
-    ------
-    ValueError
-        Where it is anything else.
+    """Read the argument `name`: a `value` above 0 and at most 1.
 
     Examples
     --------
@@ -172,14 +122,14 @@ def share(name: str, value: Any) -> float:
 def shares(
     name: str, values: Any, *, n_axes: int = 1, length: int | None = None, positive: bool = False
 ) -> NDArray[np.float64]:
-    """Read probabilities: numbers from 0 to 1.
+    """Read probabilities: numbers from 0 to 1, as a copy in C order that the caller may keep.
 
     Parameters
     ----------
     name : str
-        The argument's name, for the error.
+        The argument's name.
     values : array_like
-        What was given, not empty.
+        The probabilities, at least one.
     n_axes : int, optional
         0 for one number, 1 for a list, 2 for a matrix.
     length : int, optional
@@ -187,85 +137,39 @@ def shares(
     positive : bool, optional
         Whether 0 is refused.
 
-    Returns
-    -------
-    numpy.ndarray
-        A copy of `values` in C order, which the caller may keep.
-
-    Raises
-    ------
-    ValueError
-        Where they have another shape, or one does not lie between 0 and 1.
-
     Examples
     --------
     >>> shares("examination", [1, 0.5])
     array([1. , 0.5])
     """
-    given = numbers(name, values)
-    if given.ndim != n_axes or given.size == 0 or length not in (None, given.size):
+    array = numbers(name, values)
+    if array.ndim != n_axes or array.size == 0 or length not in (None, array.size):
         wanted = _SHAPES[n_axes] if length is None else f"{length} numbers"
-        raise ValueError(f"{name} must be {wanted} from 0 to 1, got shape {given.shape}")
+        raise ArgumentError(name, f"{name} must be {wanted} from 0 to 1, got shape {array.shape}")
     # Written so that NaN, which compares false with everything, is refused too.
-    good = ((given > 0.0) if positive else (given >= 0.0)) & (given <= 1.0)
+    good = ((array > 0.0) if positive else (array >= 0.0)) & (array <= 1.0)
     if not good.all():
         bounds = "be above 0 and at most 1" if positive else "lie between 0 and 1"
-        raise ValueError(f"{name} must {bounds}, got {given[~good][0]:g}")
-    return np.array(given, order="C")
+        raise ArgumentError(name, f"{name} must {bounds}, got {array[~good][0]:g}")
+    return np.array(array, order="C")
 
 
 def epsilon(name: str, value: Any) -> float:
-    """Read a small positive number that something is divided by, so that the inverse is finite.
-
-    Parameters
-    ----------
-    name : str
-        The argument's name, for the error.
-    value : float
-        What was given.
-
-    Returns
-    -------
-    float
-        `value`.
-
-    Raises
-    ------
-    ValueError
-        Where it is not finite or not above 1e-300.
+    """Read the argument `name`: a small `value`, above 1e-300, that something is divided by.
 
     Examples
     --------
     >>> epsilon("epsilon", 0.01)
     0.01
     """
-    given = number(name, value, above=0)
-    if given <= 1e-300:
-        raise ValueError(f"{name} must be above 1e-300, or 1/{name} overflows, got {value!r}")
-    return given
+    small = number(name, value, above=0)
+    if small <= 1e-300:
+        raise ArgumentError(name, f"{name} must be above 1e-300, or 1/{name} overflows, got {value!r}")
+    return small
 
 
 def one_of(name: str, value: str, known: Iterable[str]) -> str:
-    """Read one of a few words.
-
-    Parameters
-    ----------
-    name : str
-        The argument's name, for the error.
-    value : str
-        What was given.
-    known : iterable of str
-        The words to choose from.
-
-    Returns
-    -------
-    str
-        `value`.
-
-    Raises
-    ------
-    ValueError
-        Where it is another; the message lists the known ones.
+    """Read the argument `name`: a `value` that is one of the `known` words; the error lists them.
 
     Examples
     --------
@@ -274,7 +178,7 @@ def one_of(name: str, value: str, known: Iterable[str]) -> str:
     """
     words = tuple(known)
     if value not in words:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
+        raise ArgumentError(name, f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
     return value
 
 

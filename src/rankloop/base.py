@@ -41,18 +41,7 @@ Memo = tuple[Array, ...]
 
 
 def draw_key(rng: np.random.Generator) -> np.uint64:
-    """One 64-bit word of `rng`; a kernel expands it into as many numbers as it needs.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Where the randomness comes from.
-
-    Returns
-    -------
-    numpy.uint64
-        The word.
-    """
+    """One 64-bit word of `rng`; a kernel expands it into as many numbers as it needs."""
     return np.uint64(generator(rng).bit_generator.random_raw())
 
 
@@ -94,13 +83,7 @@ class Ranking:
 
     @classmethod
     def load(cls, saved: Mapping[str, Array]) -> Ranking:
-        """The ticket that `save` wrote.
-
-        Parameters
-        ----------
-        saved : mapping of str to array_like
-            What `save` gave.
-        """
+        """The ticket that `save` wrote, from the arrays `saved`."""
         n_parts = sum(name.startswith("memo.") for name in saved)
         for name in ("items", "explored", *(f"memo.{i}" for i in range(n_parts))):
             if name not in saved:
@@ -156,12 +139,7 @@ class Constructed:
             cls.__init__ = _remembering(cls.__init__)  # type: ignore[method-assign]
 
     def get_params(self) -> dict[str, Any]:
-        """The arguments of the constructor.
-
-        Returns
-        -------
-        dict
-            A value for each parameter of the constructor: the one that was given, or the default.
+        """The arguments of the constructor: those that were given, and the defaults of the others.
 
         Examples
         --------
@@ -170,13 +148,13 @@ class Constructed:
         {'n_items': 4, 'n_positions': None}
         """
         known = inspect.signature(type(self)).parameters
-        given = vars(self).get("_given", {})
+        arguments = vars(self).get("_given", {})
         params = {}
         for name, parameter in known.items():
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                params.update(given.get(name, {}))
-            elif name in given:
-                params[name] = given[name]
+                params.update(arguments.get(name, {}))
+            elif name in arguments:
+                params[name] = arguments[name]
             elif parameter.default is not inspect.Parameter.empty:
                 params[name] = parameter.default
         return params
@@ -184,40 +162,24 @@ class Constructed:
     def clone(self) -> Self:
         """A fresh one with the same arguments, in its initial state.
 
-        Returns
-        -------
-        Self
-            Another object of the same class.
-
         Examples
         --------
         >>> from rankloop.rankers import Uniform
         >>> Uniform(n_items=4).clone()
         Uniform(n_items=4)
         """
-        given = {name: _kept(value) for name, value in vars(self).get("_given", {}).items()}
-        positional, named = [], {}
-        for name, parameter in inspect.signature(type(self)).parameters.items():
-            if name not in given:
-                continue
-            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                positional.extend(given[name])
-            elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                named.update(given[name])
-            elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
-                positional.append(given[name])
-            else:
-                named[name] = given[name]
-        return type(self)(*positional, **named)
+        call = inspect.signature(type(self)).bind_partial()
+        call.arguments.update({name: _kept(value) for name, value in vars(self).get("_given", {}).items()})
+        return type(self)(*call.args, **call.kwargs)
 
     def __repr__(self) -> str:
-        given = vars(self).get("_given", {})
-        shown = ", ".join(f"{name}={_written(value)}" for name, value in given.items())
+        arguments = vars(self).get("_given", {})
+        shown = ", ".join(f"{name}={_written(value)}" for name, value in arguments.items())
         return f"{type(self).__name__}({shown})"
 
     def _facts(self) -> dict[str, object]:
-        given = vars(self).get("_given", {})
-        return {name: _written(value) for name, value in given.items()}
+        arguments = vars(self).get("_given", {})
+        return {name: _written(value) for name, value in arguments.items()}
 
     def _repr_html_(self) -> str:
         return card(type(self).__name__, self._facts())
@@ -263,10 +225,10 @@ def _remembering(init: Callable[..., None]) -> Callable[..., None]:
         # A constructor that calls its parent's comes here first, and its own arguments are the ones that count.
         if "_given" not in vars(self):
             try:
-                given = signature.bind(self, *args, **kwargs).arguments
+                arguments = signature.bind(self, *args, **kwargs).arguments
             except TypeError:
-                given = {}  # the call below says what is wrong with them
-            self._given = {name: _kept(value) for name, value in list(given.items())[1:]}
+                arguments = {}  # the call below says what is wrong with them
+            self._given = {name: _kept(value) for name, value in list(arguments.items())[1:]}
         init(self, *args, **kwargs)
 
     return remember
@@ -407,35 +369,21 @@ class Feedback(abc.ABC):
 
     @abc.abstractmethod
     def length(self, n_positions: int) -> int:
-        """How many positions, from the top, are revealed of a list with `n_positions`.
-
-        Parameters
-        ----------
-        n_positions : int
-            The length of the list.
-        """
+        """How many positions, from the top, are revealed of a list with `n_positions`."""
 
     def check(self, revealed: ArrayLike, n_positions: int) -> NDArray[np.float64]:
-        """`revealed` as numbers, one for each revealed position; ValueError if it is anything else.
-
-        Parameters
-        ----------
-        revealed : array_like
-            What came back, by position.
-        n_positions : int
-            The length of the list.
-        """
-        given = numbers("feedback", revealed)
+        """What was `revealed` of `n_positions` positions, as numbers, one for each; ValueError if it is not that."""
+        array = numbers("feedback", revealed)
         expected = self.length(n_positions)
-        if given.shape != (expected,):
+        if array.shape != (expected,):
             raise ValueError(
-                f"feedback has shape {given.shape}, {self} of {n_positions} positions needs ({expected},)"
+                f"feedback has shape {array.shape}, {self} of {n_positions} positions needs ({expected},)"
             )
-        if not np.isfinite(given).all() or (given < 0).any():
-            raise ValueError(f"feedback must be finite and not negative, got {given}")
-        if self.kind == "clicks" and not ((given == 0.0) | (given == 1.0)).all():
-            raise ValueError(f"feedback must be 0 (no click) or 1 (click), got {given}")
-        return given
+        if not np.isfinite(array).all() or (array < 0).any():
+            raise ValueError(f"feedback must be finite and not negative, got {array}")
+        if self.kind == "clicks" and not ((array == 0.0) | (array == 1.0)).all():
+            raise ValueError(f"feedback must be 0 (no click) or 1 (click), got {array}")
+        return array
 
 
 class Ranker(Constructed, Servable, abc.ABC):
@@ -467,11 +415,6 @@ class Ranker(Constructed, Servable, abc.ABC):
             The request: a row of features for each candidate, or None where items are the same for everybody.
         rng : numpy.random.Generator
             Where the randomness comes from.
-
-        Returns
-        -------
-        Ranking
-            The items to show, and what `learn` will need to know about them.
         """
 
     @abc.abstractmethod
@@ -490,27 +433,12 @@ class Ranker(Constructed, Servable, abc.ABC):
     def current(self, context: Any = None) -> NDArray[np.int64]:
         """The order that it estimates to be best now, without exploration or perturbation.
 
-        Of items that it estimates to be equally good, the one with the smaller number comes first.
-
-        Parameters
-        ----------
-        context : object, optional
-            The request, as for `rank`.
-
-        Returns
-        -------
-        ndarray of int
-            Items by position, best first.
+        Of items that it estimates to be equally good, the one with the smaller number comes first. The request
+        `context` is as for `rank`.
         """
 
     def state_arrays(self) -> dict[str, Array]:
-        """A copy of every mutable thing, as named arrays.
-
-        Returns
-        -------
-        dict of str to numpy.ndarray
-            An array for each field of `state`.
-        """
+        """A copy of every mutable thing, as named arrays."""
         return {name: np.array(value) for name, value in self.state._asdict().items()}
 
     @overload
@@ -571,23 +499,11 @@ class Ranker(Constructed, Servable, abc.ABC):
             value[...] = saved[name]
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        """ValueError where arrays of the right shape hold values that no state of this ranker can have.
-
-        Parameters
-        ----------
-        saved : mapping of str to array_like
-            The arrays, of the right names and shapes.
-        """
+        """ValueError where arrays of the right shape, `saved`, hold values that no state of this ranker can have."""
         return
 
     def tunable(self) -> Mapping[str, Range]:
-        """The arguments that `simulation.tune` may search, each with its range.
-
-        Returns
-        -------
-        mapping of str to Range
-            Ranges that suit the other arguments, such as the horizon. Empty by default.
-        """
+        """The arguments that `simulation.tune` may search, each with a range that suits the others; none by default."""
         return {}
 
     def counters(self) -> dict[str, int]:
@@ -602,13 +518,7 @@ class Ranker(Constructed, Servable, abc.ABC):
         return super()._facts() | {"ranks": ranks, "learns from": self.feedback}
 
     def example_context(self, rng: np.random.Generator) -> Any:
-        """A request such as this ranker takes, for the checks.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Where the randomness comes from.
-        """
+        """A request such as this ranker takes, drawn from `rng`, for the checks."""
         return None
 
 
@@ -635,65 +545,22 @@ class Environment(Constructed, abc.ABC):
 
     @abc.abstractmethod
     def arrive(self, *, rng: np.random.Generator) -> Any:
-        """The next request: its context, or None.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Where the randomness comes from.
-
-        Returns
-        -------
-        object
-            What `rank` gets.
-        """
+        """The next request, drawn from `rng`: the context that `rank` gets."""
 
     @abc.abstractmethod
     def respond(self, ranking: Ranking, *, rng: np.random.Generator) -> NDArray[np.float64]:
-        """All that this user could reveal of the shown list, by position; the feedback model cuts it.
+        """All that this user could reveal of the shown `ranking`, by position; the feedback model cuts it.
 
-        Parameters
-        ----------
-        ranking : Ranking
-            The ranking that was shown.
-        rng : numpy.random.Generator
-            Where the randomness comes from.
-
-        Returns
-        -------
-        ndarray of float
-            One number for each position.
+        Randomness comes from `rng`.
         """
 
     @abc.abstractmethod
     def value(self, ranking: Ranking) -> float:
-        """The true value of this ranking for this user, never revealed to the ranker.
-
-        Parameters
-        ----------
-        ranking : Ranking
-            A ranking for the present user.
-
-        Returns
-        -------
-        float
-            What it is worth.
-        """
+        """The true value of this `ranking` for this user, never revealed to the ranker."""
 
     @abc.abstractmethod
     def best(self, context: Any = None) -> Ranking:
-        """An optimal ranking.
-
-        Parameters
-        ----------
-        context : object, optional
-            The request, where it matters.
-
-        Returns
-        -------
-        Ranking
-            A ranking that no other beats.
-        """
+        """An optimal ranking, for the request `context` where it matters."""
 
     @abc.abstractmethod
     def hindsight(self) -> float:

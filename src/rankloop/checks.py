@@ -1,7 +1,7 @@
 """Conformance: does a ranker or an environment keep the contracts? For the package's own classes and for any other.
 
-Each `check_*` takes a function that makes a fresh object, always with the same arguments, and raises `Broken` with
-the rule that is not kept. `check_ranker` and `check_environment` run them all.
+Each `check_*` takes `make`, a function that makes a fresh ranker or environment, always with the same arguments, and
+raises `Broken` with the rule that is not kept. `check_ranker` and `check_environment` run them all.
 """
 
 from __future__ import annotations
@@ -29,13 +29,7 @@ class Broken(AssertionError):
 
 
 def check_ranker(make: MakeRanker) -> None:
-    """All rules for rankers.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh ranker, always with the same arguments.
-    """
+    """All rules for rankers."""
     for check in (
         check_signature,
         check_rankings_are_valid,
@@ -50,30 +44,13 @@ def check_ranker(make: MakeRanker) -> None:
 
 
 def check_environment(make: MakeEnvironment) -> None:
-    """All rules for environments.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh environment, always with the same arguments.
-    """
+    """All rules for environments."""
     for check in (check_answers_change_nothing, check_same_seed_same_users, check_hindsight_is_best):
         check(make)
 
 
 def small_arguments(kind: type[Ranker]) -> dict[str, Any]:
-    """Arguments for a small ranker of a class, by the usual names of what it may need.
-
-    Parameters
-    ----------
-    kind : type
-        A ranker.
-
-    Returns
-    -------
-    dict
-        Values for those of `n_items`, `n_features`, `horizon`, `order` and `relevance` that its constructor takes.
-    """
+    """Arguments for a small ranker of the class `kind`, by the usual names of what its constructor may need."""
     return {name: _SMALL[name] for name in inspect.signature(kind).parameters if name in _SMALL}
 
 
@@ -87,38 +64,20 @@ _SMALL: dict[str, Any] = {
 
 
 def every_ranker() -> Iterator[tuple[str, MakeRanker]]:
-    """A name and a maker of a small one for each ranker in the package.
-
-    Returns
-    -------
-    iterator of tuple of (str, callable)
-        The name of the class, and a function that makes a ranker.
-    """
+    """The name of each ranker in the package, and a function that makes a small one."""
     for name in rankers.__all__:
         kind = getattr(rankers, name)
         yield name, functools.partial(kind, **small_arguments(kind))
 
 
 def every_environment() -> Iterator[tuple[str, MakeEnvironment]]:
-    """A name and a maker for each environment that `environments.named` knows.
-
-    Returns
-    -------
-    iterator of tuple of (str, callable)
-        The name, and a function that makes the environment.
-    """
+    """Each name that `environments.named` knows, and a function that makes the environment."""
     for name in environments.names():
         yield name, functools.partial(environments.named, name)
 
 
 def check_signature(make: MakeRanker) -> None:
-    """Rule 5: `rank(context=None, *, rng)` and `learn(ranking, feedback)`, for every ranker.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh ranker.
-    """
+    """Rule 5: `rank(context=None, *, rng)` and `learn(ranking, feedback)`, for every ranker."""
     ranker = make()
     for method, expected in ((ranker.rank, ["context", "rng"]), (ranker.learn, ["ranking", "feedback"])):
         parameters = inspect.signature(method).parameters
@@ -133,13 +92,7 @@ def check_signature(make: MakeRanker) -> None:
 
 
 def check_rankings_are_valid(make: MakeRanker) -> None:
-    """Every position holds another item, and probabilities are probabilities.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh ranker.
-    """
+    """Every position holds another item, and probabilities are probabilities."""
     ranker = make()
     for ranking in _story(ranker, rounds=30, seed=1):
         items = ranking.items
@@ -157,13 +110,7 @@ def check_rankings_are_valid(make: MakeRanker) -> None:
 
 
 def check_rank_changes_nothing(make: MakeRanker) -> None:
-    """Rule 1: `rank` reads state and advances `rng`; nothing else changes, in `state` or beside it.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh ranker.
-    """
+    """Rule 1: `rank` reads state and advances `rng`; nothing else changes, in `state` or beside it."""
     ranker = make()
     for _ in range(3):
         before = _everything(ranker)
@@ -175,13 +122,7 @@ def check_rank_changes_nothing(make: MakeRanker) -> None:
 
 
 def check_tickets_travel(make: MakeRanker) -> None:
-    """Rule 2: `learn` needs only the ticket, saved and loaded, in whatever order feedback comes.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh ranker.
-    """
+    """Rule 2: `learn` needs only the ticket, saved and loaded, in whatever order feedback comes."""
     ranker = make()
     _story(ranker, rounds=20, seed=1)
     start = ranker.save()
@@ -202,13 +143,7 @@ def check_tickets_travel(make: MakeRanker) -> None:
 
 
 def check_state_is_everything(make: MakeRanker) -> None:
-    """Rule 3: a fresh ranker that loads a saved state goes on exactly as the one that saved it.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh ranker.
-    """
+    """Rule 3: a fresh ranker that loads a saved state goes on exactly as the one that saved it."""
     for seed in range(1, 6):
         ranker = make()
         _story(ranker, rounds=60, seed=seed)
@@ -225,13 +160,7 @@ def check_state_is_everything(make: MakeRanker) -> None:
 
 
 def check_randomness_is_given(make: MakeRanker) -> None:
-    """Rule 4: the same seed gives the same run, whatever the state of the global generators, which does not change.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh ranker.
-    """
+    """Rule 4: the same seed gives the same run, whatever the state of the global generators, which does not change."""
     stories = []
     for disturbance in (1, 2):
         random.seed(disturbance)
@@ -246,13 +175,7 @@ def check_randomness_is_given(make: MakeRanker) -> None:
 
 
 def check_bad_feedback_changes_nothing(make: MakeRanker) -> None:
-    """Feedback of the wrong length or with a NaN is refused before anything changes.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh ranker.
-    """
+    """Feedback of the wrong length or with a NaN is refused before anything changes."""
     ranker = make()
     ranking = _rank_once(ranker, seed=1)
     good = _answer(ranker, ranking, np.random.default_rng(1))
@@ -270,13 +193,7 @@ def check_bad_feedback_changes_nothing(make: MakeRanker) -> None:
 
 
 def check_ties_keep_the_order(make: MakeRanker) -> None:
-    """A ranker that knows nothing yet holds items in the order in which they are numbered.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh ranker.
-    """
+    """A ranker that knows nothing yet holds items in the order in which they are numbered."""
     ranker = make()
     if ranker.informed:
         return
@@ -290,18 +207,9 @@ def check_ties_keep_the_order(make: MakeRanker) -> None:
 def check_same_story(
     make: MakeRanker, make_environment: MakeEnvironment, *, rounds: int = 300, seed: int = 5
 ) -> None:
-    """The compiled loop and the stepwise one agree in every bit: trace, ranker and environment.
+    """The compiled loop and the stepwise one agree in every bit of so many `rounds`: trace, ranker and environment.
 
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh ranker.
-    make_environment : callable
-        Makes a fresh environment that suits it.
-    rounds : int, optional
-        How many rounds to compare.
-    seed : int, optional
-        The seed of the run.
+    `make_environment` makes a fresh environment that suits the ranker, and `seed` is that of the run.
     """
     ends = []
     for fused in (True, False):
@@ -318,11 +226,6 @@ def check_answers_change_nothing(make: MakeEnvironment) -> None:
     """`respond`, `value`, `best` and `hindsight` answer; only `arrive` moves on.
 
     Where the environment `reacts` to what was shown, `respond` moves on, too.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh environment.
     """
     environment = make()
     rng = np.random.default_rng(1)
@@ -343,13 +246,7 @@ def check_answers_change_nothing(make: MakeEnvironment) -> None:
 
 
 def check_same_seed_same_users(make: MakeEnvironment) -> None:
-    """Same seed, same users: in another object, and after `restart`.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh environment.
-    """
+    """Same seed, same users: in another object, and after `restart`."""
     environment, other = make(), make()
     first = _users(environment, seed=4)
     environment.restart()
@@ -360,13 +257,7 @@ def check_same_seed_same_users(make: MakeEnvironment) -> None:
 
 
 def check_hindsight_is_best(make: MakeEnvironment) -> None:
-    """No fixed ranking beats the best one in hindsight.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh environment.
-    """
+    """No fixed ranking beats the best one in hindsight."""
     environment = make()
     n_items = environment.n_positions if environment.n_items is None else environment.n_items
     tries = [np.random.default_rng(i).permutation(n_items) for i in range(20)]

@@ -260,112 +260,36 @@ class CompiledRanker(Ranker):
     keeps_context = False  # whether `learn` needs the request again; it then travels in the ticket
 
     def scratch(self, n: int) -> tuple[Any, ...]:
-        """Arrays for the kernels to work in on a list of `n` items; never state.
-
-        Parameters
-        ----------
-        n : int
-            The length of the list.
-
-        Returns
-        -------
-        tuple
-            Arrays, in the order that the kernels expect.
-        """
+        """Arrays for the kernels to work in on a list of `n` items, in the order that they expect; never state."""
         return ()
 
     def blank_memo(self, n: int) -> Memo:
-        """The arrays that `rank` writes for `learn` to read.
-
-        Parameters
-        ----------
-        n : int
-            The length of the list.
-
-        Returns
-        -------
-        tuple of ndarray
-            Unwritten arrays.
-        """
+        """The arrays that `rank` writes for `learn` to read, unwritten, for a list of `n` items."""
         return ()
 
     def blank_propensities(self, n: int) -> NDArray[np.float64]:
-        """An array for exact propensities; empty where there are none.
-
-        Parameters
-        ----------
-        n : int
-            The length of the list.
-
-        Returns
-        -------
-        ndarray of float
-            An unwritten array.
-        """
+        """An unwritten array for exact propensities of a list of `n` items; empty where there are none."""
         return np.empty(0)
 
     def blank_ticket(self, n: int) -> Ticket:
-        """An unwritten ticket for a list of `n` items.
-
-        Parameters
-        ----------
-        n : int
-            The length of the list.
-
-        Returns
-        -------
-        tuple
-            Items, propensities and memo.
-        """
+        """An unwritten ticket for a list of `n` items: items, propensities and memo."""
         return np.empty(n, np.int64), self.blank_propensities(n), self.blank_memo(n)
 
     def read_context(self, context: Any) -> tuple[int, Any]:
-        """How many items the request is about, and the request as the kernels take it.
-
-        Parameters
-        ----------
-        context : object
-            The request, as for `rank`.
-
-        Returns
-        -------
-        tuple of (int, object)
-            The number of items, and the checked request.
-        """
+        """How many items the request `context` is about, and the request as the kernels take it, checked."""
         if context is not None or self.n_positions is None:
             raise ValueError(f"{type(self).__name__} takes no context, got {context!r}")
         return self.n_positions, None
 
     def keep_request(self, request: Any) -> Memo:
-        """The request as arrays that travel in the ticket, where `keeps_context` is true.
+        """The `request` that `read_context` returned, as arrays that travel in the ticket if it `keeps_context`.
 
-        Parameters
-        ----------
-        request : object
-            As `read_context` returns it.
-
-        Returns
-        -------
-        tuple of ndarray
-            Copies: the caller may use the same memory for the next request while this ranking is open.
+        Copies: the caller may use the same memory for the next request while this ranking is open.
         """
         return (np.array(request),)
 
     def kept_request(self, kept: Memo, n: int) -> tuple[int, Any]:
-        """The request from the ticket, checked again: a ticket may come from anywhere.
-
-        Parameters
-        ----------
-        kept : tuple of ndarray
-            What `keep_request` gave.
-        n : int
-            How many items the ranking has.
-
-        Returns
-        -------
-        tuple of (int, object)
-            As of `read_context`.
-        """
+        """The request that a ticket has `kept`, for `n` items, checked again: a ticket may come from anywhere."""
         if len(kept) != 1:
             raise ValueError(f"ranking.memo must end with one request, got {len(kept)} parts more")
         return self.read_context(kept[0])
@@ -462,13 +386,7 @@ class CompiledRanker(Ranker):
         return
 
     def check_ticket(self, ranking: Ranking) -> None:
-        """ValueError where arrays of the right shape hold values that no ticket of this ranker can have.
-
-        Parameters
-        ----------
-        ranking : Ranking
-            A ranking of the right shape.
-        """
+        """ValueError where a `ranking` of the right shape holds values that no ticket of this ranker can have."""
         return
 
 
@@ -519,17 +437,7 @@ class CompiledEnvironment(Environment):
 
 
 def check_items(items: NDArray[np.int64], n_positions: int, n_items: int) -> None:
-    """ValueError unless `items` are `n_positions` of `n_items` items, none twice.
-
-    Parameters
-    ----------
-    items : ndarray of int
-        The items of a ranking.
-    n_positions : int
-        How many there must be.
-    n_items : int
-        How many there are to choose from.
-    """
+    """ValueError unless `items` are `n_positions` of `n_items` items, none twice."""
     if items.shape != (n_positions,) or items.dtype != np.int64:
         raise ValueError(f"items must be int64({n_positions},), got {items.dtype}{items.shape}")
     if items.min() < 0 or items.max() >= n_items:
@@ -541,19 +449,9 @@ def check_items(items: NDArray[np.int64], n_positions: int, n_items: int) -> Non
 
 
 def read_positions(n_positions: Any, n_items: int | None) -> int | None:
-    """How many of `n_items` items are shown: all of them by default; a ValueError where there are fewer.
+    """How many of `n_items` items are shown: `n_positions`, all where it is None; ValueError where there are fewer.
 
-    Parameters
-    ----------
-    n_positions : int or None
-        The number of positions; None stands for all items.
-    n_items : int or None
-        How many items there are; None where each request brings its own.
-
-    Returns
-    -------
-    int
-        The number of positions; None where it is that of the request.
+    None of `n_items` where each request brings its own.
     """
     if n_positions is None:
         return n_items

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from html import escape
 from pathlib import Path
-from typing import Any
 
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _SYSTEM = re.compile(r"\(os error (\d+)\)")
@@ -95,15 +94,6 @@ def sweep(folder: Path) -> None:
             left_over.unlink()
 
 
-def is_address(place: str | os.PathLike[str]) -> bool:
-    """Whether `place` is an address of a store and not a folder of this machine.
-
-    >>> is_address("s3://bucket/results"), is_address("results")
-    (True, False)
-    """
-    return isinstance(place, str) and _ADDRESS.match(place) is not None
-
-
 def local_folder(place: str | os.PathLike[str]) -> Path:
     """A folder of this machine, which need not exist yet; ValueError for an address of a store.
 
@@ -112,7 +102,7 @@ def local_folder(place: str | os.PathLike[str]) -> Path:
     ...
     ValueError: folder must be on this machine, got the address 's3://bucket/results': mount it, or copy it there
     """
-    if is_address(place):
+    if isinstance(place, str) and _ADDRESS.match(place):
         raise ValueError(
             f"folder must be on this machine, got the address {place!r}: mount it, or copy it there"
         )
@@ -141,38 +131,6 @@ def sentence(text: str) -> str:
     """
     kind, _, rest = text.partition("(")
     return f"<div><b>{escape(kind)}</b> {escape(rest.removesuffix(')'))}</div>"
-
-
-def in_notebook() -> bool:
-    """Whether this code runs in the kernel of a notebook, and not in IPython in a terminal."""
-    shell = sys.modules.get("IPython")
-    running = shell.get_ipython() if shell is not None and "ipykernel" in sys.modules else None
-    return getattr(running, "kernel", None) is not None
-
-
-class Line:
-    """A progress bar with a text in the output of a cell; it appears when it first moves."""
-
-    def __init__(self) -> None:
-        self._handle: Any = None
-
-    def show(self, share: float, text: str) -> None:
-        """Move the bar to a share of 1, with a text beside it."""
-        done = min(1.0, max(0.0, share))
-        self._put(f'<progress value="{done:.4f}" max="1"></progress> {escape(text)}', text)
-
-    def clear(self) -> None:
-        """Leave nothing behind."""
-        if self._handle is not None:
-            self._put("", "")
-
-    def _put(self, html: str, text: str) -> None:
-        display: Any = importlib.import_module("IPython.display").display
-        shown = {"text/html": html, "text/plain": text}
-        if self._handle is None:
-            self._handle = display(shown, raw=True, display_id=True)
-        else:
-            self._handle.update(shown, raw=True)
 
 
 def _short(text: str) -> str:

@@ -24,21 +24,9 @@ LARGEST_FEATURE = np.float64(1e60)  # of more, a gradient's square may be infini
 
 
 def read_features(context: Any, n_features: int | None = None, *, name: str = "context") -> NDArray[Any]:
-    """The request as rows of features, one an item; ValueError if it is anything else.
+    """The request `context` as rows of `n_features` features, one an item, of float32 or float64.
 
-    Parameters
-    ----------
-    context : array_like
-        The request.
-    n_features : int, optional
-        How many features each row must have; by default any number.
-    name : str, optional
-        What the error calls it.
-
-    Returns
-    -------
-    ndarray
-        The rows, as float32 or float64.
+    ValueError, which calls it `name`, if it is anything else. None takes any number of features.
     """
     try:
         features = np.asarray(context)
@@ -64,23 +52,14 @@ def read_features(context: Any, n_features: int | None = None, *, name: str = "c
 
 
 def is_sparse(rows: Any) -> bool:
-    """Whether rows of features are given as CSR.
-
-    Parameters
-    ----------
-    rows : object
-        `SparseRows`, a `scipy.sparse` array or matrix, or anything else.
-
-    Returns
-    -------
-    bool
-        True for the first two.
-    """
+    """Whether `rows` of features are CSR: `SparseRows`, or a `scipy.sparse` array or matrix."""
     return isinstance(rows, SparseRows) or all(hasattr(rows, name) for name in ("tocsr", "format", "shape"))
 
 
 def read_sparse(name: str, rows: Any, n_features: int | None = None) -> SparseRows:
-    """Rows of features as CSR, checked; ValueError if they are anything else.
+    """Rows of features as CSR, checked: entries of float32 or float64, indices of int32 and `indptr`, from 0, of int64.
+
+    All arrays are read-only, views or copies.
 
     Parameters
     ----------
@@ -91,11 +70,6 @@ def read_sparse(name: str, rows: Any, n_features: int | None = None) -> SparseRo
     n_features : int, optional
         How many features each row must have; by default any number.
 
-    Returns
-    -------
-    SparseRows
-        Entries as float32 or float64, indices as int32, `indptr` from 0 as int64; all read-only views or copies.
-
     Raises
     ------
     ValueError
@@ -103,8 +77,8 @@ def read_sparse(name: str, rows: Any, n_features: int | None = None) -> SparseRo
 
     Examples
     --------
-    >>> found = read_sparse("context", SparseRows([3, 1, 2], [0, 1, 3], [0, 1, 3], (2, 4)))
-    >>> found.data, found.indices
+    >>> rows = read_sparse("context", SparseRows([3, 1, 2], [0, 1, 3], [0, 1, 3], (2, 4)))
+    >>> rows.data, rows.indices
     (array([3., 1., 2.]), array([0, 1, 3], dtype=int32))
     """
     if getattr(rows, "format", "csr") != "csr":
@@ -131,17 +105,7 @@ def read_sparse(name: str, rows: Any, n_features: int | None = None) -> SparseRo
 
 
 def sparse_rows(features: NDArray[Any]) -> SparseRows:
-    """Dense rows as CSR, without their zeros.
-
-    Parameters
-    ----------
-    features : ndarray of float
-        A row for each item.
-
-    Returns
-    -------
-    SparseRows
-        The same rows.
+    """Dense rows of `features` as CSR, without their zeros.
 
     Examples
     --------
@@ -155,18 +119,7 @@ def sparse_rows(features: NDArray[Any]) -> SparseRows:
 
 
 def dense_rows(rows: SparseRows) -> NDArray[Any]:
-    """CSR with its zeros.
-
-    Parameters
-    ----------
-    rows : SparseRows
-        As `read_sparse` returns them.
-
-    Returns
-    -------
-    ndarray of float
-        The same rows.
-    """
+    """CSR with its zeros: `rows` as `read_sparse` returns them."""
     dense = np.zeros(rows.shape, rows.data.dtype)
     dense[np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.indices] = rows.data
     return dense

@@ -17,17 +17,9 @@ class Range(abc.ABC):
 
     @abc.abstractmethod
     def at(self, share: float) -> Any:
-        """The value at a share of the way through the range.
+        """The value at a `share` of the way through the range, from 0 up to, not including, 1.
 
-        Parameters
-        ----------
-        share : float
-            From 0 up to, not including, 1; evenly spread shares cover the range evenly.
-
-        Returns
-        -------
-        object
-            A value that the ranker takes. Numbers have three significant digits, so that they can be typed.
+        Evenly spread shares cover the range evenly. Numbers have three significant digits, so that they can be typed.
         """
 
 

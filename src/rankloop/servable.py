@@ -67,11 +67,6 @@ class Servable:
             Number of features of an item.
         **parameters : Any
             Further arguments of the constructor.
-
-        Returns
-        -------
-        int
-            Bytes.
         """
         shown = n_positions or n_items if "n_positions" in inspect.signature(cls).parameters else 1
         return 24 * (n_items * shown + n_features)
@@ -84,10 +79,10 @@ class Servable:
         old : Ranker
             The ranker so far.
         origin : ndarray of int
-            NDArray[np.int64] For each item of this ranker its number in `old`, -1 for a new one.
+            For each item of this ranker its number in `old`, -1 for a new one.
         positions : ndarray of int, optional
-            NDArray[np.int64] For each position of this ranker its number in `old`; None where they are the same, the
-            last one standing for those beyond.
+            For each position of this ranker its number in `old`; None where they are the same, the last one standing
+            for those beyond.
 
         Raises
         ------
@@ -99,17 +94,14 @@ class Servable:
     def translate(self, ranking: Any, before: NDArray[np.int64]) -> Any:
         """Turn a ranking from before a change of items into one that `learn` takes now.
 
+        By default None: the feedback on it can no longer be used.
+
         Parameters
         ----------
         ranking : Ranking
             As it was shown.
         before : ndarray of int
-            NDArray[np.int64] For each shown position the item's number now, -1 where it was retired.
-
-        Returns
-        -------
-        Ranking or None
-            None where the feedback on it can no longer be used, which is the default.
+            For each shown position the item's number now, -1 where it was retired.
         """
         return None
 
@@ -118,12 +110,14 @@ class Servable:
     ) -> Any:
         """Draw a list of some of the items; reads state, and advances `rng`.
 
+        By default a ValueError, with `no_candidates` as the reason.
+
         Parameters
         ----------
         items : ndarray of int
-            NDArray[np.int64] The candidates, none twice.
+            The candidates, none twice.
         positions : ndarray of int
-            NDArray[np.int64] The positions to fill, from the top, at most as many as candidates.
+            The positions to fill, from the top, at most as many as candidates.
         rng : numpy.random.Generator
             Where the randomness comes from.
 
@@ -132,11 +126,6 @@ class Servable:
         Ranking
             Items for these positions, then those candidates that were ordered behind them, if any. Its propensities
             are exact for these candidates. Its memo is for `learn_among`.
-
-        Raises
-        ------
-        ValueError
-            Where the algorithm has no way to do that, `no_candidates`, which is the default.
         """
         self.check_takes_candidates()
         raise NotImplementedError(f"{type(self).__name__} does not define rank_among")
@@ -147,20 +136,10 @@ class Servable:
             raise ValueError(f"{type(self).__name__} takes no candidates: {self.no_candidates}")
 
     def current_among(self, items: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The order of some of the items that it estimates to be best now.
+        """The order of some of the items that it estimates to be best now, at least as many of them as positions.
 
-        Parameters
-        ----------
-        items : ndarray of int
-            NDArray[np.int64] The candidates, none twice.
-        positions : ndarray of int
-            NDArray[np.int64] The positions to fill, from the top, at most as many as candidates.
-
-        Returns
-        -------
-        ndarray of int
-            At least as many candidates as positions, best first. By default in the order of `current`, those that it
-            does not have at the end.
+        `items` and `positions` are as for `rank_among`. By default in the order of `current`, those that it does not
+        have at the end.
         """
         wanted = set(items.tolist())
         first = [item for item in self.current().tolist() if item in wanted]
@@ -168,94 +147,40 @@ class Servable:
         return np.array([*first, *(item for item in items.tolist() if item not in known)], np.int64)
 
     def feedback_among(self, n_items: int) -> Any:
-        """What is revealed of a list that `rank_among` draws.
-
-        Parameters
-        ----------
-        n_items : int
-            How many candidates there are.
-
-        Returns
-        -------
-        Feedback
-            That of any list by default.
-        """
+        """What is revealed of a list that `rank_among` draws from `n_items` candidates; that of any list by default."""
         return self.feedback
 
     def learn_among(
         self, ranking: Any, feedback: Any, items: NDArray[np.int64], positions: NDArray[np.int64]
     ) -> None:
-        """Update state with the feedback on a list that `rank_among` drew.
+        """Update state with the `feedback` on a `ranking` that `rank_among` drew.
 
-        Parameters
-        ----------
-        ranking : Ranking
-            The ranking, as `rank_among` returned it.
-        feedback : array_like
-            What came back on it, by position.
-        items : ndarray of int
-            NDArray[np.int64] The candidates, as they were given to `rank_among`, by their numbers now.
-        positions : ndarray of int
-            NDArray[np.int64] The positions, as they were given to `rank_among`.
-
-        Raises
-        ------
-        ValueError
-            Where the algorithm has no way to do that, `no_candidates`, which is the default.
+        `items` and `positions` are those that it was drawn from, items by their numbers now. By default a ValueError,
+        with `no_candidates` as the reason.
         """
         self.check_takes_candidates()
         raise NotImplementedError(f"{type(self).__name__} does not define learn_among")
 
     def learn_shown(self, items: NDArray[np.int64], feedback: Any) -> bool:
-        """Learn from a list that somebody else chose, where the algorithm can do that without bias.
+        """Learn from `items`, a list that somebody else chose, and the `feedback` on it, where that has no bias.
 
-        Parameters
-        ----------
-        items : ndarray of int
-            NDArray[np.int64] The items of the list, best position first.
-        feedback : array_like
-            What came back on it, by position.
-
-        Returns
-        -------
-        bool
-            Whether it learnt; not by default, since an estimate that weighs by propensities has none here.
+        Whether it learnt; not by default, since an estimate that weighs by propensities has none here.
         """
         return False
 
     def short_memo(self, memo: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The memo without what follows from the features of the request, for a log that has these anyway.
+        """The `memo` without what follows from the features of the request, for a log that has these anyway.
 
-        Parameters
-        ----------
-        memo : tuple of ndarray
-            The memo of a ranking.
-
-        Returns
-        -------
-        tuple of ndarray
-            All of it by default; otherwise its first parts.
+        All of it by default; otherwise its first parts.
         """
         return memo
 
     def whole_memo(
         self, memo: tuple[Any, ...], items: NDArray[np.int64], context: Callable[[], Any]
     ) -> tuple[Any, ...]:
-        """The memo that `short_memo` may have made short, with the bytes that `rank` gave it.
+        """The `memo` that `short_memo` may have made short, with the bytes that `rank` gave it.
 
-        Parameters
-        ----------
-        memo : tuple of ndarray
-            The memo, whole or short.
-        items : ndarray of int
-            NDArray[np.int64] The items of the ranking.
-        context : callable
-            Returns the request that the ranking answered.
-
-        Returns
-        -------
-        tuple of ndarray
-            The whole memo.
+        `items` are those of the ranking, and `context` is called for the request that it answered.
         """
         return memo
 
@@ -269,92 +194,56 @@ class Servable:
     ) -> None:
         """Learn from a list in the log of something else, where the algorithm can do that without bias.
 
+        A ValueError, with the reason, where it cannot: by default, unless it learns from lists that others chose.
+
         Parameters
         ----------
         items : ndarray of int
-            NDArray[np.int64] The items of the list, best position first; with `features`, rows of it.
+            The items of the list, best position first; with `features`, rows of it.
         feedback : array_like
             What came back on it, by position.
         propensities : ndarray of float, optional
-            NDArray[np.float64] The probability with which each of them was shown where it was, where that is known.
+            The probability with which each of them was shown where it was, where that is known.
         features : array_like, optional
             Items x features, for rankers whose requests bring a list of their own.
-
-        Raises
-        ------
-        ValueError
-            Where it cannot, with the reason; by default, unless it learns from lists that others chose.
         """
         if not self.learn_shown(items, feedback):
             raise ValueError(f"{type(self).__name__} learns from lists that it drew itself, not from a log")
 
     def learns_others_lists(self) -> bool:
-        """Whether it can learn from lists that somebody else chose: by `learn_shown`, with features by `learn_logged`.
-
-        Returns
-        -------
-        bool
-            Whether one of its own.
-        """
+        """Whether it can learn from lists that others chose: by `learn_shown`, with features by `learn_logged`."""
         way = "learn_logged" if getattr(self, "n_items", None) is None else "learn_shown"
         return getattr(type(self), way) is not getattr(Servable, way)
 
     def weights_now(self) -> NDArray[np.float64] | None:
-        """The weight of each feature in the score of an item, where that is a weighed sum.
-
-        Returns
-        -------
-        ndarray of float or None
-            None where there are no such weights, which is the default.
-        """
+        """The weight of each feature in the score of an item, where that is a weighed sum; None by default."""
         return None
 
     def exploration_chance(self, ranking: Any) -> float | None:
-        """Probability with which the top of `ranking` was drawn for exploration.
+        """Probability with which the top of `ranking`, one of its own, was drawn for exploration.
 
-        For rankers whose rankings have no propensities, but whose exploration rounds do.
-
-        Parameters
-        ----------
-        ranking : Ranking
-            One that this ranker issued.
-
-        Returns
-        -------
-        float or None
-            None where the ranking did not explore, or the probability is not known.
+        For rankers whose rankings have no propensities, but whose exploration rounds do. None where the ranking did not
+        explore, or the probability is not known.
         """
         return None
 
     def exploration_block(self) -> tuple[int, ...]:
         """Which block of rounds it is in, where every item is explored once in each block.
 
-        Returns
-        -------
-        tuple of int
-            Another one as soon as the next block begins; empty where exploration has no blocks.
+        Another one as soon as the next block begins; empty where exploration has no blocks.
         """
         return ()
 
     def explored_items(self, ranking: Any) -> int:
-        """How many of the top items of `ranking` stand there because it is their turn in the block.
-
-        Parameters
-        ----------
-        ranking : Ranking
-            One that this ranker issued.
-
-        Returns
-        -------
-        int
-            0 where the ranking did not explore.
-        """
+        """How many of the top items of `ranking`, one of its own, stand there because it is their turn in the block."""
         return 0
 
     def mean_by_position(
         self, context: Any, ranking: Any, by_position: NDArray[np.float64]
     ) -> NDArray[np.float64] | None:
         """Mean of a quantity that depends on an item's position, over all rankings that could have been drawn.
+
+        Quantities x revealed items, from the top; None, the default, where the distribution is not known.
 
         Parameters
         ----------
@@ -363,33 +252,17 @@ class Servable:
         ranking : Ranking
             One that this ranker issued, with the state that it still has.
         by_position : ndarray of float
-            NDArray[np.float64] Quantities x positions.
-
-        Returns
-        -------
-        NDArray[np.float64] or None
-            Quantities x revealed items, from the top; None where the distribution is not known.
+            Quantities x positions.
         """
         return None
 
 
 def carried_sums(values: NDArray[np.float64], origin: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sums over time for changed items: kept where known, the largest for new items.
+    """Sums over time for changed items: those in `values` where known, the largest of them for new items.
 
-    Rankers compare sums over time, so an item that began at zero would have to catch up with the others' past before
-    it was shown. Level with the best, it is shown near the top and sinks if it is worse.
-
-    Parameters
-    ----------
-    values : ndarray of float
-        NDArray[np.float64] One sum for each item so far.
-    origin : ndarray of int
-        NDArray[np.int64] For each item from now on its number so far, -1 for a new one.
-
-    Returns
-    -------
-    NDArray[np.float64]
-        One sum for each item from now on.
+    `origin` has for each item from now on its number so far, -1 for a new one. Rankers compare sums over time, so an
+    item that began at zero would have to catch up with the others' past before it was shown. Level with the best, it is
+    shown near the top and sinks if it is worse.
 
     Examples
     --------

@@ -117,19 +117,19 @@ def test_one_round_can_be_watched() -> None:
 
 
 def test_long_lists_are_shown_from_the_top() -> None:
-    people = environments.PositionBased(attraction=np.full(40, 0.5), examination=np.full(30, 0.5))
+    environment = environments.PositionBased(attraction=np.full(40, 0.5), examination=np.full(30, 0.5))
     player = rankers.Uniform(n_items=40, n_positions=30)
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=100, color_system=None)
-    with watched(player, people, rounds=500, console=console) as watch:
-        simulation.play(player, people, rounds=500, seed=1, watch=watch)
+    with watched(player, environment, rounds=500, console=console) as watch:
+        simulation.play(player, environment, rounds=500, seed=1, watch=watch)
     assert "18 more positions" in out.getvalue()
 
 
 def test_nobody_looks_where_there_is_no_terminal() -> None:
-    people, player = environments.named("yandex"), rankers.Uniform(n_items=10, n_positions=5)
+    environment, player = environments.named("yandex"), rankers.Uniform(n_items=10, n_positions=5)
     for console in (None, Console(file=io.StringIO())):
-        with watched(player, people, rounds=10, console=console) as watch:
+        with watched(player, environment, rounds=10, console=console) as watch:
             assert watch is None
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -17,6 +15,7 @@ from rankloop import claims, experiments
 from rankloop.experiments.harness import expected_time
 from tests.cli.call import call, refused
 from tests.experiments.toy import Toy
+from tests.simulation.interrupt import interrupted
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,19 +113,15 @@ def test_ctrl_c_ends_in_words_and_leaves_whole_files(tmp_path: Path) -> None:
         main()
         """
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, "reproduce", "toy", "--out", str(tmp_path), "--jobs", "2"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("toy/jobs/*.parquet")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=30)
-    assert process.returncode == 130
+
+    def begun(output: IO[str]) -> None:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("toy/jobs/*.parquet")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    command = ["rankloop", "reproduce", "toy", "--out", str(tmp_path), "--jobs", "2"]
+    _, told, code = interrupted(f"import sys\nsys.argv = {command!r}\n{script}", begun)
+    assert code == 130
     assert "finished jobs are kept, the same command goes on from there." in told
     assert "Traceback" not in told
     files = [path for path in tmp_path.rglob("*") if path.is_file()]

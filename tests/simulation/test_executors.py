@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from numba.core.dispatcher import Dispatcher
@@ -23,9 +22,8 @@ from rankloop.simulation import executors
 from rankloop.simulation.executors import Dispatch
 from tests import examples
 from tests.simulation.dial import Dial, world
+from tests.simulation.interrupt import interrupted
 from tests.simulation.test_play import Failing, clicked_pair, same
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +39,13 @@ class Stepwise(rankers.Uniform):
 
 
 def _pairs() -> list[tuple[Ranker, Environment]]:
-    people = environments.FixedItems(environments.users.noisy_halves(n_items=4), measure="ndcg")
-    return [clicked_pair(), clicked_pair("yandex-periodic-2"), (Stepwise(n_items=4), people), clicked_pair()]
+    environment = environments.FixedItems(environments.users.noisy_halves(n_items=4), measure="ndcg")
+    return [
+        clicked_pair(),
+        clicked_pair("yandex-periodic-2"),
+        (Stepwise(n_items=4), environment),
+        clicked_pair(),
+    ]
 
 
 def _played(executor: Any) -> tuple[list[simulation.Trace], list[tuple[Ranker, Environment]]]:
@@ -120,10 +123,12 @@ def test_everything_is_sent_with_its_kernels_by_name() -> None:
 
 
 def test_what_cannot_be_sent_is_named(processes: executors.Processes) -> None:
-    ranker, people = clicked_pair()
+    ranker, environment = clicked_pair()
     ranker.lock = threading.Lock()  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match=r"the run of FTRLPBM with seed 7 cannot be sent.*lock.*threads"):
-        simulation.play_many([clicked_pair(), (ranker, people)], rounds=9, seeds=[1, 7], executor=processes)
+        simulation.play_many(
+            [clicked_pair(), (ranker, environment)], rounds=9, seeds=[1, 7], executor=processes
+        )
 
 
 @pytest.mark.parametrize("wrong", ["forks", None, 3, object()])
@@ -227,10 +232,9 @@ def test_closed_processes_take_no_calls() -> None:
 
 
 _SCRIPT = """
-import signal, os
+import os
 from rankloop import environments, rankers, simulation
 from rankloop.simulation import executors
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
 def make():
     return rankers.Uniform(n_items=10, n_positions=5), environments.named("yandex")
 try:
@@ -246,22 +250,15 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_no_worker_stays_behind(how: signal.Signals) -> None:
     # A script without `if __name__ == "__main__"`, and classes and functions of its own.
-    with subprocess.Popen(
-        [sys.executable, "-c", _SCRIPT],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            worker = int(process.stdout.readline().split()[1])
-            assert _alive(worker)
-            time.sleep(0.5)
-            process.send_signal(how)
-            out, err = process.communicate(timeout=60)
-        finally:
-            process.kill()  # should it still be there
+    worker = 0
+
+    def begun(output: IO[str]) -> None:
+        nonlocal worker
+        worker = int(output.readline().split()[1])
+        assert _alive(worker)
+        time.sleep(0.5)
+
+    out, err, _ = interrupted(_SCRIPT, begun, by=how)
     if how is signal.SIGINT:
         assert (out, err) == ("left\n", "")
         assert not _alive(worker)
@@ -283,6 +280,7 @@ def _alive(pid: int) -> bool:
 def test_the_bar_moves(monkeypatch: pytest.MonkeyPatch, processes: executors.Processes) -> None:
     err = io.StringIO()
     monkeypatch.setattr(sys, "stderr", err)
-    simulation.play_many(clicked_pair, rounds=1_000, seeds=range(3), progress=True, executor=processes)
+    # Long enough that two runs do not end at the same look at the executor, which says nothing about the speed.
+    simulation.play_many(clicked_pair, rounds=100_000, seeds=range(5), progress=True, executor=processes)
     assert "rounds [" in err.getvalue()
     assert "rounds/s" in err.getvalue()

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -28,6 +28,7 @@ from rankloop.environments import FixedItems, users
 from rankloop.feedback import Clicks, TopK
 from rankloop.simulation import Trace, play
 from rankloop.simulation.play import Bar, duration
+from tests.simulation.interrupt import interrupted
 
 ROOT = Path(__file__).parents[2]
 LOOPS = pytest.mark.parametrize("fused", [True, False], ids=["fused", "stepwise"])
@@ -39,8 +40,8 @@ def pair(measure: str = "dcg") -> tuple[rankers.RTop1F, FixedItems]:
 
 
 def run(rounds: int, measure: str = "dcg", **options: Any) -> Trace:
-    ranker, people = pair(measure)
-    return play(ranker, people, rounds=rounds, **{"seed": 1} | options)
+    ranker, environment = pair(measure)
+    return play(ranker, environment, rounds=rounds, **{"seed": 1} | options)
 
 
 def assert_same_story(one: Trace, other: Trace) -> None:
@@ -82,10 +83,10 @@ def test_value_and_regret_are_those_of_the_definition(measure: str, fused: bool)
             shown.append(ranking.items)
             return ranking
 
-    people = FixedItems(matrix, measure=measure)
-    watched = play(Watched(n_items=3), people, rounds=40, seed=3, fused=False)
-    people.restart()
-    trace = play(rankers.Uniform(n_items=3), people, rounds=40, seed=3, fused=fused)
+    environment = FixedItems(matrix, measure=measure)
+    watched = play(Watched(n_items=3), environment, rounds=40, seed=3, fused=False)
+    environment.restart()
+    trace = play(rankers.Uniform(n_items=3), environment, rounds=40, seed=3, fused=fused)
     assert_same_story(trace, watched)
     scored = measures.get(measure)
     value = np.asarray(scored(np.array(shown), matrix))
@@ -117,11 +118,11 @@ def test_traces_can_be_compared() -> None:
 
 def test_regret_is_positive_where_a_ranking_is_worse_for_losses_and_gains_alike() -> None:
     for measure in ("dcg", "sum_loss", "ndcg", "auc"):
-        people = FixedItems(np.tile([1, 1, 0, 0], (100, 1)), measure=measure)
-        worst = play(rankers.Fixed(order=[2, 3, 0, 1]), people, rounds=100, seed=1)
+        environment = FixedItems(np.tile([1, 1, 0, 0], (100, 1)), measure=measure)
+        worst = play(rankers.Fixed(order=[2, 3, 0, 1]), environment, rounds=100, seed=1)
         assert (np.diff(worst.regret) > 0).all()
-        people.restart()
-        best = play(rankers.Fixed(order=[1, 0, 3, 2]), people, rounds=100, seed=1)
+        environment.restart()
+        best = play(rankers.Fixed(order=[1, 0, 3, 2]), environment, rounds=100, seed=1)
         np.testing.assert_allclose(best.regret, 0, atol=1e-9)
 
 
@@ -135,9 +136,9 @@ def test_the_same_seed_tells_the_same_story_and_another_another(fused: bool) -> 
 def test_the_users_of_a_seed_are_the_same_for_every_ranker() -> None:
     seen = []
     for ranker in (rankers.Fixed(order=[0, 1, 2, 3]), rankers.Uniform(n_items=4), pair()[0]):
-        people = pair()[1]
-        play(ranker, people, rounds=200, seed=9)
-        seen.append(people.state.total_gain.copy())
+        environment = pair()[1]
+        play(ranker, environment, rounds=200, seed=9)
+        seen.append(environment.state.total_gain.copy())
     np.testing.assert_array_equal(seen[0], seen[1])
     np.testing.assert_array_equal(seen[0], seen[2])
 
@@ -146,8 +147,8 @@ ELSEWHERE = """
 from rankloop import environments, rankers, simulation
 from rankloop.environments import users
 who = users.switching([[0.9, 0.5, 0.2, 0.1], [0.1, 0.5, 0.2, 0.9]], period=20)
-people = environments.FixedItems(who, measure="dcg")
-trace = simulation.play(rankers.RTop1F(n_items=4, horizon=300), people, rounds=300, seed=1)
+environment = environments.FixedItems(who, measure="dcg")
+trace = simulation.play(rankers.RTop1F(n_items=4, horizon=300), environment, rounds=300, seed=1)
 print(trace.value.tobytes().hex(), trace.regret.tobytes().hex())
 """
 
@@ -183,12 +184,12 @@ def test_a_progress_bar_changes_nothing(capsys: pytest.CaptureFixture[str]) -> N
 
 @LOOPS
 def test_play_goes_on_from_where_both_stand(fused: bool) -> None:
-    ranker, people = pair()
-    first = play(ranker, people, rounds=120, seed=4, fused=fused)
-    assert (ranker.state.t[0], people.state.t[0]) == (120, 120)
+    ranker, environment = pair()
+    first = play(ranker, environment, rounds=120, seed=4, fused=fused)
+    assert (ranker.state.t[0], environment.state.t[0]) == (120, 120)
     learnt = ranker.state.s_hat.copy()
-    second = play(ranker, people, rounds=80, seed=5, fused=fused)
-    assert (ranker.state.t[0], people.state.t[0]) == (200, 200)
+    second = play(ranker, environment, rounds=80, seed=5, fused=fused)
+    assert (ranker.state.t[0], environment.state.t[0]) == (200, 200)
     assert (ranker.state.s_hat >= learnt).all()
     assert (first.n_rounds, second.n_rounds) == (120, 80)
     assert second.rounds[0] == 1
@@ -198,9 +199,9 @@ def test_play_goes_on_from_where_both_stand(fused: bool) -> None:
 @pytest.mark.parametrize("measure", ["dcg", "sum_loss", "average_precision"])
 def test_regret_of_a_second_run_is_that_of_its_own_rounds(measure: str, fused: bool) -> None:
     matrix = np.random.default_rng(6).integers(0, 2, (200, 3))
-    people = FixedItems(matrix, measure=measure)
-    play(rankers.Uniform(n_items=3), people, rounds=100, seed=1, fused=fused)
-    later = play(rankers.Fixed(order=[1, 0, 2]), people, rounds=100, seed=2, fused=fused)
+    environment = FixedItems(matrix, measure=measure)
+    play(rankers.Uniform(n_items=3), environment, rounds=100, seed=1, fused=fused)
+    later = play(rankers.Fixed(order=[1, 0, 2]), environment, rounds=100, seed=2, fused=fused)
     fresh = FixedItems(matrix[100:], measure=measure)
     expected = play(rankers.Fixed(order=[1, 0, 2]), fresh, rounds=100, seed=2, fused=fused)
     np.testing.assert_array_equal(later.value, expected.value)
@@ -235,10 +236,10 @@ def test_stopped_from_watch_the_ranker_stands_between_two_rounds(fused: bool) ->
         if trace.n_rounds > 1_000:
             raise KeyboardInterrupt
 
-    ranker, people = pair()
+    ranker, environment = pair()
     with pytest.raises(KeyboardInterrupt):
-        play(ranker, people, rounds=10**7, seed=1, fused=fused, watch=stop)
-    _assert_whole(ranker, people, fused)
+        play(ranker, environment, rounds=10**7, seed=1, fused=fused, watch=stop)
+    _assert_whole(ranker, environment, fused)
 
 
 @LOOPS
@@ -247,32 +248,32 @@ def test_stopped_by_ctrl_c_the_ranker_stands_between_two_rounds(fused: bool, aft
     def ctrl_c(*_: object) -> None:
         raise KeyboardInterrupt
 
-    ranker, people = pair()
-    play(ranker, people, rounds=1, seed=1, fused=fused)  # compile before the clock runs
-    ranker, people = pair()
+    ranker, environment = pair()
+    play(ranker, environment, rounds=1, seed=1, fused=fused)  # compile before the clock runs
+    ranker, environment = pair()
     before = signal.signal(signal.SIGALRM, ctrl_c)
     try:
         signal.setitimer(signal.ITIMER_REAL, after)
         with pytest.raises(KeyboardInterrupt):
-            play(ranker, people, rounds=10**9, seed=1, points=100, fused=fused)
+            play(ranker, environment, rounds=10**9, seed=1, points=100, fused=fused)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert ranker.state.t[0] > 0
-    _assert_whole(ranker, people, fused)
+    _assert_whole(ranker, environment, fused)
 
 
-def _assert_whole(ranker: rankers.RTop1F, people: FixedItems, fused: bool) -> None:
+def _assert_whole(ranker: rankers.RTop1F, environment: FixedItems, fused: bool) -> None:
     """The state is exactly that after some number of rounds; stepwise, one more user may have come."""
     t = int(ranker.state.t[0])
-    assert people.state.t[0] - t in ((0,) if fused else (0, 1))
+    assert environment.state.t[0] - t in ((0,) if fused else (0, 1))
     twin, others = pair()
     play(twin, others, rounds=t, seed=1, points=1)
     for name, value in twin.save().items():
         np.testing.assert_array_equal(ranker.save()[name], value, err_msg=name)
-    if people.state.t[0] == t:
-        np.testing.assert_array_equal(people.state.total_gain, others.state.total_gain)
-    play(ranker, people, rounds=50, seed=2)
+    if environment.state.t[0] == t:
+        np.testing.assert_array_equal(environment.state.total_gain, others.state.total_gain)
+    play(ranker, environment, rounds=50, seed=2)
 
 
 class Nothing(NamedTuple):
@@ -310,20 +311,20 @@ def test_a_ranker_without_kernels_plays_and_hears_only_its_share() -> None:
 
 
 def test_a_pair_that_does_not_fit_is_refused_before_anything_happens() -> None:
-    people = FixedItems(np.ones((10, 4), int))
+    environment = FixedItems(np.ones((10, 4), int))
     for ranker, named in (
         (Handmade(Clicks()), "clicks"),
         (rankers.Uniform(n_items=5), "positions"),
         (rankers.Fixed(order=[0]), "positions"),
     ):
         with pytest.raises(ValueError, match=named):
-            play(ranker, people, rounds=5, seed=1)
+            play(ranker, environment, rounds=5, seed=1)
     with pytest.raises(ValueError, match="rounds"):
-        play(rankers.Uniform(n_items=4), people, rounds=11, seed=1)
+        play(rankers.Uniform(n_items=4), environment, rounds=11, seed=1)
     graded = FixedItems(np.full((10, 4), 2))
     with pytest.raises(ValueError, match="max_grade"):
         play(rankers.RTop1F(n_items=4), graded, rounds=5, seed=1)
-    assert people.state.t[0] == graded.state.t[0] == 0
+    assert environment.state.t[0] == graded.state.t[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -335,10 +336,10 @@ def test_a_pair_that_does_not_fit_is_refused_before_anything_happens() -> None:
     ],
 )
 def test_wrong_arguments_are_refused_by_name(arguments: dict[str, Any], named: str) -> None:
-    ranker, people = pair()
+    ranker, environment = pair()
     with pytest.raises(ValueError, match=named):
-        play(ranker, people, **{"rounds": 5, "seed": 1} | arguments)
-    assert people.state.t[0] == ranker.state.t[0] == 0
+        play(ranker, environment, **{"rounds": 5, "seed": 1} | arguments)
+    assert environment.state.t[0] == ranker.state.t[0] == 0
 
 
 def test_arguments_after_the_pair_are_named() -> None:
@@ -375,8 +376,8 @@ def test_many_different_pairs_are_played_as_one_by_one() -> None:
     def pairs() -> Iterator[tuple[Ranker, Environment]]:
         for name in ("gap-0.01", "yandex-periodic-2", "lower-bound"):
             yield clicked_pair(name)
-        people = environments.FixedItems(environments.users.noisy_halves(n_items=4), measure="ndcg")
-        yield rankers.Uniform(n_items=4), people
+        environment = environments.FixedItems(environments.users.noisy_halves(n_items=4), measure="ndcg")
+        yield rankers.Uniform(n_items=4), environment
 
     many = simulation.play_many(pairs(), rounds=500, seeds=range(4))
     alone = [simulation.play(*pair, rounds=500, seed=seed) for seed, pair in enumerate(pairs())]
@@ -405,22 +406,24 @@ def test_no_runs_are_no_traces() -> None:
 
 
 def test_mistakes_of_many_are_named_before_anything_is_played() -> None:
-    ranker, people = clicked_pair()
+    ranker, environment = clicked_pair()
     with pytest.raises(ValueError, match="seeds must be one for each of 1 runs, got 2"):
-        simulation.play_many([(ranker, people)], rounds=10, seeds=[1, 2])
+        simulation.play_many([(ranker, environment)], rounds=10, seeds=[1, 2])
     with pytest.raises(ValueError, match="every run needs its own ranker, pairs has"):
-        simulation.play_many([(ranker, people), (ranker, clicked_pair()[1])], rounds=10, seeds=[1, 2])
+        simulation.play_many([(ranker, environment), (ranker, clicked_pair()[1])], rounds=10, seeds=[1, 2])
     with pytest.raises(ValueError, match="every run needs its own environment"):
-        simulation.play_many([(ranker, people), (clicked_pair()[0], people)], rounds=10, seeds=[1, 2])
+        simulation.play_many(
+            [(ranker, environment), (clicked_pair()[0], environment)], rounds=10, seeds=[1, 2]
+        )
     with pytest.raises(ValueError, match=r"seed must be.*got -1"):
-        simulation.play_many([(ranker, people), clicked_pair()], rounds=10, seeds=[1, -1])
+        simulation.play_many([(ranker, environment), clicked_pair()], rounds=10, seeds=[1, -1])
     with pytest.raises(ValueError, match=r"workers must be.*got 0"):
-        simulation.play_many([(ranker, people)], rounds=10, seeds=[1], workers=0)
+        simulation.play_many([(ranker, environment)], rounds=10, seeds=[1], workers=0)
     with pytest.raises(ValueError, match="learns from relevance"):
         simulation.play_many(
-            [(ranker, people), (rankers.FTPL(n_items=10), clicked_pair()[1])], rounds=10, seeds=[1, 2]
+            [(ranker, environment), (rankers.FTPL(n_items=10), clicked_pair()[1])], rounds=10, seeds=[1, 2]
         )
-    assert people.state.t[0] == 0
+    assert environment.state.t[0] == 0
 
 
 class Failing(rankers.Uniform):
@@ -435,19 +438,19 @@ class Failing(rankers.Uniform):
 
 
 def test_a_failure_ends_all_and_is_told() -> None:
-    people = [environments.named("yandex") for _ in range(2)]
-    long = rankers.Uniform(n_items=10, n_positions=5), people[0]
+    worlds = [environments.named("yandex") for _ in range(2)]
+    long = rankers.Uniform(n_items=10, n_positions=5), worlds[0]
     begun, before = time.perf_counter(), threading.active_count()
     with pytest.raises(RuntimeError, match="no more"):
         simulation.play_many(
-            [long, (Failing(n_items=10, n_positions=5), people[1])], rounds=10**9, seeds=[1, 2], points=10
+            [long, (Failing(n_items=10, n_positions=5), worlds[1])], rounds=10**9, seeds=[1, 2], points=10
         )
     assert time.perf_counter() - begun < 20
     until = time.monotonic() + 20
     while threading.active_count() > before:
         assert time.monotonic() < until
         time.sleep(0.01)
-    assert 0 < people[0].state.t[0] < 10**9
+    assert 0 < worlds[0].state.t[0] < 10**9
 
 
 def test_one_bar_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -517,25 +520,15 @@ def test_the_first_run_of_new_kernels_says_that_it_compiles() -> None:
     assert not [line for line in shown if " min " in line or " h " in line]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (9.94, "9.9 s"),
-        (9.96, "10 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min 0 s"),
-        (3599.4, "59 min 59 s"),
-        (3600, "1 h 0 min"),
-    ],
-)
-def test_durations_at_the_borders(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
+def test_durations_at_the_borders() -> None:
+    borders = {9.94: "9.9 s", 9.96: "10 s", 59.4: "59 s", 59.6: "1 min 0 s"}
+    borders |= {3599.4: "59 min 59 s", 3600: "1 h 0 min"}
+    assert {seconds: duration(seconds) for seconds in borders} == borders
 
 
 def test_an_interrupt_leaves_cleanly() -> None:
     code = (
-        "import signal; from rankloop import environments, rankers, simulation\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # whoever runs the tests may ignore it
+        "from rankloop import environments, rankers, simulation\n"
         "def make():\n"
         "    print('begun', flush=True)\n"
         "    return rankers.Uniform(n_items=10, n_positions=5), environments.named('yandex')\n"
@@ -544,19 +537,9 @@ def test_an_interrupt_leaves_cleanly() -> None:
         "except KeyboardInterrupt:\n"
         "    print('left', flush=True)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert [process.stdout.readline().strip() for _ in range(3)] == ["begun"] * 3
-            time.sleep(1.5)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
-        finally:
-            process.kill()  # should it still be there
-    assert (out, err, process.returncode) == ("left\n", "", 0)
+
+    def begun(output: IO[str]) -> None:
+        assert [output.readline().strip() for _ in range(3)] == ["begun"] * 3
+        time.sleep(1.5)
+
+    assert interrupted(code, begun) == ("left\n", "", 0)

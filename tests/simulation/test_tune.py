@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import polars as pl
@@ -22,8 +19,8 @@ from rankloop.simulation import runs
 from rankloop.simulation.tune import FINAL
 from tests.examples import of_ranker
 from tests.simulation.dial import Dial, world
+from tests.simulation.interrupt import interrupted
 
-ROOT = Path(__file__).parents[2]
 SMALL: dict[str, Any] = {"rounds": 60, "settings": 8, "final_runs": 3, "seed": 5}
 
 
@@ -186,9 +183,9 @@ def test_a_folder_is_for_one_search(tmp_path: Path) -> None:
         ({"held_out": world()}, "held_out is None there"),
     ]
     for change, message in changes:
-        ranker, people = change.pop("ranker", Dial()), change.pop("environment", world())
+        ranker, environment = change.pop("ranker", Dial()), change.pop("environment", world())
         with pytest.raises(ValueError, match=message):
-            simulation.tune(ranker, people, folder=folder, **SMALL | change)
+            simulation.tune(ranker, environment, folder=folder, **SMALL | change)
         assert bytes_of(folder) == before
 
 
@@ -226,9 +223,9 @@ def test_a_folder_is_for_one_search(tmp_path: Path) -> None:
 def test_mistakes_are_named_before_anything_is_played(
     change: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    ranker, people = change.pop("ranker", Dial()), change.pop("environment", world())
+    ranker, environment = change.pop("ranker", Dial()), change.pop("environment", world())
     with pytest.raises(ValueError, match=message):
-        simulation.tune(ranker, people, **{"folder": tmp_path / "search"} | SMALL | change)
+        simulation.tune(ranker, environment, **{"folder": tmp_path / "search"} | SMALL | change)
     assert not (tmp_path / "search").exists()
 
 
@@ -244,29 +241,19 @@ def test_a_folder_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
 def test_an_interrupt_leaves_whole_files(tmp_path: Path) -> None:
     folder = tmp_path / "search"
     code = (
-        "import signal; from rankloop import simulation; from tests.simulation.dial import Dial, world\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # whoever runs the tests may ignore it
+        "from rankloop import simulation; from tests.simulation.dial import Dial, world\n"
         "try:\n"
         f"    simulation.tune(Dial(), world(), rounds=2_000, settings=64, seed=5, folder={str(folder)!r}, workers=2)\n"
         "except KeyboardInterrupt:\n"
         "    print('left', flush=True)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            begun = time.monotonic()
-            while len(list(folder.glob("runs/*.parquet"))) < 3 and time.monotonic() - begun < 120:
-                time.sleep(0.02)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
-        finally:
-            process.kill()  # should it still be there
-    assert (out, err, process.returncode) == ("left\n", "", 0)
+
+    def begun(output: IO[str]) -> None:
+        until = time.monotonic() + 120
+        while len(list(folder.glob("runs/*.parquet"))) < 3 and time.monotonic() < until:
+            time.sleep(0.02)
+
+    assert interrupted(code, begun) == ("left\n", "", 0)
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert len(files) >= 4
     assert sorted({path.suffix for path in files}) == [".json", ".parquet"]

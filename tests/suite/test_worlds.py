@@ -93,10 +93,10 @@ def test_names_are_unique_and_settings_known() -> None:
     "world", [world for world in WORLDS if world.setting == "clicks"], ids=lambda one: one.name
 )
 def test_nobody_wins_by_showing_the_first_items(world: World) -> None:
-    people = world.make(world.quick)
-    people.arrive(rng=np.random.default_rng(1))
-    first = np.arange(people.n_positions)
-    assert people.best().items.tolist() != first.tolist()
+    environment = world.make(world.quick)
+    environment.arrive(rng=np.random.default_rng(1))
+    first = np.arange(environment.n_positions)
+    assert environment.best().items.tolist() != first.tolist()
 
 
 def test_the_best_of_each_phase() -> None:

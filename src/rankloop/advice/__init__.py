@@ -134,18 +134,7 @@ class World:
     results: dict[str, tuple[float, float]]
 
     def share(self, label: str) -> float:
-        """What a candidate loses, as a share of what a random order loses.
-
-        Parameters
-        ----------
-        label : str
-            The label of the candidate.
-
-        Returns
-        -------
-        float
-            The share; infinite if the candidate was not played.
-        """
+        """What the candidate `label` loses, as a share of what a random order loses; infinite if it was not played."""
         if label not in self.results:
             return float("inf")
         mean, random = self.results[label][0], self.results["Uniform"][0]
@@ -415,46 +404,14 @@ def advise(
     Where users stay, the ranker with the least regret in the nearest world of that kind is taken; where they change
     or nobody knows, the one whose worst world is the best, among those with a guarantee whatever users do.
 
-    Parameters
-    ----------
-    feedback : str
-        "top" (the relevance of the first k items shown), "clicks", or "labels" (the relevance of every item).
-    n_items : int, optional
-        The number of items.
-    n_positions : int, optional
-        The number of positions that are shown, for clicks.
-    k : int, optional
-        How many items, from the top, reveal their relevance.
-    features : bool, optional
-        Whether each request brings its own documents with features.
-    n_features : int, optional
-        How many features a document has.
-    users : str, optional
-        "stay" (one population), "change" or "unknown".
-    measure : str, optional
-        The measure that matters.
-    per_day : int, optional
-        How many users come a day.
-    examination : tuple of float, optional
-        The probability that each position is looked at, where it is known.
-    replicas : bool, optional
-        Whether several processes serve the same ranker.
-
-    Returns
-    -------
-    Advice
-        The ranker, its arguments, its guarantee, its measured regret and the next best; `str` of it is in words.
-
-    Raises
-    ------
-    ValueError
-        If an answer is none, or no ranker learns from this.
+    `feedback`, `n_items`, `n_positions`, `k`, `features`, `n_features`, `users`, `measure`, `per_day`, `examination`
+    and `replicas` are those of a `Question`. ValueError if one of them is no answer, or no ranker learns from this.
 
     Examples
     --------
     >>> import rankloop
-    >>> told = rankloop.advise("clicks", n_items=20, n_positions=5, users="stay")
-    >>> told.ranker
+    >>> advice = rankloop.advise("clicks", n_items=20, n_positions=5, users="stay")
+    >>> advice.ranker
     'PBMTS'
     """
     question = Question(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from importlib import resources
 
@@ -98,16 +98,6 @@ def statements(
     word : str, optional
         Only those with this text in them, in any field, capital or not.
 
-    Returns
-    -------
-    list of Statement
-        The statements.
-
-    Raises
-    ------
-    ValueError
-        Where the paper or the status is unknown.
-
     Examples
     --------
     >>> len(statements())
@@ -129,14 +119,4 @@ def statements(
 
 
 def _text(each: Statement) -> str:
-    fields = (
-        each.id,
-        each.paper,
-        each.place,
-        each.statement,
-        each.status,
-        *each.errata,
-        *each.where,
-        each.how,
-    )
-    return "\n".join(fields)
+    return "\n".join("\n".join(part) if isinstance(part, tuple) else part for part in astuple(each))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rankloop import logs, plotting
+from rankloop.cli.settings import say
 from rankloop.data.click_counts import TOO_MANY_CLICKS
 from rankloop.logs.click_models import FULL_NAMES
 
@@ -28,33 +28,8 @@ _MOST_ROWS = 20  # of items in words and in the picture
 LOGGED = "as logged"
 
 
-class Report(ABC):
-    """A fitted click model, to be told and written."""
-
-    log: ClickLog | Sessions
-
-    @abstractmethod
-    def tell(self, console: Console) -> None:
-        """In tables and sentences."""
-
-    @abstractmethod
-    def plain(self) -> dict[str, Any]:
-        """For programs."""
-
-    @abstractmethod
-    def write(self, out: Path) -> tuple[Path, Path]:
-        """Write parameters and picture to the folder `out`."""
-
-    def stem(self, out: Path) -> str:
-        """The beginning of the names of its files in `out`, which is made."""
-        out.mkdir(parents=True, exist_ok=True)
-        queries = self.log.query_ids
-        name = self.log.name if len(queries) > 1 or queries == ("",) else f"{self.log.name}-{queries[0]}"
-        return re.sub(r"[^\w.-]+", "-", name)
-
-
-class CountsReport(Report):
-    """The position-based model, fitted to counts."""
+class CountsReport:
+    """The position-based model, fitted to counts: to be told, for programs, and to be written with a picture."""
 
     def __init__(self, log: ClickLog, *, smoothing: float) -> None:
         self.log = log
@@ -65,7 +40,7 @@ class CountsReport(Report):
     def tell(self, console: Console) -> None:
         """The estimates as two tables, after a summary of the log and its warnings."""
         fitted, log = self.fitted, self.fitted.log
-        _say(console, str(log))
+        say(console, str(log))
         lost = log.bad_clicks
         clicks = int(log.clicked.sum()) + sum(lost.values())
         for reason, count in log.bad_rows.items():
@@ -74,9 +49,9 @@ class CountsReport(Report):
                 words += f", and {lost[reason]:,} clicks on them ({lost[reason] / clicks:.1%} of all)"
             if reason == TOO_MANY_CLICKS:
                 words += "; --clip counts them as clicked every time"
-            _say(console, words)
+            say(console, words)
         for sentence in fitted.warnings:
-            _say(console, f"warning: {sentence}")
+            say(console, f"warning: {sentence}")
         settled = "converged" if fitted.converged else "was stopped, not converged,"
         steps, likelihood = len(fitted.trace), fitted.trace[-1]
         console.print(f"The fit {settled} after {steps} steps, log likelihood {likelihood:,.2f}")
@@ -113,7 +88,8 @@ class CountsReport(Report):
         }
 
     def write(self, out: Path) -> tuple[Path, Path]:
-        stem = self.stem(out)
+        """Write parameters and picture to the folder `out`."""
+        stem = _stem(self.log, out)
         parameters, picture = out / f"{stem}.json", out / f"{stem}.png"
         self.fitted.save(parameters)
         plotting.save(draw_counts(self.fitted), picture, ending="png")
@@ -164,7 +140,7 @@ def _click_rates(fitted: logs.FittedPBM) -> Any:
     return clicked.sum(axis=0) / np.maximum(shown.sum(axis=0), 1)
 
 
-class PagesReport(Report):
+class PagesReport:
     """Click models, compared on the later pages of a log; the chosen one, or the best, is fitted to all pages."""
 
     def __init__(self, log: Sessions, models: Sequence[str], chosen: str | None, *, smoothing: float) -> None:
@@ -177,9 +153,9 @@ class PagesReport(Report):
     def tell(self, console: Console) -> None:
         """The comparison as a table, what the chosen model says, and what the log does not tell."""
         fitted, compared = self.fitted, self.compared
-        _say(console, str(fitted.log))
+        say(console, str(fitted.log))
         for reason, count in fitted.log.bad_rows.items():
-            _say(console, f"left out of the file: {count:,} rows with {reason}")
+            say(console, f"left out of the file: {count:,} rows with {reason}")
         late = 1.0 - compared.first
         console.print(f"Fitted to the first {compared.first:.0%} of the pages, tried on the last {late:.0%}.")
         table = _table("model", "log likelihood", "behind the best", "perplexity", "conditional", "steps")
@@ -194,7 +170,7 @@ class PagesReport(Report):
                 f"{fit.steps}" + ("" if fit.converged else ", stopped"),
             )
         console.print(table)
-        _say(console, compared.advice())
+        say(console, compared.advice())
         console.print(f"The {FULL_NAMES[fitted.name]} model, fitted to all pages:", soft_wrap=True)
         for name, estimate in fitted.shared.items():
             if estimate.value.ndim == 1:
@@ -202,14 +178,11 @@ class PagesReport(Report):
                     f"{value:.3f} ({low:.3f} to {high:.3f})"
                     for value, low, high in zip(estimate.value, estimate.low, estimate.high, strict=True)
                 )
-                _say(
-                    console,
-                    f"  {name.replace('_', ' ')}, with {fitted.confidence:.0%} intervals: {values}",
-                )
+                say(console, f"  {name.replace('_', ' ')}, with {fitted.confidence:.0%} intervals: {values}")
         looks = ", ".join(f"{look:.3f}" for look in fitted.examination)
-        _say(console, f"  examination for a ranker: {looks}")
+        say(console, f"  examination for a ranker: {looks}")
         for sentence in fitted.warnings:
-            _say(console, f"warning: {sentence}")
+            say(console, f"warning: {sentence}")
 
     def plain(self) -> dict[str, Any]:
         fitted, compared = self.fitted, self.compared
@@ -239,7 +212,7 @@ class PagesReport(Report):
         }
 
     def write(self, out: Path) -> tuple[Path, Path]:
-        stem = self.stem(out)
+        stem = _stem(self.log, out)
         parameters, picture = out / f"{stem}-{self.fitted.name}.json", out / f"{stem}-models.png"
         self.fitted.saved().save(parameters)
         plotting.save(draw_models(self.compared, self.fitted.log), picture, ending="png")
@@ -294,8 +267,15 @@ def draw_models(compared: logs.ModelComparison, log: Sessions) -> Figure:
     return plotting.finish(figure)
 
 
-def _say(console: Console, words: str) -> None:
-    console.print(words, soft_wrap=True, markup=False)
+Report = CountsReport | PagesReport
+
+
+def _stem(log: ClickLog | Sessions, out: Path) -> str:
+    """The beginning of the names of files about `log` in the folder `out`, which is made."""
+    out.mkdir(parents=True, exist_ok=True)
+    queries = log.query_ids
+    name = log.name if len(queries) > 1 or queries == ("",) else f"{log.name}-{queries[0]}"
+    return re.sub(r"[^\w.-]+", "-", name)
 
 
 def _table(*headings: str) -> Table:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from rankloop.cli.settings import FirstPosition, ResultAsJson, plain_console
+from rankloop.cli.settings import FirstPosition, ResultAsJson, named_values, plain_console
 from rankloop.extras import require
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def fit_clicks(
         else:
             report = _fit_pages(paths, selection, model, smoothing, reading)
     except ValueError as error:
-        raise ValueError(in_options(str(error))) from error
+        raise ValueError(in_options(error)) from error
     parameters, picture = report.write(out)
     if as_json:
         typer.echo(json.dumps(report.plain(), indent=2, ensure_ascii=False))
@@ -180,32 +180,29 @@ def _fit_pages(
 
 def named_columns(texts: Sequence[str]) -> dict[str, str]:
     """Columns from ``item=sku``, of which one word may hold several between commas."""
-    named: dict[str, str] = {}
-    for word in (word for text in texts for word in text.split(",")):
-        ours, equals, theirs = word.partition("=")
-        if not (ours and equals and theirs):
-            raise ValueError(f"--columns must be OURS=THEIRS, such as item=sku, got {word!r}")
-        named[ours] = theirs
-    return named
+    words = (word for text in texts for word in text.split(","))
+    return dict(named_values("--columns", words, form="OURS=THEIRS, such as item=sku"))
 
 
 # Arguments of Python that are options here.
 _ARGUMENTS = {"query", "top", "positions", "smoothing", "format", "columns", "first_position"}
 
 
-def in_options(message: str) -> str:
-    """A message about an argument of Python, which begins with its name, in the words of the command line.
+def in_options(error: ValueError) -> str:
+    """What is wrong with an argument of Python, in the words of the command line.
 
-    >>> in_options("top must be a whole number of at least 1, got 0")
+    >>> from rankloop.arguments import ArgumentError
+    >>> in_options(ArgumentError("top", "top must be a whole number of at least 1, got 0"))
     '--top must be a whole number of at least 1, got 0'
-    >>> in_options("log.csv: no column for item; name it with columns={'item': ...}")
+    >>> in_options(ValueError("log.csv: no column for item; name it with columns={'item': ...}"))
     'log.csv: no column for item; name it with --columns item=NAME'
     """
-    name, space, rest = message.removeprefix("paths: ").partition(" ")
-    if name.removesuffix(":") in _ARGUMENTS:
-        name = f"--{name.replace('_', '-')}"
-    message = f"{name}{space}{rest}"
-    message = message.replace("columns={'", "--columns ").replace("': ...}", "=NAME")
+    from rankloop.arguments import ArgumentError
+
+    message = str(error)
+    if isinstance(error, ArgumentError) and error.argument in _ARGUMENTS:
+        message = f"--{error.argument.replace('_', '-')}{message.removeprefix(error.argument)}"
+    message = message.removeprefix("paths: ").replace("columns={'", "--columns ").replace("': ...}", "=NAME")
     return message.replace("first_position=", "--first-position ")
 
 
@@ -233,8 +230,7 @@ def evaluate(
         ),
     ],
     estimator: Annotated[
-        str,
-        Option(help="ips, self-normalised, item-position, doubly-robust or switch."),
+        str, Option(help="ips, self-normalised, item-position, doubly-robust or switch.")
     ] = "doubly-robust",
     confidence: Annotated[float, Option(help="The level of the intervals.")] = 0.95,
     first_position: FirstPosition = 1,
@@ -315,51 +311,48 @@ def _policy(text: str, lists: LoggedLists) -> Ranker | list[int] | NDArray[np.in
         return load(text)
     if text.endswith(".npz"):
         raise ValueError(f"--ranker {text}: there is no such file")
-    if lists.features is not None:
-        return _policy_with_features(text, lists)
     if "," in text:
-        number = {name: i for i, name in enumerate(lists.item_ids)}
-        unknown = [name for name in text.split(",") if name not in number]
-        if unknown:
-            raise ValueError(f"--ranker {text}: the log has no item {unknown[0]!r}")
-        return [number[name] for name in text.split(",")]
-    kind = find(text)
+        return _items(text, lists) if lists.features is None else _by_weights(text, lists)
+    kind: Any = find(text)
+    known = inspect.signature(kind).parameters
+    if lists.features is None:
+        sizes, what = {"n_items": lists.n_items, "n_positions": lists.n_positions}, "items and positions"
+    else:
+        sizes, what = {"n_features": lists.features.n_features}, "features and positions"
+        if "n_items" not in known:  # which must go with the number of positions
+            sizes["n_positions"] = lists.n_positions
+        sizes = {name: size for name, size in sizes.items() if name in known}
     try:
-        return kind(n_items=lists.n_items, n_positions=lists.n_positions)  # type: ignore[call-arg]
+        policy: Ranker = kind(**sizes)
     except TypeError as error:
         raise ValueError(
-            f"--ranker {text}: it needs more than items and positions; save it from Python and give its file ({error})"
+            f"--ranker {text}: it needs more than {what}; save it from Python and give its file ({error})"
         ) from error
+    return policy
 
 
-def _policy_with_features(text: str, lists: LoggedLists) -> Ranker | NDArray[np.int64]:
+def _items(text: str, lists: LoggedLists) -> list[int]:
+    number = {name: i for i, name in enumerate(lists.item_ids)}
+    unknown = [name for name in text.split(",") if name not in number]
+    if unknown:
+        raise ValueError(f"--ranker {text}: the log has no item {unknown[0]!r}")
+    return [number[name] for name in text.split(",")]
+
+
+def _by_weights(text: str, lists: LoggedLists) -> NDArray[np.int64]:
+    """The documents of each list by the weighed sum of their features, best first."""
     import numpy as np
-
-    from rankloop.rankers.registry import find
 
     requests = lists.features
     assert requests is not None
-    if "," in text:
-        try:
-            weights = np.array([float(one) for one in text.split(",")])
-        except ValueError:
-            weights = np.empty(0)
-        if len(weights) != requests.n_features:
-            raise ValueError(f"--ranker {text}: must be {requests.n_features} weights, one for each feature")
-        top = np.full((lists.n_rows, lists.n_positions), -1, np.int64)
-        for row in range(lists.n_rows):
-            order = np.argsort(-(requests[row] * weights).sum(axis=1), kind="stable")[: lists.n_positions]
-            top[row, : len(order)] = order
-        return top
-    kind = find(text)
-    known = inspect.signature(kind).parameters
-    wanted = {"n_features": requests.n_features}
-    if "n_items" not in known:  # which must go with the number of positions
-        wanted["n_positions"] = lists.n_positions
     try:
-        return kind(**{name: value for name, value in wanted.items() if name in known})
-    except TypeError as error:
-        raise ValueError(
-            f"--ranker {text}: it needs more than features and positions; save it from Python and give its file"
-            f" ({error})"
-        ) from error
+        weights = np.array([float(one) for one in text.split(",")])
+    except ValueError:
+        weights = np.empty(0)
+    if len(weights) != requests.n_features:
+        raise ValueError(f"--ranker {text}: must be {requests.n_features} weights, one for each feature")
+    top = np.full((lists.n_rows, lists.n_positions), -1, np.int64)
+    for row in range(lists.n_rows):
+        order = np.argsort(-(requests[row] * weights).sum(axis=1), kind="stable")[: lists.n_positions]
+        top[row, : len(order)] = order
+    return top

@@ -22,6 +22,7 @@ from rankloop.cli.settings import (
     TopOption,
     offer_measures,
     plain_console,
+    say,
 )
 from rankloop.extras import require
 
@@ -40,11 +41,7 @@ _SHORT = {"trivial": "0", "easy": "√T", "hard": "T^⅔", "hopeless": "T"}
 def classify(
     measure: Annotated[
         str | None,
-        Option(
-            help="The measure of a ranking, such as dcg or ndcg@10.",
-            show_default=False,
-            autocompletion=offer_measures,
-        ),
+        Option(help="The measure of a ranking, such as dcg or ndcg@10.", autocompletion=offer_measures),
     ] = None,
     items: CountOption = 10,
     top: TopOption = 1,
@@ -52,18 +49,12 @@ def classify(
     feedback: Annotated[
         str | None,
         Option(
-            help="What is seen instead of the top: first click, position 2, preference 1 2, noisy clicks 1 4/5 1/5.",
-            show_default=False,
+            help="What is seen instead of the top: first click, position 2, preference 1 2, noisy clicks 1 4/5 1/5."
         ),
     ] = None,
-    game: Annotated[
-        Path | None,
-        Option(help="A game of your own, CSV or npz, instead of a measure.", show_default=False),
-    ] = None,
+    game: Annotated[Path | None, Option(help="A game of your own, CSV or npz, instead of a measure.")] = None,
     route: Annotated[str, Option(help="Method: auto, cells (all orders, few items) or structure.")] = "auto",
-    witness: Annotated[
-        Path | None, Option(help="Write the proof, as JSON, to this file.", show_default=False)
-    ] = None,
+    witness: Annotated[Path | None, Option(help="Write the proof, as JSON, to this file.")] = None,
     play: Annotated[
         bool, Option("--play", help="Also play the game in three worlds, and draw the regret.")
     ] = False,
@@ -125,8 +116,7 @@ def classify(
 def verify_proof(
     file: Annotated[Path, Argument(help="A proof that `rankloop classify --witness` wrote.")],
     game: Annotated[
-        Path | None,
-        Option(help="The game that the proof is about, CSV or npz, if it is your own.", show_default=False),
+        Path | None, Option(help="The game that the proof is about, CSV or npz, if it is your own.")
     ] = None,
 ) -> None:
     """Check a proof, in whole numbers: exit code 0 if it holds, 1 if it is refused.
@@ -179,9 +169,7 @@ def rates(
     ] = None,
     grades: GradesOption = 2,
     route: Annotated[str, Option(help="structure, or cells for a few items.")] = "structure",
-    picture: Annotated[
-        Path | None, Option(help="Also draw the table to this file (png or svg).", show_default=False)
-    ] = None,
+    picture: Annotated[Path | None, Option(help="Also draw the table to this file (png or svg).")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """How fast each measure can be learnt, for every number of items that reveal their relevance.
@@ -215,7 +203,7 @@ def tell_verdict(verdict: Verdict, *, console: Console) -> None:
     console.print(Text(headline(verdict) + ".", style=_STYLES[verdict.class_]), soft_wrap=True)
     width = min(100, console.width) if console.is_terminal else 100
     for line in explain(verdict):
-        console.print(textwrap.fill(line, width), markup=False, soft_wrap=True)
+        say(console, textwrap.fill(line, width))
 
 
 def _subject(verdict: Verdict) -> str:
@@ -309,7 +297,7 @@ def tell_played(played: list[Played], *, console: Console) -> None:
     from rankloop.cli.charts import Line, line_chart
 
     rounds, first = played[0].trace.n_rounds, float(played[0].trace.rounds[0])
-    console.print(f"\nRegret of games.Player over {rounds:,} rounds:", markup=False, soft_wrap=True)
+    say(console, f"\nRegret of games.Player over {rounds:,} rounds:")
     if first < rounds:
         lines = [
             Line(one.world, one.colour, one.trace.rounds.tolist(), one.trace.regret.tolist())
@@ -319,8 +307,7 @@ def tell_played(played: list[Played], *, console: Console) -> None:
         least = min(0.0, *(float(one.trace.regret.min()) for one in played))
         console.print(line_chart(lines, x_range=(first, rounds), y_range=(least, most)), soft_wrap=True)
     for one in played:
-        words = f"{one.world}: regret {one.trace.total_regret:.1f}, bound {one.bound:.1f}"
-        console.print(words, markup=False, soft_wrap=True)
+        say(console, f"{one.world}: regret {one.trace.total_regret:.1f}, bound {one.bound:.1f}")
 
 
 def tell_rates(rows: list[Row], *, console: Console) -> None:
@@ -346,12 +333,11 @@ def tell_rates(rows: list[Row], *, console: Console) -> None:
     if not console.is_terminal:
         console.width = max(console.width, 24 + 9 * m)
     console.print(table)
-    legend = "√T easy, T^⅔ hard, T hopeless, 0 nothing to learn: how regret grows with the rounds T."
-    console.print(legend, markup=False, soft_wrap=True)
+    say(console, "√T easy, T^⅔ hard, T hopeless, 0 nothing to learn: how regret grows with the rounds T.")
     present = {source for row in rows for source in row.sources}
     for source in (PAPER, LATER, OURS):
         if source in present:
-            console.print(f"{marks[source] or 'no mark'}: {SOURCES[source]}", markup=False, soft_wrap=True)
+            say(console, f"{marks[source] or 'no mark'}: {SOURCES[source]}")
 
 
 def rate_marks() -> dict[str, str]:

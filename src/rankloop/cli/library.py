@@ -37,10 +37,12 @@ from rankloop.cli.settings import (
     WhereOption,
     check_address,
     interruption_told,
+    measure_option,
     offer_environments,
     offer_measures,
     offer_rankers,
     plain_console,
+    say,
     started,
 )
 from rankloop.extras import local_folder, require
@@ -85,7 +87,7 @@ def list_things(
     for heading, entries in listed.items():
         console.print(f"[bold]{heading}[/bold]")
         for name, description in entries.items():
-            console.print(f"  {name:<{width}}  {description}", soft_wrap=True, markup=False)
+            say(console, f"  {name:<{width}}  {description}")
 
 
 def simulate(
@@ -98,18 +100,10 @@ def simulate(
     ] = "noisy-halves",
     items: ItemsOption = None,
     rounds: Annotated[str, Option(metavar="N", help="Rounds to play; 1e5 will do.")] = "1e5",
-    measure: Annotated[
-        str | None,
-        Option(
-            help="The measure of a ranking, such as dcg or precision@3.",
-            show_default="dcg, or clicks where users click",
-            autocompletion=offer_measures,
-        ),
-    ] = None,
+    measure: Annotated[str | None, measure_option("dcg, or clicks where users click")] = None,
     seed: Annotated[int, Option(help="Seed: the same seed gives the same run.")] = 1,
     settings: Annotated[
-        list[str] | None,
-        Option("--set", metavar="KEY=VALUE", help="An argument of the ranker; repeatable."),
+        list[str] | None, Option("--set", metavar="KEY=VALUE", help="An argument of the ranker; repeatable.")
     ] = None,
     as_json: ResultAsJson = False,
 ) -> None:
@@ -208,7 +202,7 @@ def make_ranker(name: str, world: CompiledEnvironment, *, rounds: int, settings:
 
     takes_order = "order" in inspect.signature(find(name)).parameters and "order" not in settings
     also = {"order": world.best().items} if takes_order else {}
-    return by_name.make_ranker(name, people=world, rounds=rounds, settings=settings, also=also)
+    return by_name.make_ranker(name, environment=world, rounds=rounds, settings=settings, also=also)
 
 
 def whole_number(name: str, text: str) -> int:
@@ -308,26 +302,22 @@ def demo(
 
 def advise(
     feedback: Annotated[
-        str | None, Option(help="top, clicks or labels; asked for where it is left out.", show_default=False)
+        str | None, Option(help="top, clicks or labels; asked for where it is left out.")
     ] = None,
     items: CountOption = 10,
-    positions: Annotated[
-        int | None, Option(help="Number of positions shown, for clicks.", show_default=False)
-    ] = None,
+    positions: Annotated[int | None, Option(help="Number of positions shown, for clicks.")] = None,
     top: TopOption = 1,
     features: Annotated[
         bool, Option("--features", help="Each request brings its own documents with features.")
     ] = False,
     n_features: Annotated[int, Option(help="How many features a document has, with [b]--features[/b].")] = 20,
     users: Annotated[
-        str | None,
-        Option(help="stay, change or unknown; asked for where it is left out.", show_default=False),
+        str | None, Option(help="stay, change or unknown; asked for where it is left out.")
     ] = None,
     measure: Annotated[str, Option(help="The measure that matters.", autocompletion=offer_measures)] = "dcg",
-    per_day: Annotated[int | None, Option(help="How many users come a day.", show_default=False)] = None,
+    per_day: Annotated[int | None, Option(help="How many users come a day.")] = None,
     examination: Annotated[
-        str | None,
-        Option(help="Chance that each position is looked at, as 1,0.5,0.3.", show_default=False),
+        str | None, Option(help="Chance that each position is looked at, as 1,0.5,0.3.")
     ] = None,
     replicas: Annotated[bool, Option("--replicas", help="Several processes will serve it.")] = False,
     as_json: JsonFlag = False,
@@ -413,19 +403,15 @@ class Searched:
     environment: Annotated[
         str | None,
         Option(
-            help="An environment, see [b]rankloop list environments[/b].",
-            autocompletion=offer_environments,
-            show_default=False,
+            help="An environment, see [b]rankloop list environments[/b].", autocompletion=offer_environments
         ),
     ] = None
     letor: Annotated[
-        list[Path] | None,
-        Option(metavar="FILE", help="Instead: queries in LETOR text, files or a folder.", show_default=False),
+        list[Path] | None, Option(metavar="FILE", help="Instead: queries in LETOR text, files or a folder.")
     ] = None
-    preset: Annotated[
-        str | None,
-        Option(help="The published set that the files are of, such as mslr.", show_default=False),
-    ] = None
+    preset: Annotated[str | None, Option(help="The published set that the files are of, such as mslr.")] = (
+        None
+    )
     held_out: Annotated[
         float, Option(help="Share of the queries that only the evaluation at the end meets.")
     ] = 0.25
@@ -477,12 +463,7 @@ def tune(
     final_runs: Annotated[int, Option(help="Runs of the evaluation at the end.")] = 8,
     items: ItemsOption = None,
     measure: Annotated[
-        str | None,
-        Option(
-            help="The measure of a ranking, such as dcg or precision@3.",
-            show_default="dcg; clicks where users click; ndcg@10 of queries",
-            autocompletion=offer_measures,
-        ),
+        str | None, measure_option("dcg; clicks where users click; ndcg@10 of queries")
     ] = None,
     seed: Annotated[int, Option(help="Seed: the same seed gives the same answer.")] = 0,
     jobs: RunsAtOnce = None,

@@ -20,7 +20,10 @@ from rankloop.cli.settings import (
     WhereOption,
     check_address,
     interruption_told,
+    named_values,
     offer_experiments,
+    plain_console,
+    say,
     started,
 )
 from rankloop.extras import local_folder
@@ -62,12 +65,7 @@ class Reproduction:
 def reproduce(
     names: Annotated[
         list[str] | None,
-        Argument(
-            metavar="NAME",
-            help="Experiments to run, or [b]all[/b].",
-            autocompletion=offer_experiments,
-            show_default=False,
-        ),
+        Argument(metavar="NAME", help="Experiments to run, or [b]all[/b].", autocompletion=offer_experiments),
     ] = None,
     *,
     how: Reproduction,
@@ -116,10 +114,7 @@ def reproduce(
 def named_paths(texts: Sequence[str]) -> dict[str, str]:
     """Data sets from ``my=path/to/letor.txt``."""
     named: dict[str, str] = {}
-    for words in texts:
-        name, equals, path = words.partition("=")
-        if not (name and equals and path):
-            raise ValueError(f"--dataset must be NAME=PATH, such as my=letor.txt, got {words!r}")
+    for name, path in named_values("--dataset", texts, form="NAME=PATH, such as my=letor.txt"):
         if name in named:
             raise ValueError(f"--dataset names {name!r} twice")
         named[name] = path
@@ -131,13 +126,11 @@ def run_experiments(names: list[str], how: Reproduction) -> None:
     from rankloop import experiments
 
     experiments.check_installed()
-    from rich.console import Console
-
     from rankloop.cli.tables import tell, tell_times
     from rankloop.experiments.harness.report import write_report
     from rankloop.experiments.harness.reproduce import reproduce as run
 
-    console = Console(highlight=False)
+    console = plain_console()
     datasets = named_paths(how.dataset or ())
     # All of them first: what one refuses is told before another has run.
     chosen = [(name, experiments.get(name, also=how.also or (), datasets=datasets)) for name in names]
@@ -155,7 +148,7 @@ def run_experiments(names: list[str], how: Reproduction) -> None:
         all_hold = True
         for name, experiment in chosen:
             if name not in jobs:
-                console.print(f"{name}: skipped, {experiment.missing()}", soft_wrap=True, markup=False)
+                say(console, f"{name}: skipped, {experiment.missing()}")
                 continue
             with interruption_told(f"{name}: finished jobs are kept, the same command goes on from there."):
                 verdict = run(
@@ -171,8 +164,7 @@ def run_experiments(names: list[str], how: Reproduction) -> None:
                 )
             tell(verdict, console=console)
             all_hold = all_hold and verdict.holds
-        page = write_report(folder)
-        console.print(f"Report: {page}", soft_wrap=True, markup=False)
+        say(console, f"Report: {write_report(folder)}")
     if not all_hold:
         raise typer.Exit(1)
 

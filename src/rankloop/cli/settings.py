@@ -153,6 +153,14 @@ RankerOption = Annotated[
         autocompletion=offer_rankers,
     ),
 ]
+
+
+def measure_option(default: str) -> Any:
+    """How rankings are measured; `default` says how where nothing is said."""
+    words = "The measure of a ranking, such as dcg or precision@3."
+    return Option(help=words, show_default=default, autocompletion=offer_measures)
+
+
 CountOption = Annotated[int, Option(help="Number of items.")]
 ItemsOption = Annotated[
     int | None, Option(help="Number of items.", show_default="10, or those that the environment has")
@@ -199,6 +207,24 @@ def plain_console() -> Console:
     from rich.console import Console
 
     return Console(file=sys.stdout, highlight=False)
+
+
+def say(console: Console, words: str) -> None:
+    """A line as it is: neither cut at the width of the terminal, nor read as markup."""
+    console.print(words, soft_wrap=True, markup=False)
+
+
+def named_values(option: str, texts: Iterable[str], *, form: str) -> Iterator[tuple[str, str]]:
+    """Names and values from texts such as NAME=VALUE; `form` says what they look like.
+
+    >>> list(named_values("--columns", ["item=sku"], form="OURS=THEIRS, such as item=sku"))
+    [('item', 'sku')]
+    """
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"{option} must be {form}, got {text!r}")
+        yield name, value
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rankloop.cli.settings import say
 from rankloop.extras import MissingExtra
 from rankloop.simulation.play import duration
 
@@ -29,13 +30,12 @@ def tell(verdict: Verdict, *, console: Console) -> None:
     work = f"{verdict.ran + verdict.resumed} jobs{resumed}, {duration(verdict.seconds)} of computing"
     head = f"{verdict.experiment}: {held} of {len(verdict.claims)} claims hold ({work})"
     if not console.is_terminal:
-        console.print(head, soft_wrap=True, markup=False)
+        say(console, head)
         for claim in verdict.claims:
             word = "holds " if claim.holds else "BROKEN"
-            line = f"  {word}  {claim.text}: {claim.measured} [{claim.name}, worded {claim.worded}]"
-            console.print(line, soft_wrap=True, markup=False)
+            say(console, f"  {word}  {claim.text}: {claim.measured} [{claim.name}, worded {claim.worded}]")
         for note in verdict.notes:
-            console.print(f"  {note}", soft_wrap=True, markup=False)
+            say(console, f"  {note}")
         return
     table = Table(title=head, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("", "claim", "measured", "worded"):
@@ -91,12 +91,11 @@ def tell_times(
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(4)]
     for row in (head, *rows):
         line = f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:>{widths[3]}}"
-        console.print(line.rstrip(), soft_wrap=True, markup=False)
-    console.print(
+        say(console, line.rstrip())
+    say(
+        console,
         f"An estimate: from a sample of jobs on a machine that is {slowness:.2f} times as fast as this one"
         f" is now{', without what is not recorded' if unknown else ''}.",
-        soft_wrap=True,
-        markup=False,
     )
 
 

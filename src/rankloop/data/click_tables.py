@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from rankloop.arguments import ArgumentError
 from rankloop.data.text import broken_file_named, malformed, open_bytes, packing, read_rows
 
 if TYPE_CHECKING:
@@ -47,9 +48,11 @@ def match_columns(path: Path, header: list[str], columns: Mapping[str, str]) -> 
     """Which of the columns in `header` is which, by our names."""
     for ours, theirs in columns.items():
         if ours not in COLUMNS:
-            raise ValueError(f"columns must name any of {', '.join(COLUMNS)}, got {ours!r}")
+            raise ArgumentError("columns", f"columns must name any of {', '.join(COLUMNS)}, got {ours!r}")
         if theirs not in header:
-            raise ValueError(f"columns: {path} has no column {theirs!r}, only {', '.join(header)}")
+            raise ArgumentError(
+                "columns", f"columns: {path} has no column {theirs!r}, only {', '.join(header)}"
+            )
     matched = dict(columns)
     for ours, known in COLUMNS.items():
         for name in known:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from rankloop.arguments import one_of, whole
+from rankloop.arguments import ArgumentError, one_of, whole
 from rankloop.data.text import broken_file_named, open_bytes
 from rankloop.extras import require
 
@@ -82,7 +82,9 @@ def _files_of(one: str | Path) -> list[Path]:
     if isinstance(one, str) and one.startswith("file://"):
         one = url2pathname(urlsplit(one).path)
     if "://" in str(one):
-        raise ValueError(f"paths: {one} is an address: copy its files to a folder of this machine first")
+        raise ArgumentError(
+            "paths", f"paths: {one} is an address: copy its files to a folder of this machine first"
+        )
     path = Path(one)
     if path.is_dir():
         inside = sorted(
@@ -92,13 +94,13 @@ def _files_of(one: str | Path) -> list[Path]:
             and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
         )
         if not inside:
-            raise ValueError(f"paths: the folder {path} has no file")
+            raise ArgumentError("paths", f"paths: the folder {path} has no file")
         return inside
     if not path.exists() and glob.has_magic(str(one)):
         matching = sorted(Path(name) for name in glob.glob(str(one), recursive=True))  # noqa: PTH207
         matching = [file for file in matching if file.is_file()]
         if not matching:
-            raise ValueError(f"paths: no file matches {str(one)!r}")
+            raise ArgumentError("paths", f"paths: no file matches {str(one)!r}")
         return matching
     return [path]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.arguments import numbers, share, whole
+from rankloop.arguments import ArgumentError, numbers, share, whole
 from rankloop.extras import sentence
 from rankloop.features import read_features
 
@@ -283,7 +283,7 @@ class ClickLog(FrozenLog):
         if query is not None:
             if query not in self.query_ids:
                 known = "left out, the log names none" if self.query_ids == ("",) else self._some_queries()
-                raise ValueError(f"query must be {known}, got {query!r}")
+                raise ArgumentError("query", f"query must be {known}, got {query!r}")
             number = self.query_ids.index(query)
             keep &= self.queries == number
             query_ids, rows = (query,), self.rows[number : number + 1]
@@ -649,7 +649,9 @@ class Sessions(ShownLists):
         kept = self
         if query is not None:
             if query not in self.query_ids:
-                raise ValueError(f"query must be one of the log's {self.n_queries:,}, got {query!r}")
+                raise ArgumentError(
+                    "query", f"query must be one of the log's {self.n_queries:,}, got {query!r}"
+                )
             kept = kept._rows(self.queries == self.query_ids.index(query))
             kept = replace(kept, queries=np.zeros(kept.n_rows, np.int32), query_ids=(query,))
         if positions is not None:

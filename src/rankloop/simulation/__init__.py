@@ -5,7 +5,8 @@ give the same run, bit by bit, and `checks.check_same_story` tests it.
 """
 
 from rankloop.simulation.compare import Comparison, compare
-from rankloop.simulation.play import play, play_many
+from rankloop.simulation.play import play
+from rankloop.simulation.runs import play_many
 from rankloop.simulation.trace import Trace
 from rankloop.simulation.tune import TunedRun, Tuning, tune
 

@@ -15,7 +15,7 @@ Setting = Any  # a number, a word, None, or a list of these
 def make_ranker(
     name: str,
     *,
-    people: Environment,
+    environment: Environment,
     rounds: int,
     settings: Mapping[str, Setting],
     also: Mapping[str, Any] | None = None,
@@ -30,23 +30,23 @@ def make_ranker(
     accepted = inspect.signature(wanted).parameters
     check_settings(name, settings)
     offered: dict[str, Any] = {
-        "n_items": people.n_items,
-        "n_positions": people.n_positions if people.n_shown is None else people.n_shown,
-        "n_features": people.n_features,
+        "n_items": environment.n_items,
+        "n_positions": environment.n_positions if environment.n_shown is None else environment.n_shown,
+        "n_features": environment.n_features,
         "horizon": rounds,
-        "max_grade": people.max_grade,
+        "max_grade": environment.max_grade,
         **(also or {}),
     }
-    if people.reveals == "relevance":  # where users click, `play` gives the better message
-        offered["measure"] = people.measure
+    if environment.reveals == "relevance":  # where users click, `play` gives the better message
+        offered["measure"] = environment.measure
     if "relevance" in accepted:
         raise ValueError(f"{name} needs the relevance of all users in advance: use it from Python")
     fitting = {key: value for key, value in offered.items() if key in accepted and value is not None}
-    given = fitting | dict(settings)
-    lacking = [key for key, one in accepted.items() if key not in given and _required(one)]
+    arguments = fitting | dict(settings)
+    lacking = [key for key, one in accepted.items() if key not in arguments and _required(one)]
     if lacking:
         raise ValueError(f"{name} needs {' and '.join(lacking)}: say {option}{lacking[0]}=VALUE")
-    return wanted(**given)
+    return wanted(**arguments)
 
 
 def check_settings(name: str, settings: Mapping[str, Setting]) -> None:
@@ -63,13 +63,13 @@ def read_settings(texts: Sequence[str], *, option: str = "--set") -> dict[str, S
     >>> read_settings(["k=2", "epsilon=1e-3", "horizon=none", "explore=random", "order=2,0,1"])
     {'k': 2, 'epsilon': 0.001, 'horizon': None, 'explore': 'random', 'order': [2, 0, 1]}
     """
-    found: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ValueError(f"{option} takes KEY=VALUE, got {text!r}")
-        found[key] = _value(value)
-    return found
+        settings[key] = _value(value)
+    return settings
 
 
 def _required(parameter: inspect.Parameter) -> bool:

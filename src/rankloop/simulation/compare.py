@@ -19,7 +19,8 @@ from rankloop.arguments import number, one_of, whole
 from rankloop.base import Environment, Ranker
 from rankloop.extras import local_folder
 from rankloop.simulation.executors import Executor
-from rankloop.simulation.play import brief, check_match, play_many
+from rankloop.simulation.play import brief, check_match
+from rankloop.simulation.runs import play_many
 from rankloop.simulation.trace import Framed, Trace, polars_frame
 
 if TYPE_CHECKING:
@@ -133,35 +134,35 @@ class Difference(NamedTuple):
     better: str
 
 
-def smaller_is_better(found: Comparison, world: str, measure: str) -> bool:
+def smaller_is_better(comparison: Comparison, world: str, measure: str) -> bool:
     """Whether a smaller value is the better one: of the regret, and of losses."""
-    return measure == "regret" or found.traces[world, next(iter(found.rankers))][0].is_loss
+    return measure == "regret" or comparison.traces[world, next(iter(comparison.rankers))][0].is_loss
 
 
 def paired_differences(
-    found: Comparison, measure: str, *, against: str | None, test: str, place: int
+    comparison: Comparison, measure: str, *, against: str | None, test: str, place: int
 ) -> list[Difference]:
     """Every pair of rankers, or those `against` one, in every world, at one of the recorded rounds."""
     one_of("test", test, TESTS)
     if against is None:
-        named = list(itertools.combinations(found.rankers, 2))
+        named = list(itertools.combinations(comparison.rankers, 2))
     else:
-        one_of("against", against, found.rankers)
-        named = [(name, against) for name in found.rankers if name != against]
+        one_of("against", against, comparison.rankers)
+        named = [(name, against) for name in comparison.rankers if name != against]
     asked, tested = [], []
-    for world in found.worlds:
-        ends = {name: found.values(world, name, measure)[:, place] for name in found.rankers}
+    for world in comparison.worlds:
+        ends = {name: comparison.values(world, name, measure)[:, place] for name in comparison.rankers}
         for ranker, other in named:
             gaps = ends[ranker] - ends[other]
-            mean, low, high = map(float, mean_interval(gaps, level=found.level))
+            mean, low, high = map(float, mean_interval(gaps, level=comparison.level))
             asked.append((world, ranker, other))
             tested.append((mean, low, high, TESTS[test](gaps)))
     result = []
     for names, numbers, p_holm in zip(asked, tested, holm([p for *_, p in tested]), strict=True):
         world, ranker, other = names
         better = ""
-        if p_holm < 1.0 - found.level:  # never of NaN
-            first = (numbers[0] < 0.0) == smaller_is_better(found, world, measure)
+        if p_holm < 1.0 - comparison.level:  # never of NaN
+            first = (numbers[0] < 0.0) == smaller_is_better(comparison, world, measure)
             better = ranker if first else other
         result.append(Difference(*names, *numbers, p_holm, better))
     return result
@@ -170,6 +171,8 @@ def paired_differences(
 @dataclass(frozen=True, eq=False)
 class Comparison(Framed):
     """The result of `simulation.compare`.
+
+    Methods that take a `measure`, `regret`, `value` or `mean_value`, take that of the comparison by default.
 
     Parameters
     ----------
@@ -180,8 +183,7 @@ class Comparison(Framed):
     traces : mapping of tuple of (str, str) to tuple of Trace
         For each world and ranker the runs, in the order of the seeds.
     measure : str, optional
-        What is compared unless a method is told otherwise; by default the regret where it is known, else the mean
-        value.
+        What is compared; by default the regret where it is known, else the mean value.
     level : float, optional
         Of the intervals.
     """
@@ -212,43 +214,20 @@ class Comparison(Framed):
         return self._first[0].rounds
 
     def values(self, world: str, ranker: str, measure: str | None = None) -> NDArray[np.float64]:
-        """A measure of every run of a ranker in a world.
+        """A `measure` of every run of a `ranker` in a `world`: a row for each seed, a column for each recorded round.
 
-        Parameters
-        ----------
-        world : str
-            Its name.
-        ranker : str
-            Its name.
-        measure : str, optional
-            `regret`, `value` or `mean_value`; by default that of the comparison.
-
-        Returns
-        -------
-        ndarray of float
-            A row for each seed, a column for each recorded round.
-
-        Raises
-        ------
-        ValueError
-            Where a name is not known, or the regret is not known in this world.
+        ValueError where a name is not known, or the regret is not known in this world.
         """
         wanted = self._measure(measure)
         one_of("world", world, self.worlds)
         one_of("ranker", ranker, self.rankers)
-        found = np.array([trace.columns()[wanted] for trace in self.traces[world, ranker]])
-        if np.isnan(found).any():
+        values = np.array([trace.columns()[wanted] for trace in self.traces[world, ranker]])
+        if np.isnan(values).any():
             raise ValueError(f"{wanted} is not known in world {world!r}: take measure='mean_value'")
-        return found
+        return values
 
     def columns(self) -> dict[str, Any]:
-        """Every recorded round of every run, as named arrays: a tidy table.
-
-        Returns
-        -------
-        dict of str to numpy.ndarray
-            `world`, `ranker` and `seed`, then the columns of a trace.
-        """
+        """Every recorded round of every run, as named arrays: `world`, `ranker`, `seed`, and the columns of a trace."""
         parts: dict[str, list[NDArray[Any]]] = {}
         for (world, ranker), runs in self.traces.items():
             for trace in runs:
@@ -261,25 +240,17 @@ class Comparison(Framed):
         return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
     def summary(self, measure: str | None = None) -> pl.DataFrame:
-        """Mean and interval for each world, ranker and recorded round.
+        """Mean and interval of a `measure` for each world, ranker and recorded round.
 
-        Parameters
-        ----------
-        measure : str, optional
-            `regret`, `value` or `mean_value`; by default that of the comparison.
-
-        Returns
-        -------
-        polars.DataFrame
-            The columns `world`, `ranker`, `round`, `runs`, `mean`, `low` and `high`; the last two are Student's t
-            interval over the seeds, and null for a single seed, which has none.
+        The columns are `world`, `ranker`, `round`, `runs`, `mean`, `low` and `high`; the last two are Student's t
+        interval over the seeds, and null for a single seed, which has none.
         """
         n, runs = len(self.rounds), len(self.seeds)
         parts = []
         for world, ranker in self.traces:
-            found = mean_interval(self.values(world, ranker, measure), level=self.level)
+            interval = mean_interval(self.values(world, ranker, measure), level=self.level)
             names = {"world": np.repeat(world, n), "ranker": np.repeat(ranker, n)}
-            numbers = dict(zip(("mean", "low", "high"), found, strict=True))
+            numbers = dict(zip(("mean", "low", "high"), interval, strict=True))
             parts.append(names | {"round": self.rounds, "runs": np.repeat(runs, n)} | numbers)
         frame = polars_frame({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
         return frame.fill_nan(None)
@@ -294,10 +265,12 @@ class Comparison(Framed):
     ) -> pl.DataFrame:
         """Every pair of rankers in every world, compared run by run on the common seeds.
 
+        `difference` is the mean of the `measure` of `ranker` minus that of `other`, `low` and `high` its interval, `p`
+        the p-value, `p_holm` the same corrected by Holm's rule for all rows of this frame, `better` the better one
+        where that is significant, else empty. What a single seed does not give is null.
+
         Parameters
         ----------
-        measure : str, optional
-            `regret`, `value` or `mean_value`; by default that of the comparison.
         against : str, optional
             Only pairs with this ranker as the second; fewer tests, so that smaller differences count.
         test : str, optional
@@ -306,37 +279,18 @@ class Comparison(Framed):
             than 0.06.
         at : int, optional
             At the last recorded round up to this one; by default at the end.
-
-        Returns
-        -------
-        polars.DataFrame
-            A row for each world and pair. `difference` is the mean of the measure of `ranker` minus that of `other`,
-            `low` and `high` its interval, `p` the p-value, `p_holm` the same corrected by Holm's rule for all rows of
-            this frame, `better` the better one where that is significant, else empty. What a single seed does not
-            give is null.
         """
-        found = paired_differences(
+        pairs = paired_differences(
             self, self._measure(measure), against=against, test=test, place=self.place(at)
         )
-        columns = {name: [getattr(each, name) for each in found] for name in Difference._fields}
+        columns = {name: [getattr(each, name) for each in pairs] for name in Difference._fields}
         return polars_frame(columns).fill_nan(None)
 
     def table(self, measure: str | None = None, *, form: str = "markdown", at: int | None = None) -> str:
-        """Means and intervals as a table: a row for each ranker, a column for each world.
+        """Means and intervals of a `measure` after `at` rounds, by default after the last, as a table in a `form`.
 
-        Parameters
-        ----------
-        measure : str, optional
-            `regret`, `value` or `mean_value`; by default that of the comparison.
-        form : str, optional
-            `markdown`, `latex` or `html`.
-        at : int, optional
-            After so many rounds; by default after the last.
-
-        Returns
-        -------
-        str
-            The table. The best of a world is bold; a mark follows where a ranker is not significantly worse.
+        It is `markdown`, `latex` or `html`, with a row for each ranker and a column for each world. The best of a world
+        is bold; a mark follows where a ranker is not significantly worse.
         """
         from rankloop.simulation.report import FORMS, cells
 
@@ -351,28 +305,10 @@ class Comparison(Framed):
         titles: bool = True,
         columns: int | None = None,
     ) -> Figure:
-        """Draw means and intervals against rounds, one panel for each world.
+        """Draw means and intervals of a `measure` against rounds, one panel for each world, as a figure.
 
-        Parameters
-        ----------
-        measure : str, optional
-            `regret`, `value` or `mean_value`; by default that of the comparison.
-        log : bool, optional
-            Whether axes are logarithmic; None takes logarithms where they help.
-        titles : bool, optional
-            Whether the title and the caption are part of the picture.
-        columns : int, optional
-            Panels side by side; by default at most two.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            A figure that a notebook shows; `figure.savefig("comparison.pdf")` keeps it.
-
-        Raises
-        ------
-        MissingExtra
-            Where matplotlib is not installed.
+        `log` and `titles` are as in `Trace.plot`; so many `columns` of panels stand side by side, by default at most
+        two.
         """
         from rankloop.simulation.report import draw_comparison
 
@@ -381,22 +317,8 @@ class Comparison(Framed):
     def save(self, folder: str | os.PathLike[str], *, titles: bool = True) -> Path:
         """Write the runs, the summary and the differences as Parquet, the figure, and a page that shows them.
 
-        Parameters
-        ----------
-        folder : str or os.PathLike
-            Where; it is made. `Comparison.load` reads it.
-        titles : bool, optional
-            Whether title and caption are part of the figures.
-
-        Returns
-        -------
-        pathlib.Path
-            The page, `report.html`: one file that needs no other.
-
-        Raises
-        ------
-        MissingExtra
-            Where polars or matplotlib is not installed.
+        All of it goes into `folder`, which is made. `titles` says whether title and caption are part of the figures.
+        The path of the page, `report.html`, is returned: one file that needs no other.
         """
         from rankloop.simulation.report import write_comparison
 
@@ -404,23 +326,7 @@ class Comparison(Framed):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read a comparison that `save` wrote.
-
-        Parameters
-        ----------
-        folder : str or os.PathLike
-            Where it was saved.
-
-        Returns
-        -------
-        Comparison
-            The same runs.
-
-        Raises
-        ------
-        ValueError
-            Where the folder holds no comparison.
-        """
+        """The comparison that `save` wrote into `folder`; ValueError where it holds none."""
         from rankloop.simulation.report import read_comparison
 
         return cls(**read_comparison(Path(folder)))
@@ -429,18 +335,7 @@ class Comparison(Framed):
         return one_of("measure", (self.measure or "") if measure is None else measure, MEASURES)
 
     def place(self, at: int | None) -> int:
-        """Where the last recorded round up to `at` stands among the recorded ones; the last of all for None.
-
-        Parameters
-        ----------
-        at : int or None
-            A round.
-
-        Returns
-        -------
-        int
-            An index of `rounds`.
-        """
+        """Where the last recorded round up to `at` stands among the recorded ones; the last of all for None."""
         if at is None:
             return len(self.rounds) - 1
         at = whole("at", at, at_least=int(self.rounds[0]), at_most=int(self.rounds[-1]))
@@ -476,7 +371,11 @@ def compare(
     """Play every ranker in every world with the same seeds, on all cores.
 
     Runs with the same seed meet the same randomness of the users, whoever ranks. So rankers are compared run by run,
-    and what the users did by chance cancels out of the differences.
+    and what the users did by chance cancels out of the differences. What does not fit is named before anything is
+    played.
+
+    `rounds`, `points`, `workers`, `executor` and `progress` are as in `play_many`, and change no number but how many
+    rounds are played and recorded.
 
     Parameters
     ----------
@@ -487,8 +386,6 @@ def compare(
     worlds : mapping of str to Environment or callable
         Names, and for each an environment or a function that makes one and takes nothing. Every run gets an
         environment of its own, which begins with its first user.
-    rounds : int
-        Of every run.
     seeds : int or iterable of int, optional
         How many runs each ranker plays in each world, with the seeds 0, 1, 2 and so on; or the seeds themselves.
     measure : str, optional
@@ -496,30 +393,11 @@ def compare(
         far). By default the regret where every world knows it, else the mean value. The result holds all of them.
     level : float, optional
         Of the intervals; 1 - `level` is where a difference counts as significant.
-    points : int, optional
-        At most so many rounds of each run are recorded.
-    workers : int, optional
-        How many runs play at once; None takes one for each core.
-    executor : str or Executor, optional
-        Where the runs are played, as in `play_many`: ``"threads"``, ``"processes"``, ``"ray"`` or any executor
-        of `concurrent.futures`. It changes no number.
-    progress : bool, optional
-        One bar for all runs together, as in `play`.
-
-    Returns
-    -------
-    Comparison
-        Every run, with means, intervals, tests, tables and figures.
-
-    Raises
-    ------
-    ValueError
-        Where an argument is wrong, or a ranker does not fit a world; both are named, before anything is played.
 
     Examples
     --------
     >>> from rankloop import environments, rankers
-    >>> found = compare(
+    >>> comparison = compare(
     ...     {
     ...         "random": rankers.Uniform(n_items=10, n_positions=5),
     ...         "FTRL": lambda world: rankers.FTRLPBM(n_items=world.n_items, n_positions=world.n_positions),
@@ -528,9 +406,9 @@ def compare(
     ...     rounds=2_000,
     ...     seeds=4,
     ... )
-    >>> found
+    >>> comparison
     <Comparison of 2 rankers in 1 world: 2,000 rounds, 4 seeds, regret>
-    >>> found.differences()["p_holm"][0] < 0.05
+    >>> comparison.differences()["p_holm"][0] < 0.05
     True
     """
     rounds = whole("rounds", rounds, at_least=1)
@@ -562,37 +440,37 @@ def compare(
     )
     n = len(played)
     by_pair = {key: tuple(traces[i * n : (i + 1) * n]) for i, key in enumerate(makers)}
-    told_rankers = {
+    made_rankers = {
         name: brief(ranker)
         if isinstance(ranker, Ranker)
         else by_pair[next(iter(worlds)), name][0].provenance["ranker"]
         for name, ranker in rankers.items()
     }
-    told_worlds = {
+    made_worlds = {
         world: by_pair[world, next(iter(rankers))][0].provenance["environment"] for world in worlds
     }
-    return Comparison(told_rankers, told_worlds, by_pair, measure=measure, level=level)
+    return Comparison(made_rankers, made_worlds, by_pair, measure=measure, level=level)
 
 
 def _read_seeds(seeds: Any) -> list[int]:
     if not isinstance(seeds, Iterable) or isinstance(seeds, str | bytes):
         return list(range(whole("seeds", seeds, at_least=1)))
-    found = [whole(f"seeds[{i}]", seed, at_least=0) for i, seed in enumerate(seeds)]
-    if not found:
+    numbers = [whole(f"seeds[{i}]", seed, at_least=0) for i, seed in enumerate(seeds)]
+    if not numbers:
         raise ValueError("seeds must be a number of runs or at least one seed, got none")
-    twice = sorted({seed for seed in found if found.count(seed) > 1})
+    twice = sorted({seed for seed in numbers if numbers.count(seed) > 1})
     if twice:
         raise ValueError(f"seeds must differ, got {twice[0]} more than once")
-    return found
+    return numbers
 
 
-def _check_names(argument: str, given: Any) -> None:
-    if not isinstance(given, Mapping):
-        raise ValueError(f'{argument} must be a mapping such as {{"name": ...}}, got {type(given).__name__}')
-    if not given:
+def _check_names(argument: str, named: Any) -> None:
+    if not isinstance(named, Mapping):
+        raise ValueError(f'{argument} must be a mapping such as {{"name": ...}}, got {type(named).__name__}')
+    if not named:
         raise ValueError(f"{argument} must name at least one, got none")
     kind = Ranker if argument == "rankers" else Environment
-    for name, value in given.items():
+    for name, value in named.items():
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"{argument} must have names that are not empty, got {name!r}")
         if not (isinstance(value, kind) or callable(value)):
@@ -601,7 +479,7 @@ def _check_names(argument: str, given: Any) -> None:
                 f"{argument}[{name!r}] must be {wanted} or a function that makes one, got {type(value).__name__}"
             )
     shown: dict[str, str] = {}
-    for name in given:
+    for name in named:
         if (other := shown.setdefault(" ".join(name.split()), name)) != name:
             raise ValueError(f"{argument} has two names that look the same: {other!r} and {name!r}")
 
@@ -628,18 +506,18 @@ def _copy(ranker: Ranker) -> Ranker:
 
 def _made(argument: str, name: str, maker: Callable[..., Any], world: Environment | None = None) -> Any:
     wanted = Environment if world is None else Ranker
-    given = () if world is None or not _takes_one(maker) else (world,)
+    arguments = () if world is None or not _takes_one(maker) else (world,)
     try:
-        found = maker(*given)
+        thing = maker(*arguments)
     except Exception as error:
         error.add_note(f"while calling {argument}[{name!r}]")
         raise
-    if not isinstance(found, wanted):
+    if not isinstance(thing, wanted):
         raise ValueError(
             f"{argument}[{name!r}] must make {'an environment' if world is None else 'a ranker'}, "
-            f"made {type(found).__name__}"
+            f"made {type(thing).__name__}"
         )
-    return found
+    return thing
 
 
 def _takes_one(maker: Callable[..., Any]) -> bool:

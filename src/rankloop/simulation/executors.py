@@ -21,11 +21,10 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numba
 import numpy as np
@@ -33,7 +32,8 @@ from numba import cloudpickle
 from numba.core.dispatcher import Dispatcher
 
 from rankloop.arguments import whole
-from rankloop.simulation.ray_cluster import RayCluster
+from rankloop.extras import require
+from rankloop.simulation.play import STOP
 from rankloop.simulation.trace import code_fingerprint
 
 __all__ = [
@@ -48,9 +48,9 @@ __all__ = [
 ]
 
 NAMES = ("threads", "processes", "ray")
+_RETRIES = 3  # so often Ray begins a call again whose worker or machine is gone
 _GLANCE = 0.1  # seconds between two looks at the executor
 _LAST_PIECE = 1.0  # seconds that threads have for their present piece after an error or Ctrl-C
-_STOP: ContextVar[threading.Event | None] = ContextVar("_STOP", default=None)  # of the thread that runs a job
 
 
 class WorkerLost(RuntimeError):
@@ -69,39 +69,13 @@ class Executor(Protocol):
     """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
-        """Call a function with arguments, and return a future of its result.
-
-        Parameters
-        ----------
-        fn : callable
-            The function; it can be imported by its name.
-        *args : Any
-            Its arguments: bytes.
-
-        Returns
-        -------
-        Any
-            A future.
-        """
+        """Call the function `fn`, which can be imported by its name, with `args`, which are bytes; gives a future."""
 
 
 def is_threads(executor: Any) -> bool:
-    """Whether `executor` means threads of this process, which need nothing to be sent.
+    """Whether `executor`, as `play_many` takes it, means threads of this process, which need nothing to be sent.
 
-    Parameters
-    ----------
-    executor : str or Executor
-        As `simulation.play_many` takes it.
-
-    Returns
-    -------
-    bool
-        False for everything else that can run jobs.
-
-    Raises
-    ------
-    ValueError
-        Where it is neither a known name nor something with `submit`.
+    ValueError where it is neither a known name nor something with `submit`.
 
     Examples
     --------
@@ -119,21 +93,10 @@ def is_threads(executor: Any) -> bool:
 
 @contextmanager
 def opened(executor: str | Executor, *, workers: int | None = None) -> Iterator[tuple[Executor, int]]:
-    """An executor, and how many jobs it works on at once.
+    """An `executor`, and how many jobs it works on at once: `workers`, or one for each core of machine or cluster.
 
-    One that is named is started here and ended on the way out; one that is given stays as it is.
-
-    Parameters
-    ----------
-    executor : str or Executor
-        "threads", "processes", "ray", or an object with `submit`.
-    workers : int, optional
-        How many jobs at once; by default one for each core of the machine or the cluster.
-
-    Yields
-    ------
-    tuple of (Executor, int)
-        The executor and the number.
+    One that is named, "threads", "processes" or "ray", is started here and ended on the way out; one that is given
+    stays as it is.
     """
     workers = None if workers is None else whole("workers", workers, at_least=1)
     cores = os.cpu_count() or 1
@@ -186,15 +149,9 @@ class Threads(concurrent.futures.Executor):
         self.shutdown(wait=kind is None)
 
     def _work(self) -> None:
-        _STOP.set(self.stop)
+        STOP.set(self.stop)
         while (call := self._calls.get()) is not None:
             call()
-
-
-def stopped() -> bool:
-    """Whether nobody waits any more for what this thread computes: a run ends after its present piece."""
-    stop = _STOP.get()
-    return stop is not None and stop.is_set()
 
 
 class Processes(ProcessPoolExecutor):
@@ -227,9 +184,6 @@ class Processes(ProcessPoolExecutor):
         self._alive.close()
         self.shutdown(cancel_futures=True)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -246,6 +200,78 @@ def _end_with(alive: Any) -> None:
             os._exit(0)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+class RayCluster(AbstractContextManager["RayCluster"]):
+    """Workers on a Ray cluster, or on a small one that is started here for the purpose.
+
+    Every machine needs rankloop and its libraries in the same versions; where a worker has others, the first result
+    that it returns is refused. What a lost machine was computing, Ray computes again on another.
+
+    Parameters
+    ----------
+    address : str, optional
+        The address of a cluster, such as ``"10.0.0.7:6379"`` or ``"ray://head:10001"``. By default the one to which
+        this process is connected, or that of the environment variable ``RAY_ADDRESS``, or else a new one on this
+        machine.
+    workers : int, optional
+        How many calls run at once; None takes one for each core of the cluster.
+    """
+
+    def __init__(self, address: str | None = None, *, workers: int | None = None) -> None:
+        workers = None if workers is None else whole("workers", workers, at_least=1)
+        require("ray", extra="cluster", for_='executor="ray"')
+        import ray
+
+        self._ray = ray
+        self._connected = not ray.is_initialized()
+        if self._connected:
+            _connect(ray, address, workers)
+        elif address is not None and address != ray.get_runtime_context().gcs_address:
+            raise ValueError(
+                f"address must be {ray.get_runtime_context().gcs_address}, to which this process is connected, "
+                f"got {address!r}"
+            )
+        self.workers = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self._call = ray.remote(num_cpus=1, max_retries=_RETRIES)(_call)
+        self._running: set[Any] = set()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
+        """Call the function `fn` with `args` in a worker; a future of what it returns."""
+        reference = self._call.remote(fn, *args)
+        self._running.add(reference)
+        future = reference.future()
+        future.add_done_callback(lambda _: self._running.discard(reference))
+        return future
+
+    def close(self) -> None:
+        """End what is running, and the connection if it was made here."""
+        for reference in list(self._running):
+            # By force: compiled code hears of nothing until it returns.
+            self._ray.cancel(reference, force=True)
+        if self._connected:
+            self._ray.shutdown()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _call(fn: Callable[..., Any], *args: Any) -> Any:
+    return fn(*args)
+
+
+def _connect(ray: Any, address: str | None, workers: int | None) -> None:
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+    if address is None and not os.environ.get("RAY_ADDRESS"):
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        here = {"num_cpus": workers or os.cpu_count(), "include_dashboard": False}
+        ray.init(**options, **here, address="local", _node_ip_address="127.0.0.1")
+        return
+    try:
+        ray.init(**options, address=address)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        where = address or os.environ["RAY_ADDRESS"]
+        raise ConnectionError(f"no Ray cluster answers at {where}: {error}") from error
 
 
 class Dispatch:
@@ -346,13 +372,13 @@ class Dispatch:
 
     def _returned(self) -> list[tuple[int, Any]]:
         # A wait without a timeout could not be interrupted on every system.
-        found = []
+        returned = []
         try:
-            found.append(self.finished.get(timeout=_GLANCE))
+            returned.append(self.finished.get(timeout=_GLANCE))
             while True:
-                found.append(self.finished.get_nowait())
+                returned.append(self.finished.get_nowait())
         except queue.Empty:
-            return found
+            return returned
 
     def _answer(self, place: int, future: Future[Any]) -> Answer:
         try:

@@ -1,12 +1,16 @@
-"""The loop of rounds: one run, or many at once, step by step or compiled, with a bar that shows how far it is."""
+"""The loop of rounds: one run, step by step or compiled, with a bar that shows how far it is."""
 
 from __future__ import annotations
 
+import importlib
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any, NamedTuple, TextIO
+from contextvars import ContextVar
+from html import escape
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +18,14 @@ from numpy.typing import NDArray
 from rankloop.arguments import whole
 from rankloop.base import Environment, Ranker
 from rankloop.compiled import CompiledEnvironment, CompiledRanker
-from rankloop.extras import Line, in_notebook
 from rankloop.kernels.jit import muted
-from rankloop.simulation.executors import Dispatch, Executor, is_threads, opened, stopped
 from rankloop.simulation.trace import Trace
 
 _LONGEST = 1_000  # characters that a trace keeps of a ranker's arguments
 CHUNK_SECONDS = 0.1  # seconds between two returns from compiled code
 _WIDTH = 30  # of the bar
+# Of a thread that works for others: set once nobody waits any more for what it computes.
+STOP: ContextVar[threading.Event | None] = ContextVar("STOP", default=None)
 
 
 def play(
@@ -56,16 +60,11 @@ def play(
     watch : callable, optional
         Called a few times a second with the trace so far.
 
-    Returns
-    -------
-    Trace
-        What the run came to.
-
     Examples
     --------
     >>> from rankloop import environments, rankers
-    >>> people = environments.FixedItems(environments.users.bernoulli([0.2, 0.9, 0.5]), measure="dcg")
-    >>> trace = play(rankers.FTPL(n_items=3), people, rounds=1000, seed=1)
+    >>> users = environments.FixedItems(environments.users.bernoulli([0.2, 0.9, 0.5]), measure="dcg")
+    >>> trace = play(rankers.FTPL(n_items=3), users, rounds=1000, seed=1)
     >>> len(trace.value), bool(trace.total_regret < 60)
     (1000, True)
     """
@@ -79,153 +78,18 @@ def play(
     return run.trace()
 
 
-def play_many(
-    pairs: Iterable[tuple[Ranker, Environment]] | Callable[[], tuple[Ranker, Environment]],
-    *,
-    rounds: int,
-    seeds: Iterable[int],
-    points: int = 10_000,
-    fused: bool | None = None,
-    progress: bool | None = None,
-    workers: int | None = None,
-    executor: str | Executor = "threads",
-) -> list[Trace]:
-    """Play many independent runs at once, on all cores: the traces that `play` would give one after another.
-
-    Parameters
-    ----------
-    pairs : iterable of tuple of (Ranker, Environment) or callable
-        A ranker and an environment for each run, or a function that makes such a pair, called once for each
-        seed.
-    rounds : int
-        Of every run, as in `play`.
-    seeds : iterable of int
-        One for each run.
-    points : int, optional
-        Of every run, as in `play`.
-    fused : bool, optional
-        Of every run, as in `play`.
-    progress : bool, optional
-        One bar for all runs together.
-    workers : int, optional
-        How many run at once; None takes one for each core. Of threads, only compiled runs gain from more than one.
-    executor : str or Executor, optional
-        Where the runs are played: ``"threads"`` of this process, ``"processes"`` of this machine, ``"ray"``, a Ray
-        cluster, or any executor of `concurrent.futures`, such as `executors.Processes` or what Dask's
-        `Client.get_executor()` gives. It does not change a trace, except for its `seconds`.
-
-    Returns
-    -------
-    list of Trace
-        A trace for each run, in order.
-
-    Raises
-    ------
-    ValueError
-        Where an argument is wrong, or a ranker or an environment cannot be sent to another process.
-    WorkerLost
-        Where a run has lost its worker, and the executor does not replace it.
-
-    Examples
-    --------
-    >>> from rankloop import environments, rankers
-    >>> def make():
-    ...     return rankers.FTRLPBM(n_items=10, n_positions=5), environments.named("yandex")
-    >>> traces = play_many(make, rounds=1000, seeds=range(4))
-    >>> [trace.seed for trace in traces]
-    [0, 1, 2, 3]
-    """
-    seeds = list(seeds)
-    made = [pairs() for _ in seeds] if callable(pairs) else list(pairs)
-    if len(made) != len(seeds):
-        raise ValueError(f"seeds must be one for each of {len(made)} runs, got {len(seeds)}")
-    for i, kind in enumerate(("ranker", "environment")):
-        if len({id(pair[i]) for pair in made}) < len(made):
-            raise ValueError(f"every run needs its own {kind}, pairs has one of them twice")
-    jobs = [
-        _RunJob(*pair, *_checked(*pair, rounds, seed, points, fused), fused, not callable(pairs))
-        for pair, seed in zip(made, seeds, strict=True)
-    ]
-    names = [f"the run of {type(job.ranker).__name__} with seed {job.seed}" for job in jobs]
-    traces: dict[int, Trace] = {}
-    played = 0
-
-    def ended(place: int, answer: tuple[Trace, Any, Any], seconds: float) -> None:
-        nonlocal played
-        traces[place], *states = answer
-        if jobs[place].returned:
-            _take_over(jobs[place].ranker, states[0])
-            _take_over(jobs[place].environment, states[1])
-        played += jobs[place].rounds
-
-    with (
-        Bar(sum(job.rounds for job in jobs), wanted=progress, polled=True) as bar,
-        opened(executor, workers=workers) as (chosen, count),
-    ):
-        if is_threads(executor):
-            # Here the bar sees how far each run is, and nothing needs to be taken over.
-            runs = [begin(*job[:6]) for job in jobs]
-            Dispatch(_finish, runs, names=names, executor=chosen, workers=count).run(
-                lambda place, trace, seconds: None, lambda: bar.show(sum(run.t for run in runs))
-            )
-            return [run.trace() for run in runs]
-        Dispatch(_play_job, jobs, names=names, executor=chosen, workers=count).run(
-            ended, lambda: bar.show(played)
-        )
-    return [traces[place] for place in range(len(jobs))]
-
-
-class _RunJob(NamedTuple):
-    """One run as data: a pair goes out as it stands; its trace and, if `returned`, the pair come back."""
-
-    ranker: Ranker
-    environment: Environment
-    rounds: int
-    seed: int
-    points: int
-    fused: bool | None
-    returned: bool
-
-
-def _play_job(job: _RunJob) -> tuple[Trace, Any, Any]:
-    trace = _finish(begin(*job[:6]))
-    states = [_changed(each) if job.returned else None for each in (job.ranker, job.environment)]
-    return trace, states[0], states[1]
-
-
-def _finish(run: Run) -> Trace:
-    for _ in run.pieces():
-        pass
-    return run.trace()
-
-
-def _changed(thing: Ranker | Environment) -> Any:
-    # Of what is made of kernels only the state changes: the rest, perhaps a large data set, stays there.
-    if isinstance(thing, CompiledRanker | CompiledEnvironment):
-        return tuple(thing.state)
-    return vars(thing)
-
-
-def _take_over(thing: Ranker | Environment, changed: Any) -> None:
-    if isinstance(thing, CompiledRanker | CompiledEnvironment):
-        for mine, theirs in zip(thing.state, changed, strict=True):
-            mine[...] = theirs
-    else:
-        vars(thing).update(changed)
-
-
 def begin(
     ranker: Ranker, environment: Environment, rounds: int, seed: int, points: int, fused: bool | None
 ) -> Run:
     """A run of so many rounds, checked and ready."""
-    rounds, seed, points = _checked(ranker, environment, rounds, seed, points, fused)
+    rounds, seed, points = checked(ranker, environment, rounds, seed, points, fused)
     environment.start_counting()
     record = np.unique(np.linspace(0, rounds, min(points, rounds) + 1).round().astype(np.int64))[1:]
     kind = FusedRun if _both_compiled(ranker, environment) and fused is not False else Run
     return kind(ranker, environment, record, seed)
 
 
-def _checked(
+def checked(
     ranker: Ranker, environment: Environment, rounds: int, seed: int, points: int, fused: bool | None
 ) -> tuple[int, int, int]:
     """Rounds, seed and points of a run, as whole numbers; ValueError where it could not begin."""
@@ -286,7 +150,7 @@ class Run:
             chunk_begun = time.perf_counter()
             self.advance(min(chunk, self.rounds - self.t))
             self.seconds = time.perf_counter() - begun
-            if stopped():
+            if (stop := STOP.get()) is not None and stop.is_set():
                 raise RuntimeError("nobody waits for this run any more")
             spent = time.perf_counter() - chunk_begun
             chunk = max(1, min(1 << 18, int(chunk * min(8.0, CHUNK_SECONDS / max(spent, 1e-9)))))
@@ -319,19 +183,18 @@ class Run:
         value, total, hindsight, explored = (part[: self.place].copy() for part in self.out)
         is_loss = self.environment.is_loss
         regret = total - hindsight if is_loss else hindsight - total
-        recorded = self.record[: self.place].copy()
         return Trace(
-            self.environment.measure,
-            is_loss,
-            self.seed,
-            recorded,
-            value,
-            total,
-            regret,
-            explored,
-            self.seconds,
-            self.ranker.counters(),
-            {"ranker": brief(self.ranker), "environment": brief(self.environment)},
+            measure=self.environment.measure,
+            is_loss=is_loss,
+            seed=self.seed,
+            rounds=self.record[: self.place].copy(),
+            value=value,
+            total=total,
+            regret=regret,
+            explored=explored,
+            seconds=self.seconds,
+            counters=self.ranker.counters(),
+            provenance={"ranker": brief(self.ranker), "environment": brief(self.environment)},
         )
 
 
@@ -461,6 +324,13 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def in_notebook() -> bool:
+    """Whether this code runs in the kernel of a notebook, and not in IPython in a terminal."""
+    shell = sys.modules.get("IPython")
+    running = shell.get_ipython() if shell is not None and "ipykernel" in sys.modules else None
+    return getattr(running, "kernel", None) is not None
+
+
 class Bar:
     """A line of plain text, redrawn in place; in a notebook, a bar below the cell.
 
@@ -480,8 +350,9 @@ class Bar:
     ) -> None:
         self.total, self.label = total, label
         self.stream = stream or sys.stderr
-        self.line = Line() if in_notebook() else None
-        self.wanted = (self.line is not None or self.stream.isatty()) if wanted is None else wanted
+        self.notebook = in_notebook()
+        self._cell: Any = None  # the output below the cell, once there is one
+        self.wanted = (self.notebook or self.stream.isatty()) if wanted is None else wanted
         self.patience = 0.3 if wanted is None else 0.0
         self.begun = time.perf_counter()
         self.first: tuple[float, float] | None = None  # when the first work was done, and how much
@@ -512,9 +383,10 @@ class Bar:
             speed = f"{pace:,.0f} rounds/s" if pace and words is None else words
             text = ", ".join(part for part in (speed, left is not None and f"{duration(left)} left") if part)
         share = min(1.0, done / self.total) if self.total else 1.0
-        if self.line is not None:
+        if self.notebook:
             so_far = f"{done:,} of {self.total:,} rounds" if words is None else self.label
-            self.line.show(share, ", ".join(part for part in (so_far, text) if part))
+            text = ", ".join(part for part in (so_far, text) if part)
+            self._show_in_cell(f'<progress value="{share:.4f}" max="1"></progress> {escape(text)}', text)
             self.drawn = 1
             return
         filled = int(_WIDTH * share)
@@ -522,9 +394,17 @@ class Bar:
         print(f"\r{line:<{self.drawn}}", end="", file=self.stream, flush=True)
         self.drawn = len(line)
 
+    def _show_in_cell(self, html: str, text: str) -> None:
+        shown = {"text/html": html, "text/plain": text}
+        if self._cell is None:
+            display: Any = importlib.import_module("IPython.display").display
+            self._cell = display(shown, raw=True, display_id=True)
+        else:
+            self._cell.update(shown, raw=True)
+
     def __exit__(self, *_: object) -> None:
         self._muted.close()
-        if self.line is not None:
-            self.line.clear()
+        if self._cell is not None:
+            self._show_in_cell("", "")
         elif self.drawn:
             print(f"\r{'':<{self.drawn}}\r", end="", file=self.stream, flush=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,6 @@ from rankloop.extras import require, write_text, write_whole
 from rankloop.simulation.compare import mean_interval, paired_differences, smaller_is_better
 from rankloop.simulation.trace import Trace, provenance, read_frame, write_frame
 from rankloop.simulation.tune import FINAL
-from rankloop.simulation.tune import mean as mean_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -110,33 +110,33 @@ def shown_figure(svg: Path, *, prefix: str, caption: str, share: float, style: s
     return f"<figure>{wide}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def write_comparison(found: Comparison, folder: Path, *, titles: bool) -> Path:
+def write_comparison(comparison: Comparison, folder: Path, *, titles: bool) -> Path:
     """Write runs, summary and differences as Parquet, the figure, and last the page, of which it returns the path."""
     require("polars", "matplotlib", extra="data,plot", for_="saving a comparison")
     from rankloop import plotting
 
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"folder must be a folder, got the file {folder}")
-    figure = found.plot(titles=titles)
+    figure = comparison.plot(titles=titles)
     made = provenance({})
     runs = [
         {"world": world, "ranker": ranker}
         | trace.facts()
         | {"provenance": provenance(trace.provenance) if trace.provenance else {}}
-        for (world, ranker), traces in found.traces.items()
+        for (world, ranker), traces in comparison.traces.items()
         for trace in traces
     ]
-    of_all: dict[str, Any] = {"rankers": dict(found.rankers), "worlds": dict(found.worlds)}
-    of_all |= {"measure": found.measure, "level": found.level, "kind": "comparison", "runs": runs}
-    write_frame(folder / _RUNS, found.to_polars().drop("mean_value"), of_all)
-    write_whole(folder / "summary.parquet", found.summary().write_parquet)
-    write_whole(folder / "differences.parquet", found.differences().write_parquet)
+    of_all: dict[str, Any] = {"rankers": dict(comparison.rankers), "worlds": dict(comparison.worlds)}
+    of_all |= {"measure": comparison.measure, "level": comparison.level, "kind": "comparison", "runs": runs}
+    write_frame(folder / _RUNS, comparison.to_polars().drop("mean_value"), of_all)
+    write_whole(folder / "summary.parquet", comparison.summary().write_parquet)
+    write_whole(folder / "differences.parquet", comparison.differences().write_parquet)
     caption, share = save_figure(figure, folder / "comparison", endings=plotting.ENDINGS)
     drawn = shown_figure(
         folder / "comparison.svg", prefix="comparison", caption=caption or "A comparison.", share=share
     )
     written = folder / "report.html"
-    write_text(written, _comparison_page(found, drawn, made))
+    write_text(written, _comparison_page(comparison, drawn, made))
     return written
 
 
@@ -153,30 +153,30 @@ def read_comparison(folder: Path) -> dict[str, Any]:
     }
 
 
-def _comparison_page(found: Comparison, drawn: str, made: dict[str, Any]) -> str:
+def _comparison_page(comparison: Comparison, drawn: str, made: dict[str, Any]) -> str:
     from rankloop.plotting import table_of
 
     differences = [
         row | {name: _chance(row[name]) for name in ("p", "p_holm")}
-        for row in found.differences().rows(named=True)
+        for row in comparison.differences().rows(named=True)
     ]
     tested = f"<h2>Differences on common seeds</h2>{table_of(differences)}" if differences else ""
     making = {
-        "Seeds": ", ".join(map(str, found.seeds)),
+        "Seeds": ", ".join(map(str, comparison.seeds)),
         "Software": ", ".join(f"{name} {version}" for name, version in made["versions"].items()),
         "Machine": made["machine"],
         "Code": made["code"],
         "Made": made["made"],
     }
-    title = f"Comparison of {size(found)}"
+    title = f"Comparison of {size(comparison)}"
     body = f"""<section>
 {drawn}
-{found.table(form="html")}
+{comparison.table(form="html")}
 {tested}
 <h2>Rankers</h2>
-{facts(found.rankers)}
+{facts(comparison.rankers)}
 <h2>Worlds</h2>
-{facts(found.worlds)}
+{facts(comparison.worlds)}
 <h2>How this was made</h2>
 {facts(making)}
 </section>"""
@@ -206,50 +206,57 @@ class Table(NamedTuple):
     note: str
 
 
-def size(found: Comparison) -> str:
+def size(comparison: Comparison) -> str:
     """How much was played, in words."""
-    parts = ((len(found.rankers), "ranker"), (len(found.worlds), "world"))
+    parts = ((len(comparison.rankers), "ranker"), (len(comparison.worlds), "world"))
     who = " in ".join(counted(n, thing) for n, thing in parts)
-    return f"{who}: {counted(int(found.rounds[-1]), 'round')}, {counted(len(found.seeds), 'seed')}"
+    return f"{who}: {counted(int(comparison.rounds[-1]), 'round')}, {counted(len(comparison.seeds), 'seed')}"
 
 
-def cells(found: Comparison, measure: str, at: int | None) -> Table:
+def cells(comparison: Comparison, measure: str, at: int | None) -> Table:
     """The table, ready to be written."""
-    place = found.place(at)
-    pairs = paired_differences(found, measure, against=None, test="t", place=place)
+    place = comparison.place(at)
+    pairs = paired_differences(comparison, measure, against=None, test="t", place=place)
     apart = {(each.world, frozenset((each.ranker, each.other))) for each in pairs if each.better}
     columns = []
-    for world in found.worlds:
+    for world in comparison.worlds:
         ends = [
-            mean_interval(found.values(world, name, measure)[:, place], level=found.level)
-            for name in found.rankers
+            mean_interval(comparison.values(world, name, measure)[:, place], level=comparison.level)
+            for name in comparison.rankers
         ]
         means = [float(mean) for mean, _, _ in ends]
-        best = (min if smaller_is_better(found, world, measure) else max)(means)
-        leader = list(found.rankers)[means.index(best)]
+        best = (min if smaller_is_better(comparison, world, measure) else max)(means)
+        leader = list(comparison.rankers)[means.index(best)]
         largest = max(map(abs, means))
         column = []
-        for name, (mean, low, high) in zip(found.rankers, ends, strict=True):
-            near = len(found.seeds) > 1 and name != leader and (world, frozenset((name, leader))) not in apart
+        for name, (mean, low, high) in zip(comparison.rankers, ends, strict=True):
+            near = (
+                len(comparison.seeds) > 1
+                and name != leader
+                and (world, frozenset((name, leader))) not in apart
+            )
             column.append(Cell(*_rounded(float(mean), float(high - low) / 2, largest), name == leader, near))
         columns.append(column)
     rows = [list(row) for row in zip(*columns, strict=True)]
-    when = int(found.rounds[place])
-    return Table(measure, list(found.rankers), list(found.worlds), rows, _note(found, measure, when))
+    when = int(comparison.rounds[place])
+    return Table(
+        measure, list(comparison.rankers), list(comparison.worlds), rows, _note(comparison, measure, when)
+    )
 
 
-def _note(found: Comparison, measure: str, when: int) -> str:
+def _note(comparison: Comparison, measure: str, when: int) -> str:
     what = {
         "regret": "Regret",
         "mean_value": "Mean value of a round",
         "value": "Value of a round since the point before",
     }[measure]
     after = f"{what} after {counted(when, 'round')}"
-    if len(found.seeds) == 1:
+    if len(comparison.seeds) == 1:
         return f"{after}. One seed: no intervals and no test. Bold: the best."
     return (
-        f"{after}: mean over {len(found.seeds)} seeds ± half of its {found.level:.0%} interval. Bold: the best. "
-        "≈: not significantly worse than it (paired t test, Holm's correction over all pairs of all worlds)."
+        f"{after}: mean over {len(comparison.seeds)} seeds ± half of its {comparison.level:.0%} interval. "
+        "Bold: the best. ≈: not significantly worse than it (paired t test, Holm's correction over all pairs of all "
+        "worlds)."
     )
 
 
@@ -296,30 +303,26 @@ def latex(table: Table) -> str:
     )
 
 
-def html(table: Table) -> str:
+def html(means: Table) -> str:
     """The table in HTML."""
     number = ' class="number" style="text-align:right"'
-    head = "".join(f"<th{number}>{escape(world)}</th>" for world in table.worlds)
-    body = "".join(
-        f'<tr><th style="text-align:left">{escape(name)}</th>'
+    head = "".join(f"<th{number}>{escape(world)}</th>" for world in means.worlds)
+    rows = (
+        f'<th style="text-align:left">{escape(name)}</th>'
         + "".join(f"<td{number}>{_plain(cell, '<b>{}</b>', '±', '≈')}</td>" for cell in row)
-        + "</tr>"
-        for name, row in zip(table.rankers, table.rows, strict=True)
+        for name, row in zip(means.rankers, means.rows, strict=True)
     )
-    return (
-        f'<div class="scroll"><table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-        f"<p>{escape(table.note)}</p>"
-    )
+    return f"{table(f'<th></th>{head}', rows)}<p>{escape(means.note)}</p>"
 
 
 FORMS = {"markdown": markdown, "latex": latex, "html": html}
 
 
-def fragment(found: Comparison) -> str:
+def fragment(comparison: Comparison) -> str:
     """What a notebook shows of a comparison."""
-    head = f"<p><b>Comparison</b> of {escape(size(found))}</p>"
+    head = f"<p><b>Comparison</b> of {escape(size(comparison))}</p>"
     try:
-        return head + found.table(form="html")
+        return head + comparison.table(form="html")
     except ValueError as error:  # the regret is not known, and was asked for
         return f"{head}<p>{escape(str(error))}</p>"
 
@@ -334,28 +337,28 @@ def _changed(text: str, signs: dict[str, str]) -> str:
 
 
 def draw_comparison(
-    found: Comparison, measure: str, *, log: bool | None, titles: bool, columns: int | None
+    comparison: Comparison, measure: str, *, log: bool | None, titles: bool, columns: int | None
 ) -> Figure:
     """A panel for each world, a line with its band for each ranker."""
     require("matplotlib", extra="plot", for_="drawing a comparison")
     from rankloop import plotting
 
-    n = len(found.worlds)
+    n = len(comparison.worlds)
     wide = min(n, 2 if columns is None else whole("columns", columns, at_least=1))
     lines = {
         world: [
-            (name, *mean_interval(found.values(world, name, measure), level=found.level))
-            for name in found.rankers
+            (name, *mean_interval(comparison.values(world, name, measure), level=comparison.level))
+            for name in comparison.rankers
         ]
-        for world in found.worlds
+        for world in comparison.worlds
     }
-    if len(found.seeds) == 1:
+    if len(comparison.seeds) == 1:
         band = "One seed, so without intervals."
     else:
-        band = f"Lines are means over {len(found.seeds)} seeds, bands their {found.level:.0%} intervals."
+        band = f"Lines are means over {len(comparison.seeds)} seeds, bands their {comparison.level:.0%} intervals."
     tall = math.ceil(n / wide)
     figure, panels = plotting.canvas(
-        title=size(found).capitalize() if titles else "",
+        title=size(comparison).capitalize() if titles else "",
         caption=band if titles else "",
         width=8.6 if wide == 1 else 6.4 * wide,
         height=4.9 if tall == 1 else 4.1 * tall,
@@ -363,10 +366,10 @@ def draw_comparison(
         columns=wide,
         named_panels=n > 1,
     )
-    for world, axes in zip(found.worlds, panels, strict=False):
-        trace = found.traces[world, next(iter(found.rankers))][0]
+    for world, axes in zip(comparison.worlds, panels, strict=False):
+        trace = comparison.traces[world, next(iter(comparison.rankers))][0]
         label = _label(measure, trace)
-        _fill(axes, found.rounds, lines[world], measure, log=log)
+        _fill(axes, comparison.rounds, lines[world], measure, log=log)
         plotting.name_axes(axes, x="round", y=label, title=world if n > 1 else "")
     plotting.finish(figure)
     for axes in panels[n:]:  # after the others have found their width beside them
@@ -440,34 +443,34 @@ def _label(measure: str, trace: Trace) -> str:
     return f"{trace.measure} a round" + (", mean of all so far" if measure == "mean_value" else "")
 
 
-def write_tuning_report(found: Tuning, out: Path) -> Path:
+def write_tuning_report(tuning: Tuning, out: Path) -> Path:
     """Write ``runs.parquet``, the figure as PNG and SVG, and ``report.html`` into `out`, each whole or not at all.
 
     The same search gives the same bytes; `out` may be the folder of the search. The path of the page is returned.
     """
-    write_whole(out / _RUNS, tuning_rows(found).write_parquet)
-    caption, share = save_figure(draw_tuning(found), out / "search")
+    write_whole(out / _RUNS, tuning_rows(tuning).write_parquet)
+    caption, share = save_figure(draw_tuning(tuning), out / "search")
     drawn = shown_figure(out / "search.svg", prefix="search", caption=caption, share=share)
     written = out / "report.html"
-    write_text(written, _tuning_page(found, drawn))
+    write_text(written, _tuning_page(tuning, drawn))
     return written
 
 
-def tuning_rows(found: Tuning) -> pl.DataFrame:
+def tuning_rows(tuning: Tuning) -> pl.DataFrame:
     """A row for every run; arguments are written as Python writes them."""
     import polars as pl
 
-    given = found.ranker.get_params()
+    arguments = tuning.ranker.get_params()
     rows = []
-    for run in found.runs:
-        used = given | found.tried[run.setting]
+    for run in tuning.runs:
+        used = arguments | tuning.tried[run.setting]
         rows.append(
             {
                 "setting": run.setting,
                 "phase": "evaluation" if run.rung == FINAL else "search",
                 "rung": None if run.rung == FINAL else run.rung,
                 "seed": run.seed,
-                **{name: repr(used[name]) for name in found.ranges},
+                **{name: repr(used[name]) for name in tuning.ranges},
                 "value": run.value,
                 "regret": None if math.isnan(run.regret) else run.regret,
                 "explored": run.explored,
@@ -476,15 +479,15 @@ def tuning_rows(found: Tuning) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides={"rung": pl.Int64, "regret": pl.Float64})
 
 
-def draw_tuning(found: Tuning) -> Figure:
+def draw_tuning(tuning: Tuning) -> Figure:
     """A panel for every argument: each setting's mean value in the search, by the value that the argument had."""
     from rankloop import plotting
 
-    columns = min(2, len(found.ranges))
-    lines = math.ceil(len(found.ranges) / columns)
+    columns = min(2, len(tuning.ranges))
+    lines = math.ceil(len(tuning.ranges) / columns)
     figure, panels = plotting.canvas(
-        title=f"{type(found.ranker).__name__}: {len(found.tried)} settings",
-        subtitle=f"{found.rounds:,} rounds a run; {'lower' if found.is_loss else 'higher'} is better",
+        title=f"{type(tuning.ranker).__name__}: {len(tuning.tried)} settings",
+        subtitle=f"{tuning.rounds:,} rounds a run; {'lower' if tuning.is_loss else 'higher'} is better",
         caption=(
             "A dot is a setting, at the mean over its runs in the search; larger dots have played more runs. Orange is "
             "the one that was chosen, green the ranker as it was given, blue the others."
@@ -494,20 +497,20 @@ def draw_tuning(found: Tuning) -> Figure:
         rows=lines,
         columns=columns,
     )
-    given = found.ranker.get_params()
-    for axes in panels[len(found.ranges) :]:
+    arguments = tuning.ranker.get_params()
+    for axes in panels[len(tuning.ranges) :]:
         axes.set_visible(False)
-    for axes, name in zip(panels, found.ranges, strict=False):
-        places = _places(axes, [(given | setting)[name] for setting in found.tried])
-        last_drawn = {0: plotting.GREEN} | {found.chosen: plotting.ORANGE}
+    for axes, name in zip(panels, tuning.ranges, strict=False):
+        places = _places(axes, [(arguments | setting)[name] for setting in tuning.tried])
+        last_drawn = {0: plotting.GREEN} | {tuning.chosen: plotting.ORANGE}
         for setting in [*(i for i in range(len(places)) if i not in last_drawn), *last_drawn]:
-            values, x = found.values(setting), places[setting]
+            values, x = tuning.values(setting), places[setting]
             colour = last_drawn.get(setting, plotting.BLUE)
             size = 30.0 * (1.0 + math.log2(len(values)))
             axes.scatter(
-                [x], [mean_of(values)], s=size, color=colour, alpha=0.85, linewidth=0, label="_setting"
+                [x], [fmean(values)], s=size, color=colour, alpha=0.85, linewidth=0, label="_setting"
             )
-        plotting.name_axes(axes, x=name, y=found.measure)
+        plotting.name_axes(axes, x=name, y=tuning.measure)
     return figure
 
 
@@ -536,39 +539,36 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
-def _tuning_page(found: Tuning, figure: str) -> str:
+def _tuning_page(tuning: Tuning, figure: str) -> str:
     from rankloop.plotting import table_of
 
-    kind = type(found.ranker).__name__
-    given = found.ranker.get_params()
+    kind = type(tuning.ranker).__name__
+    arguments = tuning.ranker.get_params()
     order = sorted(
-        range(len(found.tried)),
-        key=lambda setting: (setting != found.chosen, -len(found.values(setting)), setting),
+        range(len(tuning.tried)),
+        key=lambda setting: (setting != tuning.chosen, -len(tuning.values(setting)), setting),
     )
+    called = {0: "as given", tuning.chosen: "chosen"}
     settings = table_of(
         [
             {
-                "setting": "chosen"
-                if setting == found.chosen
-                else "as given"
-                if setting == 0
-                else str(setting),
-                **{name: repr((given | found.tried[setting])[name]) for name in found.ranges},
-                "runs": len(found.values(setting)),
-                found.measure: mean_of(found.values(setting)),
+                "setting": called.get(setting, str(setting)),
+                **{name: repr((arguments | tuning.tried[setting])[name]) for name in tuning.ranges},
+                "runs": len(tuning.values(setting)),
+                tuning.measure: fmean(tuning.values(setting)),
             }
             for setting in order
         ]
     )
-    words = "".join(f"<p>{escape(line)}</p>" for line in str(found).splitlines())
-    searched = {name: repr(each) for name, each in found.ranges.items()} | {"given": repr(found.ranker)}
+    words = "".join(f"<p>{escape(line)}</p>" for line in str(tuning).splitlines())
+    searched = {name: repr(each) for name, each in tuning.ranges.items()} | {"given": repr(tuning.ranker)}
     items = "".join(
         f"<dt>{escape(name)}</dt><dd><code>{escape(text)}</code></dd>" for name, text in searched.items()
     )
     body = f"""<section>
 <h2>What was found</h2>
 {words}
-<p><code>{escape(repr(found.best()))}</code></p>
+<p><code>{escape(repr(tuning.best()))}</code></p>
 {figure}
 <h3>Settings</h3>
 <p>Means over the runs of the search. They were used to choose, so the best of them is too good; the figures above are

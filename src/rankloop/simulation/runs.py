@@ -1,4 +1,4 @@
-"""Jobs with an identity: run anywhere, their rows kept in a folder as soon as they end, and found there again.
+"""Many runs at once; and jobs with an identity, whose rows are kept in a folder as soon as they end, and found again.
 
 Workers only compute; files are written by the thread that began the work, the one that Ctrl-C interrupts, so that an
 interrupted run leaves whole files only. `reproduce`, the suite and `tune` all go on from there.
@@ -7,21 +7,145 @@ interrupted run leaves whole files only. `reproduce`, the suite and `tune` all g
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rankloop.base import Constructed, import_path
+from rankloop.base import Constructed, Environment, Ranker, import_path
+from rankloop.compiled import CompiledEnvironment, CompiledRanker
 from rankloop.extras import sweep, write_whole
-from rankloop.simulation.executors import Dispatch, Executor, opened
-from rankloop.simulation.trace import code_fingerprint
+from rankloop.simulation.executors import Dispatch, Executor, is_threads, opened
+from rankloop.simulation.play import Bar, Run, begin, checked
+from rankloop.simulation.trace import Trace, code_fingerprint
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+def play_many(
+    pairs: Iterable[tuple[Ranker, Environment]] | Callable[[], tuple[Ranker, Environment]],
+    *,
+    rounds: int,
+    seeds: Iterable[int],
+    points: int = 10_000,
+    fused: bool | None = None,
+    progress: bool | None = None,
+    workers: int | None = None,
+    executor: str | Executor = "threads",
+) -> list[Trace]:
+    """Play many independent runs at once, on all cores: the traces that `play` would give one after another.
+
+    `rounds`, `points` and `fused` are as in `play`, of every run; `progress` is one bar for all runs together.
+
+    Parameters
+    ----------
+    pairs : iterable of tuple of (Ranker, Environment) or callable
+        A ranker and an environment for each run, or a function that makes such a pair, called once for each
+        seed.
+    seeds : iterable of int
+        One for each run.
+    workers : int, optional
+        How many run at once; None takes one for each core. Of threads, only compiled runs gain from more than one.
+    executor : str or Executor, optional
+        Where the runs are played: ``"threads"`` of this process, ``"processes"`` of this machine, ``"ray"``, a Ray
+        cluster, or any executor of `concurrent.futures`, such as `executors.Processes` or what Dask's
+        `Client.get_executor()` gives. It does not change a trace, except for its `seconds`.
+
+    Raises
+    ------
+    WorkerLost
+        Where a run has lost its worker, and the executor does not replace it.
+
+    Examples
+    --------
+    >>> from rankloop import environments, rankers
+    >>> def make():
+    ...     return rankers.FTRLPBM(n_items=10, n_positions=5), environments.named("yandex")
+    >>> traces = play_many(make, rounds=1000, seeds=range(4))
+    >>> [trace.seed for trace in traces]
+    [0, 1, 2, 3]
+    """
+    seeds = list(seeds)
+    made = [pairs() for _ in seeds] if callable(pairs) else list(pairs)
+    if len(made) != len(seeds):
+        raise ValueError(f"seeds must be one for each of {len(made)} runs, got {len(seeds)}")
+    for i, kind in enumerate(("ranker", "environment")):
+        if len({id(pair[i]) for pair in made}) < len(made):
+            raise ValueError(f"every run needs its own {kind}, pairs has one of them twice")
+    jobs = [
+        _RunJob(*pair, *checked(*pair, rounds, seed, points, fused), fused, not callable(pairs))
+        for pair, seed in zip(made, seeds, strict=True)
+    ]
+    names = [f"the run of {type(job.ranker).__name__} with seed {job.seed}" for job in jobs]
+    traces: dict[int, Trace] = {}
+    played = 0
+
+    def ended(place: int, answer: tuple[Trace, Any, Any], seconds: float) -> None:
+        nonlocal played
+        traces[place], *states = answer
+        if jobs[place].returned:
+            _take_over(jobs[place].ranker, states[0])
+            _take_over(jobs[place].environment, states[1])
+        played += jobs[place].rounds
+
+    with (
+        Bar(sum(job.rounds for job in jobs), wanted=progress, polled=True) as bar,
+        opened(executor, workers=workers) as (chosen, count),
+    ):
+        if is_threads(executor):
+            # Here the bar sees how far each run is, and nothing needs to be taken over.
+            runs = [begin(*job[:6]) for job in jobs]
+            Dispatch(_finish, runs, names=names, executor=chosen, workers=count).run(
+                lambda place, trace, seconds: None, lambda: bar.show(sum(run.t for run in runs))
+            )
+            return [run.trace() for run in runs]
+        Dispatch(_play_job, jobs, names=names, executor=chosen, workers=count).run(
+            ended, lambda: bar.show(played)
+        )
+    return [traces[place] for place in range(len(jobs))]
+
+
+class _RunJob(NamedTuple):
+    """One run as data: a pair goes out as it stands; its trace and, if `returned`, the pair come back."""
+
+    ranker: Ranker
+    environment: Environment
+    rounds: int
+    seed: int
+    points: int
+    fused: bool | None
+    returned: bool
+
+
+def _play_job(job: _RunJob) -> tuple[Trace, Any, Any]:
+    trace = _finish(begin(*job[:6]))
+    states = [_changed(each) if job.returned else None for each in (job.ranker, job.environment)]
+    return trace, states[0], states[1]
+
+
+def _finish(run: Run) -> Trace:
+    for _ in run.pieces():
+        pass
+    return run.trace()
+
+
+def _changed(thing: Ranker | Environment) -> Any:
+    # Of what is made of kernels only the state changes: the rest, perhaps a large data set, stays there.
+    if isinstance(thing, CompiledRanker | CompiledEnvironment):
+        return tuple(thing.state)
+    return vars(thing)
+
+
+def _take_over(thing: Ranker | Environment, changed: Any) -> None:
+    if isinstance(thing, CompiledRanker | CompiledEnvironment):
+        for mine, theirs in zip(thing.state, changed, strict=True):
+            mine[...] = theirs
+    else:
+        vars(thing).update(changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +230,7 @@ def run_jobs(
     `work` takes the argument of a job and returns its rows. `ended` is called with every job that was run, in this
     thread and once its rows are kept.
     """
-    finished = {} if fresh else {job.identity: found for job in jobs if (found := kept.find(job.identity))}
+    finished = {} if fresh else {job.identity: rows for job in jobs if (rows := kept.find(job.identity))}
     # The costliest first, so that no core is left alone with a long job at the end.
     todo = sorted((job for job in jobs if job.identity not in finished), key=lambda job: -job.cost)
 

@@ -66,13 +66,13 @@ def code_fingerprint() -> str:
 
 def versions() -> dict[str, str]:
     """The software a result depends on."""
-    found = {"rankloop": __version__, "python": platform.python_version()}
+    software = {"rankloop": __version__, "python": platform.python_version()}
     for name in ("numpy", "numba", "polars", "matplotlib"):
         try:
-            found[name] = importlib.metadata.version(name)
+            software[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            software[name] = "not installed"
+    return software
 
 
 def machine() -> str:
@@ -130,33 +130,11 @@ class Framed(abc.ABC):
         """The columns, by name."""
 
     def to_polars(self) -> pl.DataFrame:
-        """Every recorded round as a frame of polars, a row for each.
-
-        Returns
-        -------
-        polars.DataFrame
-            The columns that `columns` gives.
-
-        Raises
-        ------
-        MissingExtra
-            Where polars is not installed.
-        """
+        """Every recorded round as a frame of polars, a row for each, with the columns that `columns` gives."""
         return polars_frame(self.columns())
 
     def to_pandas(self) -> Any:
-        """Every recorded round as a frame of pandas, a row for each.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns that `columns` gives.
-
-        Raises
-        ------
-        MissingExtra
-            Where pandas is not installed, which no extra brings.
-        """
+        """Every recorded round as a frame of pandas, which no extra brings, with the columns that `columns` gives."""
         if not installed("pandas"):
             raise MissingExtra("to_pandas needs pandas: pip install pandas", name="pandas")
         import pandas
@@ -243,10 +221,7 @@ class Trace(Framed):
     def columns(self) -> dict[str, NDArray[Any]]:
         """The recorded rounds as named arrays: `round`, `value`, `mean_value`, `total`, `regret`, `explored`.
 
-        Returns
-        -------
-        dict of str to numpy.ndarray
-            An array for each; `mean_value` is the mean over all rounds so far.
+        `mean_value` is the mean over all rounds so far.
         """
         return {
             "round": self.rounds,
@@ -258,7 +233,7 @@ class Trace(Framed):
         }
 
     def plot(self, measure: str | None = None, *, log: bool | None = None, titles: bool = True) -> Figure:
-        """Draw the run: regret or value against rounds.
+        """Draw the run, regret or value against rounds, as a figure that a notebook shows.
 
         Parameters
         ----------
@@ -269,57 +244,20 @@ class Trace(Framed):
             Whether axes are logarithmic; None takes logarithms where they help.
         titles : bool, optional
             Whether the title and the caption are part of the picture.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            A figure that a notebook shows; `figure.savefig("run.pdf")` keeps it.
-
-        Raises
-        ------
-        MissingExtra
-            Where matplotlib is not installed.
         """
         from rankloop.simulation.report import draw_trace
 
         return draw_trace(self, measure, log=log, titles=titles)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a Parquet file with the recorded rounds, and with what made them among its metadata.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file. It is written whole or not at all; `Trace.load` reads it.
-
-        Raises
-        ------
-        MissingExtra
-            Where polars is not installed.
-        """
+        """Write the recorded rounds, and what made them, as a Parquet file to `path`, whole or not at all."""
         frame = polars_frame({"round": self.rounds} | {name: getattr(self, name) for name in _COLUMNS})
         facts = self.facts() | {"kind": "trace", "provenance": provenance(self.provenance)}
         write_frame(path, frame, facts)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a trace that `save` wrote.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file.
-
-        Returns
-        -------
-        Trace
-            The same numbers, and in `provenance` what made them.
-
-        Raises
-        ------
-        ValueError
-            Where the file holds no trace.
-        """
+        """The trace that `save` wrote to `path`, with what made it in `provenance`; ValueError where there is none."""
         return cls.of(*read_frame(path, kind="trace"))
 
     def facts(self) -> dict[str, Any]:
@@ -328,23 +266,10 @@ class Trace(Framed):
 
     @classmethod
     def of(cls, frame: pl.DataFrame, told: dict[str, Any]) -> Self:
-        """A trace from its columns and its `facts`, with `provenance` among them.
-
-        Parameters
-        ----------
-        frame : polars.DataFrame
-            The columns `round`, `value`, `total`, `regret` and `explored`.
-        told : dict
-            The facts.
-
-        Returns
-        -------
-        Trace
-            The trace.
-        """
+        """A trace from the columns of a `frame`, and what is `told` of it: its `facts`, and `provenance` among them."""
         columns: dict[str, Any] = {name: frame[name].to_numpy() for name in _COLUMNS}
-        facts = {name: told[name] for name in (*_FACTS, "provenance")}
-        return cls(rounds=frame["round"].to_numpy(), **columns, **facts)
+        columns |= {name: told[name] for name in (*_FACTS, "provenance")}
+        return cls(rounds=frame["round"].to_numpy(), **columns)
 
     @property
     def who(self) -> str:

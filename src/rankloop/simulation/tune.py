@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -103,30 +104,11 @@ class Tuning:
         return dict(self.tried[self.chosen])
 
     def best(self) -> Ranker:
-        """A fresh ranker with the arguments that were found.
-
-        Returns
-        -------
-        Ranker
-            In its initial state.
-        """
+        """A fresh ranker with the arguments that were found."""
         return with_arguments(self.ranker, self.tried[self.chosen])
 
     def values(self, setting: int, *, final: bool = False) -> list[float]:
-        """The mean values of a setting's runs.
-
-        Parameters
-        ----------
-        setting : int
-            Its number in `tried`.
-        final : bool, optional
-            Those of the evaluation, instead of those of the search.
-
-        Returns
-        -------
-        list of float
-            One for each run, by seed.
-        """
+        """The mean values of the runs of a `setting`, by number; with `final` those of the evaluation."""
         return [run.value for run in self.runs if run.setting == setting and (run.rung == FINAL) == final]
 
     @property
@@ -137,27 +119,27 @@ class Tuning:
         """
         pairs = zip(self.values(self.chosen, final=True), self.values(0, final=True), strict=True)
         sign = -1.0 if self.is_loss else 1.0
-        differences = [sign * (tuned - given) for tuned, given in pairs]
-        found = mean(differences)
-        squares = math.fsum((each - found) ** 2 for each in differences)
-        return found, math.sqrt(squares / (len(differences) - 1) / len(differences))
+        differences = [sign * (tuned - untuned) for tuned, untuned in pairs]
+        gain = fmean(differences)
+        squares = math.fsum((each - gain) ** 2 for each in differences)
+        return gain, math.sqrt(squares / (len(differences) - 1) / len(differences))
 
     def __str__(self) -> str:
         count = len(self.values(0, final=True))
         where = "held-out queries or users" if self.held_out else "fresh seeds"
-        given = mean(self.values(0, final=True))
+        before = fmean(self.values(0, final=True))
         words = (
-            f"{self.measure} of {type(self.ranker).__name__} as given: {given:.4f} ({count} runs, {where})"
+            f"{self.measure} of {type(self.ranker).__name__} as given: {before:.4f} ({count} runs, {where})"
         )
         if self.chosen == 0:
             return f"{words}\nof {len(self.tried)} settings none was better"
         gain, error = self.gain
-        found = ", ".join(f"{name}={value!r}" for name, value in self.tried[self.chosen].items())
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.tried[self.chosen].items())
         verdict = f"better by {gain:.4f}, standard error {error:.4f}"
         if gain < 2.0 * error:
             verdict += ": no clear gain, keep what was given"
-        level = mean(self.values(self.chosen, final=True))
-        return f"{words}\nwith {found}: {level:.4f}, {verdict}"
+        level = fmean(self.values(self.chosen, final=True))
+        return f"{words}\nwith {arguments}: {level:.4f}, {verdict}"
 
 
 def tune(
@@ -185,6 +167,9 @@ def tune(
     play the same seeds. The ranker as it is given is one of the settings, and is never given up. At the end it and
     the best one are evaluated with seeds, or in an environment, that the search has not met.
 
+    `workers` and `executor` are as in `play_many` and do not change the answer; `progress` is one bar for the whole
+    search.
+
     Parameters
     ----------
     ranker : Ranker
@@ -208,22 +193,9 @@ def tune(
         Chooses the settings and the seeds of all runs. The same seed gives the same answer.
     folder : str or os.PathLike, optional
         Keeps every run that ends. A search that was stopped goes on from there, and gives the same answer.
-    workers : int, optional
-        How many runs play at once; None takes one for each core. It does not change the answer.
-    progress : bool, optional
-        One bar for the whole search, as in `play`.
-    executor : str or Executor, optional
-        Where the runs are played, as in `play_many`. It does not change the answer.
-
-    Returns
-    -------
-    Tuning
-        The arguments that were found, and every run.
 
     Raises
     ------
-    MissingExtra
-        Where Optuna is not installed.
     ValueError
         Where an argument is wrong, the ranker declares nothing to tune, or `folder` holds another search.
 
@@ -233,8 +205,8 @@ def tune(
     >>> from rankloop.ranges import Whole
     >>> users = environments.FixedItems(environments.users.noisy_halves(n_items=4), measure="dcg")
     >>> ranker = rankers.RTop1F(n_items=4, horizon=1_000)
-    >>> found = tune(ranker, users, rounds=1_000, ranges={"blocks": Whole(1, 200)}, settings=4)
-    >>> len(found.values(0, final=True))  # runs of the evaluation, of the ranker as it was given
+    >>> tuning = tune(ranker, users, rounds=1_000, ranges={"blocks": Whole(1, 200)}, settings=4)
+    >>> len(tuning.values(0, final=True))  # runs of the evaluation, of the ranker as it was given
     8
     """
     require("optuna", "polars", extra="tune", for_="tune")
@@ -282,20 +254,20 @@ def tune(
         fresh = range(seed + FINAL_SEEDS, seed + FINAL_SEEDS + final_runs)
         search.play(last, FINAL, sorted({0, best}), fresh)
     runs = sorted(search.runs.values(), key=lambda run: (run.rung == FINAL, run.rung, run.setting, run.seed))
-    found = Tuning(
-        ranker,
-        environment.measure,
-        environment.is_loss,
-        rounds,
-        held_out is not None,
-        searched,
-        tuple(search.tried),
-        best,
-        tuple(runs),
+    tuning = Tuning(
+        ranker=ranker,
+        measure=environment.measure,
+        is_loss=environment.is_loss,
+        rounds=rounds,
+        held_out=held_out is not None,
+        ranges=searched,
+        tried=tuple(search.tried),
+        chosen=best,
+        runs=tuple(runs),
     )
     if place is not None:
-        _write(place / "tuning.json", _answer(found, study))
-    return found
+        _write(place / "tuning.json", _answer(tuning, study))
+    return tuning
 
 
 class _Search:
@@ -304,9 +276,9 @@ class _Search:
     def __init__(self, ranker: Ranker, rounds: int, kept: Kept, executor: Executor, workers: int) -> None:
         self.ranker, self.rounds, self.kept = ranker, rounds, kept
         self.executor, self.workers = executor, workers
-        self.given = ranker.get_params()
+        self.arguments = ranker.get_params()
         self.tried: list[Arguments] = [{}]
-        self.numbers = {repr(self.given): 0}
+        self.numbers = {repr(self.arguments): 0}
         self.runs: dict[tuple[bool, int, int], TunedRun] = {}  # by evaluation or search, setting and seed
 
     def find(
@@ -392,11 +364,11 @@ class _Search:
 
     def mean(self, number: int, seeds: range) -> float:
         """The mean value of a setting over these seeds of the search."""
-        return mean([self.runs[False, number, seed].value for seed in seeds])
+        return fmean([self.runs[False, number, seed].value for seed in seeds])
 
     def _number(self, setting: Arguments) -> int:
         _check_setting(self.ranker, setting)
-        number = self.numbers.setdefault(repr(self.given | setting), len(self.tried))
+        number = self.numbers.setdefault(repr(self.arguments | setting), len(self.tried))
         if number == len(self.tried):
             self.tried.append(setting)
         return number
@@ -456,26 +428,26 @@ def _quiet() -> Iterator[None]:
 
 def _read_ranges(ranker: Ranker, ranges: Mapping[str, Range] | None) -> dict[str, Range]:
     kind = type(ranker).__name__
-    found = dict(ranker.tunable() if ranges is None else ranges)
-    if not found:
+    searched = dict(ranker.tunable() if ranges is None else ranges)
+    if not searched:
         raise ValueError(f"{kind} declares nothing to tune: name ranges of its arguments")
     known = ranker.get_params()
-    for name, each in found.items():
+    for name, each in searched.items():
         if name not in known:
             raise ValueError(f"ranges must be of arguments of {kind}: {', '.join(known)}; got {name!r}")
         if not isinstance(each, Range):
             raise ValueError(f"ranges[{name!r}] must be a range of rankloop.ranges, got {each!r}")
-    return found
+    return searched
 
 
 def _check_ranges(ranker: Ranker, ranges: Mapping[str, Range]) -> None:
     """What the ranker refuses, and a search without a choice, are told before anything is played."""
-    given = ranker.get_params()
+    arguments = ranker.get_params()
     choices = {name: [each.at(share / 64) for share in range(64)] for name, each in ranges.items()}
     for name, values in choices.items():
         for value in (values[0], values[32], values[63]):
             _check_setting(ranker, {name: value})
-    if all(repr(value) == repr(given[name]) for name, values in choices.items() for value in values):
+    if all(repr(value) == repr(arguments[name]) for name, values in choices.items() for value in values):
         raise ValueError("ranges must hold another setting than the one that is given")
 
 
@@ -520,14 +492,14 @@ def _write(file: Path, facts: Study) -> None:
     write_text(file, json.dumps(facts, indent=2, allow_nan=False) + "\n")
 
 
-def _answer(found: Tuning, study: Study) -> Study:
+def _answer(tuning: Tuning, study: Study) -> Study:
     evaluation = {
-        name: found.values(number, final=True) for name, number in (("given", 0), ("found", found.chosen))
+        name: tuning.values(number, final=True) for name, number in (("given", 0), ("found", tuning.chosen))
     }
     return {
         "study": study,
-        "arguments": jsonable(found.arguments),
-        "chosen": found.chosen,
+        "arguments": jsonable(tuning.arguments),
+        "chosen": tuning.chosen,
         "evaluation": evaluation,
     }
 
@@ -540,8 +512,3 @@ def jsonable(setting: Arguments) -> Arguments:
 def with_arguments(ranker: Ranker, setting: Mapping[str, Any]) -> Ranker:
     """A fresh ranker like `ranker`, but with the arguments of `setting`."""
     return type(ranker)(**{**ranker.get_params(), **setting}) if setting else ranker.clone()
-
-
-def mean(values: list[float]) -> float:
-    """The mean of some numbers, whatever their order."""
-    return math.fsum(values) / len(values)

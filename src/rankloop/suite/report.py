@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -63,22 +63,12 @@ def share_of_way(value: ArrayLike, random: ArrayLike, best: ArrayLike) -> NDArra
     below, above = np.asarray(random, np.float64), np.asarray(best, np.float64)
     if (above <= below).any():
         raise ValueError("best must be above random in every run: otherwise there is nothing to learn")
-    found: NDArray[np.float64] = (np.asarray(value, np.float64) - below) / (above - below)
-    return found
+    share: NDArray[np.float64] = (np.asarray(value, np.float64) - below) / (above - below)
+    return share
 
 
 def interquartile_mean(values: ArrayLike) -> float:
-    """The mean without the lowest and the highest quarter of the values, each rounded down.
-
-    Parameters
-    ----------
-    values : array_like
-        Some numbers.
-
-    Returns
-    -------
-    float
-        The mean of the middle half.
+    """The mean without the lowest and the highest quarter of the `values`, each rounded down.
 
     Examples
     --------
@@ -87,10 +77,10 @@ def interquartile_mean(values: ArrayLike) -> float:
     >>> interquartile_mean([1.0, 2.0, 6.0])
     3.0
     """
-    given = numbers("values", values)
-    if given.ndim != 1 or len(given) == 0:
-        raise ValueError(f"values must be a list of at least one number, got shape {given.shape}")
-    return float(_middle(given[None])[0])
+    array = numbers("values", values)
+    if array.ndim != 1 or len(array) == 0:
+        raise ValueError(f"values must be a list of at least one number, got shape {array.shape}")
+    return float(_middle(array[None])[0])
 
 
 def _middle(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -128,18 +118,10 @@ def score(
 
 
 def capability_scores(results: pl.DataFrame) -> pl.DataFrame:
-    """The score of every ranker for every capability, from the runs of one or more submissions.
+    """The score of every ranker for every capability, from `results`, the rows of one or more submissions.
 
-    Parameters
-    ----------
-    results : polars.DataFrame
-        Rows of submissions.
-
-    Returns
-    -------
-    polars.DataFrame
-        A row for each ranker, setting and capability: `score`, `low`, `high`, the `worlds` that it played `of` so many,
-        and `runs`; none where nothing could be played.
+    A row for each ranker, setting and capability: `score`, `low`, `high`, the `worlds` that it played `of` so many, and
+    `runs`; none where nothing could be played.
     """
     played = results.filter(pl.col("score").is_not_null())
     rows = []
@@ -150,15 +132,15 @@ def capability_scores(results: pl.DataFrame) -> pl.DataFrame:
             str(name): runs["score"].to_list()
             for (name,), runs in part.sort("world", "seed").group_by("world", maintain_order=True)
         }
-        found = score(by_world)
+        scored = score(by_world)
         rows.append(
             {
                 "ranker": ranker,
                 "setting": setting,
                 "capability": capability,
-                "score": found.value,
-                "low": found.low,
-                "high": found.high,
+                "score": scored.value,
+                "low": scored.low,
+                "high": scored.high,
                 "worlds": len(by_world),
                 "of": offered[setting, capability],
                 "runs": part.height,
@@ -198,6 +180,10 @@ def played_capabilities(scores: pl.DataFrame, setting: str) -> list[str]:
     return list(dict.fromkeys(scores.filter(pl.col("setting") == setting)["capability"]))
 
 
+def _own_rows(part: pl.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(row["ranker"], row["capability"]): row for row in part.iter_rows(named=True)}
+
+
 def draw(scores: pl.DataFrame, setting: str, *, subtitle: str) -> Figure:
     """Bars for every ranker and capability of a setting, with their intervals."""
     from rankloop import plotting
@@ -219,10 +205,7 @@ def draw(scores: pl.DataFrame, setting: str, *, subtitle: str) -> Figure:
     )
     slot = whole.get_position()
     whole.set_visible(False)
-    own = {
-        (row["ranker"], row["capability"]): row
-        for row in scores.filter(pl.col("setting") == setting).iter_rows(named=True)
-    }
+    own = _own_rows(scores.filter(pl.col("setting") == setting))
     for place, capability in enumerate(capabilities):
         start = left + place * (panel + gap)
         axes = figure.add_axes((start / width, slot.y0, panel / width, slot.height))
@@ -239,14 +222,14 @@ def draw(scores: pl.DataFrame, setting: str, *, subtitle: str) -> Figure:
         axes.set_facecolor("none")
         axes.set_title(_in_two_lines(capability), loc="left", size=9, color=plotting.INK, pad=5)
         for row, name in enumerate(names[::-1]):
-            found = own.get((name, capability))
-            if found is None:
+            scored = own.get((name, capability))
+            if scored is None:
                 axes.text(0.02, row, "n/a", size=7.5, color=plotting.MUTED, va="center")
                 continue
-            colour = plotting.BLUE if found["score"] >= 0.0 else plotting.ORANGE
-            faded = 0.4 if found["worlds"] < found["of"] else 1.0
-            axes.barh(row, max(found["score"], _LEAST), height=0.66, color=colour, alpha=faded)
-            ends = [min(max(found[end], _LEAST), _MOST) for end in ("low", "high")]
+            colour = plotting.BLUE if scored["score"] >= 0.0 else plotting.ORANGE
+            faded = 0.4 if scored["worlds"] < scored["of"] else 1.0
+            axes.barh(row, max(scored["score"], _LEAST), height=0.66, color=colour, alpha=faded)
+            ends = [min(max(scored[end], _LEAST), _MOST) for end in ("low", "high")]
             axes.plot(ends, [row, row], color=plotting.INK, linewidth=1.1)
     return figure
 
@@ -311,7 +294,7 @@ def leaderboard(scores: pl.DataFrame, setting: str) -> str:
     """A table: a row for each ranker, a column for each capability, the best of each column in bold."""
     board, capabilities = ranked(scores, setting), played_capabilities(scores, setting)
     part = scores.filter(pl.col("setting") == setting)
-    own = {(row["ranker"], row["capability"]): row for row in part.iter_rows(named=True)}
+    own = _own_rows(part)
     whole = part.filter(pl.col("worlds") == pl.col("of"))  # who left worlds out is not the best
     best = {
         capability: whole.filter(pl.col("capability") == capability)["score"].max()
@@ -325,14 +308,14 @@ def leaderboard(scores: pl.DataFrame, setting: str) -> str:
     for row in board.iter_rows(named=True):
         cells = [f"<td>{escape(row['ranker'])}</td>", f'<td class="number">{_rounded(row["mean"])}</td>']
         for capability in capabilities:
-            found = own.get((row["ranker"], capability))
-            if found is None:
+            scored = own.get((row["ranker"], capability))
+            if scored is None:
                 cells.append('<td class="number quiet">n/a</td>')
                 continue
-            text = _rounded(found["score"])
-            text = f"<b>{text}</b>" if found["score"] == best[capability] else text
-            text += f"<sup>{found['worlds']}/{found['of']}</sup>" if found["worlds"] < found["of"] else ""
-            title = f"{found['low']:.3f} to {found['high']:.3f}, {found['runs']} runs"
+            text = _rounded(scored["score"])
+            text = f"<b>{text}</b>" if scored["score"] == best[capability] else text
+            text += f"<sup>{scored['worlds']}/{scored['of']}</sup>" if scored["worlds"] < scored["of"] else ""
+            title = f"{scored['low']:.3f} to {scored['high']:.3f}, {scored['runs']} runs"
             cells.append(f'<td class="number" title="{title}">{text}</td>')
         lines.append("".join(cells))
     return table(f"<th>ranker</th>{head}", lines)

@@ -86,17 +86,7 @@ class Entry:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """An entry as the command line takes it.
-
-        Parameters
-        ----------
-        text : str
-            A name, or a name and arguments: `FTRLPBM,regulariser=hybrid,estimator=mean`.
-
-        Returns
-        -------
-        Entry
-            The ranker and its arguments, both known.
+        """An entry as the command line takes it: a `text` such as `FTRLPBM,estimator=mean`, all of it known.
 
         Examples
         --------
@@ -129,25 +119,7 @@ class Entry:
         return import_path(find(self.name))
 
     def make(self, world: World, *, rounds: int) -> Ranker:
-        """A fresh ranker for a world.
-
-        Parameters
-        ----------
-        world : World
-            Where it is to play.
-        rounds : int
-            For how long.
-
-        Returns
-        -------
-        Ranker
-            Ready to play.
-
-        Raises
-        ------
-        NotApplicable
-            Where it cannot play there.
-        """
+        """A fresh ranker for so many `rounds` in a `world`; NotApplicable where it cannot play there."""
         environment = world.make(rounds)
         kind = find(self.name)
         accepted = inspect.signature(kind).parameters
@@ -173,7 +145,7 @@ class Entry:
         try:
             ranker = make_ranker(
                 self.name,
-                people=environment,
+                environment=environment,
                 rounds=rounds,
                 settings=self.settings,
                 also={"features": world.features} if takes_features else None,
@@ -185,24 +157,12 @@ class Entry:
         return Delayed(ranker, delay=world.delay) if world.delay else ranker
 
     def described(self) -> dict[str, Any]:
-        """What a submission says of it.
-
-        Returns
-        -------
-        dict
-            Name, class, arguments and, for a class of one's own, a hash of its file.
-        """
+        """What a submission says of it: name, class, arguments and, for a class of one's own, a hash of its file."""
         return {"name": self.name, "path": self.path, "settings": plain(self.settings), "code": self.code}
 
 
 def every_entry() -> list[Entry]:
-    """All rankers of the package, with their default arguments where these are not too slow.
-
-    Returns
-    -------
-    list of Entry
-        Without those that are references.
-    """
+    """All rankers of the package but the references, with their default arguments where these are not too slow."""
     return [Entry(name, _QUICKER.get(name, {})) for name in rankers.__all__ if name not in _REFERENCES]
 
 
@@ -261,35 +221,13 @@ class Submission:
     provenance: dict[str, Any]
 
     def write(self, path: Path) -> None:
-        """Write the file, whole or not at all.
-
-        Parameters
-        ----------
-        path : Path
-            Where it goes.
-        """
+        """Write the file `path`, whole or not at all."""
         metadata = {KEY: json.dumps(self.provenance, sort_keys=True)}
         write_whole(path, lambda part: self.results.write_parquet(part, metadata=metadata))
 
 
 def read_submission(path: str | Path) -> Submission:
-    """A submission from its file.
-
-    Parameters
-    ----------
-    path : str or Path
-        The Parquet file.
-
-    Returns
-    -------
-    Submission
-        Rows and provenance, not yet verified.
-
-    Raises
-    ------
-    ValueError
-        Where the file is not a submission.
-    """
+    """The submission in the Parquet file `path`, not yet verified; ValueError where it is none."""
     try:
         results = pl.read_parquet(path)
         provenance = json.loads(pl.read_parquet_metadata(path)[KEY])
@@ -313,6 +251,9 @@ def run(
 ) -> Submission:
     """Play every ranker in every world that suits it.
 
+    `workers`, `executor` and `progress` are as for `simulation.play_many`. ValueError where a ranker is given twice, or
+    can play in none of the worlds.
+
     Parameters
     ----------
     entries : sequence of Entry
@@ -326,22 +267,6 @@ def run(
         The whole suite by default. A submission with fewer worlds can be looked at, but does not verify.
     folder : str or os.PathLike, optional
         Keeps the runs that have ended; the same call goes on from there.
-    workers : int, optional
-        How many runs play at once; None takes one for each core.
-    executor : str or Executor, optional
-        Where runs play, as for `rankloop.simulation.play_many`. It does not change the results.
-    progress : bool, optional
-        A bar on the terminal; None shows one where there is a terminal.
-
-    Returns
-    -------
-    Submission
-        Every run, and what made it.
-
-    Raises
-    ------
-    ValueError
-        Where a ranker is given twice, or can play in none of the worlds.
     """
     labels = [entry.label for entry in entries]
     if not entries or len(set(labels)) < len(labels):
@@ -364,7 +289,7 @@ def run(
             bar.show(played)
 
         finished = run_jobs(_play_part, jobs, kept=kept, executor=executor, workers=workers, ended=ended)
-    found = {part.key: each.rows for part, each in zip(parts, finished, strict=True)}
+    rows = {part.key: each.rows for part, each in zip(parts, finished, strict=True)}
     provenance = {
         "suite": VERSION,
         "version": "full" if full else "quick",
@@ -375,7 +300,7 @@ def run(
         "machine": machine(),
         "code": code_fingerprint(),
     }
-    return Submission(_frame(entries, worlds, found, refusals, full=full), provenance)
+    return Submission(_frame(entries, worlds, rows, refusals, full=full), provenance)
 
 
 class _Part(NamedTuple):
@@ -449,7 +374,7 @@ def _uniform(world: World, rounds: int) -> Ranker:
 def _frame(
     entries: Sequence[Entry],
     worlds: Sequence[World],
-    found: dict[tuple[str, str], pl.DataFrame],
+    played: dict[tuple[str, str], pl.DataFrame],
     refusals: dict[tuple[str, str], str],
     *,
     full: bool,
@@ -468,7 +393,7 @@ def _frame(
             if reason is not None:
                 rows.append(about | {"not_applicable": reason})
                 continue
-            pairs = zip(found[entry.label, world.name].rows(), found["", world.name]["value"], strict=True)
+            pairs = zip(played[entry.label, world.name].rows(), played["", world.name]["value"], strict=True)
             for seed, ((value, best), random) in enumerate(pairs):
                 share = float(share_of_way(value, random, best))
                 numbers = {"value": value, "random": random, "best": best, "score": share}
@@ -530,36 +455,29 @@ class Verification:
 def verify(
     path: str | Path, *, sample: int = 10, seed: int = 0, worlds: Sequence[World] = WORLDS
 ) -> Verification:
-    """Check a submission, and play a sample of its runs again.
+    """Check the submission in the file `path`, and play a sample of its runs again.
 
     Parameters
     ----------
-    path : str or Path
-        The file.
     sample : int, optional
         How many runs are played again; all of them where there are no more.
     seed : int, optional
         Chooses them.
     worlds : sequence of World, optional
         The worlds that it must have; those of the suite by default.
-
-    Returns
-    -------
-    Verification
-        What was found.
     """
     sample = whole("sample", sample, at_least=1)
-    given = read_submission(path)
-    provenance = given.provenance
+    submission = read_submission(path)
+    provenance = submission.provenance
     if provenance.get("suite") != VERSION:
         problem = f"it is of version {provenance.get('suite')} of the suite, this is version {VERSION}"
         return Verification((problem,), (), ())
     full = provenance.get("version") == "full"
-    unknown = set(given.results["world"]) - {world.name for world in worlds}
-    if unknown or set(given.results["ranker"]) != set(provenance["rankers"]):
+    unknown = set(submission.results["world"]) - {world.name for world in worlds}
+    if unknown or set(submission.results["ranker"]) != set(provenance["rankers"]):
         problem = f"it has rows of worlds or rankers that are not in the suite: {sorted(unknown)}"
         return Verification((problem,), (), ())
-    problems = [*_hashes(provenance, worlds, full=full), *_rows(given, worlds, full=full)]
+    problems = [*_hashes(provenance, worlds, full=full), *_rows(submission, worlds, full=full)]
     remarks = []
     if provenance.get("code") != code_fingerprint():
         remarks.append("it was made by other code of rankloop, so rankers may have changed since")
@@ -570,8 +488,8 @@ def verify(
     if problems:
         return Verification(tuple(problems), tuple(remarks), ())
     by_name = {world.name: world for world in worlds}
-    problems += _wrong_refusals(given, entries, by_name, full=full)
-    played = given.results.filter(pl.col("value").is_not_null())
+    problems += _wrong_refusals(submission, entries, by_name, full=full)
+    played = submission.results.filter(pl.col("value").is_not_null())
     count = min(sample, played.height)
     chosen = np.random.default_rng(seed).choice(played.height, count, replace=False)
     replays = tuple(_replay(entries, by_name, played.row(int(place), named=True)) for place in sorted(chosen))
@@ -594,8 +512,8 @@ def _hashes(provenance: dict[str, Any], worlds: Sequence[World], *, full: bool) 
     return problems
 
 
-def _rows(given: Submission, worlds: Sequence[World], *, full: bool) -> list[str]:
-    provenance, rows = given.provenance, given.results
+def _rows(submission: Submission, worlds: Sequence[World], *, full: bool) -> list[str]:
+    provenance, rows = submission.provenance, submission.results
     problems = []
     for label in provenance["rankers"]:
         for world in worlds:
@@ -618,10 +536,10 @@ def _rows(given: Submission, worlds: Sequence[World], *, full: bool) -> list[str
 
 
 def _wrong_refusals(
-    given: Submission, entries: dict[str, Entry], by_name: dict[str, World], *, full: bool
+    submission: Submission, entries: dict[str, Entry], by_name: dict[str, World], *, full: bool
 ) -> list[str]:
     problems = []
-    for row in given.results.filter(pl.col("not_applicable").is_not_null()).iter_rows(named=True):
+    for row in submission.results.filter(pl.col("not_applicable").is_not_null()).iter_rows(named=True):
         world = by_name[row["world"]]
         try:
             entries[row["ranker"]].make(world, rounds=world.rounds(full=full))

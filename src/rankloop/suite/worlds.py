@@ -92,18 +92,7 @@ class World:
     features: NDArray[np.float64] | None = None
 
     def rounds(self, *, full: bool) -> int:
-        """Rounds of a run.
-
-        Parameters
-        ----------
-        full : bool
-            In the full version, or else in the quick one.
-
-        Returns
-        -------
-        int
-            How many.
-        """
+        """Rounds of a run, in the `full` version or else in the quick one."""
         return self.full if full else self.quick
 
     @property
@@ -115,18 +104,7 @@ class World:
         return "query-clicks" if environment.reveals == "clicks" else "query-labels"
 
     def fingerprint(self, *, full: bool) -> str:
-        """A hash of everything that defines the world, down to the last number of its data.
-
-        Parameters
-        ----------
-        full : bool
-            Of the full version, or else of the quick one.
-
-        Returns
-        -------
-        str
-            Sixteen hexadecimal digits.
-        """
+        """A hash of everything that defines the world, `full` or quick, down to the last number of its data."""
         rounds = self.rounds(full=full)
         return identity(
             {
@@ -141,18 +119,7 @@ class World:
         )
 
     def best(self, trace: Trace) -> float:
-        """What the best in hindsight would have been worth, in a round of this run.
-
-        Parameters
-        ----------
-        trace : Trace
-            A run in this world.
-
-        Returns
-        -------
-        float
-            The mean value of a round.
-        """
+        """What the best in hindsight would have been worth, in a round of the run that `trace` is of."""
         rounds = trace.n_rounds
         if not self.by_phase:
             return (trace.total_value + trace.total_regret) / rounds
@@ -416,19 +383,14 @@ WORLDS: tuple[World, ...] = (
 
 
 def capabilities() -> dict[str, list[World]]:
-    """The worlds of each capability.
-
-    Returns
-    -------
-    dict of str to list of World
-        In the order of the suite.
+    """The worlds of each capability, in the order of the suite.
 
     Examples
     --------
     >>> [world.name for world in capabilities()["corruption"]]
     ['corruption-1', 'corruption-3', 'corruption-10']
     """
-    found: dict[str, list[World]] = {}
+    by_capability: dict[str, list[World]] = {}
     for world in WORLDS:
-        found.setdefault(world.capability, []).append(world)
-    return found
+        by_capability.setdefault(world.capability, []).append(world)
+    return by_capability

@@ -16,10 +16,10 @@ import polars as pl
 from rich.console import Console
 
 from rankloop.experiments.experiment import Claim, Experiment, Job, Plain, shared_settings
-from rankloop.extras import in_notebook, sweep, write_text, write_whole
+from rankloop.extras import sweep, write_text, write_whole
 from rankloop.simulation import runs
 from rankloop.simulation.executors import Executor
-from rankloop.simulation.play import Bar
+from rankloop.simulation.play import Bar, in_notebook
 from rankloop.simulation.report import save_figure
 from rankloop.simulation.trace import machine, now, versions
 
