@@ -175,11 +175,6 @@ def read_clicks(
     name : str, optional
         What to call the log; by default the name of the first file.
 
-    Returns
-    -------
-    ClickLog
-        The counts.
-
     Raises
     ------
     ValueError

@@ -30,11 +30,6 @@ def folder() -> Path:
 
     The environment variable ``RANKLOOP_DATA`` names it. Unset or empty, it is ``../shared/data`` seen from
     the project's checkout when the package runs from one, else from the working directory.
-
-    Returns
-    -------
-    Path
-        The folder, whether or not it is there.
     """
     named = os.environ.get(VARIABLE, "")
     if named:
@@ -52,11 +47,6 @@ def find(relative: str | Path) -> Path:
     ----------
     relative : str or Path
         The path below the data folder.
-
-    Returns
-    -------
-    Path
-        Where it is.
 
     Raises
     ------
@@ -210,11 +200,6 @@ class Dataset:
         ----------
         i : int
             The number of the query, from 0.
-
-        Returns
-        -------
-        tuple of ndarray
-            Features, a row for each document, and relevance.
         """
         if not 0 <= i < self.n_queries:
             raise ValueError(f"i must be from 0 to {self.n_queries - 1}, got {i}")
@@ -228,11 +213,6 @@ class Dataset:
         ----------
         queries : iterable of int
             The numbers of the queries.
-
-        Returns
-        -------
-        Dataset
-            The smaller dataset.
         """
         chosen = np.asarray(list(queries))
         if chosen.ndim != 1 or len(chosen) == 0 or not np.issubdtype(chosen.dtype, np.integer):
@@ -274,11 +254,6 @@ class Dataset:
             The share of the queries that goes into the first dataset.
         seed : int, optional
             Same seed, same split.
-
-        Returns
-        -------
-        tuple of Dataset
-            The two parts.
         """
         number("train", train, above=0, below=1)
         if self.n_queries < 2:
@@ -299,11 +274,6 @@ class Dataset:
         ----------
         by : {"query"}, optional
             Within what features are scaled.
-
-        Returns
-        -------
-        Dataset
-            The scaled dataset.
         """
         if by != "query":
             raise ValueError(f"by must be 'query', got {by!r}")
@@ -326,11 +296,6 @@ class Dataset:
         ----------
         norm : float, optional
             The length of the longest row.
-
-        Returns
-        -------
-        Dataset
-            The scaled dataset.
         """
         number("norm", norm, above=0)
         largest = max(float(self.features.max()), -float(self.features.min()))
@@ -356,11 +321,6 @@ class Dataset:
         ----------
         dtype : DType
             The type of the features.
-
-        Returns
-        -------
-        Dataset
-            The dataset in that type.
         """
         if dtype not in ("float32", "float64"):
             raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
@@ -370,11 +330,6 @@ class Dataset:
         """The same queries with the zeros left out of the features, for `environments.QueryStream`.
 
         Scale, select and split before: this is the last step.
-
-        Returns
-        -------
-        SparseDataset
-            The same documents, labels and names.
         """
         # MOVED
         from rankloop.features import sparse_rows

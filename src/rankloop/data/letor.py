@@ -156,11 +156,6 @@ def read_letor(
     name : str, optional
         What to call the dataset; by default after the preset, the file, or the folder of the files.
 
-    Returns
-    -------
-    Dataset
-        The queries, with features and relevance.
-
     Raises
     ------
     ValueError

@@ -123,11 +123,6 @@ class Ratings:
             How many items to keep.
         complete : bool, optional
             Keep only users who rated all of them.
-
-        Returns
-        -------
-        Ratings
-            The smaller matrix.
         """
         n_items = whole("n_items", n_items, at_least=1, at_most=self.n_items)
         n_ratings = np.count_nonzero(~np.isnan(self.values), axis=0)
@@ -358,11 +353,6 @@ def read_ratings(path: str | Path, *, format: str | None = None) -> Ratings:  # 
         ``movies.csv`` beside it, if there is one. Each of them may also be gzip, ``.csv.gz``.
     format : str, optional
         ``"jester"`` or ``"movielens"``; by default recognised by the first line: MovieLens has a header, Jester none.
-
-    Returns
-    -------
-    Ratings
-        The ratings, a row for each user.
 
     Raises
     ------

@@ -54,16 +54,6 @@ def read_sessions(
     name : str, optional
         What to call the log; by default the name of the first file.
 
-    Returns
-    -------
-    Sessions
-        The pages.
-
-    Raises
-    ------
-    ValueError
-        For a file of another format, and for one without a valid page.
-
     Examples
     --------
     >>> import tempfile
@@ -176,11 +166,6 @@ def read_lists(
         Each with `items`, the names by position, and `clicks` or `relevance`; with `propensities` and `features` where
         the log has them.
 
-    Raises
-    ------
-    ValueError
-        For a file of another format.
-
     Examples
     --------
     >>> import tempfile
@@ -278,16 +263,6 @@ def read_logged_lists(
         The items by name, so that two logs number them alike; by default those that occur, in order.
     name : str, optional
         As for `read_clicks`.
-
-    Returns
-    -------
-    LoggedLists
-        The lists, with clicks and propensities.
-
-    Raises
-    ------
-    ValueError
-        For a file of another format, and for one without a valid row.
 
     Examples
     --------

@@ -46,11 +46,6 @@ def synthetic_letor(
     noise : float, optional
         Standard deviation of the noise; 0 for grades that a linear ranker can order perfectly.
 
-    Returns
-    -------
-    Dataset
-        The queries, with features and relevance.
-
     Examples
     --------
     >>> from rankloop import data
@@ -123,11 +118,6 @@ def synthetic_ratings(
         Standard deviation of the noise, where half the scale is 1.
     scale : tuple of float, optional
         The lowest and the highest rating.
-
-    Returns
-    -------
-    Ratings
-        The ratings, a row for each user.
 
     Examples
     --------

@@ -46,11 +46,6 @@ def check_installed() -> None:
 
 def names() -> list[str]:
     """Every experiment, in the order in which ``all`` runs them.
-
-    Returns
-    -------
-    list of str
-        The names.
     """
     return list(_KNOWN)
 
@@ -71,17 +66,6 @@ def get(
     datasets : mapping of str to str or Path, optional
         Data of one's own to play instead of the known: the name of each, and its LETOR file or folder
         (top-2016-fig1, top-2016-beyond, oltr-comparison), or its click log (pbm-2022-fig2).
-
-    Returns
-    -------
-    Experiment
-        The experiment.
-
-    Raises
-    ------
-    ValueError
-        Where the name is unknown, the experiment compares no further rankers or has no use for a
-        data set, and for a data set that it cannot play.
 
     Examples
     --------

@@ -69,11 +69,6 @@ def fit_model(
     max_steps : int, optional
         When to stop at the latest; the result then says that it did not converge.
 
-    Returns
-    -------
-    FittedModel
-        The estimates, with their intervals and what the log does not tell.
-
     Departures
     ----------
     The simplified dynamic Bayesian and the dependent click model have closed forms by counts in their papers, which are
@@ -107,32 +102,18 @@ def fit_model(
         raise ValueError(f"sessions must have a click, got none in {sessions.n_rows:,} of {sessions.name!r}")
     pages = numbered(sessions)
     counts = method == "counts"
+    options = click_model_fits.Options(float(smoothing), confidence, float(tolerance), steps)
     if model in click_model_fits.BASELINES:
-        found = click_model_fits.fit_baseline(model, pages, smoothing=float(smoothing), confidence=confidence)
+        found = click_model_fits.fit_baseline(model, pages, options)
     elif model in click_model_fits.CHAINS:
-        found = click_model_fits.fit_chain(
-            model,
-            pages,
-            smoothing=float(smoothing),
-            confidence=confidence,
-            counts=counts,
-            tolerance=float(tolerance),
-            max_steps=steps,
-        )
+        found = click_model_fits.fit_chain(model, pages, options, counts=counts)
     elif counts:
         raise ValueError(f"method must be 'likelihood' for model {model!r}: it has no closed form by counts")
     else:
-        found = click_model_fits.fit_context(
-            model,
-            pages,
-            smoothing=float(smoothing),
-            confidence=confidence,
-            tolerance=float(tolerance),
-            max_steps=steps,
-        )
-    sentences = found.warnings
-    if not found.converged:
-        sentences += (f"the search was stopped after {found.steps:,} steps, before it converged",)
+        found = click_model_fits.fit_context(model, pages, options)
+    sentences, end = found.warnings, found.end
+    if not end.converged:
+        sentences += (f"the search was stopped after {end.steps:,} steps, before it converged",)
         warnings.warn(f"{sessions.name}: {sentences[-1]}", ClickModelWarning, stacklevel=2)
     looks = found.shared.get("examination")
     if looks is not None and looks.value.ndim == 1:
@@ -146,9 +127,9 @@ def fit_model(
         shared=found.shared,
         examination=examination,
         items=pages.items,
-        steps=found.steps,
-        converged=found.converged,
-        log_likelihood=found.log_likelihood,
+        steps=end.steps,
+        converged=end.converged,
+        log_likelihood=end.log_likelihood,
         confidence=confidence,
         smoothing=float(smoothing),
         warnings=sentences,
@@ -201,13 +182,7 @@ class ModelComparison:
         return self.fits[int(np.argmin(order))].name
 
     def advice(self) -> str:
-        """Which model to use, and why, in a sentence.
-
-        Returns
-        -------
-        str
-            The sentence.
-        """
+        """Which model to use, and why, in a sentence."""
         top = self.fits[int(np.argmin(self.behind))].name
         if top == self.best:
             why = "it predicts the later pages best"
@@ -231,11 +206,6 @@ def compare_models(
         The share of the pages that the models are fitted to.
     **options : object
         Further arguments of `fit_model`, such as `smoothing`.
-
-    Returns
-    -------
-    ModelComparison
-        The fits, their scores, and which to use.
 
     Examples
     --------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from rankloop.arguments import number, one_of, whole
 from rankloop.feedback import ClickLog, ClickParameters, PositionBasedModel
 from rankloop.kernels import click_fits
 from rankloop.logs import intervals
+from rankloop.logs.fitted_models import item_names
 from rankloop.logs.intervals import Cells, Floats, Prior, by_moments, ratio
 
 # Expectation maximisation for the position-based model, on counts.
@@ -415,11 +415,6 @@ def fit_pbm(
     method : str, optional
         ``"newton"``, which takes about ten steps, or ``"em"``, which can take hundreds of thousands to the same place.
 
-    Returns
-    -------
-    FittedPBM
-        The estimates, with their intervals.
-
     Departures
     ----------
     The appendix keeps only pages that consist of the ten most frequent items. Under this model a click depends on
@@ -509,8 +504,3 @@ def fit_pbm(
         warnings=told,
         log=log,
     )
-
-
-def item_names(items: Sequence[tuple[str, str]], *, several: bool) -> tuple[str, ...]:
-    """Items by name, with their query where there are several."""
-    return tuple(f"{query}/{item}" if several else item for query, item in items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -192,6 +193,25 @@ def _inverse(matrix: Floats) -> Floats:
     return inverse
 
 
+class OrdersItems(abc.ABC):
+    """Something fitted that scores items by their features."""
+
+    __slots__ = ()
+
+    @abc.abstractmethod
+    def _scores(self, features: ArrayLike) -> Floats: ...
+
+    def order(self, features: ArrayLike) -> NDArray[np.int64]:
+        """Item numbers by falling score, best first.
+
+        Parameters
+        ----------
+        features : array_like
+            Items by features.
+        """
+        return np.argsort(-self._scores(features), kind="stable")
+
+
 def item_features(features: ArrayLike, n_features: int) -> NDArray[np.float64]:
     """The features of items that a fitted ranker is asked about: items by features, as many as were fitted."""
     rows = numbers("features", features)
@@ -200,11 +220,25 @@ def item_features(features: ArrayLike, n_features: int) -> NDArray[np.float64]:
     return rows
 
 
+def features_of_items(log: Sessions | LoggedLists, features: ArrayLike | None) -> Floats | None:
+    """Items by features, for items that are the same in every list; None for a log that has its own."""
+    if isinstance(log, LoggedLists) and log.features is not None:
+        if features is not None:
+            raise ValueError("features must be left out, because the log has its own")
+        return None
+    if features is None:
+        raise ValueError("features must be given, items by features: the log has none of its own")
+    rows = numbers("features", features)
+    if rows.ndim != 2 or len(rows) != log.n_items or not np.isfinite(rows).all():
+        raise ValueError(f"features must be {log.n_items} items by features, finite, got shape {rows.shape}")
+    return rows
+
+
 _VAGUE = 0.5  # error of a logarithm: twice that is a factor of 2.7 either way
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FittedRegression:
+class FittedRegression(OrdersItems):
     """A position-based model whose attractions are a logistic function of features.
 
     Parameters
@@ -260,45 +294,22 @@ class FittedRegression:
         ----------
         features : array_like
             Items by features.
-
-        Returns
-        -------
-        ndarray of float
-            One for each item.
         """
-        given = item_features(features, len(self.weights))
-        chances: Floats = expit(given @ self.weights + self.intercept)
+        chances: Floats = expit(item_features(features, len(self.weights)) @ self.weights + self.intercept)
         return chances
 
+    def _scores(self, features: ArrayLike) -> Floats:
+        return self.attraction(features)
+
     def click_rates(self, features: ArrayLike) -> Floats:
-        """The chance of a click on each item at each position.
+        """The chance of a click on each item at each position; 0 at a position where nothing was shown.
 
         Parameters
         ----------
         features : array_like
             Items by features.
-
-        Returns
-        -------
-        ndarray of float
-            Items by positions; 0 at a position where nothing was shown.
         """
         return np.outer(self.attraction(features), np.nan_to_num(self.examination))
-
-    def order(self, features: ArrayLike) -> NDArray[np.int64]:
-        """Items by falling attraction.
-
-        Parameters
-        ----------
-        features : array_like
-            Items by features.
-
-        Returns
-        -------
-        ndarray of int
-            Item numbers, best first.
-        """
-        return np.argsort(-self.attraction(features), kind="stable")
 
     def model(self, features: ArrayLike) -> PositionBasedModel:
         """The click model of one list, to simulate its users.
@@ -307,11 +318,6 @@ class FittedRegression:
         ----------
         features : array_like
             Items by features.
-
-        Returns
-        -------
-        PositionBasedModel
-            With the attraction of each item, and the examinations.
         """
         return PositionBasedModel(attraction=self.attraction(features), examination=self.examination)
 
@@ -345,11 +351,6 @@ def fit_regression_em(
         When to stop: a step promises less than this of log likelihood.
     max_steps : int, optional
         When to give up, with a warning and `converged` False.
-
-    Returns
-    -------
-    FittedRegression
-        The estimates, with their intervals.
 
     Departures
     ----------
@@ -398,23 +399,18 @@ def impressions(
     places = log.positions if isinstance(log, LoggedLists) else np.arange(log.n_positions)
     places = np.broadcast_to(places, log.items.shape)[shown].astype(np.int64)
     clicks = log.clicks[shown].astype(np.float64)
-    own = log.features if isinstance(log, LoggedLists) else None
-    if own is not None:
-        if features is not None:
-            raise ValueError("features must be left out, because the log has its own")
+    of_items = features_of_items(log, features)
+    if of_items is None:
+        own = log.features  # type: ignore[union-attr]
+        assert own is not None
         x = own.rows[(own.starts[:-1, None] + log.items)[shown]]
         return Impressions(x, places, np.ones(len(x)), clicks, log.n_positions)
-    if features is None:
-        raise ValueError("features must be given, items by features: the log has none of its own")
-    given = numbers("features", features)
-    if given.ndim != 2 or len(given) != log.n_items or not np.isfinite(given).all():
-        raise ValueError(f"features must be {log.n_items} items by features, finite, got shape {given.shape}")
     codes = log.items[shown].astype(np.int64) * log.n_positions + places
     cells, which = np.unique(codes, return_inverse=True)
     items, positions = np.divmod(cells, log.n_positions)
     times = np.bincount(which, minlength=len(cells)).astype(np.float64)
     clicked = np.bincount(which, clicks, len(cells)).astype(np.float64)
-    return Impressions(given[items], positions, times, clicked, log.n_positions)
+    return Impressions(of_items[items], positions, times, clicked, log.n_positions)
 
 
 def _told(found: Climb, cells: Impressions, confidence: float) -> FittedRegression:
