@@ -19,7 +19,6 @@ from rankloop.data.dataset import Dataset, Features
 from rankloop.data.letor import MARKER, Options
 from rankloop.data.text import blocks as text_blocks
 from rankloop.kernels import text as kernels
-from rankloop.kernels import text as query_scale
 
 # Where the number of features is not given: rows are dense, and a typing error is likelier.
 LARGEST_ID = 100_000
@@ -89,13 +88,8 @@ def parse_block(block: bytes, rules: Rules, *, n_columns: int = 0) -> Documents:
             trouble = kernels.TOO_LARGE if abs(value) > rules.limit else kernels.FINE
         else:
             grades[row] = value
-            trouble = (
-                kernels.BELOW_ZERO
-                if value < 0
-                else kernels.ABOVE_SCALE
-                if value > rules.max_grade
-                else kernels.FINE
-            )
+            above = kernels.ABOVE_SCALE if value > rules.max_grade else kernels.FINE
+            trouble = kernels.BELOW_ZERO if value < 0 else above
         if trouble != kernels.FINE:
             raise _mistake(block, token, trouble, rules)
     if wrong != kernels.FINE:
@@ -213,14 +207,12 @@ def _features(
         least, most = most, least
         for block, begin in zip(blocks, begins, strict=False):
             rows = slice(begin, begin + len(block.grades))
-            query_scale.bounds(
-                block.features, queries[rows], MARKER if options.marks else math.inf, least, most
-            )
+            kernels.bounds(block.features, queries[rows], MARKER if options.marks else math.inf, least, most)
     out: Features = np.empty((len(queries), shape[1]), options.dtype)
     for begin in begins[:-1]:
         block = blocks.popleft()
         rows = slice(begin, begin + len(block.grades))
-        query_scale.place(block.features, queries[rows], to[rows], least, most, options.rescale, out)
+        kernels.place(block.features, queries[rows], to[rows], least, most, options.rescale, out)
     return out
 
 

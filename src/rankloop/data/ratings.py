@@ -26,9 +26,7 @@ class Ratings:
     ----------
     values : ndarray of float
         Ratings, one row per user and one column per item; NaN where the user did not rate the item.
-    user_ids : ndarray of int
-        The names the source gives them, as integers, all different.
-    item_ids : ndarray of int
+    user_ids, item_ids : ndarray of int
         The names the source gives them, as integers, all different.
     scale : tuple of float
         The lowest and the highest rating a user could give, whether or not anyone did.
@@ -261,10 +259,8 @@ MOVIES_HEADER = ["movieId", "title"]
 
 def table(folder: Path, stem: str) -> Path | None:
     """The file ``stem.csv`` or ``stem.csv.gz`` of a folder, the plain one first."""
-    for path in (folder / f"{stem}.csv", folder / f"{stem}.csv.gz"):
-        if path.is_file():
-            return path
-    return None
+    both = (folder / f"{stem}.csv", folder / f"{stem}.csv.gz")
+    return next((path for path in both if path.is_file()), None)
 
 
 def read_movielens(path: Path) -> Ratings:

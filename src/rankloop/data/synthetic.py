@@ -33,9 +33,7 @@ def synthetic_letor(
 
     Parameters
     ----------
-    n_queries : int
-        Size of the dataset.
-    n_features : int
+    n_queries, n_features : int
         Size of the dataset.
     seed : int
         Same seed, same queries.
@@ -104,9 +102,7 @@ def synthetic_ratings(
 
     Parameters
     ----------
-    n_users : int
-        Shape of the matrix.
-    n_items : int
+    n_users, n_items : int
         Shape of the matrix.
     seed : int
         The same seed gives the same users.
