@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,17 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
-    from numpy.typing import ArrayLike
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-    from numpy.typing import NDArray
-
-import html
-import re
-from html import escape
+    from numpy.typing import ArrayLike, NDArray
 
 # Okabe and Ito's colours, which people with any kind of colour blindness can tell apart, darkened for thin lines.
 BLUE, ORANGE, GREEN, PURPLE, GOLD, SKY = "#0068a8", "#c84e00", "#00805c", "#a8458a", "#a87400", "#3f93c4"
@@ -427,7 +419,7 @@ def inline(text: str, *, prefix: str, description: str, caption_share: float) ->
     if box is None:
         raise ValueError("text must be an SVG with a viewBox that starts at 0 0")
     width, height = float(box[1]), float(box[2]) * (1.0 - caption_share)
-    label = html.escape(description, quote=True)
+    label = escape(description, quote=True)
     return f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{label}">{rest.strip()}'
 
 

@@ -359,7 +359,6 @@ def read_ratings(path: str | Path, *, format: str | None = None) -> Ratings:  # 
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> from rankloop import data
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "jokes.csv"

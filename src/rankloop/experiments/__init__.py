@@ -45,8 +45,7 @@ def check_installed() -> None:
 
 
 def names() -> list[str]:
-    """Every experiment, in the order in which ``all`` runs them.
-    """
+    """Every experiment, in the order in which ``all`` runs them."""
     return list(_KNOWN)
 
 

@@ -52,7 +52,7 @@ class BeyondPrecision(Experiment):
             for learner in LEARNERS
             for world in WORLDS
             for T in (_ROUNDS[:3] if quick else _ROUNDS)
-            for seed in range(1, 4 if quick else 11)
+            for seed in range(1, 3 if quick else 11)
         ]
 
     def run(self, job: Job) -> pl.DataFrame:

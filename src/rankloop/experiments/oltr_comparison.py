@@ -89,13 +89,7 @@ def _relevant(queries: Dataset) -> Dataset:
 
 
 class OLTRComparison(LetorExperiment):
-    """Who learns best from clicks on documents, under three kinds of users.
-
-    Parameters
-    ----------
-    datasets : mapping of str to str or Path, optional
-        Data sets of one's own to play instead of the known ones.
-    """
+    """Who learns best from clicks on documents, under three kinds of users."""
 
     name = "oltr-comparison"
     title = "Learning from clicks on documents: PDGD, MGD, DBGD and RTop-1F under three kinds of users"

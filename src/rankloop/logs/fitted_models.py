@@ -11,18 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
 import rankloop
-from rankloop.feedback import (
-    CascadeModel,
-    ClickChainModel,
-    ClickModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    PositionBasedModel,
-    SavedModel,
-    Sessions,
-    TrustBiasModel,
-    UserBrowsingModel,
-)
+from rankloop import feedback
+from rankloop.feedback import ClickModel, SavedModel, Sessions
 from rankloop.kernels.click_fits import User, predict
 
 Floats = NDArray[np.float64]
@@ -311,17 +301,19 @@ def _value(found: FittedModel, name: str) -> Floats:
     return np.nan_to_num(found.shared[name].value, nan=0.0)
 
 
-def _by_look(kind: type[PositionBasedModel] | type[UserBrowsingModel]) -> Callable[[FittedModel], ClickModel]:
+def _by_look(kind: Callable[..., ClickModel]) -> Callable[[FittedModel], ClickModel]:
     return lambda fit: kind(attraction=fit.attraction.value, examination=_value(fit, "examination"))
 
 
 def _dynamic(fit: FittedModel) -> ClickModel:
     sat, gamma = fit.user.sat[:-1], float(fit.user.none[0])
-    return DynamicBayesianModel(attraction=fit.attraction.value, satisfaction=sat, continuation=gamma)
+    return feedback.DynamicBayesianModel(
+        attraction=fit.attraction.value, satisfaction=sat, continuation=gamma
+    )
 
 
 def _trust(fit: FittedModel) -> ClickModel:
-    return TrustBiasModel(
+    return feedback.TrustBiasModel(
         attraction=fit.user.alpha[:-1],
         examination=np.ones(fit.log.n_positions),
         true_clicks=fit.user.true,
@@ -331,17 +323,19 @@ def _trust(fit: FittedModel) -> ClickModel:
 
 def _rates(fit: FittedModel) -> ClickModel:
     # Clicks that depend on the position alone: every item attracts everybody who looks.
-    return PositionBasedModel(attraction=np.ones(len(fit.items)), examination=fit.user.looks[:, 0])
+    return feedback.PositionBasedModel(attraction=np.ones(len(fit.items)), examination=fit.user.looks[:, 0])
 
 
 _BUILT: dict[str, Callable[[FittedModel], ClickModel]] = {
-    "pbm": _by_look(PositionBasedModel),
-    "ubm": _by_look(UserBrowsingModel),
-    "cascade": lambda fit: CascadeModel(attraction=fit.attraction.value),
-    "dcm": lambda fit: DependentClickModel(attraction=fit.attraction.value, continuation=fit.user.g0),
+    "pbm": _by_look(feedback.PositionBasedModel),
+    "ubm": _by_look(feedback.UserBrowsingModel),
+    "cascade": lambda fit: feedback.CascadeModel(attraction=fit.attraction.value),
+    "dcm": lambda fit: feedback.DependentClickModel(
+        attraction=fit.attraction.value, continuation=fit.user.g0
+    ),
     "sdbn": _dynamic,
     "dbn": _dynamic,
-    "ccm": lambda fit: ClickChainModel(
+    "ccm": lambda fit: feedback.ClickChainModel(
         attraction=fit.attraction.value, continuation=_value(fit, "continuation")
     ),
     "trust": _trust,

@@ -16,13 +16,22 @@ from numpy.typing import NDArray
 
 from rankloop import data, environments, logs, plotting, rankers
 from rankloop.base import Ranker
-from rankloop.environments import Periodic, PositionBased
+from rankloop.environments import PositionBased
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Job, OnOwnData, check_name, seeded
 from rankloop.experiments.mutations import Mutation, altered, instead
 from rankloop.experiments.pbm_2022 import setting
-from rankloop.experiments.pbm_2022.setting import HORIZON, N_ITEMS, N_POSITIONS, PHASE, POINTS, STOCHASTIC
+from rankloop.experiments.pbm_2022.setting import (
+    EXCHANGING,
+    HORIZON,
+    N_ITEMS,
+    N_POSITIONS,
+    PHASE,
+    POINTS,
+    REVERSING,
+    STOCHASTIC,
+)
 from rankloop.experiments.runs import play_once
 from rankloop.experiments.words import listed, points
 from rankloop.rankers import registry
@@ -32,7 +41,6 @@ QUICK_HORIZON, QUICK_PHASE, QUICK_RUNS = 20_000, 2_000, 2
 
 FTRL, TOP_RANK, PIE, PMED, EXP3, MW = "FTRL-PBM", "TopRank", "PBM-PIE", "PMED", "RankedExp3", "MW"
 ALGORITHMS = (FTRL, TOP_RANK, PIE, PMED, EXP3, MW)
-EXCHANGING, REVERSING = "halves exchanged", "all reversed"
 CHANGES = (STOCHASTIC, EXCHANGING, REVERSING)
 FITTED = "our own EM"
 _LOG = "clicks/yandex_wscd/trainSample.jsonl.gz"
@@ -58,18 +66,12 @@ class Panel(NamedTuple):
 class Comparison(OnOwnData):
     """What the figures and the table share: who plays, how a job is played, and the table of rewards and regrets.
 
-    Parameters
-    ----------
-    also : sequence of str, optional
-        Rankers to play, draw and list beside the six, by any name that `rankloop.rankers.registry.find` knows, such
-        as "mypackage.rankers:Mine". Claims are about the six alone.
+    Rankers named by `also` play, are drawn and listed beside the six. Claims are about the six alone.
     """
 
     def __init__(self, *, also: Sequence[str] = ()) -> None:
         for name in also:
-            make(
-                name, horizon=QUICK_HORIZON, quick=True
-            )  # whoever cannot play is refused before anything runs
+            make(name, horizon=QUICK_HORIZON, quick=True)  # who cannot play is refused before anything runs
         self.also = tuple(also)
 
     def run(self, job: Job) -> pl.DataFrame:
@@ -147,10 +149,7 @@ def users_of(source: str) -> PositionBased:
 
 def world_of(source: str, change: str, *, phase: int) -> ClickWorlds:
     """Users that stay the same, or alternate."""
-    still = users_of(source)
-    if change == STOCHASTIC:
-        return still
-    return (Periodic.exchanging if change == EXCHANGING else Periodic.reversing)(still, phase=phase)
+    return setting.changing(users_of(source), change, phase=phase)
 
 
 def make(algorithm: str, *, horizon: int, quick: bool) -> Ranker:
@@ -530,13 +529,8 @@ def figure_2_panels() -> tuple[Panel, ...]:
 class PBMFigure2(Comparison):
     """Average reward of six algorithms with real click probabilities.
 
-    Parameters
-    ----------
-    also : sequence of str, optional
-        Rankers to play beside the six, by any name that `rankloop.rankers.registry.find` knows.
-    datasets : mapping of str to str or Path, optional
-        A click log to play instead of Yandex's: its name, and its files as `rankloop.data.read_clicks` takes them, a
-        log or counts. Of the queries with ten items on five positions the two with most impressions are played.
+    Of a click log of one's own, instead of Yandex's, the two queries with most impressions are played that have ten
+    items on five positions.
     """
 
     name = "pbm-2022-fig2"
@@ -554,12 +548,12 @@ class PBMFigure2(Comparison):
 
     def __init__(self, *, also: Sequence[str] = (), datasets: Mapping[str, str | Path] | None = None) -> None:
         super().__init__(also=also)
-        given = dict(datasets or {})
-        for name in given:
+        files = dict(datasets or {})
+        for name in files:
             check_name(name, (*setting.SOURCES, "yandex"))
-        if len(given) > 1:
-            raise ValueError(f"experiment {self.name!r} plays one click log, got datasets={list(given)}")
-        self._own: list[setting.OwnLog] = [setting.read_log(name, path) for name, path in given.items()]
+        if len(files) > 1:
+            raise ValueError(f"experiment {self.name!r} plays one click log, got datasets={list(files)}")
+        self._own: list[setting.OwnLog] = [setting.read_log(name, path) for name, path in files.items()]
 
     def panels(self) -> tuple[Panel, ...]:
         """The paper's, or those of a log of one's own."""

@@ -31,7 +31,7 @@ _LOOK = {
 }
 
 
-RUNS, QUICK_RUNS = 20, 3
+RUNS, QUICK_RUNS = 20, 2
 BEYOND = 3.0  # standard errors
 _POINTS = 50
 _CHANCE = 0.1  # of being shown, for the variances
@@ -60,7 +60,7 @@ class PBMEstimators(Experiment):
     )
 
     def jobs(self, *, quick: bool) -> list[Job]:
-        rounds, phase = (20_000, 5_000) if quick else (setting.HORIZON, setting.PHASE)
+        rounds, phase = (10_000, 2_500) if quick else (setting.HORIZON, setting.PHASE)
         size = {"rounds": rounds, "phase": phase}
         return [
             setting.world_job(f"{estimator}, {world.label}", world, seed=seed, estimator=estimator, **size)

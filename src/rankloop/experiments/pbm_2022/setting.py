@@ -8,27 +8,23 @@ come from a click log of one's own.
 
 from __future__ import annotations
 
+import hashlib
+import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
-from rankloop import environments, plotting
+from rankloop import data, environments, logs, plotting
 from rankloop.environments.click_worlds import ClickWorlds, PositionBased
 from rankloop.experiments.experiment import Job, Plain, seeded
+from rankloop.feedback import ClickLog
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-import hashlib
-import warnings
-from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
-
-from rankloop import data, logs
-from rankloop.feedback import ClickLog
 
 PAPER = (
     "C. Chen, C. Zhao and S. Li, Simultaneously learning stochastic and adversarial bandits under the "
@@ -37,10 +33,21 @@ PAPER = (
 SOURCES = {"gap-0.03": "gap 0.03", "gap-0.01": "gap 0.01", "yandex": "Yandex"}
 STOCHASTIC, PERIODIC_1, PERIODIC_2 = "stochastic", "periodic 1", "periodic 2"
 KINDS = (STOCHASTIC, PERIODIC_1, PERIODIC_2)
+EXCHANGING, REVERSING = "halves exchanged", "all reversed"  # the same two, as the comparisons call them
 HORIZON, PHASE = 1_000_000, 100_000
 QUICK_HORIZON, QUICK_PHASE = 100_000, 10_000
 N_ITEMS, N_POSITIONS = 10, 5
 POINTS = 2_000  # rounds that a shared run of FTRL-PBM records; each experiment takes those that it shows
+
+
+def changing(still: PositionBased, change: str, *, phase: int) -> ClickWorlds:
+    """Users that stay the same, or alternate every phase."""
+    if change == STOCHASTIC:
+        return still
+    exchanging = change in (PERIODIC_1, EXCHANGING)
+    return (environments.Periodic.exchanging if exchanging else environments.Periodic.reversing)(
+        still, phase=phase
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +77,7 @@ class World:
 
     def environment(self, *, phase: int = PHASE) -> ClickWorlds:
         """Fresh users."""
-        if self.kind == PERIODIC_1:
-            return environments.Periodic.exchanging(self.still(), phase=phase)
-        if self.kind == PERIODIC_2:
-            return environments.Periodic.reversing(self.still(), phase=phase)
-        return self.still()
+        return changing(self.still(), self.kind, phase=phase)
 
     def levels(self) -> Levels:
         """The value of a round without learning, over whole phases."""

@@ -150,7 +150,7 @@ class Top1Jester(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         if quick:
-            return jobs(horizons=_QUICK_HORIZONS, once_runs=20, again_runs=5)
+            return jobs(horizons=_QUICK_HORIZONS, once_runs=10, again_runs=4)
         return jobs(horizons=_HORIZONS, once_runs=50, again_runs=10)
 
     def run(self, job: Job) -> pl.DataFrame:

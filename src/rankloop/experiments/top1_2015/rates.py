@@ -175,7 +175,7 @@ class Top1Rates(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         if quick:
-            return jobs(horizons=_QUICK_HORIZONS, learnable_runs=5, hopeless_runs=10, longest_runs=2)
+            return jobs(horizons=_QUICK_HORIZONS, learnable_runs=3, hopeless_runs=6, longest_runs=2)
         return jobs(horizons=_HORIZONS, learnable_runs=10, hopeless_runs=20)
 
     def run(self, job: Job) -> pl.DataFrame:

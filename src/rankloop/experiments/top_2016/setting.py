@@ -214,13 +214,7 @@ def random_values(stream: QueryStream) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 class LetorExperiment(OnOwnData):
-    """An experiment on the LETOR data sets of this machine, or on others.
-
-    Parameters
-    ----------
-    datasets : mapping of str to str or Path, optional
-        Data sets to play instead: the name of each, and its file or folder, as `rankloop.data.read_letor` takes it.
-    """
+    """An experiment on the LETOR data sets of this machine, or on files or folders for `read_letor`, by name."""
 
     wanted: ClassVar[tuple[str, ...]] = tuple(SOURCES)
 
