@@ -145,7 +145,7 @@ def curve(
 
 def mean_curve(
     axes: Axes,
-    found: pl.DataFrame,
+    means: pl.DataFrame,
     *,
     label: str,
     colour: str,
@@ -154,8 +154,8 @@ def mean_curve(
     dashed: bool = False,
     points: bool = False,
 ) -> Line2D:
-    """The mean of many runs and its band, over `scale`, against the first column of `found`; see `runs.over_runs`."""
-    x, mean, low, high = (found[column].to_numpy() for column in (found.columns[0], "mean", "low", "high"))
+    """The mean of many runs and its band, over `scale`, against the first column of `means`; see `runs.over_runs`."""
+    x, mean, low, high = (means[column].to_numpy() for column in (means.columns[0], "mean", "low", "high"))
     unit = np.asarray(scale)
     band = (low / unit, high / unit) if banded else None
     return curve(axes, x, mean / unit, label=label, colour=colour, band=band, dashed=dashed, points=points)
@@ -254,8 +254,8 @@ def span(values: Iterable[float], form: str = ".0%") -> str:
     >>> span([0.31, 0.12]), span([1.84, 1.82], ".1f")
     ('12% to 31%', '1.8')
     """
-    found = sorted(values)
-    low, high = (f"{value:{form}}" for value in (found[0], found[-1]))
+    ordered = sorted(values)
+    low, high = (f"{value:{form}}" for value in (ordered[0], ordered[-1]))
     return low if low == high else f"{low} to {high}"
 
 

@@ -98,8 +98,8 @@ class Tally:
 
     def reasons(self) -> str:
         """Why rows were left out, as the end of a sentence."""
-        told = ", ".join(f"{count:,} with {reason}" for reason, count in self.bad_rows.items())
-        return f"; bad rows: {told}" if told else ""
+        reasons = ", ".join(f"{count:,} with {reason}" for reason, count in self.bad_rows.items())
+        return f"; bad rows: {reasons}" if reasons else ""
 
     def log(self, *, name: str) -> ClickLog:
         """Everything counted so far; ValueError if there is nothing."""

@@ -86,5 +86,5 @@ def get(
             f"experiment {name!r} has no use for data of one's own, got datasets={list(datasets)}"
         )
     chosen: dict[str, Any] = {"also": also, "datasets": datasets}
-    experiment: Experiment = kind(**{option: given for option, given in chosen.items() if given})
+    experiment: Experiment = kind(**{option: value for option, value in chosen.items() if value})
     return experiment

@@ -303,11 +303,11 @@ def variances(where: Layout, matrix: Blocks, *, extra: Floats) -> Floats:
         corner -= np.einsum("bij,bik->jk", matrix.border[members], pulled)
         groups.append((members, np.einsum("bii->bi", inverse), pulled))
     spread = _inverse(corner)
-    found = np.empty(n + n_shared)
-    found[n:] = np.diag(spread)
+    spreads = np.empty(n + n_shared)
+    spreads[n:] = np.diag(spread)
     for members, own, pulled in groups:
-        found[members] = own + np.einsum("bij,jk,bik->bi", pulled, spread, pulled)
-    return np.maximum(found, 0.0)
+        spreads[members] = own + np.einsum("bij,jk,bik->bi", pulled, spread, pulled)
+    return np.maximum(spreads, 0.0)
 
 
 def _inverse(matrix: Floats) -> Floats:
@@ -367,17 +367,17 @@ def fit_chain(name: str, pages: Pages, options: Options, *, counts: bool) -> Fit
     # At 0 or 1 log-odds say nothing: the error is that of half a trial that came out the other way.
     inside = end.x.clip(0.5 / (tries + 1.0), 1.0 - 0.5 / (tries + 1.0))
     error = np.where(tries > 0, np.sqrt(_variances(pages, start, inside, scratch)), np.inf)
-    found = fitted_models.from_log_odds(inside, error, options.confidence)
-    low, high = np.minimum(found.low, end.x), np.maximum(found.high, end.x)
-    told = _chain_fit(name, pages, seen, end, Estimate(end.x, found.standard_error, low, high))
+    estimate = fitted_models.from_log_odds(inside, error, options.confidence)
+    low, high = np.minimum(estimate.low, end.x), np.maximum(estimate.high, end.x)
+    fit = _chain_fit(name, pages, seen, end, Estimate(end.x, estimate.standard_error, low, high))
     if not _too_large(pages, start):
-        return told
+        return fit
     most = int(np.unique(pages.query, return_counts=True)[1].max())
     sentence = (
         f"intervals are those of each item by itself and may be too narrow: a query has {most:,} items, too many to"
         " allow for how their estimates depend on each other"
     )
-    return told._replace(warnings=(*told.warnings, sentence))
+    return fit._replace(warnings=(*fit.warnings, sentence))
 
 
 def _start(name: str, pages: Pages, seen: Seen, smoothing: float) -> Start:
@@ -430,14 +430,14 @@ def _part(whole: Estimate, which: slice) -> Estimate:
     return Estimate(*(column[which] for column in whole))
 
 
-def _chain_fit(name: str, pages: Pages, seen: Seen, end: Maximum, found: Estimate) -> Fit:
+def _chain_fit(name: str, pages: Pages, seen: Seen, end: Maximum, estimate: Estimate) -> Fit:
     p, m = pages.n_pairs, pages.pairs.shape[1]
-    attraction, rest = _part(found, slice(0, p)), slice(p, None)
+    attraction, rest = _part(estimate, slice(0, p)), slice(p, None)
     satisfaction, shared, sentences = None, {}, list[str]()
     # The unknown item, which the last place stands for, has the mean of the others.
     alpha = np.append(end.x[:p], seen.hits.sum() / seen.tries.sum())
     if name == "dcm":
-        shared["continuation"] = _part(found, rest)
+        shared["continuation"] = _part(estimate, rest)
         user = fitted_models.user(alpha=alpha, m=m, g0=np.append(end.x[p:], end.x[-1] if m > 1 else 1.0))
         unknown = np.flatnonzero(seen.clicks_at[:-1] == 0) + 1
         if unknown.size:
@@ -446,7 +446,7 @@ def _chain_fit(name: str, pages: Pages, seen: Seen, end: Maximum, found: Estimat
                 " there"
             )
     elif name == "ccm":
-        shared["continuation"] = _part(found, rest)
+        shared["continuation"] = _part(estimate, rest)
         none, g0, g1 = (np.full(m, value) for value in end.x[p:])
         user = fitted_models.user(alpha=alpha, m=m, sat=alpha, none=none, g0=g0, g1=g1)
         if (shared["continuation"].high - shared["continuation"].low)[1:].max() > 0.5:
@@ -454,12 +454,12 @@ def _chain_fit(name: str, pages: Pages, seen: Seen, end: Maximum, found: Estimat
                 "the two continuations after a click are hardly told apart: clicked items are too much alike, or few"
             )
     else:
-        satisfaction = _part(found, slice(p, 2 * p))
+        satisfaction = _part(estimate, slice(p, 2 * p))
         gamma = float(end.x[2 * p]) if name == "dbn" else 1.0
         sat = np.append(end.x[p : 2 * p], seen.last.sum() / max(seen.hits.sum(), 1.0))
         user = fitted_models.user(alpha=alpha, m=m, sat=sat, none=np.full(m, gamma), g0=np.full(m, gamma))
         if name == "dbn":
-            shared["continuation"] = _part(found, slice(2 * p, None))
+            shared["continuation"] = _part(estimate, slice(2 * p, None))
         never = int((seen.hits == 0).sum())
         if never:
             sentences.append(
@@ -478,8 +478,8 @@ def _by_counts(name: str, pages: Pages, seen: Seen, start: Start, *, confidence:
     hits, tries = np.append(seen.hits, hits), np.append(seen.tries, tries)
     hits, tries = hits + start.prior.hits, tries + start.prior.tries
     x = np.divide(hits, tries, out=np.full(len(hits), 0.5), where=tries > 0)
-    found = fitted_models.from_trials(hits, tries, confidence)
-    return _counted(pages, _chain_fit(name, pages, seen, _by_counting(x), Estimate(x, *found[1:])))
+    shares = fitted_models.from_trials(hits, tries, confidence)
+    return _counted(pages, _chain_fit(name, pages, seen, _by_counting(x), Estimate(x, *shares[1:])))
 
 
 def _by_counting(x: Floats) -> Maximum:
@@ -688,14 +688,14 @@ def fit_baseline(name: str, pages: Pages, options: Options) -> Fit:
     clicked = pages.clicks.sum(axis=0).astype(np.float64)
     if name == "rcm":
         shown, clicked = np.array([shown.sum()]), np.array([clicked.sum()])
-    found = fitted_models.from_trials(clicked, shown, options.confidence)
-    rate = np.broadcast_to(np.nan_to_num(found.value, nan=0.0), m)
+    rates = fitted_models.from_trials(clicked, shown, options.confidence)
+    rate = np.broadcast_to(np.nan_to_num(rates.value, nan=0.0), m)
     alpha = np.ones(pages.n_pairs + 1)
     unknown = np.full(pages.n_pairs, np.nan)
     nothing = Estimate(unknown, unknown, np.zeros(pages.n_pairs), np.ones(pages.n_pairs))
     user = fitted_models.user(alpha=alpha, m=m, looks=np.repeat(rate[:, None], m, axis=1))
-    told = ("it does not tell items apart",)
-    return _counted(pages, Fit(nothing, {"click_rate": found}, user, _by_counting(rate), told))
+    sentences = ("it does not tell items apart",)
+    return _counted(pages, Fit(nothing, {"click_rate": rates}, user, _by_counting(rate), sentences))
 
 
 def _cascade(pages: Pages, options: Options) -> Fit:
@@ -708,8 +708,8 @@ def _cascade(pages: Pages, options: Options) -> Fit:
     mean = hits.sum() / tries.sum()
     never = int((tries == 0).sum())
     hits, tries = hits + options.smoothing * mean, tries + options.smoothing
-    found = fitted_models.from_trials(hits, tries, options.confidence)
-    alpha = np.where(tries > 0, found.value, mean)
+    shares = fitted_models.from_trials(hits, tries, options.confidence)
+    alpha = np.where(tries > 0, shares.value, mean)
     user = fitted_models.user(alpha=np.append(alpha, mean), m=m, g0=np.zeros(m))
     several = float((pages.clicks.sum(axis=1) > 1).mean())
     sentences = []
@@ -722,4 +722,4 @@ def _cascade(pages: Pages, options: Options) -> Fit:
         sentences.append(
             f"{never:,} items were never shown at or above a first click: nothing is known of them"
         )
-    return _counted(pages, Fit(found._replace(value=alpha), {}, user, _by_counting(alpha), tuple(sentences)))
+    return _counted(pages, Fit(shares._replace(value=alpha), {}, user, _by_counting(alpha), tuple(sentences)))

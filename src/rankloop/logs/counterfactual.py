@@ -212,14 +212,14 @@ def fit_ranker(
     array([0.2, 0.8])
     """
     number("ridge", ridge, above=0)
-    found = corrected_clicks(log, examination=examination, features=features, method=method, clip=clip)
-    square = (found.x * found.times[:, None]).T @ found.x + ridge * np.eye(found.x.shape[1])
-    weights = np.linalg.solve(square, found.x.T @ found.total).astype(np.float64)
+    corrected = corrected_clicks(log, examination=examination, features=features, method=method, clip=clip)
+    square = (corrected.x * corrected.times[:, None]).T @ corrected.x + ridge * np.eye(corrected.x.shape[1])
+    weights = np.linalg.solve(square, corrected.x.T @ corrected.total).astype(np.float64)
     return FittedRanker(
         weights=weights,
-        attraction=found.rates,
+        attraction=corrected.rates,
         method=method,
         clip=float(clip),
-        bias=found.bias,
-        n_impressions=int(found.times.sum()),
+        bias=corrected.bias,
+        n_impressions=int(corrected.times.sum()),
     )

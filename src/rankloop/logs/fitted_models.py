@@ -239,16 +239,16 @@ def pair_numbers(pages: Sessions, codes: NDArray[np.int64]) -> NDArray[np.int64]
 
 def chances(user: User, pairs: NDArray[np.int64], clicks: NDArray[Any]) -> tuple[Floats, Floats]:
     """The chances of a click given those above, and without."""
-    given, alone = np.full(pairs.shape, np.nan), np.full(pairs.shape, np.nan)
-    predict(pairs, np.ascontiguousarray(clicks), user, np.empty(pairs.shape[1] + 1), given, alone)
-    return given, alone
+    informed, alone = np.full(pairs.shape, np.nan), np.full(pairs.shape, np.nan)
+    predict(pairs, np.ascontiguousarray(clicks), user, np.empty(pairs.shape[1] + 1), informed, alone)
+    return informed, alone
 
 
 def log_likelihood(user: User, pairs: NDArray[np.int64], clicks: NDArray[Any]) -> float:
     """The natural logarithm of the chance of all clicks, minus infinity where one is impossible."""
-    given, _ = chances(user, pairs, clicks)
+    informed, _ = chances(user, pairs, clicks)
     with np.errstate(divide="ignore"):
-        return float(np.log(np.where(clicks == 1, given, 1.0 - given)[pairs >= 0]).sum())
+        return float(np.log(np.where(clicks == 1, informed, 1.0 - informed)[pairs >= 0]).sum())
 
 
 def user(*, alpha: Floats, m: int, **other: Any) -> User:
@@ -297,8 +297,8 @@ def mean_looks(user: User, pairs: NDArray[np.int64], clicks: NDArray[Any]) -> Fl
     return mean / most if most > 0 else mean
 
 
-def _value(found: FittedModel, name: str) -> Floats:
-    return np.nan_to_num(found.shared[name].value, nan=0.0)
+def _value(fit: FittedModel, name: str) -> Floats:
+    return np.nan_to_num(fit.shared[name].value, nan=0.0)
 
 
 def _by_look(kind: Callable[..., ClickModel]) -> Callable[[FittedModel], ClickModel]:

@@ -116,11 +116,11 @@ def fit_neural_ranker(
     number("learning_rate", learning_rate, above=0)
     if not isinstance(module, torch.nn.Module):
         raise ValueError(f"module must be a torch.nn.Module, got {module!r}")
-    found = corrected_clicks(log, examination=examination, features=features, method=method, clip=clip)
-    shown = found.times > 0
+    corrected = corrected_clicks(log, examination=examination, features=features, method=method, clip=clip)
+    shown = corrected.times > 0
     trained = copy.deepcopy(module).eval()
-    x, y = _tensor(found.x[shown], trained), _tensor(found.rates[shown], trained)
-    weight = _tensor(found.times[shown] / found.times.sum() * shown.sum(), trained)
+    x, y = _tensor(corrected.x[shown], trained), _tensor(corrected.rates[shown], trained)
+    weight = _tensor(corrected.times[shown] / corrected.times.sum() * shown.sum(), trained)
     try:
         _scores(trained, x[:2])
     except RuntimeError as error:
@@ -147,8 +147,8 @@ def fit_neural_ranker(
         losses=np.array(losses),
         method=method,
         clip=float(clip),
-        bias=found.bias,
-        n_impressions=int(found.times.sum()),
+        bias=corrected.bias,
+        n_impressions=int(corrected.times.sum()),
     )
 
 

@@ -71,16 +71,16 @@ class ItemPolicy:
         return  # the same for all rows
 
 
-def policy_for(given: Any, log: LoggedLists, *, draws: int, seed: int) -> ItemPolicy:
+def policy_for(policy: Any, log: LoggedLists, *, draws: int, seed: int) -> ItemPolicy:
     """Read the policy to evaluate: a ranker, one ranking, or a matrix of probabilities."""
-    if isinstance(given, Ranker):
-        return _of_ranker(given, log, draws=whole("draws", draws, at_least=1), seed=seed)
-    array = numbers("policy", given)
+    if isinstance(policy, Ranker):
+        return _of_ranker(policy, log, draws=whole("draws", draws, at_least=1), seed=seed)
+    array = numbers("policy", policy)
     if array.ndim == 1:
         return _of_ranking(array, log)
     if array.ndim != 2:
         raise ValueError(
-            f"policy must be a ranker, a ranking or a matrix of items by positions, got {given!r}"
+            f"policy must be a ranker, a ranking or a matrix of items by positions, got {policy!r}"
         )
     shape = (log.n_items, log.n_positions)
     if array.shape != shape:
@@ -198,13 +198,13 @@ def lists_for(policy: Any, log: LoggedLists, *, draws: int, explore: bool, seed:
         return _drawn(policy, requests, m, draws=draws, seed=seed)
     if isinstance(policy, Orders):
         return _ordered([policy.order(requests[row]) for row in range(len(requests))], requests, m)
-    given = numbers("policy", policy)
-    if given.ndim != 2 or len(given) != log.n_rows or (given != np.floor(given)).any():
+    listed = numbers("policy", policy)
+    if listed.ndim != 2 or len(listed) != log.n_rows or (listed != np.floor(listed)).any():
         raise ValueError(
             "policy must be a ranker, something with a method order, or a matrix with a list for each of the log's"
-            f" {log.n_rows:,} rows, got shape {given.shape}"
+            f" {log.n_rows:,} rows, got shape {listed.shape}"
         )
-    return _ordered([row[row >= 0].astype(np.int64) for row in given], requests, m)
+    return _ordered([row[row >= 0].astype(np.int64) for row in listed], requests, m)
 
 
 def _drawn(ranker: Ranker, requests: Candidates, m: int, *, draws: int, seed: int) -> DrawnLists:

@@ -474,13 +474,13 @@ def fit_pbm(
     )
     beta = np.where(cells.by_position(shown) > 0, end.beta, np.nan)
     several = len(log.query_ids) > 1
-    told = intervals.identification_warnings(
+    sentences = intervals.identification_warnings(
         cells, group, reference, off.beta, lambda i: item_names(items[i : i + 1], several=several)[0]
     )
     if not end.converged:
         stopped = f"the fit was stopped after {len(end.trace)} steps, before it converged"
-        told += (f"{stopped}: estimates and intervals are not those of the maximum",)
-    for sentence in told:
+        sentences += (f"{stopped}: estimates and intervals are not those of the maximum",)
+    for sentence in sentences:
         warnings.warn(f"{log.name}: {sentence}", ClickModelWarning, stacklevel=2)
     most_shown = np.zeros(len(items))
     np.maximum.at(most_shown, which, shown)
@@ -501,6 +501,6 @@ def fit_pbm(
         trace=end.trace,
         converged=end.converged,
         method=method,
-        warnings=told,
+        warnings=sentences,
         log=log,
     )

@@ -70,19 +70,19 @@ def climb(cells: Impressions, *, ridge: float, tolerance: float, max_steps: int)
     tried = [int(np.argmax(clicks))]
     pinned = np.arange(cells.n_positions) == tried[0]
     while True:
-        found = _scoring(cells, pinned, clicks, ridge=ridge, tolerance=tolerance, max_steps=max_steps)
-        above = np.where(pinned, -np.inf, found.log_beta)
+        end = _scoring(cells, pinned, clicks, ridge=ridge, tolerance=tolerance, max_steps=max_steps)
+        above = np.where(pinned, -np.inf, end.log_beta)
         worst = int(np.argmax(above))
         if above[worst] <= 1e-9:
-            return found
+            return end
         pinned = pinned.copy() if worst in tried else np.zeros_like(pinned)
         pinned[worst] = True
         tried.append(worst)
 
 
-def rates(found: Climb, x: Floats) -> Floats:
+def rates(end: Climb, x: Floats) -> Floats:
     """The chance of a click on each row of features at each position."""
-    return np.outer(expit(x @ found.weights + found.intercept), np.minimum(np.exp(found.log_beta), 1.0))
+    return np.outer(expit(x @ end.weights + end.intercept), np.minimum(np.exp(end.log_beta), 1.0))
 
 
 def _scoring(
@@ -382,8 +382,8 @@ def fit_regression_em(
     cells = impressions(log, features)
     if cells.clicked.sum() == 0:
         raise ValueError(f"log must have a click, got none in {log.n_rows:,} rows of {log.name!r}")
-    found = climb(cells, ridge=ridge, tolerance=tolerance, max_steps=max_steps)
-    fitted = _told(found, cells, confidence)
+    end = climb(cells, ridge=ridge, tolerance=tolerance, max_steps=max_steps)
+    fitted = _told(end, cells, confidence)
     for sentence in fitted.warnings:
         warnings.warn(f"{log.name}: {sentence}", ClickModelWarning, stacklevel=2)
     return fitted
@@ -413,16 +413,16 @@ def impressions(
     return Impressions(of_items[items], positions, times, clicked, log.n_positions)
 
 
-def _told(found: Climb, cells: Impressions, confidence: float) -> FittedRegression:
-    variances = np.maximum(np.diag(found.covariance), 0.0)
+def _told(end: Climb, cells: Impressions, confidence: float) -> FittedRegression:
+    variances = np.maximum(np.diag(end.covariance), 0.0)
     shown, clicked = cells.at(cells.shown), cells.at(cells.clicked)
-    free = ~found.pinned & (clicked > 0)
-    beta = np.minimum(np.exp(found.log_beta), 1.0)
+    free = ~end.pinned & (clicked > 0)
+    beta = np.minimum(np.exp(end.log_beta), 1.0)
     error = np.zeros(cells.n_positions)
     error[free] = np.sqrt(variances[: free.sum()])
     # Nobody clicked there: what is known is how many clicks as many looks would have brought.
-    silent = ~found.pinned & (clicked == 0) & (shown > 0)
-    would = cells.at(cells.shown * expit(cells.x @ found.weights + found.intercept))
+    silent = ~end.pinned & (clicked == 0) & (shown > 0)
+    would = cells.at(cells.shown * expit(cells.x @ end.weights + end.intercept))
     error[silent] = 1.0 / np.sqrt(_TINY * np.maximum(would[silent], _TINY))
     error[shown == 0] = np.inf
     ends = intervals.examination_interval(beta, error, confidence=confidence)
@@ -434,22 +434,22 @@ def _told(found: Climb, cells: Impressions, confidence: float) -> FittedRegressi
             f"examination of {listed(free & (error > _VAGUE))} is hardly known: items with similar features were"
             " rarely shown both there and at other positions, or few were clicked"
         )
-    if not found.converged:
+    if not end.converged:
         sentences.append(
-            f"the fit was stopped after {found.steps} steps, before it converged: estimates and intervals are not"
+            f"the fit was stopped after {end.steps} steps, before it converged: estimates and intervals are not"
             " those of the maximum"
         )
     return FittedRegression(
-        weights=found.weights,
-        intercept=found.intercept,
+        weights=end.weights,
+        intercept=end.intercept,
         examination=np.where(shown > 0, beta, np.nan),
         examination_interval=ends,
         weight_errors=np.sqrt(variances[free.sum() + 1 :]),
-        reference=int(np.argmax(found.pinned)),
+        reference=int(np.argmax(end.pinned)),
         confidence=confidence,
-        log_likelihood=found.log_likelihood,
-        steps=found.steps,
-        converged=found.converged,
+        log_likelihood=end.log_likelihood,
+        steps=end.steps,
+        converged=end.converged,
         warnings=tuple(sentences),
         n_impressions=int(shown.sum()),
     )

@@ -142,8 +142,8 @@ class TopImpossible(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         def job(pair: str, learner: str, world: int, T: int, seed: int) -> Job:
-            told = {"pair": pair, "world": world, "learner": learner, "rounds": T}
-            return seeded(f"{learner}, {pair}, world {world}, T={T}", seed=seed, cost=T, **told)
+            settings = {"pair": pair, "world": world, "learner": learner, "rounds": T}
+            return seeded(f"{learner}, {pair}, world {world}, T={T}", seed=seed, cost=T, **settings)
 
         return [
             job(pair, learner, world, T, seed)
@@ -167,8 +167,8 @@ class TopImpossible(Experiment):
             played.append(int(stop))
             losses.append(_excess(ranker, aim))
         surrogate = None if losses[0] is None else float(np.trapezoid(losses, played) / T)  # type: ignore[arg-type]
-        told = {"regret": float(made.ndcg(world).max() - value / T), "surrogate": surrogate}
-        return pl.DataFrame([dict(job.settings) | told], schema_overrides={"surrogate": pl.Float64})
+        measured = {"regret": float(made.ndcg(world).max() - value / T), "surrogate": surrogate}
+        return pl.DataFrame([dict(job.settings) | measured], schema_overrides={"surrogate": pl.Float64})
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         T = max(results["rounds"].to_list())
@@ -204,19 +204,19 @@ class TopImpossible(Experiment):
                 )
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        last, told = max(results["rounds"].to_list()), []
+        last, sentences = max(results["rounds"].to_list()), []
         for pair, made in PAIRS.items():
             ends = {name: level for name, (level, _) in _levels(results, pair, last, "regret").items()}
             full, least = ends.pop(FULL), min(ends.values())
             top, every = (round(level / made.forced_ndcg(), 2) + 0.0 for level in (least, full))
-            told.append(f"{top:.2f} and {every:.2f} in the {pair} worlds")
+            sentences.append(f"{top:.2f} and {every:.2f} in the {pair} worlds")
         figure, panels = plotting.canvas(
             title="Two worlds that the top cannot tell apart",
             subtitle="NDCG regret per round at T, averaged over the two worlds and all runs",
             caption="Dotted: what the best compromise between the two worlds loses, however long it learns. What the "
             "best learner that observes only the top loses after "
             f"{last:,} rounds, and the same linear ranker with every label revealed (green), as multiples of that: "
-            f"{'; '.join(told)}.",
+            f"{'; '.join(sentences)}.",
             height=8.6,
             rows=2,
         )

@@ -126,14 +126,14 @@ def _best_smooth(surrogate: str) -> Floats:
         lists = (made.query(i) for i in range(made.n_queries))
         return np.asarray(sum(X.T @ phi.gradient(X @ w, R) for X, R in lists)) / made.n_queries
 
-    found = optimize.minimize(
+    end = optimize.minimize(
         lambda w: loss(surrogate, w),
         np.zeros(made.n_features),
         jac=gradient,
         method="BFGS",
         options={"gtol": 1e-9},
     )
-    return np.asarray(found.x)
+    return np.asarray(end.x)
 
 
 def _best_pairs() -> Floats:
@@ -151,8 +151,8 @@ def _best_pairs() -> Floats:
     held = sparse.hstack(
         [sparse.csr_array(apart), -sparse.eye_array(n)]
     )  # 1 + (x_worse - x_better) . w <= slack
-    found = optimize.linprog(cost, A_ub=held, b_ub=-np.ones(n), bounds=bounds, method="highs")
-    return np.asarray(found.x[:d])
+    end = optimize.linprog(cost, A_ub=held, b_ub=-np.ones(n), bounds=bounds, method="highs")
+    return np.asarray(end.x[:d])
 
 
 class TopRegret(Experiment):
@@ -220,12 +220,12 @@ class TopRegret(Experiment):
         least, best = least_loss(surrogate), best_weights(surrogate)
         squares = np.trapezoid(list(moments.values()), list(moments))
         exploring = gamma * T * (random_loss(surrogate) - least)
-        found = {
+        measured = {
             "regret": float((1 - gamma) * (np.trapezoid(losses, at) - T * least) + exploring),
             "bound": float((1 - gamma) * (float(best @ best) / (2 * eta) + eta / 2 * squares) + exploring),
             "unmoved": (1 - gamma) * T * (losses[0] - least) + exploring,
         }
-        return pl.DataFrame([{"surrogate": surrogate, "horizon": T} | found])
+        return pl.DataFrame([{"surrogate": surrogate, "horizon": T} | measured])
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         for surrogate, (label, _) in _LOOK.items():
@@ -245,8 +245,8 @@ class TopRegret(Experiment):
                 fixed=True,
                 mutation=_UNMOVED,
             )
-            found = _by_horizon(results, surrogate)
-            exponent, _ = plotting.power_law(found["horizon"].to_numpy(), found["mean"].to_numpy())
+            means = _by_horizon(results, surrogate)
+            exponent, _ = plotting.power_law(means["horizon"].to_numpy(), means["mean"].to_numpy())
             yield Claim(
                 name=f"rate-{surrogate}",
                 text=f"{label}: regret grows no faster than T^(2/3), the fitted exponent at most 2/3 + {_MARGIN}",
