@@ -29,10 +29,8 @@ class Estimate(NamedTuple):
         The estimates; not a number where the log says nothing.
     standard_error : ndarray of float
         Their standard errors; infinite where the log does not identify them.
-    low : ndarray of float
-        The lower ends of the intervals.
-    high : ndarray of float
-        The upper ends of the intervals.
+    low, high : ndarray of float
+        The ends of the intervals.
     """
 
     value: Floats

@@ -406,10 +406,8 @@ class Evaluation:
         The estimator that was used.
     value : float
         Clicks a list, each weighed by `click_values`.
-    low : float
-        The lower end of the confidence interval.
-    high : float
-        The upper end of the confidence interval.
+    low, high : float
+        The ends of the confidence interval.
     confidence : float
         The level of the interval.
     standard_error : float

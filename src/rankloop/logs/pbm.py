@@ -289,10 +289,8 @@ class FittedPBM:
         Lower and upper end of the interval of each examination, a row for each position.
     items : tuple of (str, str)
         Query and item, by name.
-    shown : ndarray of int
-        How often each item was shown.
-    clicked : ndarray of int
-        How often each item was clicked.
+    shown, clicked : ndarray of int
+        How often each item was shown, and clicked.
     reference : int
         The position (from 0) that users look at most.
     confidence : float
