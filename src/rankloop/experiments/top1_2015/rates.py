@@ -8,7 +8,8 @@ differ in which items are relevant together, which one label per round does not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -201,8 +202,9 @@ class Top1Rates(Experiment):
         return pl.DataFrame(rows, schema=columns | {"regret": pl.Float64, "bound": pl.Float64}, orient="row")
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
-        yield from _learnable(results)
-        yield from _hopeless(results, quick=quick)
+        of = cache(partial(Growth, results))
+        yield from _learnable(of)
+        yield from _hopeless(of, quick=quick)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         drawn = {
@@ -230,13 +232,13 @@ class Top1Rates(Experiment):
         return pl.DataFrame(lines, infer_schema_length=None)
 
 
-def _learnable(results: pl.DataFrame) -> Iterator[Claim]:
+def _learnable(of: Callable[[str, str], Growth]) -> Iterator[Claim]:
     for measure in LEARNABLE:
         for learner in LEARNERS:
             # Fits to single runs spread by 0.005 (top-1) and 0.02 (full information). The rest of the margin is for the
             # shortest horizons, where the learner has hardly begun: without them the top-1 exponents move by 0.01.
             wanted, named, margin = (1 / 2, "1/2", 0.05) if learner == FULL else (2 / 3, "2/3", 0.03)
-            exponent = Growth(results, measure, learner).exponent
+            exponent = of(measure, learner).exponent
             yield Claim(
                 name=f"rate-{measure}-{_SHORT[learner]}",
                 text=f"{LEARNABLE[measure]}, {_SPOKEN[learner]}: regret at T grows as T to the {named} ± {margin:g}",
@@ -246,8 +248,8 @@ def _learnable(results: pl.DataFrame) -> Iterator[Claim]:
                 mutation=instead(KEEP_REST if learner == FULL else FULL, learner, measure=measure),
             )
     for measure, name in LEARNABLE.items():
-        above = {name: Growth(results, measure, name).nearest for name in LEARNERS}
-        chance = Growth(results, measure, UNIFORM).last
+        above = {name: of(measure, name).nearest for name in LEARNERS}
+        chance = of(measure, UNIFORM).last
         passed = chance["mean"] / chance["bound"]
         yield Claim(
             name=f"bound-{measure}",
@@ -270,10 +272,10 @@ def _escaping(measure: str, learner: str) -> Mutation:
     return altered(f"regret of {learner} growing as sqrt(T) ({measure})", where=where, regret=slower)
 
 
-def _hopeless(results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+def _hopeless(of: Callable[[str, str], Growth], *, quick: bool) -> Iterator[Claim]:
     for measure, name in HOPELESS.items():
         forced = environments.forced_regret(measure)
-        power = Growth(results, measure, KEEP_REST).exponent
+        power = of(measure, KEEP_REST).exponent
         margin = 0.1 if quick else 0.05  # two horizons instead of five
         yield Claim(
             name=f"linear-{measure}",
@@ -283,7 +285,7 @@ def _hopeless(results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
             source="Theorem 12",
             mutation=_escaping(measure, KEEP_REST),
         )
-        slope, error = Growth(results, measure, KEEP_REST).slope
+        slope, error = of(measure, KEEP_REST).slope
         yield Claim(
             name=f"forced-{measure}",
             text=f"{name}, RTop-1F: loses at least the forced {forced:.4f} per round, less three standard errors for "
@@ -294,7 +296,7 @@ def _hopeless(results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
             fixed=True,
             mutation=_escaping(measure, KEEP_REST),
         )
-        slope, error = Growth(results, measure, FULL).slope
+        slope, error = of(measure, FULL).slope
         # No theorem: which items come together does shape how their sums wander, only not towards the better order.
         yield Claim(
             name=f"by-item-{measure}",
@@ -307,8 +309,8 @@ def _hopeless(results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         )
         if measure not in SEPARABLE:
             continue
-        slope, _ = Growth(results, measure, OWN_TERMS).slope
-        power = Growth(results, measure, OWN_TERMS).exponent
+        slope, _ = of(measure, OWN_TERMS).slope
+        power = of(measure, OWN_TERMS).exponent
         yield Claim(
             name=f"own-terms-{measure}",
             text=f"{name} in the same worlds, with full information and in its own terms: regret falls "
