@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,17 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
-    from numpy.typing import ArrayLike
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-    from numpy.typing import NDArray
-
-import html
-import re
-from html import escape
+    from numpy.typing import ArrayLike, NDArray
 
 # Okabe and Ito's colours, which people with any kind of colour blindness can tell apart, darkened for thin lines.
 BLUE, ORANGE, GREEN, PURPLE, GOLD, SKY = "#0068a8", "#c84e00", "#00805c", "#a8458a", "#a87400", "#3f93c4"
@@ -153,7 +145,7 @@ def curve(
 
 def mean_curve(
     axes: Axes,
-    found: pl.DataFrame,
+    means: pl.DataFrame,
     *,
     label: str,
     colour: str,
@@ -162,8 +154,8 @@ def mean_curve(
     dashed: bool = False,
     points: bool = False,
 ) -> Line2D:
-    """The mean of many runs and its band, over `scale`, against the first column of `found`; see `runs.over_runs`."""
-    x, mean, low, high = (found[column].to_numpy() for column in (found.columns[0], "mean", "low", "high"))
+    """The mean of many runs and its band, over `scale`, against the first column of `means`; see `runs.over_runs`."""
+    x, mean, low, high = (means[column].to_numpy() for column in (means.columns[0], "mean", "low", "high"))
     unit = np.asarray(scale)
     band = (low / unit, high / unit) if banded else None
     return curve(axes, x, mean / unit, label=label, colour=colour, band=band, dashed=dashed, points=points)
@@ -262,8 +254,8 @@ def span(values: Iterable[float], form: str = ".0%") -> str:
     >>> span([0.31, 0.12]), span([1.84, 1.82], ".1f")
     ('12% to 31%', '1.8')
     """
-    found = sorted(values)
-    low, high = (f"{value:{form}}" for value in (found[0], found[-1]))
+    ordered = sorted(values)
+    low, high = (f"{value:{form}}" for value in (ordered[0], ordered[-1]))
     return low if low == high else f"{low} to {high}"
 
 
@@ -427,7 +419,7 @@ def inline(text: str, *, prefix: str, description: str, caption_share: float) ->
     if box is None:
         raise ValueError("text must be an SVG with a viewBox that starts at 0 0")
     width, height = float(box[1]), float(box[2]) * (1.0 - caption_share)
-    label = html.escape(description, quote=True)
+    label = escape(description, quote=True)
     return f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{label}">{rest.strip()}'
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rankloop import games, measures
 from rankloop.games import Game, Undecided, classify, ranking_game, verify, zoo
-from rankloop.games.cells import Cells, find_cells
+from rankloop.games.cells import find_cells
 from rankloop.games.classify import classify_cells, rates, source, thresholds, usual_measures
 
 
@@ -149,7 +149,7 @@ def expected(measure: str, m: int) -> list[str]:
 
 
 @cache
-def cells_of(measure: str, m: int) -> Cells:
+def cells_of(measure: str, m: int) -> games.CellWitness:
     return find_cells(ranking_game(measure=measure, n_items=m, k=1))  # they depend on the losses alone
 
 

@@ -34,6 +34,7 @@ from rankloop.data.click_tables import (
     read_header,
     refuse_cut,
     renamed,
+    require_column,
     row_checks,
     whole_column,
 )
@@ -81,19 +82,6 @@ class Tally:
         self._rows = [_summed(pl.concat(_alike(self._rows)), ["query"])]
         self._added = self._cells[0].height
 
-    def copy(self) -> Tally:
-        """The same counts, which no longer change with these."""
-        return Tally(
-            Counter(self.bad_rows), Counter(self.bad_clicks), list(self._cells), list(self._rows), self._added
-        )
-
-    def become(self, other: Tally) -> None:
-        """Take over another's counts in place of one's own."""
-        self.bad_rows.clear()
-        self.bad_clicks.clear()
-        self._cells, self._rows, self._added = [], [], 0
-        self.merge(other)
-
     def merge(self, other: Tally) -> None:
         """Add another's counts."""
         self.bad_rows.update(other.bad_rows)
@@ -108,13 +96,17 @@ class Tally:
         self._add_up()
         return self._cells[0], self._rows[0]
 
+    def reasons(self) -> str:
+        """Why rows were left out, as the end of a sentence."""
+        reasons = ", ".join(f"{count:,} with {reason}" for reason, count in self.bad_rows.items())
+        return f"; bad rows: {reasons}" if reasons else ""
+
     def log(self, *, name: str) -> ClickLog:
         """Everything counted so far; ValueError if there is nothing."""
-        if not self._cells:
-            reasons = ", ".join(f"{count:,} with {reason}" for reason, count in self.bad_rows.items())
-            raise ValueError(f"{name}: no row to count" + (f"; bad rows: {reasons}" if reasons else ""))
-        self._add_up()
-        cells, rows = self._cells[0], self._rows[0]
+        parts = self.parts()
+        if parts is None:
+            raise ValueError(f"{name}: no row to count{self.reasons()}")
+        cells, rows = parts
         query_ids, queries = _numbered(cells["query"])
         item_ids, items = _numbered(cells["item"])
         positions, shown, clicked = (cells[name].to_numpy() for name in ("position", "shown", "clicked"))
@@ -239,38 +231,35 @@ def count_table(
     matched = match_columns(path, header, columns)
     counts = "click" not in matched
     for needed in ("item", "position", *(("shown", "clicks") if counts else ())):
-        if needed not in matched:
-            known = ", ".join(COLUMNS[needed])
-            raise ValueError(
-                f"{path}: no column for {needed} (known names: {known}) among {', '.join(header)};"
-                f" name it with columns={{{needed!r}: ...}}"
-            )
+        known = f" (known names: {', '.join(COLUMNS[needed])}) among {', '.join(header)}"
+        require_column(path, needed, matched, known)
     ours = ("query", "item", "position", *(("shown", "clicks") if counts else ("click",)))
     wanted = {name: matched[name] for name in ours if name in matched}
 
-    def count(rows: pl.DataFrame) -> None:
-        if "rows" not in rows.columns:
-            rows = rows.with_columns(pl.lit(1, pl.Int64).alias("rows"))
+    if kind not in ("jsonl", "parquet"):
+        refuse_cut(path, header)
+    for rows in _rows_of(path, kind, wanted, tally, names, watch):
         _count_rows(rows, tally, counts=counts, first_position=first_position, clip=clip, path=path)
 
+
+def _rows_of(
+    path: Path, kind: str, wanted: Mapping[str, str], tally: Tally, names: Sequence[str], watch: Watch
+) -> Iterator[pl.DataFrame]:
+    """The rows of a table under our names; some with how often they occur, or with the clicks of a cell."""
     if kind == "jsonl":
-        for rows in _json_rows(path, wanted, watch):
-            count(rows)
+        yield from _json_rows(path, wanted, watch)
     elif kind == "parquet":
         try:
-            for part in _parquet_parts(path, wanted, watch):
-                count(part)
+            yield from _parquet_parts(path, wanted, watch)
         except FAULTS as error:
             raise ValueError(broken_parquet(path, list(wanted.values()), error)) from error
     else:
-        refuse_cut(path, header)
-        before = tally.copy()
         try:
-            count(_grouped_text(path, wanted, names))
+            grouped = _grouped_text(path, wanted, names)
         except FAULTS:
-            tally.become(before)
-            for batch in read_batches(path, kind, wanted, tally, names):
-                count(batch)
+            yield from read_batches(path, kind, wanted, tally, names)
+        else:
+            yield grouped
 
 
 def _grouped_text(path: Path, wanted: Mapping[str, str], names: Sequence[str]) -> pl.DataFrame:
@@ -330,12 +319,12 @@ def _limits(rows: pl.LazyFrame, cell: list[str]) -> Limits:
         *(pl.col(name).null_count().alias(f"nulls {name}") for name in cell),
     )
     try:
-        found = ends.collect(engine="streaming").row(0, named=True)
+        known = ends.collect(engine="streaming").row(0, named=True)
     except pl.exceptions.InvalidOperationError:  # beyond 64 bits with a sign
         return {}
-    if any(found[f"nulls {name}"] or found[f"low {name}"] is None for name in cell):
+    if any(known[f"nulls {name}"] or known[f"low {name}"] is None for name in cell):
         return {}
-    limits = {name: (int(found[f"low {name}"]), int(found[f"high {name}"])) for name in cell}
+    limits = {name: (int(known[f"low {name}"]), int(known[f"high {name}"])) for name in cell}
     return limits if math.prod(high - low + 1 for low, high in limits.values()) < 2**60 else {}
 
 
@@ -383,6 +372,8 @@ def _count_rows(
 ) -> None:
     """Count rows that are alike `rows` times, or cells of which `hits` rows were clicked; bad ones by their fault."""
     batch = batch.filter(~pl.all_horizontal(pl.all().exclude("rows").is_null()))  # an empty line
+    if "rows" not in batch.columns:
+        batch = batch.with_columns(rows=pl.lit(1, pl.Int64))
     if "query" not in batch.columns:
         batch = batch.with_columns(pl.lit("").alias("query"))
     types = batch.schema

@@ -18,6 +18,7 @@ from rankloop.data.click_tables import (
     match_columns,
     read_batches,
     read_header,
+    require_column,
     row_checks,
     whole_column,
 )
@@ -49,6 +50,11 @@ class Page(NamedTuple):
     shown: list[str]
     clicked: list[int]
     fields: dict[str, Any]
+
+    @property
+    def propensity(self) -> Any:
+        """That of the list, or those of its positions, as it was read; None where there is none."""
+        return next((self.fields[name] for name in PROPENSITY if name in self.fields), None)
 
 
 class View(NamedTuple):
@@ -88,7 +94,7 @@ def _add(tally: Tally, cells: pl.DataFrame, pages: pl.DataFrame) -> None:
 def _parsed(path: Path, number: int, block: bytes) -> pl.DataFrame | None:
     """The pages of a block as columns query, shown and clicked; None if a line has to be looked at by itself.
 
-    That is five times as fast, and nothing is accepted that Python would refuse, or read otherwise.
+    Nothing is accepted that Python would refuse, or read otherwise.
     """
     place, line = next(lines_of(path, number, block), (0, "{}"))
     first = json_object(path, place, line)
@@ -366,10 +372,7 @@ def _gathered(
         matched |= {name: name for name in _KEPT[1:] if name in header and name not in matched.values()}
     needed = ["page", "item", "position", "click" if feedback == "clicks" else "relevance"]
     for name in needed if query is None else [*needed, "query"]:
-        if name not in matched:
-            raise ValueError(
-                f"{path}: no column for {name}, which {what} need; name it with columns={{{name!r}: ...}}"
-            )
+        require_column(path, name, matched, f", which {what} need")
     kept = [name for name in _KEPT if name in matched] if what == "lists" else []
     wanted = {name: matched[name] for name in dict.fromkeys([*needed, "query", *kept]) if name in matched}
     batches = read_batches(path, table.kind, wanted, tally)
@@ -417,11 +420,8 @@ def logged_rows(table: Table, tally: Tally) -> pl.DataFrame:
     """The good rows of a table of impressions with their propensities: item, position, clicks and propensity."""
     path = table.path
     matched = match_columns(path, read_header(path, table.kind), table.columns)
-    wanted: dict[str, str] = {}
-    for needed in ("item", "position", "click", "propensity"):
-        if needed not in matched:
-            raise ValueError(f"{path}: no column for {needed}; name it with columns={{{needed!r}: ...}}")
-        wanted[needed] = matched[needed]
+    needed = ("item", "position", "click", "propensity")
+    wanted = {name: require_column(path, name, matched) for name in needed}
     chance = pl.col("propensity")
     checks = [*row_checks(table.first_position), (BAD_CHANCE, ~((chance > 0) & (chance <= 1)))]
     types = {"item": pl.String, "position": pl.Int64, "clicks": pl.Int64, "propensity": pl.Float64}

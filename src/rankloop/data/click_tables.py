@@ -61,6 +61,13 @@ def match_columns(path: Path, header: list[str], columns: Mapping[str, str]) -> 
     return matched
 
 
+def require_column(path: Path, name: str, matched: Mapping[str, str], why: str = "") -> str:
+    """The column for one of our names; refused where there is none."""
+    if name not in matched:
+        raise ValueError(f"{path}: no column for {name}{why}; name it with columns={{{name!r}: ...}}")
+    return matched[name]
+
+
 def read_header(path: Path, kind: str) -> list[str]:
     """The names of the columns of a table."""
     if kind == "parquet":

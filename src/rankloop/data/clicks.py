@@ -168,19 +168,10 @@ def read_clicks(
         A folder for the counts of finished files: the same call goes on there after an interruption.
     progress : callable, optional
         Called with a `Progress` after each file, or each part of a large one.
-    engine : str, optional
+    engine, memory_limit, spill_to : object, optional
         Ignored: Polars counts every log.
-    memory_limit : str, optional
-        Ignored.
-    spill_to : str or Path, optional
-        Ignored.
     name : str, optional
         What to call the log; by default the name of the first file.
-
-    Returns
-    -------
-    ClickLog
-        The counts.
 
     Raises
     ------

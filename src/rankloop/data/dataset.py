@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import number, whole
 from rankloop.extras import sentence
-from rankloop.features import SparseRows
+from rankloop.features import SparseRows, sparse_rows
 
 # The folder of real data: beside the project, never inside it.
 VARIABLE = "RANKLOOP_DATA"
@@ -30,11 +30,6 @@ def folder() -> Path:
 
     The environment variable ``RANKLOOP_DATA`` names it. Unset or empty, it is ``../shared/data`` seen from
     the project's checkout when the package runs from one, else from the working directory.
-
-    Returns
-    -------
-    Path
-        The folder, whether or not it is there.
     """
     named = os.environ.get(VARIABLE, "")
     if named:
@@ -52,11 +47,6 @@ def find(relative: str | Path) -> Path:
     ----------
     relative : str or Path
         The path below the data folder.
-
-    Returns
-    -------
-    Path
-        Where it is.
 
     Raises
     ------
@@ -137,9 +127,8 @@ class Dataset:
     comments: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.features)
-        single = given.dtype == np.float32
-        features = _frozen(given, np.float32 if single else np.float64)
+        values = np.asarray(self.features)
+        features = _frozen(values, np.float32 if values.dtype == np.float32 else np.float64)
         relevance, offsets = _frozen(self.relevance, np.float64), _frozen(self.offsets, np.int64)
         for field, array in (("features", features), ("relevance", relevance), ("offsets", offsets)):
             object.__setattr__(self, field, array)
@@ -193,8 +182,8 @@ class Dataset:
 
         A document without one has the empty string.
         """
-        found = [_DOC_ID.search(comment) for comment in self.comments or ()]
-        return tuple(match[1] if match else "" for match in found) if any(found) else None
+        matches = [_DOC_ID.search(comment) for comment in self.comments or ()]
+        return tuple(match[1] if match else "" for match in matches) if any(matches) else None
 
     def __repr__(self) -> str:
         size = f"{self.n_queries:,} queries, {self.n_documents:,} documents, {self.n_features:,} features"
@@ -210,11 +199,6 @@ class Dataset:
         ----------
         i : int
             The number of the query, from 0.
-
-        Returns
-        -------
-        tuple of ndarray
-            Features, a row for each document, and relevance.
         """
         if not 0 <= i < self.n_queries:
             raise ValueError(f"i must be from 0 to {self.n_queries - 1}, got {i}")
@@ -228,11 +212,6 @@ class Dataset:
         ----------
         queries : iterable of int
             The numbers of the queries.
-
-        Returns
-        -------
-        Dataset
-            The smaller dataset.
         """
         chosen = np.asarray(list(queries))
         if chosen.ndim != 1 or len(chosen) == 0 or not np.issubdtype(chosen.dtype, np.integer):
@@ -244,22 +223,17 @@ class Dataset:
             raise ValueError("queries must be different, got one twice")
         begins, lengths = self.offsets[chosen], self.lengths[chosen]
         offsets = np.concatenate(([0], np.cumsum(lengths)))
-        documents: slice | NDArray[np.int64]
-        if (np.diff(chosen) == 1).all():
-            documents = slice(int(begins[0]), int(begins[0] + offsets[-1]))
-        else:
-            documents = np.repeat(begins - offsets[:-1], lengths) + np.arange(offsets[-1])
+        documents = np.repeat(begins - offsets[:-1], lengths) + np.arange(offsets[-1])
+        neighbours = bool((np.diff(chosen) == 1).all())
+        rows = slice(int(documents[0]), int(documents[-1]) + 1) if neighbours else documents
         comments = self.comments
-        if comments is not None:
-            told = range(self.n_documents)[documents] if isinstance(documents, slice) else documents.tolist()
-            comments = tuple(comments[document] for document in told)
         return replace(
             self,
-            features=self.features[documents],
-            relevance=self.relevance[documents],
+            features=self.features[rows],
+            relevance=self.relevance[rows],
             offsets=offsets,
             query_ids=tuple(self.query_ids[query] for query in chosen.tolist()),
-            comments=comments,
+            comments=None if comments is None else tuple(comments[row] for row in documents.tolist()),
         )
 
     def split(self, *, train: float = 0.8, seed: int = 0) -> tuple[Dataset, Dataset]:
@@ -274,11 +248,6 @@ class Dataset:
             The share of the queries that goes into the first dataset.
         seed : int, optional
             Same seed, same split.
-
-        Returns
-        -------
-        tuple of Dataset
-            The two parts.
         """
         number("train", train, above=0, below=1)
         if self.n_queries < 2:
@@ -299,11 +268,6 @@ class Dataset:
         ----------
         by : {"query"}, optional
             Within what features are scaled.
-
-        Returns
-        -------
-        Dataset
-            The scaled dataset.
         """
         if by != "query":
             raise ValueError(f"by must be 'query', got {by!r}")
@@ -326,27 +290,22 @@ class Dataset:
         ----------
         norm : float, optional
             The length of the longest row.
-
-        Returns
-        -------
-        Dataset
-            The scaled dataset.
         """
         number("norm", norm, above=0)
         largest = max(float(self.features.max()), -float(self.features.min()))
         if largest == 0.0:
             return self
+        pieces = [slice(begin, begin + _ROWS) for begin in range(0, self.n_documents, _ROWS)]
         longest = 0.0
-        for begin in range(0, self.n_documents, _ROWS):
+        for piece in pieces:
             # Divided by the largest entry first, because its square may be infinite.
-            rows = self.features[begin : begin + _ROWS].astype(np.float64) / largest
+            rows = self.features[piece].astype(np.float64) / largest
             longest = max(longest, float(np.einsum("ij,ij->i", rows, rows).max()))
         # Slightly shorter: rounding the entries must not make the longest row longer than `norm`.
         scale = norm * (1.0 - 2.0 * float(np.finfo(self.features.dtype).eps)) / np.sqrt(longest)
         out = np.empty_like(self.features)
-        for begin in range(0, self.n_documents, _ROWS):
-            rows = self.features[begin : begin + _ROWS].astype(np.float64)
-            out[begin : begin + _ROWS] = rows / largest * scale
+        for piece in pieces:
+            out[piece] = self.features[piece].astype(np.float64) / largest * scale
         return replace(self, features=out)
 
     def with_dtype(self, dtype: DType) -> Dataset:
@@ -356,11 +315,6 @@ class Dataset:
         ----------
         dtype : DType
             The type of the features.
-
-        Returns
-        -------
-        Dataset
-            The dataset in that type.
         """
         if dtype not in ("float32", "float64"):
             raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
@@ -370,15 +324,7 @@ class Dataset:
         """The same queries with the zeros left out of the features, for `environments.QueryStream`.
 
         Scale, select and split before: this is the last step.
-
-        Returns
-        -------
-        SparseDataset
-            The same documents, labels and names.
         """
-        # MOVED
-        from rankloop.features import sparse_rows
-
         return SparseDataset(
             features=sparse_rows(self.features),
             relevance=self.relevance,
@@ -404,30 +350,15 @@ class SparseDataset:
     ----------
     features : SparseRows
         One row per document.
-    relevance : ndarray of float
-        One grade per document.
-    offsets : ndarray of int
-        Query i has the documents from ``offsets[i]`` up to, not including, ``offsets[i + 1]``.
-    query_ids : tuple of str
-        The names of the queries.
-    name : str
-        What to call the dataset.
-    max_grade : int
-        The highest grade a document could have.
+    relevance, offsets, query_ids, name, max_grade : object
+        As of a `Dataset`.
 
     Examples
     --------
     >>> from rankloop import data
-    >>> queries = data.Dataset(
-    ...     features=[[3.0, 0.0], [0.0, 0.0], [0.0, 0.5]],
-    ...     relevance=[2, 0, 1],
-    ...     offsets=[0, 2, 3],
-    ...     query_ids=("jaguar", "python"),
-    ...     name="two queries",
-    ...     max_grade=2,
-    ... )
-    >>> queries.sparse()
-    SparseDataset('two queries': 2 queries, 3 documents, 2 features, 33% of the entries)
+    >>> cats = {"relevance": [2, 0], "offsets": [0, 2], "query_ids": ("jaguar",), "name": "cats", "max_grade": 2}
+    >>> data.Dataset(features=[[3.0, 0.0], [0.0, 0.0]], **cats).sparse()
+    SparseDataset('cats': 1 queries, 2 documents, 2 features, 25% of the entries)
     """
 
     features: SparseRows

@@ -84,6 +84,17 @@ class Options(NamedTuple):
     in_comment: bool  # the query is named in the comment
     marks: bool  # the largest magnitudes stand for infinity
 
+    @property
+    def highest_grade(self) -> float:
+        """The largest number that a grade may be."""
+        return sys.float_info.max if self.max_grade is None else self.max_grade
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude that a feature may have: where it is not scaled, that of its type."""
+        as_written = not self.rescale and not self.marks
+        return float(np.finfo(self.dtype if as_written else np.float64).max)
+
 
 def checked_options(
     *, normalize: str | None, dtype: DType, preset: Preset | None, n_features: int | None, first_feature: int
@@ -156,11 +167,6 @@ def read_letor(
     name : str, optional
         What to call the dataset; by default after the preset, the file, or the folder of the files.
 
-    Returns
-    -------
-    Dataset
-        The queries, with features and relevance.
-
     Raises
     ------
     ValueError
@@ -170,7 +176,6 @@ def read_letor(
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> from rankloop import data
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "pets.txt"

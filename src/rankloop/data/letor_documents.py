@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,22 +18,11 @@ from rankloop.data.dataset import Dataset, Features
 from rankloop.data.letor import MARKER, Options
 from rankloop.data.text import blocks as text_blocks
 from rankloop.kernels import text as kernels
-from rankloop.kernels import text as query_scale
 
 # Where the number of features is not given: rows are dense, and a typing error is likelier.
 LARGEST_ID = 100_000
 _TOKEN = re.compile(rb"[^\s#]*")
 _SHOWN = 40
-
-
-class Rules(NamedTuple):
-    """What a line may say."""
-
-    in_comment: bool  # the query is named in the comment
-    first_feature: int  # the id of the first column
-    n_features: int | None
-    max_grade: float
-    limit: float  # the largest magnitude of a feature
 
 
 class Documents(NamedTuple):
@@ -56,28 +44,29 @@ class Mistake(Exception):
         self.line = line
 
 
-def parse_block(block: bytes, rules: Rules, *, n_columns: int = 0) -> Documents:
-    """Read a block of whole lines; `n_columns` says how many columns to expect where the rules do not.
+def parse_block(block: bytes, options: Options, *, n_columns: int = 0) -> Documents:
+    """Read a block of whole lines; `n_columns` says how many columns to expect where the options do not.
 
     A `Mistake` is the first line that breaks the rules, counted within the block from 1.
     """
     text = np.frombuffer(block, np.uint8)
     n_lines = kernels.n_lines(text)
-    width = rules.n_features or max(n_columns, 1)
+    limit, highest_grade = options.largest, options.highest_grade
+    width = options.n_features or max(n_columns, 1)
     n_left = 1024
     while True:
         features, grades = np.zeros((n_lines, width)), np.zeros(n_lines)
         runs, comments = np.zeros((n_lines, 3), np.int64), np.zeros((n_lines, 2), np.int64)
         seen, left = np.full(width, -1), np.zeros((n_left + width, 5), np.int64)
         wrong, at, n_documents, n_runs, n_left = kernels.parse(
-            text, rules.in_comment, rules.first_feature, rules.max_grade, rules.limit,
+            text, options.in_comment, options.first_feature, highest_grade, limit,
             features, grades, runs, comments, seen, left,
         )  # fmt: skip
         if wrong == kernels.FULL:
             n_left = 4 * len(left)
-        elif wrong == kernels.BEYOND and rules.n_features is None and _id(block, at) <= LARGEST_ID:
+        elif wrong == kernels.BEYOND and options.n_features is None and _id(block, at) <= LARGEST_ID:
             # What was read of the block is read again; but widths at least double, and most files tell on line 1.
-            width = max(_id(block, at) - rules.first_feature + 1, min(2 * width, LARGEST_ID))
+            width = max(_id(block, at) - options.first_feature + 1, min(2 * width, LARGEST_ID))
             n_left = 1024
         else:
             break
@@ -86,20 +75,15 @@ def parse_block(block: bytes, rules: Rules, *, n_columns: int = 0) -> Documents:
         value = float(block[begin:end])
         if column >= 0:
             features[row, column] = value
-            trouble = kernels.TOO_LARGE if abs(value) > rules.limit else kernels.FINE
+            trouble = kernels.TOO_LARGE if abs(value) > limit else kernels.FINE
         else:
             grades[row] = value
-            trouble = (
-                kernels.BELOW_ZERO
-                if value < 0
-                else kernels.ABOVE_SCALE
-                if value > rules.max_grade
-                else kernels.FINE
-            )
+            above = kernels.ABOVE_SCALE if value > highest_grade else kernels.FINE
+            trouble = kernels.BELOW_ZERO if value < 0 else above
         if trouble != kernels.FINE:
-            raise _mistake(block, token, trouble, rules)
+            raise _mistake(block, token, trouble, options)
     if wrong != kernels.FINE:
-        raise _mistake(block, at, wrong, rules)
+        raise _mistake(block, at, wrong, options)
     used = np.flatnonzero(seen >= 0)
     begins = np.append(runs[:n_runs, 2], n_documents)
     spans = comments[:n_documents]
@@ -119,19 +103,19 @@ def _texts(block: bytes, spans: NDArray[np.int64]) -> list[str] | None:
 
 
 def _token(block: bytes, at: int) -> str:
-    found = _TOKEN.match(block, at)
-    return found[0].decode(errors="backslashreplace") if found else ""
+    token = _TOKEN.match(block, at)
+    return token[0].decode(errors="backslashreplace") if token else ""
 
 
 def _id(block: bytes, at: int) -> int:
     return int(_token(block, at).partition(":")[0][:_SHOWN])
 
 
-def _mistake(block: bytes, at: int, wrong: int, rules: Rules) -> Mistake:
+def _mistake(block: bytes, at: int, wrong: int, options: Options) -> Mistake:
     token = _token(block, at)
     shown = token if len(token) <= _SHOWN else token[:_SHOWN] + "..."
     feature, _, value = shown.partition(":")
-    if wrong == kernels.QUERY and rules.in_comment:
+    if wrong == kernels.QUERY and options.in_comment:
         what = "expected the query id in a comment at the end of the line, found none"
     elif wrong == kernels.QUERY:
         what = f"expected qid:<query> after the grade, found {shown!r}"
@@ -140,15 +124,15 @@ def _mistake(block: bytes, at: int, wrong: int, rules: Rules) -> Mistake:
     elif wrong == kernels.BELOW_ZERO:
         what = f"grade is negative: {shown!r}"
     elif wrong == kernels.ABOVE_SCALE:
-        what = f"grade is above {rules.max_grade:g}: {shown!r}"
+        what = f"grade is above {options.highest_grade:g}: {shown!r}"
     elif wrong == kernels.PAIR:
         what = f"expected <feature>:<number>, found {shown!r}"
     elif wrong == kernels.BELOW_FIRST:
-        what = f"feature ids count from {rules.first_feature}, found {shown!r}"
-    elif wrong == kernels.BEYOND and rules.n_features is None:
+        what = f"feature ids count from {options.first_feature}, found {shown!r}"
+    elif wrong == kernels.BEYOND and options.n_features is None:
         what = f"feature id is above {LARGEST_ID:,}, found {shown!r}; n_features= allows it"
     elif wrong == kernels.BEYOND:
-        what = f"feature id is not one of {rules.n_features}, found {shown!r}"
+        what = f"feature id is not one of {options.n_features}, found {shown!r}"
     elif wrong == kernels.TWICE:
         what = f"feature {feature} is given twice"
     elif wrong == kernels.TOO_LARGE and math.isfinite(float(token.partition(":")[2])):
@@ -163,15 +147,7 @@ _MOST_THREADS = 4  # a disk or gzip hardly feeds more
 
 def read_documents(files: Sequence[Path], options: Options, *, name: str) -> Dataset:
     """Read files as if they were one."""
-    as_written = not options.rescale and not options.marks
-    rules = Rules(
-        in_comment=options.in_comment,
-        first_feature=options.first_feature,
-        n_features=options.n_features,
-        max_grade=sys.float_info.max if options.max_grade is None else options.max_grade,
-        limit=float(np.finfo(options.dtype if as_written else np.float64).max),
-    )
-    blocks = deque(_documents(files, rules))
+    blocks = deque(_documents(files, options))
     n_features = options.n_features or max((block.features.shape[1] for block in blocks), default=0)
     n_documents = sum(len(block.grades) for block in blocks)
     if n_documents == 0 or n_features == 0:
@@ -213,18 +189,16 @@ def _features(
         least, most = most, least
         for block, begin in zip(blocks, begins, strict=False):
             rows = slice(begin, begin + len(block.grades))
-            query_scale.bounds(
-                block.features, queries[rows], MARKER if options.marks else math.inf, least, most
-            )
+            kernels.bounds(block.features, queries[rows], MARKER if options.marks else math.inf, least, most)
     out: Features = np.empty((len(queries), shape[1]), options.dtype)
     for begin in begins[:-1]:
         block = blocks.popleft()
         rows = slice(begin, begin + len(block.grades))
-        query_scale.place(block.features, queries[rows], to[rows], least, most, options.rescale, out)
+        kernels.place(block.features, queries[rows], to[rows], least, most, options.rescale, out)
     return out
 
 
-def _documents(files: Sequence[Path], rules: Rules) -> Iterator[Documents]:
+def _documents(files: Sequence[Path], options: Options) -> Iterator[Documents]:
     waiting: deque[tuple[int, Future[Documents]]] = deque()
     n_lines = [0] * len(files)
     n_columns = 0
@@ -242,7 +216,7 @@ def _documents(files: Sequence[Path], rules: Rules) -> Iterator[Documents]:
     with ThreadPoolExecutor(n_threads) as pool:
         for file, path in enumerate(files):
             for block in text_blocks(path):
-                waiting.append((file, pool.submit(parse_block, block, rules, n_columns=n_columns)))
+                waiting.append((file, pool.submit(parse_block, block, options, n_columns=n_columns)))
                 # The first tells the others how wide the rows are, and has the kernels compiled.
                 if n_columns == 0 or len(waiting) > n_threads:
                     documents = next_documents()

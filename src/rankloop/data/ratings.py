@@ -26,9 +26,7 @@ class Ratings:
     ----------
     values : ndarray of float
         Ratings, one row per user and one column per item; NaN where the user did not rate the item.
-    user_ids : ndarray of int
-        The names the source gives them, as integers, all different.
-    item_ids : ndarray of int
+    user_ids, item_ids : ndarray of int
         The names the source gives them, as integers, all different.
     scale : tuple of float
         The lowest and the highest rating a user could give, whether or not anyone did.
@@ -123,11 +121,6 @@ class Ratings:
             How many items to keep.
         complete : bool, optional
             Keep only users who rated all of them.
-
-        Returns
-        -------
-        Ratings
-            The smaller matrix.
         """
         n_items = whole("n_items", n_items, at_least=1, at_most=self.n_items)
         n_ratings = np.count_nonzero(~np.isnan(self.values), axis=0)
@@ -266,10 +259,8 @@ MOVIES_HEADER = ["movieId", "title"]
 
 def table(folder: Path, stem: str) -> Path | None:
     """The file ``stem.csv`` or ``stem.csv.gz`` of a folder, the plain one first."""
-    for path in (folder / f"{stem}.csv", folder / f"{stem}.csv.gz"):
-        if path.is_file():
-            return path
-    return None
+    both = (folder / f"{stem}.csv", folder / f"{stem}.csv.gz")
+    return next((path for path in both if path.is_file()), None)
 
 
 def read_movielens(path: Path) -> Ratings:
@@ -359,11 +350,6 @@ def read_ratings(path: str | Path, *, format: str | None = None) -> Ratings:  # 
     format : str, optional
         ``"jester"`` or ``"movielens"``; by default recognised by the first line: MovieLens has a header, Jester none.
 
-    Returns
-    -------
-    Ratings
-        The ratings, a row for each user.
-
     Raises
     ------
     ValueError
@@ -373,7 +359,6 @@ def read_ratings(path: str | Path, *, format: str | None = None) -> Ratings:  # 
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> from rankloop import data
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "jokes.csv"

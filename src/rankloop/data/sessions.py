@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,16 +55,6 @@ def read_sessions(
     name : str, optional
         What to call the log; by default the name of the first file.
 
-    Returns
-    -------
-    Sessions
-        The pages.
-
-    Raises
-    ------
-    ValueError
-        For a file of another format, and for one without a valid page.
-
     Examples
     --------
     >>> import tempfile
@@ -95,7 +86,7 @@ def read_sessions(
         order.append([times.get(item, 0) for item in page.shown])
     called = plain_name(files[0]) if name is None else name
     if not shown:
-        raise ValueError(f"{called}: no page to read" + _reasons(tally.bad_rows))
+        raise ValueError(f"{called}: no page to read{tally.reasons()}")
     m = max(map(len, shown))
     when = _padded(order, m, 0).astype(np.int16)
     return Sessions(
@@ -132,11 +123,6 @@ def _views(
             yield from click_pages.views_of_table(Table(path, kind, columns, first_position), tally)
 
 
-def _reasons(bad_rows: Mapping[str, int]) -> str:
-    reasons = ", ".join(f"{count:,} with {reason}" for reason, count in bad_rows.items())
-    return f"; bad rows: {reasons}" if reasons else ""
-
-
 def _padded(rows: list[list[Any]], m: int, fill: float) -> NDArray[Any]:
     return np.array([row + [fill] * (m - len(row)) for row in rows])
 
@@ -157,11 +143,7 @@ def read_lists(
     ----------
     paths : str, Path or sequence of str or Path
         Files, folders or patterns, as for `read_clicks`; the table that `rankloop export` writes among them.
-    format : str, optional
-        As for `read_sessions`.
-    columns : mapping of str to str, optional
-        As for `read_sessions`.
-    first_position : int, optional
+    format, columns, first_position : object, optional
         As for `read_sessions`.
     query : str, optional
         Only lists of this query; by default all.
@@ -175,11 +157,6 @@ def read_lists(
     iterator of dict
         Each with `items`, the names by position, and `clicks` or `relevance`; with `propensities` and `features` where
         the log has them.
-
-    Raises
-    ------
-    ValueError
-        For a file of another format.
 
     Examples
     --------
@@ -203,21 +180,14 @@ def read_lists(
     tables = [Table(path, format or log_format(path), columns or {}, first) for path in files]
     kinds = {table.kind for table in tables}
     if kinds <= {"parquet", "csv"}:
-        return _table_lists(tables, tally, query, feedback)
+        from rankloop.data.click_pages import lists_of_table
+
+        return chain.from_iterable(lists_of_table(table, tally, query, feedback) for table in tables)
     if feedback != "clicks":
         raise ValueError(f"feedback must be 'clicks' for logs of {', '.join(kinds)}, got {feedback!r}")
     if kinds == {"jsonl"}:
         return _json_lists(files, tally, query)
     return _view_lists(_views(files, tally, format, columns or {}, first), query)
-
-
-def _table_lists(
-    tables: list[Table], tally: Tally, query: str | None, feedback: str
-) -> Iterator[dict[str, Any]]:
-    from rankloop.data.click_pages import lists_of_table
-
-    for table in tables:
-        yield from lists_of_table(table, tally, query, feedback)
 
 
 def _view_lists(views: Iterator[View], query: str | None) -> Iterator[dict[str, Any]]:
@@ -228,13 +198,13 @@ def _view_lists(views: Iterator[View], query: str | None) -> Iterator[dict[str, 
 
 
 def _json_lists(files: list[Path], tally: Tally, query: str | None) -> Iterator[dict[str, Any]]:
-    from rankloop.data.click_pages import CANDIDATES, FEATURES, PROPENSITY, read_pages
+    from rankloop.data.click_pages import CANDIDATES, FEATURES, read_pages
 
     for page in (page for path in files for page in read_pages(path, tally, kind="jsonl")):
         if query is not None and page.query != query:
             continue
         made: dict[str, Any] = {"items": page.shown, "clicks": page.clicked}
-        chances = next((page.fields[name] for name in PROPENSITY if name in page.fields), None)
+        chances = page.propensity
         # A number is that of the whole list, which says nothing of its positions.
         if isinstance(chances, list):
             made["propensities"] = chances
@@ -268,26 +238,12 @@ def read_logged_lists(
         ``"features"``, a row for each of ``"candidates"`` (by default for what was shown): then each list has items
         of its own, numbered as its candidates. So it is for the Parquet table that `rankloop export` writes for lists
         with features: its rows are put together by list.
-    format : str, optional
-        As for `read_clicks`.
-    columns : mapping of str to str, optional
-        As for `read_clicks`.
-    first_position : int, optional
+    format, columns, first_position : object, optional
         As for `read_clicks`.
     item_ids : sequence of str, optional
         The items by name, so that two logs number them alike; by default those that occur, in order.
     name : str, optional
         As for `read_clicks`.
-
-    Returns
-    -------
-    LoggedLists
-        The lists, with clicks and propensities.
-
-    Raises
-    ------
-    ValueError
-        For a file of another format, and for one without a valid row.
 
     Examples
     --------
@@ -319,7 +275,7 @@ def read_logged_lists(
         return _with_features(path, pages, bad_rows, called)
     names, fields = _pages(path, tally) if kind == "jsonl" else _rows(table, tally)
     if len(names) == 0:
-        raise ValueError(f"{path}: no row to read" + _reasons(bad_rows))
+        raise ValueError(f"{path}: no row to read{tally.reasons()}")
     known_names, numbers = np.unique(names, return_inverse=True)
     occurring = known_names.tolist()
     ids = sorted(occurring, key=lambda one: (len(one), one)) if item_ids is None else list(item_ids)
@@ -366,10 +322,9 @@ def _pages(path: Path, tally: Tally) -> tuple[Any, dict[str, Any]]:
     clicks: list[list[int]] = []
     chances: list[Any] = []
     for page in read_pages(path, tally, kind="jsonl"):
-        name = next((name for name in PROPENSITY if name in page.fields), None)
-        if name is None:
+        chance = page.propensity
+        if not any(name in page.fields for name in PROPENSITY):
             malformed(path, len(shown) + 1, f"no field {' or '.join(PROPENSITY)}")
-        chance = page.fields[name]
         if shown and len(page.shown) != len(shown[0]):
             tally.bad_rows["a list of another length than the first"] += 1
         elif not _are_chances(chance, len(page.shown)) or _other_kind(chance, chances):
@@ -397,7 +352,7 @@ def _other_kind(chance: Any, before: list[Any]) -> bool:
 
 def _with_features(path: Path, pages: Iterable[Page], bad_rows: Counter[str], name: str) -> LoggedLists:
     """Pages whose candidates bring features: what each could have shown, what it did, and with which probability."""
-    from rankloop.data.click_pages import CANDIDATES, FEATURES, PROPENSITY
+    from rankloop.data.click_pages import CANDIDATES, FEATURES
     from rankloop.data.click_tables import BAD_CHANCE
 
     parts: list[NDArray[np.float64]] = []
@@ -405,7 +360,7 @@ def _with_features(path: Path, pages: Iterable[Page], bad_rows: Counter[str], na
     clicks: list[list[int]] = []
     chances: list[Any] = []
     for page in pages:
-        chance = next((page.fields[field] for field in PROPENSITY if field in page.fields), None)
+        chance = page.propensity
         if _other_kind(chance, chances):
             bad_rows["a propensity of another kind than the first"] += 1
             continue

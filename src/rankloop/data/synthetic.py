@@ -33,9 +33,7 @@ def synthetic_letor(
 
     Parameters
     ----------
-    n_queries : int
-        Size of the dataset.
-    n_features : int
+    n_queries, n_features : int
         Size of the dataset.
     seed : int
         Same seed, same queries.
@@ -45,11 +43,6 @@ def synthetic_letor(
         The highest grade.
     noise : float, optional
         Standard deviation of the noise; 0 for grades that a linear ranker can order perfectly.
-
-    Returns
-    -------
-    Dataset
-        The queries, with features and relevance.
 
     Examples
     --------
@@ -109,9 +102,7 @@ def synthetic_ratings(
 
     Parameters
     ----------
-    n_users : int
-        Shape of the matrix.
-    n_items : int
+    n_users, n_items : int
         Shape of the matrix.
     seed : int
         The same seed gives the same users.
@@ -123,11 +114,6 @@ def synthetic_ratings(
         Standard deviation of the noise, where half the scale is 1.
     scale : tuple of float, optional
         The lowest and the highest rating.
-
-    Returns
-    -------
-    Ratings
-        The ratings, a row for each user.
 
     Examples
     --------

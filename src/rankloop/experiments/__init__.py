@@ -45,13 +45,7 @@ def check_installed() -> None:
 
 
 def names() -> list[str]:
-    """Every experiment, in the order in which ``all`` runs them.
-
-    Returns
-    -------
-    list of str
-        The names.
-    """
+    """Every experiment, in the order in which ``all`` runs them."""
     return list(_KNOWN)
 
 
@@ -71,17 +65,6 @@ def get(
     datasets : mapping of str to str or Path, optional
         Data of one's own to play instead of the known: the name of each, and its LETOR file or folder
         (top-2016-fig1, top-2016-beyond, oltr-comparison), or its click log (pbm-2022-fig2).
-
-    Returns
-    -------
-    Experiment
-        The experiment.
-
-    Raises
-    ------
-    ValueError
-        Where the name is unknown, the experiment compares no further rankers or has no use for a
-        data set, and for a data set that it cannot play.
 
     Examples
     --------
@@ -103,5 +86,5 @@ def get(
             f"experiment {name!r} has no use for data of one's own, got datasets={list(datasets)}"
         )
     chosen: dict[str, Any] = {"also": also, "datasets": datasets}
-    experiment: Experiment = kind(**{option: given for option, given in chosen.items() if given})
+    experiment: Experiment = kind(**{option: value for option, value in chosen.items() if value})
     return experiment

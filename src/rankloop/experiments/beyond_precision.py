@@ -52,7 +52,7 @@ class BeyondPrecision(Experiment):
             for learner in LEARNERS
             for world in WORLDS
             for T in (_ROUNDS[:3] if quick else _ROUNDS)
-            for seed in range(1, 4 if quick else 11)
+            for seed in range(1, 3 if quick else 11)
         ]
 
     def run(self, job: Job) -> pl.DataFrame:
@@ -180,8 +180,8 @@ class _Levels:
 
     def __call__(self, learner: str, world: str) -> NDArray[np.float64]:
         if world == COSTLIEST:
-            found: NDArray[np.float64] = np.max([self(learner, gap) for gap in GAPS], axis=0)
-            return found
+            costliest: NDArray[np.float64] = np.max([self(learner, gap) for gap in GAPS], axis=0)
+            return costliest
         rows = runs.chosen(self.results, learner=learner, world=world)
         return runs.over_runs(rows, by="rounds")["mean"].to_numpy()
 

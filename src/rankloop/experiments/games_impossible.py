@@ -62,15 +62,15 @@ class GamesImpossible(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         def job(case: str, learner: str, world: int, T: int, seed: int) -> Job:
-            told = {"case": case, "learner": learner, "world": world, "rounds": T}
-            return seeded(f"{learner}, {case}, world {world}, T={T}", seed=seed, cost=T, **told)
+            settings = {"case": case, "learner": learner, "world": world, "rounds": T}
+            return seeded(f"{learner}, {case}, world {world}, T={T}", seed=seed, cost=T, **settings)
 
         return [
             job(case, learner, world, T, seed)
             for case in CASES
             for learner in (*learners(case), ENOUGH)
             for world in (0, 1)
-            for T in (_ROUNDS[:3] if quick else _ROUNDS)
+            for T in (_ROUNDS[1:3] if quick else _ROUNDS)
             for seed in range(1, 4 if quick else 7)
         ]
 
@@ -118,15 +118,15 @@ class GamesImpossible(Experiment):
             )
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        last, told = max(results["rounds"].to_list()), []
+        last, multiples = max(results["rounds"].to_list()), []
         for case in CASES:
             ends = [runs.level(results, case=case, learner=name, rounds=last)[0] for name in learners(case)]
-            told.append(f"{case} {min(ends) / _forced(case):.2f}")
+            multiples.append(f"{case} {min(ends) / _forced(case):.2f}")
         figure, panels = plotting.canvas(
             title="Hopeless games, played",
             subtitle="regret per round at T, averaged over the two worlds and all runs",
             caption="Dotted: the regret that the two worlds force on every learner. At the longest T the best of "
-            f"the rankers that observe too little has {', '.join(told)} times that. Green: FeedExp3 with as many "
+            f"the rankers that observe too little has {', '.join(multiples)} times that. Green: FeedExp3 with as many "
             "labels as the analyser requires, in the same worlds.",
             width=9.4,
             height=3.4 * len(CASES) + 0.8,
@@ -165,12 +165,12 @@ def _forced(case: str) -> float:
 @cache
 def learners(case: str) -> tuple[str, ...]:
     """Every ranker of the package that learns from the relevance of the top k, or from nothing."""
-    found = []
+    accepting = []
     for name in rankers.__all__:
         ranker = _try(name, case, 1_000)
         if ranker is not None and isinstance(ranker.feedback, TopK | Nothing) and ranker.n_positions:
-            found.append(name)
-    return tuple(found)
+            accepting.append(name)
+    return tuple(accepting)
 
 
 def make(learner: str, case: str, T: int) -> Ranker:

@@ -95,7 +95,7 @@ def together(name: str, *mutations: Mutation) -> Mutation:
 def survivors(experiment: Experiment, results: pl.DataFrame, *, quick: bool) -> list[str]:
     """The claims that still hold after their own mutation, each with what was measured then: there must be none."""
     judged: dict[str, dict[str, tuple[bool, str]]] = {}
-    found = []
+    sentences = []
     for claim in experiment.claims(results, quick=quick):
         name = claim.mutation.name
         if name not in judged:
@@ -103,5 +103,5 @@ def survivors(experiment: Experiment, results: pl.DataFrame, *, quick: bool) -> 
             judged[name] = {other.name: (other.holds, other.measured) for other in again}
         holds, measured = judged[name][claim.name]
         if holds:
-            found.append(f"{claim.name} survives {name!r}: {measured}")
-    return found
+            sentences.append(f"{claim.name} survives {name!r}: {measured}")
+    return sentences

@@ -89,13 +89,7 @@ def _relevant(queries: Dataset) -> Dataset:
 
 
 class OLTRComparison(LetorExperiment):
-    """Who learns best from clicks on documents, under three kinds of users.
-
-    Parameters
-    ----------
-    datasets : mapping of str to str or Path, optional
-        Data sets of one's own to play instead of the known ones.
-    """
+    """Who learns best from clicks on documents, under three kinds of users."""
 
     name = "oltr-comparison"
     title = "Learning from clicks on documents: PDGD, MGD, DBGD and RTop-1F under three kinds of users"
@@ -127,9 +121,9 @@ class OLTRComparison(LetorExperiment):
     def jobs(self, *, quick: bool) -> list[Job]:
         def job(name: str, kind: str, learner: str, seed: int) -> Job:
             rounds = QUICK_ROUNDS if quick else ROUNDS.get(name, OWN_ROUNDS)
-            told = {"set": name, "kind": kind, "learner": learner, "rounds": rounds}
+            settings = {"set": name, "kind": kind, "learner": learner, "rounds": rounds}
             cost = rounds * _WORK.get(learner, 1.0) * {"yahoo": 3.5, "mslr": 4.0}.get(name, 1.0)
-            return seeded(f"{letor.label_of(name)}, {learner}, {kind}", seed=seed, cost=cost, **told)
+            return seeded(f"{letor.label_of(name)}, {learner}, {kind}", seed=seed, cost=cost, **settings)
 
         known = [name for name in letor.available() if name != letor.SYNTHETIC] or [letor.SYNTHETIC]
         sets = self.own or known
@@ -162,8 +156,8 @@ class OLTRComparison(LetorExperiment):
                 letor.random_values(judge) if learner == RANDOM else judge.greedy_values(ranker.state.w)
             ).mean()
             rows.append({"round": end, "online": total / end, "regret": regret, "held out": float(unseen)})
-        told = {key: [job.settings[key]] * len(rows) for key in ("set", "kind", "learner")}
-        return pl.DataFrame(told).hstack(pl.DataFrame(rows))
+        settings = {key: [job.settings[key]] * len(rows) for key in ("set", "kind", "learner")}
+        return pl.DataFrame(settings).hstack(pl.DataFrame(rows))
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         sets = letor.sets(results)
@@ -202,12 +196,12 @@ def _held_out(results: pl.DataFrame, name: str, learner: str, kind: str) -> NDAr
 
 def _level(results: pl.DataFrame, *, quick: bool) -> Claim:
     floor = 0.65 if quick else _LEVEL
-    found = {kind: mean_and_error(_held_out(results, "mq2008", "PDGD", kind)) for kind in KINDS}
+    levels = {kind: mean_and_error(_held_out(results, "mq2008", "PDGD", kind)) for kind in KINDS}
     return Claim(
         name="level-mq2008",
         text=f"MQ2008, held-out queries: PDGD has an NDCG@10 of at least {floor} under every kind of users",
-        holds=all(mean >= floor for mean, _ in found.values()),
-        measured=listed(found),
+        holds=all(mean >= floor for mean, _ in levels.values()),
+        measured=listed(levels),
         source="Ours: a prototype had .703, .701 and .703",
         fixed=not quick,
         mutation=instead(RANDOM, "PDGD", set="mq2008", kind="informational"),
@@ -285,9 +279,9 @@ def _draw_curves(results: pl.DataFrame, column: str) -> Figure:
             rows = runs.chosen(results, set=name, learner=learner)
             if learner in FROM_CLICKS:
                 rows = runs.chosen(rows, kind=kind)
-            found = runs.over_runs(rows, column, errors=1)
+            means = runs.over_runs(rows, column, errors=1)
             label = learner.split(",")[0]
-            plotting.mean_curve(axes, found, label=label, colour=colour, dashed=learner == RANDOM)
+            plotting.mean_curve(axes, means, label=label, colour=colour, dashed=learner == RANDOM)
         plotting.log_axis(axes)
         plotting.name_axes(axes, x="impressions", y=f"{label_of(name)}, {kind}")
     return plotting.finish(figure)

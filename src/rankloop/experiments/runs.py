@@ -19,10 +19,10 @@ PER_ROUND = pl.col("regret") / pl.col("round")
 
 def chosen(results: pl.DataFrame, **values: Any) -> pl.DataFrame:
     """The rows whose columns have these values; there must be some."""
-    found = results.filter(*(pl.col(column) == value for column, value in values.items()))
-    if found.is_empty():
+    rows = results.filter(*(pl.col(column) == value for column, value in values.items()))
+    if rows.is_empty():
         raise ValueError(f"no rows with {values}")
-    return found
+    return rows
 
 
 def over_runs(
@@ -47,8 +47,8 @@ def over_runs(
 
 def ends(results: pl.DataFrame, column: str, **values: Any) -> NDArray[np.float64]:
     """`column` in the last row of every run whose settings are `values`, by seed."""
-    found = chosen(results, **values)
-    return found.filter(pl.col("round") == pl.col("round").max()).sort("seed")[column].to_numpy()
+    rows = chosen(results, **values)
+    return rows.filter(pl.col("round") == pl.col("round").max()).sort("seed")[column].to_numpy()
 
 
 def mean_and_error(values: ArrayLike) -> tuple[float, float]:

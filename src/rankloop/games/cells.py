@@ -10,13 +10,12 @@ from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from itertools import combinations
 from multiprocessing import get_context
-from typing import NamedTuple
 
 import numpy as np
 
 from rankloop.games.exact import Floats, Mixture, Point, Whole, confirm_point, decide
 from rankloop.games.game import Game
-from rankloop.games.verdict import Pair
+from rankloop.games.verdict import CellWitness, Pair
 
 _WORTH_SHARING = 2_000  # pairs; fewer are done before other processes have started
 _HASH = (1 << 61) - 1
@@ -24,19 +23,8 @@ _SHARPNESS = (8.0, 30.0)
 _STEEPEST = 200.0
 
 
-class Cells(NamedTuple):
-    """The cells of a game, with a proof for each action and each pair."""
-
-    same: tuple[int, ...]
-    points: dict[int, Point]
-    mixtures: dict[int, Mixture]
-    touching: dict[int, Point]
-    walls: dict[Pair, Point]
-    apart: dict[Pair, Mixture]
-
-
-def find_cells(game: Game, *, jobs: int | None = None) -> Cells:
-    """All cells and walls of the game; actions with the same losses are known by the first of them."""
+def find_cells(game: Game, *, jobs: int | None = None) -> CellWitness:
+    """All cells and walls of the game, each with its proof; actions with the same losses are known by the first."""
     same = _first_of_equals(game.whole)
     distinct = sorted(set(same))
     points: dict[int, Point] = {}
@@ -58,7 +46,7 @@ def find_cells(game: Game, *, jobs: int | None = None) -> Cells:
             weights = {row: Fraction(weight) for row, weight in enumerate(better) if weight}
         mixtures[i] = Mixture({others[row]: weight for row, weight in weights.items()}, Fraction(0))
     walls, apart = _walls(game.whole, points, jobs)
-    return Cells(same, points, mixtures, touching, walls, apart)
+    return CellWitness(same, points, mixtures, touching, walls, apart)
 
 
 def _whole_point(weights: dict[int, Fraction], size: int) -> Point:

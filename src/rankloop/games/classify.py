@@ -32,7 +32,7 @@ from scipy.optimize import linprog
 
 from rankloop import measures
 from rankloop.arguments import one_of, whole
-from rankloop.games.cells import Cells, find_cells, on_segment
+from rankloop.games.cells import find_cells, on_segment
 from rankloop.games.exact import RowSpace, difference_is_nonzero, discounts, exact_value, mean_gains
 from rankloop.games.game import Game
 from rankloop.games.ranking_game import RankingGame, expected_loss, ranking_game
@@ -95,7 +95,7 @@ def classify(game: Game, *, route: str = "auto", jobs: int | None = None) -> Ver
     return classify_cells(game, jobs=jobs)
 
 
-def classify_cells(game: Game, *, jobs: int | None = None, cells: Cells | None = None) -> Verdict:
+def classify_cells(game: Game, *, jobs: int | None = None, cells: CellWitness | None = None) -> Verdict:
     """The verdict, through cells, neighbours, and local and global observability.
 
     Cells depend on the losses alone: games that differ in their signals may share them.
@@ -122,11 +122,10 @@ def classify_cells(game: Game, *, jobs: int | None = None, cells: Cells | None =
         if estimate is None:
             blind = ((i, j), tuple(everybody.space.unseen(game.difference(i, j))))
             worlds = find_worlds(game, cells, blind, everybody.space)
-            return _verdict(game, cells, "hopeless", {}, blind, worlds)
+            return _verdict(game, "hopeless", replace(cells, blind=blind, worlds=worlds))
         estimates[i, j] = estimate
-    if blind is not None:
-        return _verdict(game, cells, "hard", estimates, blind)
-    return _verdict(game, cells, "easy" if cells.walls else "trivial", estimates)
+    proof = replace(cells, estimates=estimates, blind=blind)
+    return _verdict(game, "hard" if blind else "easy" if cells.walls else "trivial", proof)
 
 
 class Observer:
@@ -162,29 +161,22 @@ class Observer:
         return self._from_base[i]
 
 
-def _verdict(
-    game: Game,
-    cells: Cells,
-    class_: str,
-    estimates: dict[Pair, dict[Pair, Fraction]],
-    blind: Blind | None = None,
-    worlds: Worlds | None = None,
-) -> Verdict:
+def _verdict(game: Game, class_: str, proof: CellWitness) -> Verdict:
     verdict = Verdict(
         class_,
         "cells",
-        CellWitness(*cells, estimates, blind, worlds),
+        proof,
         game.n_actions,
         game.n_outcomes,
-        pareto=tuple(cells.points),
-        degenerate=tuple(cells.touching),
-        dominated=tuple(i for i in cells.mixtures if i not in cells.touching),
-        neighbours=tuple(cells.walls),
+        pareto=tuple(proof.points),
+        degenerate=tuple(proof.touching),
+        dominated=tuple(i for i in proof.mixtures if i not in proof.touching),
+        neighbours=tuple(proof.walls),
     )
     return replace(verdict, **game.described()) if isinstance(game, RankingGame) else verdict
 
 
-def find_worlds(game: Game, cells: Cells, blind: Blind, space: RowSpace) -> Worlds:
+def find_worlds(game: Game, cells: CellWitness, blind: Blind, space: RowSpace) -> Worlds:
     """Two worlds that look alike but have different best actions, as costly to learners as a linear programme finds."""
     (i, j), direction = blind
     partners = [j, *[other for other in cells.points if other not in (i, j)][:_TRIES]]
@@ -509,7 +501,7 @@ def rates(
     for name in names if names is not None else usual_measures(m, grades=grades):
         scored = measures.get(name)
         classes = []
-        cells: Cells | None = None
+        cells: CellWitness | None = None
         for k in range(1, m + 1):
             game = ranking_game(measure=scored, n_items=m, k=k, grades=grades)
             if route == "cells":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,6 +118,15 @@ class Prior(NamedTuple):
     tries: Floats
 
 
+class Options(NamedTuple):
+    """What `fit_model` is asked for, whatever the model."""
+
+    smoothing: float
+    confidence: float
+    tolerance: float
+    max_steps: int
+
+
 class Maximum(NamedTuple):
     """Where the search ended."""
 
@@ -127,15 +137,13 @@ class Maximum(NamedTuple):
     converged: bool
 
 
-def maximise(
-    expect: Expectation, x: Floats, *, prior: Prior, tolerance: float = 1e-4, max_steps: int = 2_000
-) -> Maximum:
-    """Climb from `x` until no slope is larger than `tolerance`, in units of the slope's own spread.
+def maximise(expect: Expectation, x: Floats, prior: Prior, options: Options) -> Maximum:
+    """Climb from `x` until no slope is larger than the tolerance, in units of the slope's own spread.
 
     That unit makes the tolerance a distance to the top in standard errors, where nothing is hidden. Where so much is
     hidden that standard errors are 100 times as large, a tenth of a thousandth is still only a hundredth of them.
     """
-    taken = 0
+    taken, (*_, tolerance, max_steps) = 0, options
 
     def look(x: Floats) -> tuple[Floats, Floats, float, float]:
         nonlocal taken
@@ -295,11 +303,11 @@ def variances(where: Layout, matrix: Blocks, *, extra: Floats) -> Floats:
         corner -= np.einsum("bij,bik->jk", matrix.border[members], pulled)
         groups.append((members, np.einsum("bii->bi", inverse), pulled))
     spread = _inverse(corner)
-    found = np.empty(n + n_shared)
-    found[n:] = np.diag(spread)
+    spreads = np.empty(n + n_shared)
+    spreads[n:] = np.diag(spread)
     for members, own, pulled in groups:
-        found[members] = own + np.einsum("bij,jk,bik->bi", pulled, spread, pulled)
-    return np.maximum(found, 0.0)
+        spreads[members] = own + np.einsum("bij,jk,bik->bi", pulled, spread, pulled)
+    return np.maximum(spreads, 0.0)
 
 
 def _inverse(matrix: Floats) -> Floats:
@@ -326,13 +334,11 @@ class Fit(NamedTuple):
     """What a family of models hands back."""
 
     attraction: Estimate
-    satisfaction: Estimate | None
     shared: dict[str, Estimate]
     user: User
-    steps: int
-    converged: bool
-    log_likelihood: float
+    end: Maximum
     warnings: tuple[str, ...]
+    satisfaction: Estimate | None = None
 
 
 class Start(NamedTuple):
@@ -343,21 +349,12 @@ class Start(NamedTuple):
     prior: Prior
 
 
-def fit_chain(
-    name: str,
-    pages: Pages,
-    *,
-    smoothing: float,
-    confidence: float,
-    tolerance: float,
-    max_steps: int,
-    counts: bool,
-) -> Fit:
+def fit_chain(name: str, pages: Pages, options: Options, *, counts: bool) -> Fit:
     """One of `CHAINS`; with `counts`, only the closed form that takes the last click for the end."""
     seen = seen_until_last_click(pages)
-    start = _start(name, pages, seen, smoothing)
+    start = _start(name, pages, seen, options.smoothing)
     if counts:
-        return _by_counts(name, pages, seen, start, confidence=confidence)
+        return _by_counts(name, pages, seen, start, confidence=options.confidence)
     scratch = _scratch(pages.pairs.shape[1])
 
     def expect(x: Floats) -> tuple[Floats, Floats, float]:
@@ -365,22 +362,22 @@ def fit_chain(
         value = click_fits.expect_chains(pages.pairs, pages.clicks, x, start.chain, *scratch, hits, tries)
         return hits, tries, value
 
-    end = maximise(expect, start.x, prior=start.prior, tolerance=tolerance, max_steps=max_steps)
+    end = maximise(expect, start.x, start.prior, options)
     tries = expect(end.x)[1] + start.prior.tries
     # At 0 or 1 log-odds say nothing: the error is that of half a trial that came out the other way.
     inside = end.x.clip(0.5 / (tries + 1.0), 1.0 - 0.5 / (tries + 1.0))
     error = np.where(tries > 0, np.sqrt(_variances(pages, start, inside, scratch)), np.inf)
-    found = fitted_models.from_log_odds(inside, error, confidence)
-    low, high = np.minimum(found.low, end.x), np.maximum(found.high, end.x)
-    told = _chain_fit(name, pages, seen, end, Estimate(end.x, found.standard_error, low, high))
+    estimate = fitted_models.from_log_odds(inside, error, options.confidence)
+    low, high = np.minimum(estimate.low, end.x), np.maximum(estimate.high, end.x)
+    fit = _chain_fit(name, pages, seen, end, Estimate(end.x, estimate.standard_error, low, high))
     if not _too_large(pages, start):
-        return told
+        return fit
     most = int(np.unique(pages.query, return_counts=True)[1].max())
     sentence = (
         f"intervals are those of each item by itself and may be too narrow: a query has {most:,} items, too many to"
         " allow for how their estimates depend on each other"
     )
-    return told._replace(warnings=(*told.warnings, sentence))
+    return fit._replace(warnings=(*fit.warnings, sentence))
 
 
 def _start(name: str, pages: Pages, seen: Seen, smoothing: float) -> Start:
@@ -433,14 +430,14 @@ def _part(whole: Estimate, which: slice) -> Estimate:
     return Estimate(*(column[which] for column in whole))
 
 
-def _chain_fit(name: str, pages: Pages, seen: Seen, end: Maximum, found: Estimate) -> Fit:
+def _chain_fit(name: str, pages: Pages, seen: Seen, end: Maximum, estimate: Estimate) -> Fit:
     p, m = pages.n_pairs, pages.pairs.shape[1]
-    attraction, rest = _part(found, slice(0, p)), slice(p, None)
+    attraction, rest = _part(estimate, slice(0, p)), slice(p, None)
     satisfaction, shared, sentences = None, {}, list[str]()
     # The unknown item, which the last place stands for, has the mean of the others.
     alpha = np.append(end.x[:p], seen.hits.sum() / seen.tries.sum())
     if name == "dcm":
-        shared["continuation"] = _part(found, rest)
+        shared["continuation"] = _part(estimate, rest)
         user = fitted_models.user(alpha=alpha, m=m, g0=np.append(end.x[p:], end.x[-1] if m > 1 else 1.0))
         unknown = np.flatnonzero(seen.clicks_at[:-1] == 0) + 1
         if unknown.size:
@@ -449,7 +446,7 @@ def _chain_fit(name: str, pages: Pages, seen: Seen, end: Maximum, found: Estimat
                 " there"
             )
     elif name == "ccm":
-        shared["continuation"] = _part(found, rest)
+        shared["continuation"] = _part(estimate, rest)
         none, g0, g1 = (np.full(m, value) for value in end.x[p:])
         user = fitted_models.user(alpha=alpha, m=m, sat=alpha, none=none, g0=g0, g1=g1)
         if (shared["continuation"].high - shared["continuation"].low)[1:].max() > 0.5:
@@ -457,20 +454,18 @@ def _chain_fit(name: str, pages: Pages, seen: Seen, end: Maximum, found: Estimat
                 "the two continuations after a click are hardly told apart: clicked items are too much alike, or few"
             )
     else:
-        satisfaction = _part(found, slice(p, 2 * p))
+        satisfaction = _part(estimate, slice(p, 2 * p))
         gamma = float(end.x[2 * p]) if name == "dbn" else 1.0
         sat = np.append(end.x[p : 2 * p], seen.last.sum() / max(seen.hits.sum(), 1.0))
         user = fitted_models.user(alpha=alpha, m=m, sat=sat, none=np.full(m, gamma), g0=np.full(m, gamma))
         if name == "dbn":
-            shared["continuation"] = _part(found, slice(2 * p, None))
+            shared["continuation"] = _part(estimate, slice(2 * p, None))
         never = int((seen.hits == 0).sum())
         if never:
             sentences.append(
                 f"satisfaction of {never:,} of {p:,} items is not identified: they were never clicked"
             )
-    return Fit(
-        attraction, satisfaction, shared, user, end.steps, end.converged, end.log_likelihood, tuple(sentences)
-    )
+    return Fit(attraction, shared, user, end, tuple(sentences), satisfaction)
 
 
 def _by_counts(name: str, pages: Pages, seen: Seen, start: Start, *, confidence: float) -> Fit:
@@ -483,12 +478,18 @@ def _by_counts(name: str, pages: Pages, seen: Seen, start: Start, *, confidence:
     hits, tries = np.append(seen.hits, hits), np.append(seen.tries, tries)
     hits, tries = hits + start.prior.hits, tries + start.prior.tries
     x = np.divide(hits, tries, out=np.full(len(hits), 0.5), where=tries > 0)
-    found = fitted_models.from_trials(hits, tries, confidence)
-    end = Maximum(x, np.nan, 1, 0.0, True)
-    counted = _chain_fit(name, pages, seen, end, Estimate(x, *found[1:]))
-    return counted._replace(
-        log_likelihood=fitted_models.log_likelihood(counted.user, pages.pairs, pages.clicks)
-    )
+    shares = fitted_models.from_trials(hits, tries, confidence)
+    return _counted(pages, _chain_fit(name, pages, seen, _by_counting(x), Estimate(x, *shares[1:])))
+
+
+def _by_counting(x: Floats) -> Maximum:
+    """The end of a fit that takes one pass; `_counted` fills in its likelihood."""
+    return Maximum(x, np.nan, 1, 0.0, True)
+
+
+def _counted(pages: Pages, fit: Fit) -> Fit:
+    likelihood = fitted_models.log_likelihood(fit.user, pages.pairs, pages.clicks)
+    return fit._replace(end=fit.end._replace(log_likelihood=likelihood))
 
 
 # Clicks that depend on the item and its context alone: position-based, user browsing and trust bias models.
@@ -500,19 +501,18 @@ def _by_counts(name: str, pages: Pages, seen: Seen, start: Start, *, confidence:
 CONTEXTS = ("pbm", "ubm", "trust")
 
 
-def fit_context(
-    name: str, pages: Pages, *, smoothing: float, confidence: float, tolerance: float, max_steps: int
-) -> Fit:
+def fit_context(name: str, pages: Pages, options: Options) -> Fit:
     """One of `CONTEXTS`."""
     cells, used = _count(pages, browsing=name == "ubm")
     if cells.clicked.sum() == 0:
         raise ValueError(
             f"sessions must have a click, got none in {pages.log.n_rows:,} of {pages.log.name!r}"
         )
-    alpha, beta, rare = by_moments(cells, impressions=smoothing)
-    prior = Prior(np.full(cells.n_items, smoothing * rare.mean), np.full(cells.n_items, smoothing))
+    alpha, beta, rare = by_moments(cells, impressions=options.smoothing)
+    each = np.full(cells.n_items, options.smoothing)
+    climb = partial(_climb, cells, Prior(each * rare.mean, each), options)
     if name == "trust":
-        return _trust(pages, cells, alpha, beta, prior, confidence, tolerance, max_steps)
+        return _trust(cells, alpha, beta, climb, options.confidence)
     group = intervals.comparable_groups(cells)
     reference = 0 if name == "ubm" else int(np.argmax(beta))
     weight = beta if name == "pbm" else cells.by_position(cells.clicked)
@@ -527,7 +527,7 @@ def fit_context(
     u[free] = cells.n_items + np.arange(len(free))
     v = np.full(cells.n_positions, -2)
     start = np.concatenate((alpha, beta[free])).clip(1e-6, 0.999)
-    end = _climb(cells, start, u, v, prior, tolerance, max_steps)
+    end = climb(start, u, v)
     alpha = end.x[: cells.n_items]
     beta = np.ones(cells.n_positions)
     beta[free] = end.x[cells.n_items :]
@@ -537,9 +537,9 @@ def fit_context(
     )
     most = np.zeros(cells.n_items)
     np.maximum.at(most, cells.items, cells.shown)
-    ends = intervals.attraction_interval(alpha, off.alpha, most, confidence=confidence)
+    ends = intervals.attraction_interval(alpha, off.alpha, most, confidence=options.confidence)
     attraction = Estimate(alpha, off.alpha * alpha, ends[:, 0], ends[:, 1])
-    ends = intervals.examination_interval(beta, off.beta, confidence=confidence)
+    ends = intervals.examination_interval(beta, off.beta, confidence=options.confidence)
     m = pages.pairs.shape[1]
     looks = Estimate(
         *(_spread(column, used, m) for column in (beta, off.beta * beta, ends[:, 0], ends[:, 1]))
@@ -553,16 +553,7 @@ def fit_context(
     else:
         sentences = _browsing_warnings(used, known, off.beta, m)
         user = fitted_models.user(alpha=mean, m=m, looks=table)
-    return Fit(
-        attraction,
-        None,
-        {"examination": looks},
-        user,
-        end.steps,
-        end.converged,
-        end.log_likelihood,
-        sentences,
-    )
+    return Fit(attraction, {"examination": looks}, user, end, sentences)
 
 
 def _count(pages: Pages, *, browsing: bool) -> tuple[Cells, NDArray[np.int64]]:
@@ -590,13 +581,7 @@ def _spread(values: Floats, used: NDArray[np.int64], m: int) -> Floats:
 
 
 def _climb(
-    cells: Cells,
-    start: Floats,
-    u: NDArray[np.int64],
-    v: NDArray[np.int64],
-    of_items: Prior,
-    tolerance: float,
-    max_steps: int,
+    cells: Cells, of_items: Prior, options: Options, start: Floats, u: NDArray[np.int64], v: NDArray[np.int64]
 ) -> Maximum:
     none = np.zeros(len(start) - cells.n_items)
     prior = Prior(np.append(of_items.hits, none), np.append(of_items.tries, none))
@@ -606,7 +591,7 @@ def _climb(
         counts = (cells.items, cells.positions, cells.shown, cells.clicked)
         return hits, tries, click_fits.expect_cells(*counts, x, u, v, hits, tries)
 
-    return maximise(expect, start, prior=prior, tolerance=tolerance, max_steps=max_steps)
+    return maximise(expect, start, prior, options)
 
 
 def _browsing_warnings(
@@ -631,19 +616,12 @@ def _browsing_warnings(
 
 
 def _trust(
-    pages: Pages,
-    cells: Cells,
-    alpha: Floats,
-    beta: Floats,
-    prior: Prior,
-    confidence: float,
-    tolerance: float,
-    max_steps: int,
+    cells: Cells, alpha: Floats, beta: Floats, climb: Callable[..., Maximum], confidence: float
 ) -> Fit:
     n, m = cells.n_items, cells.n_positions
     u, v = n + np.arange(m), n + m + np.arange(m)
     start = np.concatenate((alpha, beta, 0.1 * beta)).clip(1e-3, 0.99)
-    end = _climb(cells, start, u, v, prior, tolerance, max_steps)
+    end = climb(start, u, v)
     alpha, true, false = end.x[:n], end.x[n : n + m], end.x[n + m :]
     # What the log identifies: the click rate of each item at the top, and the line that leads from it to the rate at
     # each other position. Its slope is the examination, what is left at rate 0 the false clicks.
@@ -680,27 +658,19 @@ def _trust(
             f"examination of position {', '.join(map(str, vague))} is hardly known: too few items of different"
             " attraction were shown there and elsewhere"
         )
-    user = fitted_models.user(alpha=np.append(alpha, alpha @ _weights(cells)), m=m, true=true, false=false)
+    shown = cells.by_item(cells.shown)
+    usual = alpha @ (shown / shown.sum())  # the mean over all impressions
+    user = fitted_models.user(alpha=np.append(alpha, usual), m=m, true=true, false=false)
     return Fit(
         fitted_models.from_log_odds(rate, error[:n] / (inside * (1.0 - inside)), confidence),
-        None,
         {
             "examination": Estimate(slope, off[0], slope / factor, slope * factor),
             "false_clicks": Estimate(rest, off[1], rest - z * off[1], rest + z * off[1]),
         },
         user,
-        end.steps,
-        end.converged,
-        end.log_likelihood,
+        end,
         tuple(sentences),
     )
-
-
-def _weights(cells: Cells) -> Floats:
-    """The share of each item in all impressions."""
-    shown = cells.by_item(cells.shown)
-    weights: Floats = shown / shown.sum()
-    return weights
 
 
 # Models whose parameters are shares of counts: cascade, and the two that know no items.
@@ -709,36 +679,26 @@ def _weights(cells: Cells) -> Floats:
 BASELINES = ("cascade", "rcm", "rctr")
 
 
-def fit_baseline(name: str, pages: Pages, *, smoothing: float, confidence: float) -> Fit:
+def fit_baseline(name: str, pages: Pages, options: Options) -> Fit:
     """One of `BASELINES`."""
     if name == "cascade":
-        return _cascade(pages, smoothing=smoothing, confidence=confidence)
+        return _cascade(pages, options)
     m = pages.pairs.shape[1]
     shown = (pages.pairs >= 0).sum(axis=0).astype(np.float64)
     clicked = pages.clicks.sum(axis=0).astype(np.float64)
     if name == "rcm":
         shown, clicked = np.array([shown.sum()]), np.array([clicked.sum()])
-    found = fitted_models.from_trials(clicked, shown, confidence)
-    rate = np.broadcast_to(np.nan_to_num(found.value, nan=0.0), m)
+    rates = fitted_models.from_trials(clicked, shown, options.confidence)
+    rate = np.broadcast_to(np.nan_to_num(rates.value, nan=0.0), m)
     alpha = np.ones(pages.n_pairs + 1)
     unknown = np.full(pages.n_pairs, np.nan)
     nothing = Estimate(unknown, unknown, np.zeros(pages.n_pairs), np.ones(pages.n_pairs))
-    return _counted(
-        pages,
-        Fit(
-            nothing,
-            None,
-            {"click_rate": found},
-            fitted_models.user(alpha=alpha, m=m, looks=np.repeat(rate[:, None], m, axis=1)),
-            1,
-            True,
-            0.0,
-            ("it does not tell items apart",),
-        ),
-    )
+    user = fitted_models.user(alpha=alpha, m=m, looks=np.repeat(rate[:, None], m, axis=1))
+    sentences = ("it does not tell items apart",)
+    return _counted(pages, Fit(nothing, {"click_rate": rates}, user, _by_counting(rate), sentences))
 
 
-def _cascade(pages: Pages, *, smoothing: float, confidence: float) -> Fit:
+def _cascade(pages: Pages, options: Options) -> Fit:
     m = pages.pairs.shape[1]
     clicked = pages.clicks == 1
     first = np.where(clicked.any(axis=1), np.argmax(clicked, axis=1), m)[:, None]
@@ -747,9 +707,9 @@ def _cascade(pages: Pages, *, smoothing: float, confidence: float) -> Fit:
     hits, tries = pages.by_pair(looked & clicked), pages.by_pair(looked)
     mean = hits.sum() / tries.sum()
     never = int((tries == 0).sum())
-    hits, tries = hits + smoothing * mean, tries + smoothing
-    found = fitted_models.from_trials(hits, tries, confidence)
-    alpha = np.where(tries > 0, found.value, mean)
+    hits, tries = hits + options.smoothing * mean, tries + options.smoothing
+    shares = fitted_models.from_trials(hits, tries, options.confidence)
+    alpha = np.where(tries > 0, shares.value, mean)
     user = fitted_models.user(alpha=np.append(alpha, mean), m=m, g0=np.zeros(m))
     several = float((pages.clicks.sum(axis=1) > 1).mean())
     sentences = []
@@ -762,8 +722,4 @@ def _cascade(pages: Pages, *, smoothing: float, confidence: float) -> Fit:
         sentences.append(
             f"{never:,} items were never shown at or above a first click: nothing is known of them"
         )
-    return _counted(pages, Fit(found._replace(value=alpha), None, {}, user, 1, True, 0.0, tuple(sentences)))
-
-
-def _counted(pages: Pages, fit: Fit) -> Fit:
-    return fit._replace(log_likelihood=fitted_models.log_likelihood(fit.user, pages.pairs, pages.clicks))
+    return _counted(pages, Fit(shares._replace(value=alpha), {}, user, _by_counting(alpha), tuple(sentences)))

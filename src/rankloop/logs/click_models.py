@@ -69,11 +69,6 @@ def fit_model(
     max_steps : int, optional
         When to stop at the latest; the result then says that it did not converge.
 
-    Returns
-    -------
-    FittedModel
-        The estimates, with their intervals and what the log does not tell.
-
     Departures
     ----------
     The simplified dynamic Bayesian and the dependent click model have closed forms by counts in their papers, which are
@@ -107,52 +102,38 @@ def fit_model(
         raise ValueError(f"sessions must have a click, got none in {sessions.n_rows:,} of {sessions.name!r}")
     pages = numbered(sessions)
     counts = method == "counts"
+    options = click_model_fits.Options(float(smoothing), confidence, float(tolerance), steps)
     if model in click_model_fits.BASELINES:
-        found = click_model_fits.fit_baseline(model, pages, smoothing=float(smoothing), confidence=confidence)
+        fit = click_model_fits.fit_baseline(model, pages, options)
     elif model in click_model_fits.CHAINS:
-        found = click_model_fits.fit_chain(
-            model,
-            pages,
-            smoothing=float(smoothing),
-            confidence=confidence,
-            counts=counts,
-            tolerance=float(tolerance),
-            max_steps=steps,
-        )
+        fit = click_model_fits.fit_chain(model, pages, options, counts=counts)
     elif counts:
         raise ValueError(f"method must be 'likelihood' for model {model!r}: it has no closed form by counts")
     else:
-        found = click_model_fits.fit_context(
-            model,
-            pages,
-            smoothing=float(smoothing),
-            confidence=confidence,
-            tolerance=float(tolerance),
-            max_steps=steps,
-        )
-    sentences = found.warnings
-    if not found.converged:
-        sentences += (f"the search was stopped after {found.steps:,} steps, before it converged",)
+        fit = click_model_fits.fit_context(model, pages, options)
+    sentences, end = fit.warnings, fit.end
+    if not end.converged:
+        sentences += (f"the search was stopped after {end.steps:,} steps, before it converged",)
         warnings.warn(f"{sessions.name}: {sentences[-1]}", ClickModelWarning, stacklevel=2)
-    looks = found.shared.get("examination")
+    looks = fit.shared.get("examination")
     if looks is not None and looks.value.ndim == 1:
         examination = np.nan_to_num(looks.value, nan=0.0).clip(0.0, 1.0)
     else:
-        examination = fitted_models.mean_looks(found.user, pages.pairs, pages.clicks)
+        examination = fitted_models.mean_looks(fit.user, pages.pairs, pages.clicks)
     return FittedModel(
         name=model,
-        attraction=found.attraction,
-        satisfaction=found.satisfaction,
-        shared=found.shared,
+        attraction=fit.attraction,
+        satisfaction=fit.satisfaction,
+        shared=fit.shared,
         examination=examination,
         items=pages.items,
-        steps=found.steps,
-        converged=found.converged,
-        log_likelihood=found.log_likelihood,
+        steps=end.steps,
+        converged=end.converged,
+        log_likelihood=end.log_likelihood,
         confidence=confidence,
         smoothing=float(smoothing),
         warnings=sentences,
-        user=found.user,
+        user=fit.user,
         codes=pages.codes,
         log=sessions,
     )
@@ -191,23 +172,17 @@ class ModelComparison:
     first: float
 
     def __repr__(self) -> str:
-        return f"ModelComparison({', '.join(found.name for found in self.fits)}; use {self.best!r})"
+        return f"ModelComparison({', '.join(fit.name for fit in self.fits)}; use {self.best!r})"
 
     @property
     def best(self) -> str:
         """The simplest model that predicts the later pages as well as any, up to two standard errors."""
         near = self.behind <= _NEAR * self.behind_error
-        order = [MODELS.index(found.name) if near[k] else len(MODELS) for k, found in enumerate(self.fits)]
+        order = [MODELS.index(fit.name) if near[k] else len(MODELS) for k, fit in enumerate(self.fits)]
         return self.fits[int(np.argmin(order))].name
 
     def advice(self) -> str:
-        """Which model to use, and why, in a sentence.
-
-        Returns
-        -------
-        str
-            The sentence.
-        """
+        """Which model to use, and why, in a sentence."""
         top = self.fits[int(np.argmin(self.behind))].name
         if top == self.best:
             why = "it predicts the later pages best"
@@ -232,11 +207,6 @@ def compare_models(
     **options : object
         Further arguments of `fit_model`, such as `smoothing`.
 
-    Returns
-    -------
-    ModelComparison
-        The fits, their scores, and which to use.
-
     Examples
     --------
     >>> import numpy as np
@@ -256,10 +226,10 @@ def compare_models(
     for name in names:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ClickModelWarning)
-            found = fit_model(early, name, **options)
-        fits.append(found)
-        scores.append(found.score(late))
-        pages.append(-np.log(2.0) * surprises(found.predict(late)[0], late).sum(axis=1))
+            fit = fit_model(early, name, **options)
+        fits.append(fit)
+        scores.append(fit.score(late))
+        pages.append(-np.log(2.0) * surprises(fit.predict(late)[0], late).sum(axis=1))
     table = np.array(pages)
     best = table[int(np.argmax(table.mean(axis=1)))]
     gaps = best - table

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.arguments import number, numbers, one_of, shares
+from rankloop.arguments import number, one_of, shares
 from rankloop.feedback import LoggedLists, Sessions
-from rankloop.logs.regression import item_features
+from rankloop.logs.regression import OrdersItems, features_of_items, item_features
 
 # Clicks corrected for the positions that they were made at, so that they average to attractions.
 
@@ -53,15 +53,10 @@ def corrected_clicks(
     beta = shares("examination", examination, length=log.n_positions, positive=True)
     w = np.minimum(1.0 / beta, clip)
     guessing = method == "doubly-robust"
-    if isinstance(log, LoggedLists) and log.features is not None:
-        if features is not None:
-            raise ValueError("features must be left out, because the log has its own")
+    x = features_of_items(log, features)
+    if x is None:
+        assert isinstance(log, LoggedLists)
         return _of_candidates(log, beta, w, guessing)
-    if features is None:
-        raise ValueError("features must be given, items by features: the log has none of its own")
-    x = numbers("features", features)
-    if x.ndim != 2 or len(x) != log.n_items or not np.isfinite(x).all():
-        raise ValueError(f"features must be {log.n_items} items by features, finite, got shape {x.shape}")
     halves = [_counts(log, half) for half in (0, 1)]
     total = np.zeros(len(x))
     for half, (shown, clicked) in enumerate(halves):
@@ -118,8 +113,16 @@ def _guess_by_features(
     return guess.clip(0.0, 1.0)
 
 
+def told_of(ranker: Any, what: str) -> str:
+    """What was fitted to corrected clicks, in a line."""
+    bias = f", bias of at most {ranker.bias:.3f} by clipping" if ranker.bias else ""
+    return (
+        f"{type(ranker).__name__}({what} from {ranker.n_impressions:,} impressions by {ranker.method}{bias})"
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FittedRanker:
+class FittedRanker(OrdersItems):
     """Weights of features that predict how attractive an item is.
 
     Parameters
@@ -148,35 +151,14 @@ class FittedRanker:
     n_impressions: int
 
     def __repr__(self) -> str:
-        told = f"{len(self.weights)} weights from {self.n_impressions:,} impressions by {self.method}"
-        return f"FittedRanker({told}" + (
-            f", bias of at most {self.bias:.3f} by clipping)" if self.bias else ")"
-        )
+        return told_of(self, f"{len(self.weights)} weights")
 
-    def order(self, features: ArrayLike) -> NDArray[np.int64]:
-        """Items by falling score.
-
-        Parameters
-        ----------
-        features : array_like
-            Items by features.
-
-        Returns
-        -------
-        ndarray of int
-            Item numbers, best first.
-        """
-        given = item_features(features, len(self.weights))
-        return np.argsort(-(given * self.weights).sum(axis=1), kind="stable")
+    def _scores(self, features: ArrayLike) -> Floats:
+        scores: Floats = (item_features(features, len(self.weights)) * self.weights).sum(axis=1)
+        return scores
 
     def as_argument(self) -> list[float]:
-        """The weights, as the argument `warm_start` of a linear ranker is written down.
-
-        Returns
-        -------
-        list of float
-            One for each feature.
-        """
+        """The weights, as the argument `warm_start` of a linear ranker is written down."""
         return [float(weight) for weight in self.weights]
 
 
@@ -211,11 +193,6 @@ def fit_ranker(
     ridge : float, optional
         How much weights are pulled to 0, in impressions.
 
-    Returns
-    -------
-    FittedRanker
-        The weights.
-
     References
     ----------
     T. Joachims, A. Swaminathan, T. Schnabel (2017). Unbiased learning-to-rank with biased feedback. *WSDM*.
@@ -235,14 +212,14 @@ def fit_ranker(
     array([0.2, 0.8])
     """
     number("ridge", ridge, above=0)
-    found = corrected_clicks(log, examination=examination, features=features, method=method, clip=clip)
-    square = (found.x * found.times[:, None]).T @ found.x + ridge * np.eye(found.x.shape[1])
-    weights = np.linalg.solve(square, found.x.T @ found.total).astype(np.float64)
+    corrected = corrected_clicks(log, examination=examination, features=features, method=method, clip=clip)
+    square = (corrected.x * corrected.times[:, None]).T @ corrected.x + ridge * np.eye(corrected.x.shape[1])
+    weights = np.linalg.solve(square, corrected.x.T @ corrected.total).astype(np.float64)
     return FittedRanker(
         weights=weights,
-        attraction=found.rates,
+        attraction=corrected.rates,
         method=method,
         clip=float(clip),
-        bias=found.bias,
-        n_impressions=int(found.times.sum()),
+        bias=corrected.bias,
+        n_impressions=int(corrected.times.sum()),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,18 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
 import rankloop
-from rankloop.feedback import (
-    CascadeModel,
-    ClickChainModel,
-    ClickModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    PositionBasedModel,
-    SavedModel,
-    Sessions,
-    TrustBiasModel,
-    UserBrowsingModel,
-)
+from rankloop import feedback
+from rankloop.feedback import ClickModel, SavedModel, Sessions
 from rankloop.kernels.click_fits import User, predict
 
 Floats = NDArray[np.float64]
@@ -39,10 +29,8 @@ class Estimate(NamedTuple):
         The estimates; not a number where the log says nothing.
     standard_error : ndarray of float
         Their standard errors; infinite where the log does not identify them.
-    low : ndarray of float
-        The lower ends of the intervals.
-    high : ndarray of float
-        The upper ends of the intervals.
+    low, high : ndarray of float
+        The ends of the intervals.
     """
 
     value: Floats
@@ -108,8 +96,8 @@ class FittedModel:
     warnings : tuple of str
         What the log does not tell, in sentences.
     user : tuple
-        The chances of the model's user, as `kernels.solvers.click_predictions` takes them; the last item stands for
-        those that the log does not have.
+        The chances of the model's user, as `kernels.click_fits` takes them; the last item stands for those that the
+        log does not have.
     codes : ndarray of int
         Query times number of items plus item, for each of `items`, in rising order.
     log : Sessions
@@ -128,7 +116,7 @@ class FittedModel:
     confidence: float
     smoothing: float
     warnings: tuple[str, ...]
-    user: Any  # kernels.solvers.click_predictions.User
+    user: Any  # kernels.click_fits.User
     codes: NDArray[np.int64]
     log: Sessions
 
@@ -144,8 +132,7 @@ class FittedModel:
     @property
     def names(self) -> tuple[str, ...]:
         """The items by name, with their query where there are several."""
-        several = self.log.n_queries > 1
-        return tuple(f"{query}/{item}" if several else item for query, item in self.items)
+        return item_names(self.items, several=self.log.n_queries > 1)
 
     def predict(self, pages: Sessions) -> tuple[Floats, Floats]:
         """The chance of a click at each position of other pages.
@@ -179,47 +166,30 @@ class FittedModel:
         ----------
         pages : Sessions
             Pages with the same `item_ids` and `query_ids` as the log's.
-
-        Returns
-        -------
-        Score
-            Likelihood and perplexities.
         """
-        given, alone = self.predict(pages)
+        informed, alone = self.predict(pages)
         clicked, shown = pages.clicks == 1, pages.items >= 0
         with np.errstate(invalid="ignore"):
-            wrong = (clicked & (given <= 0.0)) | (~clicked & (given >= 1.0))
-        surprise, surprise_given = surprises(alone, pages), surprises(given, pages)
+            wrong = (clicked & (informed <= 0.0)) | (~clicked & (informed >= 1.0))
         times = shown.sum(axis=0)
-        used = times > 0
-        by_position = np.exp2(surprise.sum(axis=0) / np.maximum(times, 1))
-        by_position_given = np.exp2(surprise_given.sum(axis=0) / np.maximum(times, 1))
+        surprise = surprises(informed, pages)
+        conditional, by_position = (
+            np.exp2(bits.sum(axis=0) / np.maximum(times, 1)) for bits in (surprise, surprises(alone, pages))
+        )
         return Score(
-            log_likelihood=float(-surprise_given.sum() * np.log(2.0) / pages.n_rows),
-            perplexity=float(by_position[used].mean()),
+            log_likelihood=float(-surprise.sum() * np.log(2.0) / pages.n_rows),
+            perplexity=float(by_position[times > 0].mean()),
             perplexity_by_position=by_position,
-            conditional_perplexity=float(by_position_given[used].mean()),
+            conditional_perplexity=float(conditional[times > 0].mean()),
             impossible=float((wrong & shown).any(axis=1).mean()),
         )
 
     def model(self) -> ClickModel:
-        """The click model with these parameters, of `rankloop.feedback`, its items in the order of `items`.
-
-        Returns
-        -------
-        ClickModel
-            What simulations and environments take.
-        """
+        """The click model with these parameters, of `rankloop.feedback`, its items in the order of `items`."""
         return _BUILT[self.name](self)
 
     def saved(self) -> SavedModel:
-        """The model with its items and its origin, ready to be written to a file.
-
-        Returns
-        -------
-        SavedModel
-            What `feedback.read_model` reads back.
-        """
+        """The model with its items and its origin, ready to be written to a file."""
         return SavedModel(
             self.model(),
             examination=self.examination,
@@ -239,6 +209,11 @@ class FittedModel:
                 "rankloop": rankloop.__version__,
             },
         )
+
+
+def item_names(items: Sequence[tuple[str, str]], *, several: bool) -> tuple[str, ...]:
+    """Items by name, with their query where there are several."""
+    return tuple(f"{query}/{item}" if several else item for query, item in items)
 
 
 def surprises(chance: Floats, pages: Sessions) -> Floats:
@@ -262,16 +237,16 @@ def pair_numbers(pages: Sessions, codes: NDArray[np.int64]) -> NDArray[np.int64]
 
 def chances(user: User, pairs: NDArray[np.int64], clicks: NDArray[Any]) -> tuple[Floats, Floats]:
     """The chances of a click given those above, and without."""
-    given, alone = np.full(pairs.shape, np.nan), np.full(pairs.shape, np.nan)
-    predict(pairs, np.ascontiguousarray(clicks), user, np.empty(pairs.shape[1] + 1), given, alone)
-    return given, alone
+    informed, alone = np.full(pairs.shape, np.nan), np.full(pairs.shape, np.nan)
+    predict(pairs, np.ascontiguousarray(clicks), user, np.empty(pairs.shape[1] + 1), informed, alone)
+    return informed, alone
 
 
 def log_likelihood(user: User, pairs: NDArray[np.int64], clicks: NDArray[Any]) -> float:
     """The natural logarithm of the chance of all clicks, minus infinity where one is impossible."""
-    given, _ = chances(user, pairs, clicks)
+    informed, _ = chances(user, pairs, clicks)
     with np.errstate(divide="ignore"):
-        return float(np.log(np.where(clicks == 1, given, 1.0 - given)[pairs >= 0]).sum())
+        return float(np.log(np.where(clicks == 1, informed, 1.0 - informed)[pairs >= 0]).sum())
 
 
 def user(*, alpha: Floats, m: int, **other: Any) -> User:
@@ -320,60 +295,47 @@ def mean_looks(user: User, pairs: NDArray[np.int64], clicks: NDArray[Any]) -> Fl
     return mean / most if most > 0 else mean
 
 
-def _value(found: FittedModel, name: str) -> Floats:
-    return np.nan_to_num(found.shared[name].value, nan=0.0)
+def _value(fit: FittedModel, name: str) -> Floats:
+    return np.nan_to_num(fit.shared[name].value, nan=0.0)
 
 
-def _position_based(found: FittedModel) -> ClickModel:
-    return PositionBasedModel(attraction=found.attraction.value, examination=_value(found, "examination"))
+def _by_look(kind: Callable[..., ClickModel]) -> Callable[[FittedModel], ClickModel]:
+    return lambda fit: kind(attraction=fit.attraction.value, examination=_value(fit, "examination"))
 
 
-def _user_browsing(found: FittedModel) -> ClickModel:
-    return UserBrowsingModel(attraction=found.attraction.value, examination=_value(found, "examination"))
-
-
-def _cascade(found: FittedModel) -> ClickModel:
-    return CascadeModel(attraction=found.attraction.value)
-
-
-def _dependent(found: FittedModel) -> ClickModel:
-    return DependentClickModel(attraction=found.attraction.value, continuation=found.user.g0)
-
-
-def _dynamic(found: FittedModel) -> ClickModel:
-    return DynamicBayesianModel(
-        attraction=found.attraction.value,
-        satisfaction=found.user.sat[:-1],
-        continuation=float(found.user.none[0]),
+def _dynamic(fit: FittedModel) -> ClickModel:
+    sat, gamma = fit.user.sat[:-1], float(fit.user.none[0])
+    return feedback.DynamicBayesianModel(
+        attraction=fit.attraction.value, satisfaction=sat, continuation=gamma
     )
 
 
-def _click_chain(found: FittedModel) -> ClickModel:
-    return ClickChainModel(attraction=found.attraction.value, continuation=_value(found, "continuation"))
-
-
-def _trust(found: FittedModel) -> ClickModel:
-    return TrustBiasModel(
-        attraction=found.user.alpha[:-1],
-        examination=np.ones(found.log.n_positions),
-        true_clicks=found.user.true,
-        false_clicks=found.user.false,
+def _trust(fit: FittedModel) -> ClickModel:
+    return feedback.TrustBiasModel(
+        attraction=fit.user.alpha[:-1],
+        examination=np.ones(fit.log.n_positions),
+        true_clicks=fit.user.true,
+        false_clicks=fit.user.false,
     )
 
 
-def _rates(found: FittedModel) -> ClickModel:
+def _rates(fit: FittedModel) -> ClickModel:
     # Clicks that depend on the position alone: every item attracts everybody who looks.
-    return PositionBasedModel(attraction=np.ones(len(found.items)), examination=found.user.looks[:, 0])
+    return feedback.PositionBasedModel(attraction=np.ones(len(fit.items)), examination=fit.user.looks[:, 0])
 
 
 _BUILT: dict[str, Callable[[FittedModel], ClickModel]] = {
-    "pbm": _position_based,
-    "ubm": _user_browsing,
-    "cascade": _cascade,
-    "dcm": _dependent,
+    "pbm": _by_look(feedback.PositionBasedModel),
+    "ubm": _by_look(feedback.UserBrowsingModel),
+    "cascade": lambda fit: feedback.CascadeModel(attraction=fit.attraction.value),
+    "dcm": lambda fit: feedback.DependentClickModel(
+        attraction=fit.attraction.value, continuation=fit.user.g0
+    ),
     "sdbn": _dynamic,
     "dbn": _dynamic,
-    "ccm": _click_chain,
+    "ccm": lambda fit: feedback.ClickChainModel(
+        attraction=fit.attraction.value, continuation=_value(fit, "continuation")
+    ),
     "trust": _trust,
     "rcm": _rates,
     "rctr": _rates,

@@ -13,7 +13,8 @@ from rankloop.arguments import number, whole
 from rankloop.extras import require
 from rankloop.features import read_features
 from rankloop.feedback import LoggedLists, Sessions
-from rankloop.logs.counterfactual import corrected_clicks
+from rankloop.logs.counterfactual import corrected_clicks, told_of
+from rankloop.logs.regression import OrdersItems
 
 if TYPE_CHECKING:  # importing this package must not import torch
     import torch
@@ -23,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FittedNeuralRanker:
+class FittedNeuralRanker(OrdersItems):
     """A torch module that predicts how attractive an item is.
 
     Parameters
@@ -51,45 +52,25 @@ class FittedNeuralRanker:
     n_impressions: int
 
     def __repr__(self) -> str:
-        told = f"{type(self.module).__name__} from {self.n_impressions:,} impressions by {self.method}"
-        return f"FittedNeuralRanker({told}" + (
-            f", bias of at most {self.bias:.3f} by clipping)" if self.bias else ")"
-        )
+        return told_of(self, type(self.module).__name__)
 
     def scores(self, features: ArrayLike) -> Floats:
-        """The score of each item.
+        """The score of each item: its predicted attraction.
 
         Parameters
         ----------
         features : array_like
             Items by features.
-
-        Returns
-        -------
-        ndarray of float
-            Predicted attractions.
         """
         import torch
 
-        given = read_features(features, name="features")
+        rows = read_features(features, name="features")
         with torch.no_grad():
-            scores: Floats = _scores(self.module, _tensor(given, self.module)).numpy().astype(np.float64)
+            scores: Floats = _scores(self.module, _tensor(rows, self.module)).numpy().astype(np.float64)
         return scores
 
-    def order(self, features: ArrayLike) -> NDArray[np.int64]:
-        """Items by falling score.
-
-        Parameters
-        ----------
-        features : array_like
-            Items by features.
-
-        Returns
-        -------
-        ndarray of int
-            Item numbers, best first.
-        """
-        return np.argsort(-self.scores(features), kind="stable")
+    def _scores(self, features: ArrayLike) -> Floats:
+        return self.scores(features)
 
 
 def fit_neural_ranker(
@@ -116,14 +97,8 @@ def fit_neural_ranker(
     module : torch.nn.Module
         Maps items x features to one score for each item, by itself. A copy is trained, in evaluation mode as in
         `rankers.NeuralPDGD`.
-    examination : array_like
-        For each position, the chance that users look there, such as `FittedRegression.examination`.
-    features : array_like, optional
-        Items by features, for items that are the same in every list.
-    method : str, optional
-        ``"ips"`` or ``"doubly-robust"``, as for `fit_ranker`.
-    clip : float, optional
-        The largest weight of a click. `bias` of the result says what clipping may have done.
+    examination, features, method, clip : object
+        As for `fit_ranker`.
     epochs : int, optional
         How often to go through the log.
     batch_size : int, optional
@@ -132,11 +107,6 @@ def fit_neural_ranker(
         Adam's step.
     seed : int, optional
         Of the order in which items come.
-
-    Returns
-    -------
-    FittedNeuralRanker
-        The trained module.
     """
     require("torch", extra="torch", for_="fit_neural_ranker")
     import torch
@@ -146,11 +116,11 @@ def fit_neural_ranker(
     number("learning_rate", learning_rate, above=0)
     if not isinstance(module, torch.nn.Module):
         raise ValueError(f"module must be a torch.nn.Module, got {module!r}")
-    found = corrected_clicks(log, examination=examination, features=features, method=method, clip=clip)
-    shown = found.times > 0
+    corrected = corrected_clicks(log, examination=examination, features=features, method=method, clip=clip)
+    shown = corrected.times > 0
     trained = copy.deepcopy(module).eval()
-    x, y = _tensor(found.x[shown], trained), _tensor(found.rates[shown], trained)
-    weight = _tensor(found.times[shown] / found.times.sum() * shown.sum(), trained)
+    x, y = _tensor(corrected.x[shown], trained), _tensor(corrected.rates[shown], trained)
+    weight = _tensor(corrected.times[shown] / corrected.times.sum() * shown.sum(), trained)
     try:
         _scores(trained, x[:2])
     except RuntimeError as error:
@@ -177,8 +147,8 @@ def fit_neural_ranker(
         losses=np.array(losses),
         method=method,
         clip=float(clip),
-        bias=found.bias,
-        n_impressions=int(found.times.sum()),
+        bias=corrected.bias,
+        n_impressions=int(corrected.times.sum()),
     )
 
 

@@ -18,10 +18,30 @@ from rankloop.feedback import Candidates, LoggedLists
 from rankloop.logs.intervals import Cells, by_moments
 from rankloop.logs.regression import FittedRegression, climb, impressions, rates
 
-# The policy to evaluate over items that are the same for everybody: chances of items at positions, and of lists.
-
-
 Floats = NDArray[np.float64]
+
+
+class Policy(Protocol):
+    """Chances of what a log shows under another policy."""
+
+    def of_cells(self, log: LoggedLists) -> Floats:
+        """The chance of each logged item at its position; 0 where nothing was shown."""
+        ...
+
+    def of_lists(self, log: LoggedLists) -> Floats | None:
+        """The chance of each logged list, or None where only those of items at positions are known."""
+        ...
+
+    def mean_rates(self, log: LoggedLists, q: Floats) -> Floats:
+        """The mean of `q`, items by positions, over what the policy shows, for each logged item's position."""
+        ...
+
+    def halves(self) -> tuple[Policy, Policy] | None:
+        """The policy by every other draw, twice; None where its chances are exact."""
+        ...
+
+
+# The policy to evaluate over items that are the same for everybody: chances of items at positions, and of lists.
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +52,9 @@ class ItemPolicy:
     lists: dict[tuple[int, ...], float] | None
 
     def of_cells(self, log: LoggedLists) -> Floats:
-        """The chance of each logged item at its position."""
         return self.cells[log.items, log.positions]
 
     def of_lists(self, log: LoggedLists) -> Floats | None:
-        """The chance of each logged list, or None where only those of items at positions are known."""
         if log.items.shape[1] == 1:
             return self.of_cells(log)[:, 0]
         if self.lists is None:
@@ -46,25 +64,23 @@ class ItemPolicy:
         return np.array(of)[which.ravel()]
 
     def mean_rates(self, log: LoggedLists, q: Floats) -> Floats:
-        """The mean of `q`, items by positions, over what the policy shows, for each logged item's position."""
         means: Floats = (self.cells * q).sum(axis=0)[log.positions]
         return means
 
     def halves(self) -> None:
-        """Chances are the same for all rows, and taken for exact."""
-        return
+        return  # the same for all rows
 
 
-def policy_for(given: Any, log: LoggedLists, *, draws: int, seed: int) -> ItemPolicy:
+def policy_for(policy: Any, log: LoggedLists, *, draws: int, seed: int) -> ItemPolicy:
     """Read the policy to evaluate: a ranker, one ranking, or a matrix of probabilities."""
-    if isinstance(given, Ranker):
-        return _of_ranker(given, log, draws=whole("draws", draws, at_least=1), seed=seed)
-    array = numbers("policy", given)
+    if isinstance(policy, Ranker):
+        return _of_ranker(policy, log, draws=whole("draws", draws, at_least=1), seed=seed)
+    array = numbers("policy", policy)
     if array.ndim == 1:
         return _of_ranking(array, log)
     if array.ndim != 2:
         raise ValueError(
-            f"policy must be a ranker, a ranking or a matrix of items by positions, got {given!r}"
+            f"policy must be a ranker, a ranking or a matrix of items by positions, got {policy!r}"
         )
     shape = (log.n_items, log.n_positions)
     if array.shape != shape:
@@ -139,19 +155,16 @@ class DrawnLists:
     lists: NDArray[np.int64]
 
     def of_cells(self, log: LoggedLists) -> Floats:
-        """The chance of each logged item at its position; 0 where nothing was shown."""
         here = np.take_along_axis(self.lists, log.positions[:, None, :], axis=2)
         chances: Floats = ((here == log.items[:, None, :]) & (log.items >= 0)[:, None, :]).mean(axis=1)
         return chances
 
     def of_lists(self, log: LoggedLists) -> Floats | None:
-        """The chance of each logged list."""
         here = np.take_along_axis(self.lists, log.positions[:, None, :], axis=2)
         chances: Floats = (here == log.items[:, None, :]).all(axis=2).mean(axis=1)
         return chances
 
     def mean_rates(self, log: LoggedLists, q: Floats) -> Floats:
-        """The mean of `q`, candidates by positions, over what the policy shows, for each logged item's position."""
         assert log.features is not None
         rows = log.features.starts[:-1, None, None] + np.maximum(self.lists, 0)
         guessed = np.where(self.lists >= 0, q[rows, np.arange(self.lists.shape[2])], 0.0).mean(axis=1)
@@ -159,7 +172,6 @@ class DrawnLists:
         return means
 
     def halves(self) -> tuple[DrawnLists, DrawnLists] | None:
-        """The policy by every other draw, twice; None where it has one list a row."""
         if self.lists.shape[1] < 2:
             return None
         n = self.lists.shape[1] // 2 * 2
@@ -186,13 +198,13 @@ def lists_for(policy: Any, log: LoggedLists, *, draws: int, explore: bool, seed:
         return _drawn(policy, requests, m, draws=draws, seed=seed)
     if isinstance(policy, Orders):
         return _ordered([policy.order(requests[row]) for row in range(len(requests))], requests, m)
-    given = numbers("policy", policy)
-    if given.ndim != 2 or len(given) != log.n_rows or (given != np.floor(given)).any():
+    listed = numbers("policy", policy)
+    if listed.ndim != 2 or len(listed) != log.n_rows or (listed != np.floor(listed)).any():
         raise ValueError(
             "policy must be a ranker, something with a method order, or a matrix with a list for each of the log's"
-            f" {log.n_rows:,} rows, got shape {given.shape}"
+            f" {log.n_rows:,} rows, got shape {listed.shape}"
         )
-    return _ordered([row[row >= 0].astype(np.int64) for row in given], requests, m)
+    return _ordered([row[row >= 0].astype(np.int64) for row in listed], requests, m)
 
 
 def _drawn(ranker: Ranker, requests: Candidates, m: int, *, draws: int, seed: int) -> DrawnLists:
@@ -221,25 +233,8 @@ def _ordered(orders: list[NDArray[np.int64]], requests: Candidates, m: int) -> D
 # Guesses at click rates, for estimators that correct them: of what was shown, and of what the policy would show.
 
 
-class Policy(Protocol):
-    """Chances of what a log shows under another policy."""
-
-    def of_cells(self, log: LoggedLists) -> Floats:
-        """The chance of each logged item at its position."""
-        ...
-
-    def of_lists(self, log: LoggedLists) -> Floats | None:
-        """The chance of each logged list, or None where only those of items at positions are known."""
-        ...
-
-    def mean_rates(self, log: LoggedLists, q: Floats) -> Floats:
-        """The mean of `q`, items by positions, over what the policy shows, for each logged item's position."""
-        ...
-
-
-Guess = tuple[
-    NDArray[np.bool_], Floats
-]  # rows, and the click rates of items (or candidates) by positions for them
+# Rows, and the click rates of items (or candidates) by positions for them.
+Guess = tuple[NDArray[np.bool_], Floats]
 
 
 def guesses_for(click_rates: Any, log: LoggedLists) -> list[Guess]:
@@ -411,10 +406,8 @@ class Evaluation:
         The estimator that was used.
     value : float
         Clicks a list, each weighed by `click_values`.
-    low : float
-        The lower end of the confidence interval.
-    high : float
-        The upper end of the confidence interval.
+    low, high : float
+        The ends of the confidence interval.
     confidence : float
         The level of the interval.
     standard_error : float
@@ -502,11 +495,6 @@ def evaluate(
         the lists that it would draw.
     seed : int, optional
         The seed for asking a ranker.
-
-    Returns
-    -------
-    Evaluation
-        The estimate, with its interval.
 
     Raises
     ------
@@ -613,11 +601,6 @@ def on_policy(
         What a click at each position is worth; 1 by default.
     confidence : float, optional
         The level of the interval.
-
-    Returns
-    -------
-    Evaluation
-        The mean, with its interval.
     """
     rows = (_values(click_values, log) * log.clicks).sum(axis=1)
     return _summary("on-policy", rows, confidence=confidence, size=float(log.n_rows), mean_weight=1.0)

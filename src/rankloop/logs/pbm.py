@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from rankloop.arguments import number, one_of, whole
 from rankloop.feedback import ClickLog, ClickParameters, PositionBasedModel
 from rankloop.kernels import click_fits
 from rankloop.logs import intervals
+from rankloop.logs.fitted_models import item_names
 from rankloop.logs.intervals import Cells, Floats, Prior, by_moments, ratio
 
 # Expectation maximisation for the position-based model, on counts.
@@ -289,10 +289,8 @@ class FittedPBM:
         Lower and upper end of the interval of each examination, a row for each position.
     items : tuple of (str, str)
         Query and item, by name.
-    shown : ndarray of int
-        How often each item was shown.
-    clicked : ndarray of int
-        How often each item was clicked.
+    shown, clicked : ndarray of int
+        How often each item was shown, and clicked.
     reference : int
         The position (from 0) that users look at most.
     confidence : float
@@ -415,11 +413,6 @@ def fit_pbm(
     method : str, optional
         ``"newton"``, which takes about ten steps, or ``"em"``, which can take hundreds of thousands to the same place.
 
-    Returns
-    -------
-    FittedPBM
-        The estimates, with their intervals.
-
     Departures
     ----------
     The appendix keeps only pages that consist of the ten most frequent items. Under this model a click depends on
@@ -479,13 +472,13 @@ def fit_pbm(
     )
     beta = np.where(cells.by_position(shown) > 0, end.beta, np.nan)
     several = len(log.query_ids) > 1
-    told = intervals.identification_warnings(
+    sentences = intervals.identification_warnings(
         cells, group, reference, off.beta, lambda i: item_names(items[i : i + 1], several=several)[0]
     )
     if not end.converged:
         stopped = f"the fit was stopped after {len(end.trace)} steps, before it converged"
-        told += (f"{stopped}: estimates and intervals are not those of the maximum",)
-    for sentence in told:
+        sentences += (f"{stopped}: estimates and intervals are not those of the maximum",)
+    for sentence in sentences:
         warnings.warn(f"{log.name}: {sentence}", ClickModelWarning, stacklevel=2)
     most_shown = np.zeros(len(items))
     np.maximum.at(most_shown, which, shown)
@@ -506,11 +499,6 @@ def fit_pbm(
         trace=end.trace,
         converged=end.converged,
         method=method,
-        warnings=told,
+        warnings=sentences,
         log=log,
     )
-
-
-def item_names(items: Sequence[tuple[str, str]], *, several: bool) -> tuple[str, ...]:
-    """Items by name, with their query where there are several."""
-    return tuple(f"{query}/{item}" if several else item for query, item in items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -69,19 +70,19 @@ def climb(cells: Impressions, *, ridge: float, tolerance: float, max_steps: int)
     tried = [int(np.argmax(clicks))]
     pinned = np.arange(cells.n_positions) == tried[0]
     while True:
-        found = _scoring(cells, pinned, clicks, ridge=ridge, tolerance=tolerance, max_steps=max_steps)
-        above = np.where(pinned, -np.inf, found.log_beta)
+        end = _scoring(cells, pinned, clicks, ridge=ridge, tolerance=tolerance, max_steps=max_steps)
+        above = np.where(pinned, -np.inf, end.log_beta)
         worst = int(np.argmax(above))
         if above[worst] <= 1e-9:
-            return found
+            return end
         pinned = pinned.copy() if worst in tried else np.zeros_like(pinned)
         pinned[worst] = True
         tried.append(worst)
 
 
-def rates(found: Climb, x: Floats) -> Floats:
+def rates(end: Climb, x: Floats) -> Floats:
     """The chance of a click on each row of features at each position."""
-    return np.outer(expit(x @ found.weights + found.intercept), np.minimum(np.exp(found.log_beta), 1.0))
+    return np.outer(expit(x @ end.weights + end.intercept), np.minimum(np.exp(end.log_beta), 1.0))
 
 
 def _scoring(
@@ -192,6 +193,25 @@ def _inverse(matrix: Floats) -> Floats:
     return inverse
 
 
+class OrdersItems(abc.ABC):
+    """Something fitted that scores items by their features."""
+
+    __slots__ = ()
+
+    @abc.abstractmethod
+    def _scores(self, features: ArrayLike) -> Floats: ...
+
+    def order(self, features: ArrayLike) -> NDArray[np.int64]:
+        """Item numbers by falling score, best first.
+
+        Parameters
+        ----------
+        features : array_like
+            Items by features.
+        """
+        return np.argsort(-self._scores(features), kind="stable")
+
+
 def item_features(features: ArrayLike, n_features: int) -> NDArray[np.float64]:
     """The features of items that a fitted ranker is asked about: items by features, as many as were fitted."""
     rows = numbers("features", features)
@@ -200,11 +220,25 @@ def item_features(features: ArrayLike, n_features: int) -> NDArray[np.float64]:
     return rows
 
 
+def features_of_items(log: Sessions | LoggedLists, features: ArrayLike | None) -> Floats | None:
+    """Items by features, for items that are the same in every list; None for a log that has its own."""
+    if isinstance(log, LoggedLists) and log.features is not None:
+        if features is not None:
+            raise ValueError("features must be left out, because the log has its own")
+        return None
+    if features is None:
+        raise ValueError("features must be given, items by features: the log has none of its own")
+    rows = numbers("features", features)
+    if rows.ndim != 2 or len(rows) != log.n_items or not np.isfinite(rows).all():
+        raise ValueError(f"features must be {log.n_items} items by features, finite, got shape {rows.shape}")
+    return rows
+
+
 _VAGUE = 0.5  # error of a logarithm: twice that is a factor of 2.7 either way
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FittedRegression:
+class FittedRegression(OrdersItems):
     """A position-based model whose attractions are a logistic function of features.
 
     Parameters
@@ -260,45 +294,22 @@ class FittedRegression:
         ----------
         features : array_like
             Items by features.
-
-        Returns
-        -------
-        ndarray of float
-            One for each item.
         """
-        given = item_features(features, len(self.weights))
-        chances: Floats = expit(given @ self.weights + self.intercept)
+        chances: Floats = expit(item_features(features, len(self.weights)) @ self.weights + self.intercept)
         return chances
 
+    def _scores(self, features: ArrayLike) -> Floats:
+        return self.attraction(features)
+
     def click_rates(self, features: ArrayLike) -> Floats:
-        """The chance of a click on each item at each position.
+        """The chance of a click on each item at each position; 0 at a position where nothing was shown.
 
         Parameters
         ----------
         features : array_like
             Items by features.
-
-        Returns
-        -------
-        ndarray of float
-            Items by positions; 0 at a position where nothing was shown.
         """
         return np.outer(self.attraction(features), np.nan_to_num(self.examination))
-
-    def order(self, features: ArrayLike) -> NDArray[np.int64]:
-        """Items by falling attraction.
-
-        Parameters
-        ----------
-        features : array_like
-            Items by features.
-
-        Returns
-        -------
-        ndarray of int
-            Item numbers, best first.
-        """
-        return np.argsort(-self.attraction(features), kind="stable")
 
     def model(self, features: ArrayLike) -> PositionBasedModel:
         """The click model of one list, to simulate its users.
@@ -307,11 +318,6 @@ class FittedRegression:
         ----------
         features : array_like
             Items by features.
-
-        Returns
-        -------
-        PositionBasedModel
-            With the attraction of each item, and the examinations.
         """
         return PositionBasedModel(attraction=self.attraction(features), examination=self.examination)
 
@@ -346,11 +352,6 @@ def fit_regression_em(
     max_steps : int, optional
         When to give up, with a warning and `converged` False.
 
-    Returns
-    -------
-    FittedRegression
-        The estimates, with their intervals.
-
     Departures
     ----------
     The paper fits boosted trees to labels drawn from the posterior, step by step. Here the link is logistic, and
@@ -381,8 +382,8 @@ def fit_regression_em(
     cells = impressions(log, features)
     if cells.clicked.sum() == 0:
         raise ValueError(f"log must have a click, got none in {log.n_rows:,} rows of {log.name!r}")
-    found = climb(cells, ridge=ridge, tolerance=tolerance, max_steps=max_steps)
-    fitted = _told(found, cells, confidence)
+    end = climb(cells, ridge=ridge, tolerance=tolerance, max_steps=max_steps)
+    fitted = _told(end, cells, confidence)
     for sentence in fitted.warnings:
         warnings.warn(f"{log.name}: {sentence}", ClickModelWarning, stacklevel=2)
     return fitted
@@ -398,35 +399,30 @@ def impressions(
     places = log.positions if isinstance(log, LoggedLists) else np.arange(log.n_positions)
     places = np.broadcast_to(places, log.items.shape)[shown].astype(np.int64)
     clicks = log.clicks[shown].astype(np.float64)
-    own = log.features if isinstance(log, LoggedLists) else None
-    if own is not None:
-        if features is not None:
-            raise ValueError("features must be left out, because the log has its own")
+    of_items = features_of_items(log, features)
+    if of_items is None:
+        own = log.features  # type: ignore[union-attr]
+        assert own is not None
         x = own.rows[(own.starts[:-1, None] + log.items)[shown]]
         return Impressions(x, places, np.ones(len(x)), clicks, log.n_positions)
-    if features is None:
-        raise ValueError("features must be given, items by features: the log has none of its own")
-    given = numbers("features", features)
-    if given.ndim != 2 or len(given) != log.n_items or not np.isfinite(given).all():
-        raise ValueError(f"features must be {log.n_items} items by features, finite, got shape {given.shape}")
     codes = log.items[shown].astype(np.int64) * log.n_positions + places
     cells, which = np.unique(codes, return_inverse=True)
     items, positions = np.divmod(cells, log.n_positions)
     times = np.bincount(which, minlength=len(cells)).astype(np.float64)
     clicked = np.bincount(which, clicks, len(cells)).astype(np.float64)
-    return Impressions(given[items], positions, times, clicked, log.n_positions)
+    return Impressions(of_items[items], positions, times, clicked, log.n_positions)
 
 
-def _told(found: Climb, cells: Impressions, confidence: float) -> FittedRegression:
-    variances = np.maximum(np.diag(found.covariance), 0.0)
+def _told(end: Climb, cells: Impressions, confidence: float) -> FittedRegression:
+    variances = np.maximum(np.diag(end.covariance), 0.0)
     shown, clicked = cells.at(cells.shown), cells.at(cells.clicked)
-    free = ~found.pinned & (clicked > 0)
-    beta = np.minimum(np.exp(found.log_beta), 1.0)
+    free = ~end.pinned & (clicked > 0)
+    beta = np.minimum(np.exp(end.log_beta), 1.0)
     error = np.zeros(cells.n_positions)
     error[free] = np.sqrt(variances[: free.sum()])
     # Nobody clicked there: what is known is how many clicks as many looks would have brought.
-    silent = ~found.pinned & (clicked == 0) & (shown > 0)
-    would = cells.at(cells.shown * expit(cells.x @ found.weights + found.intercept))
+    silent = ~end.pinned & (clicked == 0) & (shown > 0)
+    would = cells.at(cells.shown * expit(cells.x @ end.weights + end.intercept))
     error[silent] = 1.0 / np.sqrt(_TINY * np.maximum(would[silent], _TINY))
     error[shown == 0] = np.inf
     ends = intervals.examination_interval(beta, error, confidence=confidence)
@@ -438,22 +434,22 @@ def _told(found: Climb, cells: Impressions, confidence: float) -> FittedRegressi
             f"examination of {listed(free & (error > _VAGUE))} is hardly known: items with similar features were"
             " rarely shown both there and at other positions, or few were clicked"
         )
-    if not found.converged:
+    if not end.converged:
         sentences.append(
-            f"the fit was stopped after {found.steps} steps, before it converged: estimates and intervals are not"
+            f"the fit was stopped after {end.steps} steps, before it converged: estimates and intervals are not"
             " those of the maximum"
         )
     return FittedRegression(
-        weights=found.weights,
-        intercept=found.intercept,
+        weights=end.weights,
+        intercept=end.intercept,
         examination=np.where(shown > 0, beta, np.nan),
         examination_interval=ends,
         weight_errors=np.sqrt(variances[free.sum() + 1 :]),
-        reference=int(np.argmax(found.pinned)),
+        reference=int(np.argmax(end.pinned)),
         confidence=confidence,
-        log_likelihood=found.log_likelihood,
-        steps=found.steps,
-        converged=found.converged,
+        log_likelihood=end.log_likelihood,
+        steps=end.steps,
+        converged=end.converged,
         warnings=tuple(sentences),
         n_impressions=int(shown.sum()),
     )

@@ -1,63 +1,14 @@
-"""What section 6 of the 2016 paper asserts, at the size of the quick version; and the setting it is played in."""
+"""The setting of section 6 of the 2016 paper."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import polars as pl
 import pytest
 
-from rankloop import experiments
 from rankloop.environments import QueryStream
 from rankloop.experiments.top_2016 import setting
 from rankloop.rankers import Uniform
 from rankloop.simulation import play
-from tests.experiments.quick import captions, judge
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The quick version, run and judged once."""
-    out = tmp_path_factory.mktemp("results")
-    judge("top-2016-fig1", out)
-    return out / "top-2016-fig1"
-
-
-def test_every_claim_holds_and_breaks_under_its_mutation_and_captions_tell_what_is_shown(
-    results: Path,
-) -> None:
-    rows = pl.read_parquet(results / "results.parquet")
-    assert len(list(results.glob("*.png"))) == 4
-    experiment = experiments.get("top-2016-fig1")
-    told = captions(experiment, rows)
-    hidden = {source.label for name, source in setting.SOURCES.items() if name not in set(rows["set"])}
-    assert hidden
-    assert not [label for label in hidden for text in told.values() if label in text]
-    assert "steps are 10,000 times those at the right end" in told["epsilon"]
-    fewer = rows.filter(pl.col("set") == "synthetic").with_columns(
-        constants=pl.col("constants").replace("epsilon 1", "epsilon 0.1")
-    )
-    other = captions(experiment, fewer)
-    assert "steps are 100 times those at the right end" in other["epsilon"]
-    assert all(told[name] != other[name] for name in told if len(set(rows["set"])) > 1)
-
-
-def test_without_real_data_the_synthetic_set_is_played_and_a_line_says_what_is_missing(
-    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RANKLOOP_DATA", str(tmp_path / "nowhere"))
-    assert setting.available() == ["synthetic"]
-    experiment = experiments.get("top-2016-fig1")
-    assert experiment.missing() is None
-    played = pl.read_parquet(results / "results.parquet").filter(pl.col("set") == "synthetic")
-    jobs = experiment.jobs(quick=True)
-    assert {(job.name, job.seed) for job in jobs} == set(played.select("job", "seed").iter_rows())
-    assert all(claim.holds for claim in experiment.claims(played, quick=True))
-    (line,) = experiment.notes(played)
-    assert line.startswith("Played on Synthetic; skipped MQ2008, real data missing: no ltr/mq2008 in ")
-    assert "skipped MSLR fragment" in line
-    assert "set RANKLOOP_DATA" in line
 
 
 def test_the_order_of_smooth_dcg_depends_on_the_weights_over_epsilon_alone() -> None:

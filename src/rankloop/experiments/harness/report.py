@@ -29,12 +29,12 @@ def write_report(out: Path) -> Path:
 
 def read_records(out: Path) -> list[Record]:
     """Every experiment's ``claims.json`` under `out`: ours first, in their order, then others by name."""
-    found = {
+    records = {
         file.parent.name: _of_today(json.loads(file.read_text(encoding="utf-8")))
         for file in sorted(out.glob("*/claims.json"))
     }
-    ours = [name for name in names() if name in found]
-    return [found[name] for name in [*ours, *(name for name in found if name not in ours)]]
+    ours = [name for name in names() if name in records]
+    return [records[name] for name in [*ours, *(name for name in records if name not in ours)]]
 
 
 def _of_today(record: Record) -> Record:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO, cast
+from typing import TextIO, TypedDict, Unpack, cast
 
 import polars as pl
 from rich.console import Console
@@ -52,34 +52,30 @@ class Outcome:
     """Work of all jobs together, resumed ones included, as measured when they ran."""
 
 
+class Running(TypedDict, total=False):
+    """How `run_jobs` is to run them."""
+
+    jobs: Sequence[Job] | None
+    workers: int | None
+    fresh: bool
+    console: Console | None
+    executor: str | Executor
+
+
 def reproduce(
     experiment: Experiment,
     *,
     out: Path,
     quick: bool = False,
-    jobs: Sequence[Job] | None = None,
-    workers: int | None = None,
-    fresh: bool = False,
-    console: Console | None = None,
     pdf: bool = False,
     titles: bool = True,
-    executor: str | Executor = "threads",
+    **running: Unpack[Running],
 ) -> Verdict:
     """Run `experiment` and write ``results.parquet``, figures as PNG and SVG, and ``claims.json`` under `out`.
 
-    `pdf` writes the figures as PDF, too; without `titles` neither the title nor the caption is part of them. The other
-    parameters are those of `run_jobs`.
+    `pdf` writes the figures as PDF, too; without `titles` neither the title nor the caption is part of them.
     """
-    outcome = run_jobs(
-        experiment,
-        out=out,
-        quick=quick,
-        jobs=jobs,
-        workers=workers,
-        fresh=fresh,
-        console=console,
-        executor=executor,
-    )
+    outcome = run_jobs(experiment, out=out, quick=quick, **running)
     folder = out / experiment.label
     write_whole(folder / "results.parquet", outcome.results.write_parquet)
     claims = tuple(experiment.claims(outcome.results, quick=quick))

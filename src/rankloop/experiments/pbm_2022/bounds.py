@@ -161,17 +161,17 @@ def _run_lower(job: Job) -> Rows:
 def _run_lemma(job: Job) -> Rows:
     n, m = (job.settings[key] for key in ("n", "m"))
     rng = np.random.default_rng([n, m])
-    found = []
+    tried = []
     for _ in range(job.settings["instances"]):
         alpha, beta = np.sort(rng.random(n))[::-1], np.sort(rng.random(m))[::-1]
-        found.append(lemma_2(alpha, beta))
+        tried.append(lemma_2(alpha, beta))
     return {
         "part": LEMMA,
         "n": n,
         "m": m,
-        "round": len(found),
-        "ratio": min(one.least_ratio for one in found),
-        "lists": sum(one.lists for one in found),
+        "round": len(tried),
+        "ratio": min(one.least_ratio for one in tried),
+        "lists": sum(one.lists for one in tried),
     }
 
 
@@ -197,7 +197,7 @@ class PBMBounds(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         rounds, phase = (30_000, 3_000) if quick else (setting.HORIZON, setting.PHASE)
-        found = [
+        jobs = [
             setting.world_job(
                 f"{UPPER}, {world.label}", world, rounds=rounds, phase=phase, seed=seed, cost=2.0, part=UPPER
             )
@@ -208,14 +208,12 @@ class PBMBounds(Experiment):
             for T in _HORIZONS[:2] if quick else _HORIZONS:
                 name, cost = f"{LOWER}, {n} items, {m} positions, T={T}", float(T) * n * m / 50
                 seeds = range(1, 4 if quick else 11)
-                found += [
-                    seeded(name, seed=seed, cost=cost, part=LOWER, n=n, m=m, rounds=T) for seed in seeds
-                ]
+                jobs += [seeded(name, seed=seed, cost=cost, part=LOWER, n=n, m=m, rounds=T) for seed in seeds]
         for n in range(2, 6 if quick else 8):
             for m in range(1, min(n, 5) + 1):
-                told = {"part": LEMMA, "n": n, "m": m, "instances": 20 if quick else 100}
-                found.append(Job(name=f"{LEMMA}, {n} items, {m} positions", seed=1, settings=told))
-        return found
+                settings = {"part": LEMMA, "n": n, "m": m, "instances": 20 if quick else 100}
+                jobs.append(Job(name=f"{LEMMA}, {n} items, {m} positions", seed=1, settings=settings))
+        return jobs
 
     def run(self, job: Job) -> pl.DataFrame:
         """The rows of any part; columns that do not apply are null."""
@@ -330,7 +328,7 @@ def _theorem_1(results: pl.DataFrame) -> Iterator[Claim]:
 
 
 def _theorem_2(results: pl.DataFrame) -> Iterator[Claim]:
-    T, told, holds = max(runs.chosen(results, part=UPPER)["round"].to_list()), [], True
+    T, sentences, holds = max(runs.chosen(results, part=UPPER)["round"].to_list()), [], True
     closed = FTRLPBM(n_items=N_ITEMS, n_positions=N_POSITIONS).regret_bound
     for source, label in SOURCES.items():
         still = World(source, STOCHASTIC).still()
@@ -338,12 +336,12 @@ def _theorem_2(results: pl.DataFrame) -> Iterator[Claim]:
         holds &= bound > closed(T)
         horizons = 10.0 ** np.arange(4, 17.5, 0.05)
         smaller = [t for t in horizons if theorem_2(still.attraction, still.examination, t) < closed(int(t))]
-        told.append(f"{label} {bound:.1e}, the smaller of the two from T = {smaller[0]:.0e} on")
+        sentences.append(f"{label} {bound:.1e}, the smaller of the two from T = {smaller[0]:.0e} on")
     yield Claim(
         name="theorem-2",
         text=f"Theorem 2's O(log T) says less than Theorem 1 at {plain_number(T)} rounds: its constants are large",
         holds=holds,
-        measured=f"Theorem 1 {closed(T):,.0f}; Theorem 2: " + "; ".join(told),
+        measured=f"Theorem 1 {closed(T):,.0f}; Theorem 2: " + "; ".join(sentences),
         source="Theorem 2; errata C8 and C10",
         fixed=True,
         mutation=altered("a horizon of 10^9 times as many rounds", round=10**9 * pl.col("round")),
@@ -368,9 +366,9 @@ def _growth(results: pl.DataFrame) -> Iterator[Claim]:
 
 
 def _theorem_3(results: pl.DataFrame) -> Iterator[Claim]:
-    found = lower(results)
-    last = found.group_by("n", "m", maintain_order=True).last()
-    told = [
+    means = lower(results)
+    last = means.group_by("n", "m", maintain_order=True).last()
+    sentences = [
         f"({row['n']}, {row['m']}) at T = {plain_number(row['round'])}: {row['mean']:,.0f} ± {row['error']:.0f}, "
         f"random list {row['chance']:,.0f}, bound {row['least']:,.0f}"
         for row in last.iter_rows(named=True)
@@ -379,13 +377,13 @@ def _theorem_3(results: pl.DataFrame) -> Iterator[Claim]:
         name="theorem-3",
         text="Theorem 3: in its world regret at T is at least m sqrt((n-m+1) T) / 16, by more than three standard "
         "errors",
-        holds=bool((found["mean"] - 3 * found["error"] > found["least"]).all()),
-        measured="; ".join(told),
+        holds=bool((means["mean"] - 3 * means["error"] > means["least"]).all()),
+        measured="; ".join(sentences),
         source="Theorem 3; erratum C11",
         fixed=True,
         mutation=altered("a learner that knows the best list", where={"part": LOWER}, regret=0.0),
     )
-    shares = (found["mean"] / found["chance"]).to_list()
+    shares = (means["mean"] / means["chance"]).to_list()
     yield Claim(
         name="theorem-3-nothing-learnt",
         text="There FTRL-PBM does as well as a random list and no better, within a tenth, at every T and size: one "
@@ -460,9 +458,9 @@ def _draw_theorem_1(results: pl.DataFrame) -> Figure:
 
 
 def _draw_theorem_3(results: pl.DataFrame) -> Figure:
-    found = lower(results)
-    sizes = found.select("n", "m").unique(maintain_order=True).rows()
-    shares, times = ((found["mean"] / found[other]).to_list() for other in ("chance", "least"))
+    means = lower(results)
+    sizes = means.select("n", "m").unique(maintain_order=True).rows()
+    shares, times = ((means["mean"] / means[other]).to_list() for other in ("chance", "least"))
     figure, panels = plotting.canvas(
         title="Where one list is better by too little to detect",
         subtitle="regret at T in the world of Theorem 3, a run for each T; mean over the runs",
@@ -474,7 +472,7 @@ def _draw_theorem_3(results: pl.DataFrame) -> Figure:
         height=4.9,
     )
     for (n, m), axes in zip(sizes, panels, strict=True):
-        rows = found.filter((pl.col("n") == n) & (pl.col("m") == m))
+        rows = means.filter((pl.col("n") == n) & (pl.col("m") == m))
         rows = rows.with_columns(
             low=pl.col("mean") - 2 * pl.col("error"), high=pl.col("mean") + 2 * pl.col("error")
         )

@@ -16,13 +16,22 @@ from numpy.typing import NDArray
 
 from rankloop import data, environments, logs, plotting, rankers
 from rankloop.base import Ranker
-from rankloop.environments import Periodic, PositionBased
+from rankloop.environments import PositionBased
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Job, OnOwnData, check_name, seeded
 from rankloop.experiments.mutations import Mutation, altered, instead
 from rankloop.experiments.pbm_2022 import setting
-from rankloop.experiments.pbm_2022.setting import HORIZON, N_ITEMS, N_POSITIONS, PHASE, POINTS, STOCHASTIC
+from rankloop.experiments.pbm_2022.setting import (
+    EXCHANGING,
+    HORIZON,
+    N_ITEMS,
+    N_POSITIONS,
+    PHASE,
+    POINTS,
+    REVERSING,
+    STOCHASTIC,
+)
 from rankloop.experiments.runs import play_once
 from rankloop.experiments.words import listed, points
 from rankloop.rankers import registry
@@ -32,7 +41,6 @@ QUICK_HORIZON, QUICK_PHASE, QUICK_RUNS = 20_000, 2_000, 2
 
 FTRL, TOP_RANK, PIE, PMED, EXP3, MW = "FTRL-PBM", "TopRank", "PBM-PIE", "PMED", "RankedExp3", "MW"
 ALGORITHMS = (FTRL, TOP_RANK, PIE, PMED, EXP3, MW)
-EXCHANGING, REVERSING = "halves exchanged", "all reversed"
 CHANGES = (STOCHASTIC, EXCHANGING, REVERSING)
 FITTED = "our own EM"
 _LOG = "clicks/yandex_wscd/trainSample.jsonl.gz"
@@ -58,27 +66,21 @@ class Panel(NamedTuple):
 class Comparison(OnOwnData):
     """What the figures and the table share: who plays, how a job is played, and the table of rewards and regrets.
 
-    Parameters
-    ----------
-    also : sequence of str, optional
-        Rankers to play, draw and list beside the six, by any name that `rankloop.rankers.registry.find` knows, such
-        as "mypackage.rankers:Mine". Claims are about the six alone.
+    Rankers named by `also` play, are drawn and listed beside the six. Claims are about the six alone.
     """
 
     def __init__(self, *, also: Sequence[str] = ()) -> None:
         for name in also:
-            make(
-                name, horizon=QUICK_HORIZON, quick=True
-            )  # whoever cannot play is refused before anything runs
+            make(name, horizon=QUICK_HORIZON, quick=True)  # who cannot play is refused before anything runs
         self.also = tuple(also)
 
     def run(self, job: Job) -> pl.DataFrame:
         """Average reward and regret as the rounds go by, two hundred times in a run."""
-        told = job.settings
-        environment = world_of(told["source"], told["change"], phase=told["phase"])
-        ranker = make(told["algorithm"], horizon=told["rounds"], quick=told["quick"])
-        points = POINTS if told["algorithm"] == FTRL else _POINTS
-        trace = play_once(ranker, environment, rounds=told["rounds"], seed=job.seed, points=points)
+        settings = job.settings
+        environment = world_of(settings["source"], settings["change"], phase=settings["phase"])
+        ranker = make(settings["algorithm"], horizon=settings["rounds"], quick=settings["quick"])
+        points = POINTS if settings["algorithm"] == FTRL else _POINTS
+        trace = play_once(ranker, environment, rounds=settings["rounds"], seed=job.seed, points=points)
         shown = slice(points // _POINTS - 1, None, points // _POINTS)
         rounds = trace.rounds[shown]
         columns = {
@@ -87,7 +89,9 @@ class Comparison(OnOwnData):
             "regret": trace.regret[shown],
             "ideal": environment.ideal(rounds) / rounds,
         }
-        return pl.DataFrame({key: told[key] for key in ("panel", "source", "change", "algorithm")} | columns)
+        return pl.DataFrame(
+            {key: settings[key] for key in ("panel", "source", "change", "algorithm")} | columns
+        )
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
         rows = []
@@ -131,8 +135,8 @@ def fitted_users() -> PositionBased:
 
 @cache
 def _fitted() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    found = logs.fit_pbm(data.read_clicks(data.find(_LOG)).select(positions=N_POSITIONS, top=N_ITEMS))
-    return np.asarray(found.attraction, np.float64), np.asarray(found.examination, np.float64)
+    fit = logs.fit_pbm(data.read_clicks(data.find(_LOG)).select(positions=N_POSITIONS, top=N_ITEMS))
+    return np.asarray(fit.attraction, np.float64), np.asarray(fit.examination, np.float64)
 
 
 def users_of(source: str) -> PositionBased:
@@ -147,16 +151,13 @@ def users_of(source: str) -> PositionBased:
 
 def world_of(source: str, change: str, *, phase: int) -> ClickWorlds:
     """Users that stay the same, or alternate."""
-    still = users_of(source)
-    if change == STOCHASTIC:
-        return still
-    return (Periodic.exchanging if change == EXCHANGING else Periodic.reversing)(still, phase=phase)
+    return setting.changing(users_of(source), change, phase=phase)
 
 
 def make(algorithm: str, *, horizon: int, quick: bool) -> Ranker:
     """The algorithm with its own paper's constants; PMED's plan is renewed when rounds have grown by half."""
     size: dict[str, Any] = {"n_items": N_ITEMS, "n_positions": N_POSITIONS}
-    found: dict[str, Callable[[], Ranker]] = {
+    makers: dict[str, Callable[[], Ranker]] = {
         FTRL: lambda: rankers.FTRLPBM(**size),
         TOP_RANK: lambda: rankers.TopRank(horizon=horizon, **size),
         PIE: lambda: rankers.PBMPIE(horizon=horizon, check_order=False, **size),
@@ -164,8 +165,8 @@ def make(algorithm: str, *, horizon: int, quick: bool) -> Ranker:
         EXP3: lambda: rankers.RankedExp3(horizon=horizon, **size),
         MW: lambda: rankers.MW(horizon=horizon, **size),
     }
-    if algorithm in found:
-        return found[algorithm]()
+    if algorithm in makers:
+        return makers[algorithm]()
     kind = registry.find(algorithm)
     taken, offered = inspect.signature(kind).parameters, size | {"horizon": horizon}
     return kind(**{name: value for name, value in offered.items() if name in taken})
@@ -185,17 +186,17 @@ def jobs(
     """One job for each panel, algorithm and seed."""
     rounds, phase = (QUICK_HORIZON, QUICK_PHASE) if quick else (HORIZON, PHASE)
     count = count or (QUICK_RUNS if quick else RUNS)
-    found = []
+    listed_jobs = []
     for place, panel in enumerate(wanted):
-        told: dict[str, Any] = {"panel": panel.name, "source": panel.source, "change": panel.change}
-        told |= {"rounds": rounds, "phase": phase, "quick": quick}
+        settings: dict[str, Any] = {"panel": panel.name, "source": panel.source, "change": panel.change}
+        settings |= {"rounds": rounds, "phase": phase, "quick": quick}
         for algorithm in (*ALGORITHMS, *also):
             own = _code(algorithm)
             for seed in range(1, count + 1):
                 cost = _COST.get(algorithm, 6.0 - 3.6 * (seed + place / len(wanted)) / (count + 1))
                 name = f"({panel.name}) {algorithm}"
-                found.append(seeded(name, seed=seed, cost=cost, algorithm=algorithm, **told, **own))
-    return found
+                listed_jobs.append(seeded(name, seed=seed, cost=cost, algorithm=algorithm, **settings, **own))
+    return listed_jobs
 
 
 def curve(results: pl.DataFrame, panel: str, algorithm: str) -> pl.DataFrame:
@@ -220,13 +221,13 @@ def fitted_note(results: pl.DataFrame) -> str:
         why = why_not_fitted() or "not played"
         return f"(d)-(f), with click probabilities of our own EM, are skipped: {why}"
     environment = fitted_users()
-    told, looks = (
-        ", ".join(f"{value:.3f}" for value in found)
-        for found in (environment.attraction, environment.examination)
+    attractions, looks = (
+        ", ".join(f"{value:.3f}" for value in values)
+        for values in (environment.attraction, environment.examination)
     )
     return (
         "(d)-(f) are played with click probabilities that our own EM estimates from a sample of the Yandex log: "
-        f"attraction {told}; examination {looks}"
+        f"attraction {attractions}; examination {looks}"
     )
 
 
@@ -254,19 +255,19 @@ class _Ends:
 
     def regrets(self, panels: Sequence[str], names: Sequence[str] = ALGORITHMS) -> str:
         levels = {panel: {name: self.regret(panel, name) for name in names} for panel in panels}
-        return "regret: " + "; ".join(f"({panel}) {listed(found, ',.0f')}" for panel, found in levels.items())
+        return "regret: " + "; ".join(f"({panel}) {listed(means, ',.0f')}" for panel, means in levels.items())
 
     def leads(self, panels: Sequence[str], one: str, others: Sequence[str]) -> str:
         """Rewards and leads in words; a lead of less than two standard errors is called open."""
-        told = []
+        sentences = []
         for panel in panels:
             each = []
             for name in others:
                 gain, error = self.lead(panel, one, name)
                 word = "" if abs(gain) > 2 * error else ", open"
                 each.append(f"{name} {gain:+.4f} ± {error:.4f}{word}")
-            told.append(f"({panel}) {self.reward(panel, one)[0]:.4f}, before " + ", ".join(each))
-        return f"average reward of {one}: " + "; ".join(told)
+            sentences.append(f"({panel}) {self.reward(panel, one)[0]:.4f}, before " + ", ".join(each))
+        return f"average reward of {one}: " + "; ".join(sentences)
 
 
 def _others(name: str) -> list[str]:
@@ -453,10 +454,10 @@ def draw_panels(
         for algorithm in (*ALGORITHMS, *also):
             whole = curve(results, panel.name, algorithm)
             end = int(whole["round"][-1])
-            found = whole.filter(pl.col("round") >= _BEGIN * end)
-            label = f"{algorithm.rpartition(':')[2]} {found['mean'][-1]:.3f}"
-            plotting.mean_curve(axes, found, label=label, colour=_COLOURS.get(algorithm, plotting.INK))
-            lowest = min(lowest, float(found["mean"].quantile(0.02) or 0.0))
+            means = whole.filter(pl.col("round") >= _BEGIN * end)
+            label = f"{algorithm.rpartition(':')[2]} {means['mean'][-1]:.3f}"
+            plotting.mean_curve(axes, means, label=label, colour=_COLOURS.get(algorithm, plotting.INK))
+            lowest = min(lowest, float(means["mean"].quantile(0.02) or 0.0))
             highest = max(highest, *whole["mean"].to_list())
         if panel.change == STOCHASTIC:
             last = results.filter(pl.col("panel") == panel.name, pl.col("round") == end)
@@ -530,13 +531,8 @@ def figure_2_panels() -> tuple[Panel, ...]:
 class PBMFigure2(Comparison):
     """Average reward of six algorithms with real click probabilities.
 
-    Parameters
-    ----------
-    also : sequence of str, optional
-        Rankers to play beside the six, by any name that `rankloop.rankers.registry.find` knows.
-    datasets : mapping of str to str or Path, optional
-        A click log to play instead of Yandex's: its name, and its files as `rankloop.data.read_clicks` takes them, a
-        log or counts. Of the queries with ten items on five positions the two with most impressions are played.
+    Of a click log of one's own, instead of Yandex's, the two queries with most impressions are played that have ten
+    items on five positions.
     """
 
     name = "pbm-2022-fig2"
@@ -554,12 +550,12 @@ class PBMFigure2(Comparison):
 
     def __init__(self, *, also: Sequence[str] = (), datasets: Mapping[str, str | Path] | None = None) -> None:
         super().__init__(also=also)
-        given = dict(datasets or {})
-        for name in given:
+        files = dict(datasets or {})
+        for name in files:
             check_name(name, (*setting.SOURCES, "yandex"))
-        if len(given) > 1:
-            raise ValueError(f"experiment {self.name!r} plays one click log, got datasets={list(given)}")
-        self._own: list[setting.OwnLog] = [setting.read_log(name, path) for name, path in given.items()]
+        if len(files) > 1:
+            raise ValueError(f"experiment {self.name!r} plays one click log, got datasets={list(files)}")
+        self._own: list[setting.OwnLog] = [setting.read_log(name, path) for name, path in files.items()]
 
     def panels(self) -> tuple[Panel, ...]:
         """The paper's, or those of a log of one's own."""

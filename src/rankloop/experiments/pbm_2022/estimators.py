@@ -31,7 +31,7 @@ _LOOK = {
 }
 
 
-RUNS, QUICK_RUNS = 20, 3
+RUNS, QUICK_RUNS = 20, 2
 BEYOND = 3.0  # standard errors
 _POINTS = 50
 _CHANCE = 0.1  # of being shown, for the variances
@@ -60,7 +60,7 @@ class PBMEstimators(Experiment):
     )
 
     def jobs(self, *, quick: bool) -> list[Job]:
-        rounds, phase = (20_000, 5_000) if quick else (setting.HORIZON, setting.PHASE)
+        rounds, phase = (10_000, 2_500) if quick else (setting.HORIZON, setting.PHASE)
         size = {"rounds": rounds, "phase": phase}
         return [
             setting.world_job(f"{estimator}, {world.label}", world, seed=seed, estimator=estimator, **size)
@@ -152,39 +152,39 @@ def _no_baseline(*estimators: str) -> Mutation:
 
 def _variances(results: pl.DataFrame) -> Claim:
     rows = chosen(results, kind=STOCHASTIC)
-    found, told = {}, []
+    spreads, sentences = {}, []
     for source, label in SOURCES.items():
         of = {one: float(chosen(rows, source=source, estimator=one)["variance"][0]) for one in _LOOK}
-        found[source] = of
-        told.append(f"{label} " + " / ".join(f"{value:.2f}" for value in of.values()))
+        spreads[source] = of
+        sentences.append(f"{label} " + " / ".join(f"{value:.2f}" for value in of.values()))
     return Claim(
         name="variance",
         text="Where clicks are rare nearly every loss is one, loss / x is mostly noise, and a baseline takes it "
         "off: on Yandex the mean leaves less than a thirtieth of the variance",
-        holds=all(one[MEAN] < one[REDUCED] < one[LOSS] for one in found.values())
-        and found["yandex"][LOSS] > 30 * found["yandex"][MEAN],
+        holds=all(one[MEAN] < one[REDUCED] < one[LOSS] for one in spreads.values())
+        and spreads["yandex"][LOSS] > 30 * spreads["yandex"][MEAN],
         measured=f"variance of an estimate at x = {_CHANCE}, {LOSS} / {REDUCED} / {MEAN} / {REWARD}: "
-        + "; ".join(told),
+        + "; ".join(sentences),
         source="Erratum C14",
         mutation=_no_baseline(MEAN),
     )
 
 
 def _told(results: pl.DataFrame, worlds: Sequence[World], estimator: str) -> tuple[str, list[float]]:
-    found = {world.label: _against_loss(results, world, estimator) for world in worlds}
+    differences = {world.label: _against_loss(results, world, estimator) for world in worlds}
     text = ", ".join(
         f"{label} {off:+,.0f} ({apart:+.1f} s.e.{'' if abs(apart) > BEYOND else ', open'})"
-        for label, (off, apart) in found.items()
+        for label, (off, apart) in differences.items()
     )
-    return text, [apart for _, apart in found.values()]
+    return text, [apart for _, apart in differences.values()]
 
 
 def _of_a_million_rounds(results: pl.DataFrame) -> Iterator[Claim]:
-    told, worst = [], 0.0
+    sentences, worst = [], 0.0
     for world in (World(source, STOCHASTIC) for source in ("gap-0.03", "gap-0.01")):
         reward, loss = (_ends(results, world, which) for which in (REWARD, LOSS))
         worst = max(worst, float(reward.max() / loss.max()))
-        told.append(
+        sentences.append(
             f"{world.label}: mean {reward.mean():,.0f}, worst {reward.max():,.0f} "
             f"(loss form {loss.mean():,.0f}, {loss.max():,.0f})"
         )
@@ -193,7 +193,7 @@ def _of_a_million_rounds(results: pl.DataFrame) -> Iterator[Claim]:
         text="The plain reward form is not safe: it locks on to what was clicked early, and its worst run has more "
         "than twice the regret of the loss form's worst",
         holds=worst > 2.0,
-        measured="regret at the end: " + "; ".join(told),
+        measured="regret at the end: " + "; ".join(sentences),
         source="Erratum C14",
         mutation=instead(LOSS, REWARD, column="estimator", kind=STOCHASTIC),
     )
@@ -236,9 +236,9 @@ def _draw_curves(results: pl.DataFrame) -> Figure:
     for world, axes in panels.items():
         for estimator in OFFERED:
             label, colour = _LOOK[estimator]
-            found = runs.over_runs(chosen(results, **world.where, estimator=estimator), errors=2)
-            plotting.mean_curve(axes, found, label=label, colour=colour)
-        plotting.time_axis(axes, end=float(found["round"][-1]), label=world.label)
+            means = runs.over_runs(chosen(results, **world.where, estimator=estimator), errors=2)
+            plotting.mean_curve(axes, means, label=label, colour=colour)
+        plotting.time_axis(axes, end=float(means["round"][-1]), label=world.label)
     return plotting.finish(figure)
 
 
@@ -263,10 +263,10 @@ def _draw_all_runs(results: pl.DataFrame) -> Figure:
     )
     for (source, title), axes in zip(SOURCES.items(), panels, strict=True):
         for place, (estimator, (_, colour)) in enumerate(reversed(_LOOK.items())):
-            found = _ends(results, World(source, STOCHASTIC), estimator)
-            lift = place + 0.5 * ((np.arange(len(found)) * 0.618) % 1 - 0.5)
-            axes.plot(found, lift, "o", color=colour, alpha=0.55, markersize=5, markeredgewidth=0)
-            axes.plot([found.mean()] * 2, [place - 0.35, place + 0.35], color=colour, linewidth=2.4)
+            regrets = _ends(results, World(source, STOCHASTIC), estimator)
+            lift = place + 0.5 * ((np.arange(len(regrets)) * 0.618) % 1 - 0.5)
+            axes.plot(regrets, lift, "o", color=colour, alpha=0.55, markersize=5, markeredgewidth=0)
+            axes.plot([regrets.mean()] * 2, [place - 0.35, place + 0.35], color=colour, linewidth=2.4)
         axes.xaxis.set_major_locator(MaxNLocator(4))
         plotting.count_axis(axes)
         plotting.name_axes(axes, x="regret at the end", y=title)

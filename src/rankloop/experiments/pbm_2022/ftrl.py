@@ -125,32 +125,32 @@ def _phases(results: pl.DataFrame, world: World) -> NDArray[np.float64]:
 
 
 def _as_elsewhere(results: pl.DataFrame) -> Iterator[Claim]:
-    off, told = [], []
+    off, sentences = [], []
     for world in WORLDS:
         mean, error = mean_and_error(_ends(results, world, "average"))
         theirs = REFERENCE[world.source][KINDS.index(world.kind)]
         off.append(abs(mean / theirs - 1))
-        told.append(f"{world.label} {mean:.3f} ± {error:.4f} ({theirs:.3f})")
+        sentences.append(f"{world.label} {mean:.3f} ± {error:.4f} ({theirs:.3f})")
     yield Claim(
         name="reference-reward",
         text="Average rewards at a million rounds are those of an independent implementation, within one percent",
         holds=max(off) < 0.01,
-        measured=f"furthest off by {max(off):.1%}; " + "; ".join(told),
+        measured=f"furthest off by {max(off):.1%}; " + "; ".join(sentences),
         source="Figures 1 and 2 print no numbers; the reference is in brackets",
         fixed=True,
         mutation=_CHANCE,
     )
-    half, holds, told = results.filter(pl.col("round") <= HALF), True, []
+    half, holds, sentences = results.filter(pl.col("round") <= HALF), True, []
     for source, (regret, its_error) in REFERENCE_REGRET.items():
         world = World(source, STOCHASTIC)
         mean, error = mean_and_error(_ends(half, world, "regret"))
         holds &= abs(mean - regret) <= 3 * float(np.hypot(error, its_error))
-        told.append(f"{world.label} {mean:,.0f} ± {error:.0f} ({regret:,} ± {its_error})")
+        sentences.append(f"{world.label} {mean:,.0f} ± {error:.0f} ({regret:,} ± {its_error})")
     yield Claim(
         name="reference-regret",
         text="So is the regret at half a million rounds, within three standard errors of the difference",
         holds=holds,
-        measured="; ".join(told),
+        measured="; ".join(sentences),
         source="The reference, of four runs, is in brackets",
         fixed=True,
         mutation=times(2),
@@ -170,18 +170,18 @@ def _whatever_the_size(results: pl.DataFrame) -> Iterator[Claim]:
         source="“competitive in stochastic environments and is best in adversarial environments”",
         mutation=_CHANCE,
     )
-    told, holds = [], True
+    sentences, holds = [], True
     for world in (world for world in WORLDS if world.kind != STOCHASTIC):
         phases = _phases(results, world)
         before, dip, after = phases[:-1, -1].mean(), phases[1:, 0].mean(), phases[1:, -1].mean()
         holds &= bool(dip < min(before, after))
-        told.append(f"{world.label} {before:.3f}, {dip:.3f}, {after:.3f}")
+        sentences.append(f"{world.label} {before:.3f}, {dip:.3f}, {after:.3f}")
     yield Claim(
         name="recovers",
         text="After every change the reward falls, and rises again before the next",
         holds=holds,
         measured="reward per round before a change, after it, and at the end of the phase, over all changes: "
-        + "; ".join(told),
+        + "; ".join(sentences),
         source="Figures 1(b)(c)(e)(f) and 2(b)(c)",
         fixed=True,
         mutation=_NO_RECOVERY,
@@ -225,9 +225,9 @@ def _draw_averages(results: pl.DataFrame) -> Figure:
     )
     for world, axes in panels.items():
         rows = chosen(results, **world.where)
-        found = runs.over_runs(rows, "average", errors=2)
-        plotting.mean_curve(axes, found, label=f"{found['mean'][-1]:.3f}", colour=plotting.BLUE)
-        levels, ends = world.levels(), found["round"].to_numpy()[[0, -1]]
+        means = runs.over_runs(rows, "average", errors=2)
+        plotting.mean_curve(axes, means, label=f"{means['mean'][-1]:.3f}", colour=plotting.BLUE)
+        levels, ends = world.levels(), means["round"].to_numpy()[[0, -1]]
         dashed = {"best by phase": (levels.each_phase, plotting.GREEN)} if world.kind != STOCHASTIC else {}
         dashed["best fixed" if world.kind != STOCHASTIC else "best"] = (levels.fixed, plotting.ORANGE)
         dashed["random"] = (levels.random, plotting.MUTED)
@@ -251,9 +251,9 @@ def _draw_by_time(results: pl.DataFrame) -> Figure:
     )
     for world, axes in panels.items():
         rows = chosen(results, **world.where)
-        found = runs.over_runs(rows, "value", errors=2)
-        plotting.mean_curve(axes, found, label="FTRL-PBM", colour=plotting.BLUE)
-        best, ends = world.levels().each_phase, found["round"].to_numpy()[[0, -1]]
+        means = runs.over_runs(rows, "value", errors=2)
+        plotting.mean_curve(axes, means, label="FTRL-PBM", colour=plotting.BLUE)
+        best, ends = world.levels().each_phase, means["round"].to_numpy()[[0, -1]]
         plotting.curve(axes, ends, [best, best], label="best", colour=plotting.GREEN, dashed=True)
         plotting.time_axis(axes, end=float(ends[1]), label=world.label)
     return plotting.finish(figure)

@@ -8,27 +8,23 @@ come from a click log of one's own.
 
 from __future__ import annotations
 
+import hashlib
+import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
-from rankloop import environments, plotting
+from rankloop import data, environments, logs, plotting
 from rankloop.environments.click_worlds import ClickWorlds, PositionBased
 from rankloop.experiments.experiment import Job, Plain, seeded
+from rankloop.feedback import ClickLog
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-import hashlib
-import warnings
-from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
-
-from rankloop import data, logs
-from rankloop.feedback import ClickLog
 
 PAPER = (
     "C. Chen, C. Zhao and S. Li, Simultaneously learning stochastic and adversarial bandits under the "
@@ -37,10 +33,21 @@ PAPER = (
 SOURCES = {"gap-0.03": "gap 0.03", "gap-0.01": "gap 0.01", "yandex": "Yandex"}
 STOCHASTIC, PERIODIC_1, PERIODIC_2 = "stochastic", "periodic 1", "periodic 2"
 KINDS = (STOCHASTIC, PERIODIC_1, PERIODIC_2)
+EXCHANGING, REVERSING = "halves exchanged", "all reversed"  # the same two, as the comparisons call them
 HORIZON, PHASE = 1_000_000, 100_000
 QUICK_HORIZON, QUICK_PHASE = 100_000, 10_000
 N_ITEMS, N_POSITIONS = 10, 5
 POINTS = 2_000  # rounds that a shared run of FTRL-PBM records; each experiment takes those that it shows
+
+
+def changing(still: PositionBased, change: str, *, phase: int) -> ClickWorlds:
+    """Users that stay the same, or alternate every phase."""
+    if change == STOCHASTIC:
+        return still
+    exchanging = change in (PERIODIC_1, EXCHANGING)
+    return (environments.Periodic.exchanging if exchanging else environments.Periodic.reversing)(
+        still, phase=phase
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +77,7 @@ class World:
 
     def environment(self, *, phase: int = PHASE) -> ClickWorlds:
         """Fresh users."""
-        if self.kind == PERIODIC_1:
-            return environments.Periodic.exchanging(self.still(), phase=phase)
-        if self.kind == PERIODIC_2:
-            return environments.Periodic.reversing(self.still(), phase=phase)
-        return self.still()
+        return changing(self.still(), self.kind, phase=phase)
 
     def levels(self) -> Levels:
         """The value of a round without learning, over whole phases."""
@@ -136,11 +139,11 @@ class Users:
     source: str
     attraction: NDArray[np.float64]
     examination: NDArray[np.float64]
-    told: str
+    described: str
 
     def __reduce__(self) -> Any:
         # Jobs find them by their source, in the process of a worker, too.
-        return _remember, (self.source, self.attraction, self.examination, self.told)
+        return _remember, (self.source, self.attraction, self.examination, self.described)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +156,9 @@ class OwnLog:
     left_out: tuple[str, ...]
 
     def __str__(self) -> str:
-        told = "; ".join(one.told for one in self.users)
+        described = "; ".join(one.described for one in self.users)
         out = f"; left out: {', '.join(self.left_out)}" if self.left_out else ""
-        return f"{self.name} ({self.path}), {told}{out}"
+        return f"{self.name} ({self.path}), {described}{out}"
 
 
 OWN_USERS: dict[str, Users] = {}
@@ -193,34 +196,34 @@ def read_log(name: str, path: str | Path) -> OwnLog:
 
 
 def _remember(
-    source: str, attraction: NDArray[np.float64], examination: NDArray[np.float64], told: str
+    source: str, attraction: NDArray[np.float64], examination: NDArray[np.float64], described: str
 ) -> Users:
-    return OWN_USERS.setdefault(source, Users(source, attraction, examination, told))
+    return OWN_USERS.setdefault(source, Users(source, attraction, examination, described))
 
 
 def _estimate(name: str, log: ClickLog, query: str) -> Users:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", logs.ClickModelWarning)
-        found = logs.fit_pbm(log)
-    if log.n_positions < N_POSITIONS or not np.isfinite(found.examination).all():
+        fit = logs.fit_pbm(log)
+    if log.n_positions < N_POSITIONS or not np.isfinite(fit.examination).all():
         raise ValueError(f"nothing was shown at some of {N_POSITIONS} positions")
-    apart = [sentence for sentence in found.warnings if "cannot be compared" in sentence]
-    if apart or not found.converged:
+    apart = [sentence for sentence in fit.warnings if "cannot be compared" in sentence]
+    if apart or not fit.converged:
         raise ValueError(apart[0] if apart else "the fit did not converge")
     called = f"{name}, {query}" if query else name
     attraction, examination = (
-        ", ".join(f"{value:.3f}" for value in values) for values in (found.attraction, found.examination)
+        ", ".join(f"{value:.3f}" for value in values) for values in (fit.attraction, fit.examination)
     )
-    told = (
+    described = (
         f"{f'query {query!r}' if query else 'the whole log'}: {log.shown.sum():,} impressions and"
         f" {log.clicked.sum():,} clicks of {N_ITEMS} items, attraction {attraction}; examination {examination}"
     )
-    return _remember(f"{called}@{_digest(log)}", found.attraction, found.examination, told)
+    return _remember(f"{called}@{_digest(log)}", fit.attraction, fit.examination, described)
 
 
 def _digest(log: ClickLog) -> str:
     """The first digits of the SHA-256 of the counts, however the log was written."""
-    told = hashlib.sha256(repr((log.query_ids, log.item_ids)).encode())
+    digest = hashlib.sha256(repr((log.query_ids, log.item_ids)).encode())
     for numbers in (log.items, log.positions, log.shown, log.clicked):
-        told.update(np.ascontiguousarray(numbers, dtype="<i8").tobytes())
-    return told.hexdigest()[:12]
+        digest.update(np.ascontiguousarray(numbers, dtype="<i8").tobytes())
+    return digest.hexdigest()[:12]

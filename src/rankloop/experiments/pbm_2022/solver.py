@@ -172,11 +172,11 @@ def _mean_excess(results: pl.DataFrame) -> dict[int, tuple[float, float]]:
 
 def _draw(results: pl.DataFrame) -> Figure:
     regret = {K: mean for K, (mean, _) in _regrets(results).items()}
-    told = ", ".join(f"{regret[K] / regret[EXACT]:.2f} (K = {K})" for K in regret if K != EXACT)
+    multiples = ", ".join(f"{regret[K] / regret[EXACT]:.2f} (K = {K})" for K in regret if K != EXACT)
     figure, panels = plotting.canvas(
         title="Regret with few Frank-Wolfe steps, and with the minimiser",
         subtitle="items 0.03 apart, users stay the same; bands: two standard errors over the runs",
-        caption=f"Left: regret over time with K steps a round; at the end it is {told} times that of the exact "
+        caption=f"Left: regret over time with K steps a round; at the end it is {multiples} times that of the exact "
         "minimiser. Right: how far above the minimum of eq. (2) K steps end, at the end of the exact runs, from "
         "even chances and from the minimiser itself.",
         columns=2,
@@ -184,8 +184,8 @@ def _draw(results: pl.DataFrame) -> Figure:
         height=5.4,
     )
     colours = dict(zip((EXACT, *STEPS), _COLOURS, strict=True))
-    for K, found in _curves(results).items():
-        plotting.mean_curve(panels[0], found, label=_name(K), colour=colours[K], dashed=K == EXACT)
+    for K, means in _curves(results).items():
+        plotting.mean_curve(panels[0], means, label=_name(K), colour=colours[K], dashed=K == EXACT)
     plotting.log_axis(panels[0], y=True)
     plotting.name_axes(panels[0], x="round t", y="regret")
     cold, warm = zip(*_mean_excess(results).values(), strict=True)

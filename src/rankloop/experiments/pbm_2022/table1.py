@@ -174,18 +174,18 @@ def _bounds(results: pl.DataFrame) -> Iterator[Claim]:
 
 
 def _near_the_least(results: pl.DataFrame) -> Claim:
-    times, told = {}, []
+    times, sentences = {}, []
     for panel in PANELS:
         least = least_constant(panel.source) * math.log(_last_round(results))
         own = _regret(results, panel, PMED)
         times[panel.source] = own / least
-        told.append(f"{panel.source} {own:,.0f}, {own / least:.1f} times {least:,.0f}")
+        sentences.append(f"{panel.source} {own:,.0f}, {own / least:.1f} times {least:,.0f}")
     return Claim(
         name="near-the-least",
         text="PMED's regret is at most four times what cannot be avoided in the long run where items are evenly apart, "
         "but far from it on Yandex, where clicks below the first position are rare",
         holds=max(times["gap 0.03"], times["gap 0.01"]) < 4 < times["Yandex"],
-        measured="; ".join(told),
+        measured="; ".join(sentences),
         source="Komiyama, Honda and Takeda 2017, Theorem 2; ours",
         mutation=instead(EXP3, PMED, column="algorithm"),
     )

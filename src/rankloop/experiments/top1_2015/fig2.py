@@ -118,10 +118,10 @@ def _from_start(results: pl.DataFrame) -> Figure:
         f"{end[RANDOM] / end[FULL]:.0f} times (orange) what full information (green) does, which needs no exploration.",
     )
     for name, (label, colour) in _LOOK.items():
-        found = setting.average_regret(results, learner=name, horizon=HORIZON).filter(
+        means = setting.average_regret(results, learner=name, horizon=HORIZON).filter(
             pl.col("round") >= START
         )
-        plotting.mean_curve(axes, found, label=f"{label}: {end[name]:.3f}", colour=colour)
+        plotting.mean_curve(axes, means, label=f"{label}: {end[name]:.3f}", colour=colour)
     axes.set_xlim(START, HORIZON)
     axes.set_ylim(0, None)
     plotting.count_axis(axes)

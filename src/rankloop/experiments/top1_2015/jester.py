@@ -80,13 +80,13 @@ def jobs(*, horizons: Sequence[int], once_runs: int, again_runs: int) -> list[Jo
     """Each user once, by learner and seed; and drawn with replacement, all horizons in one job."""
     once = product(["once"], ONCE, ONCE_LEARNERS, range(1, once_runs + 1))
     again = product(["again"], CROWDS, AGAIN_LEARNERS, range(1, again_runs + 1))
-    found = []
+    listed = []
     for way, crowd, learner, seed in (*once, *again):
-        told: dict[str, Any] = {"crowd": crowd, "learner": learner, "way": way}
-        told |= {"horizons": list(horizons)} if way == "again" else {}
+        settings: dict[str, Any] = {"crowd": crowd, "learner": learner, "way": way}
+        settings |= {"horizons": list(horizons)} if way == "again" else {}
         cost = sum(horizons) if way == "again" else 2_500
-        found.append(seeded(f"{crowd} {way}, {learner}", seed=seed, cost=cost, **told))
-    return found
+        listed.append(seeded(f"{crowd} {way}, {learner}", seed=seed, cost=cost, **settings))
+    return listed
 
 
 def _make(crowd: str, learner: str, horizon: int) -> Ranker:
@@ -99,9 +99,9 @@ def _make(crowd: str, learner: str, horizon: int) -> Ranker:
 def _played(job: Job, environment: FixedItems, *, rounds: int, points: int) -> pl.DataFrame:
     ranker = _make(job.settings["crowd"], job.settings["learner"], rounds)
     trace = play(ranker, environment, rounds=rounds, seed=job.seed, points=points, progress=False)
-    told = {name: [job.settings[name]] * len(trace.rounds) for name in ("crowd", "way", "learner")}
+    settings = {name: [job.settings[name]] * len(trace.rounds) for name in ("crowd", "way", "learner")}
     columns = {"round": trace.rounds, "regret": trace.regret, "explored": trace.explored}
-    return pl.DataFrame(told | {"horizon": [rounds] * len(trace.rounds)} | columns)
+    return pl.DataFrame(settings | {"horizon": [rounds] * len(trace.rounds)} | columns)
 
 
 def curve(results: pl.DataFrame, *, crowd: str, way: str, learner: str) -> pl.DataFrame:
@@ -150,7 +150,7 @@ class Top1Jester(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         if quick:
-            return jobs(horizons=_QUICK_HORIZONS, once_runs=20, again_runs=5)
+            return jobs(horizons=_QUICK_HORIZONS, once_runs=10, again_runs=4)
         return jobs(horizons=_HORIZONS, once_runs=50, again_runs=10)
 
     def run(self, job: Job) -> pl.DataFrame:
@@ -281,10 +281,10 @@ def _draw_once(results: pl.DataFrame) -> Figure:
     for axes, crowd in zip(panels, ONCE, strict=True):
         for learner in (UNIFORM, RANDOM, KEEP_REST, UNPERTURBED, FULL, BEST):
             label, colour = _LOOK[learner]
-            found = curve(results, crowd=crowd, way="once", learner=learner)
+            means = curve(results, crowd=crowd, way="once", learner=learner)
             look = {"banded": learner in _BANDED, "dashed": learner in (UNIFORM, BEST)}
             plotting.mean_curve(
-                axes, found, label=f"{label}: {found['mean'][-1]:,.0f}", colour=colour, **look
+                axes, means, label=f"{label}: {means['mean'][-1]:,.0f}", colour=colour, **look
             )
         axes.set_xlim(0, T)
         axes.set_ylim(0, None)
@@ -321,9 +321,9 @@ def _draw_again(results: pl.DataFrame) -> Figure:
         price = lost(crowd, UNIFORM)
         for learner in AGAIN_LEARNERS:
             label, colour = _LOOK[learner]
-            found = curve(results, crowd=crowd, way="again", learner=learner)
+            means = curve(results, crowd=crowd, way="again", learner=learner)
             look = {"banded": learner in _BANDED, "points": learner != UNIFORM, "dashed": learner == UNIFORM}
-            plotting.mean_curve(axes, found, label=label, colour=colour, scale=price / 100, **look)
+            plotting.mean_curve(axes, means, label=label, colour=colour, scale=price / 100, **look)
         plotting.log_axis(axes)
         axes.set_ylim(0, 110)
         axes.set_yticks([0, 25, 50, 75, 100], ["0", "25 %", "50 %", "75 %", "100 %"])

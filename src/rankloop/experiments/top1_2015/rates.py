@@ -8,7 +8,8 @@ differ in which items are relevant together, which one label per round does not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -107,16 +108,16 @@ def jobs(
         own = (OWN_TERMS,) if measure in SEPARABLE else ()
         learnt += [(measure, learner, hopeless_runs) for learner in (*HOPELESS_LEARNERS, *own)]
     most = learnable_runs if longest_runs is None else longest_runs
-    found = []
+    listed = []
     for measure, learner, count in learnt:
         for seed in range(1, count + 1):
             hard = measure in HOPELESS
             played = sorted({*horizons} if hard or seed > most else {*horizons, LONGEST})
-            told: dict[str, Any] = {"worlds": [0, 1]} if hard else {"noise": NOISE, "n_items": N_ITEMS}
-            told |= {"measure": measure, "learner": learner, "horizons": played}
+            settings: dict[str, Any] = {"worlds": [0, 1]} if hard else {"noise": NOISE, "n_items": N_ITEMS}
+            settings |= {"measure": measure, "learner": learner, "horizons": played}
             cost = sum(played) * (2 if hard else 1)
-            found.append(seeded(f"{measure}, {learner}", seed=seed, cost=cost, **told))
-    return found
+            listed.append(seeded(f"{measure}, {learner}", seed=seed, cost=cost, **settings))
+    return listed
 
 
 class Growth:
@@ -175,7 +176,7 @@ class Top1Rates(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         if quick:
-            return jobs(horizons=_QUICK_HORIZONS, learnable_runs=5, hopeless_runs=10, longest_runs=2)
+            return jobs(horizons=_QUICK_HORIZONS, learnable_runs=3, hopeless_runs=6, longest_runs=2)
         return jobs(horizons=_HORIZONS, learnable_runs=10, hopeless_runs=20)
 
     def run(self, job: Job) -> pl.DataFrame:
@@ -201,8 +202,9 @@ class Top1Rates(Experiment):
         return pl.DataFrame(rows, schema=columns | {"regret": pl.Float64, "bound": pl.Float64}, orient="row")
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
-        yield from _learnable(results)
-        yield from _hopeless(results, quick=quick)
+        of = cache(partial(Growth, results))
+        yield from _learnable(of)
+        yield from _hopeless(of, quick=quick)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
         drawn = {
@@ -230,24 +232,24 @@ class Top1Rates(Experiment):
         return pl.DataFrame(lines, infer_schema_length=None)
 
 
-def _learnable(results: pl.DataFrame) -> Iterator[Claim]:
+def _learnable(of: Callable[[str, str], Growth]) -> Iterator[Claim]:
     for measure in LEARNABLE:
         for learner in LEARNERS:
             # Fits to single runs spread by 0.005 (top-1) and 0.02 (full information). The rest of the margin is for the
             # shortest horizons, where the learner has hardly begun: without them the top-1 exponents move by 0.01.
-            wanted, told, margin = (1 / 2, "1/2", 0.05) if learner == FULL else (2 / 3, "2/3", 0.03)
-            found = Growth(results, measure, learner).exponent
+            wanted, named, margin = (1 / 2, "1/2", 0.05) if learner == FULL else (2 / 3, "2/3", 0.03)
+            exponent = of(measure, learner).exponent
             yield Claim(
                 name=f"rate-{measure}-{_SHORT[learner]}",
-                text=f"{LEARNABLE[measure]}, {_SPOKEN[learner]}: regret at T grows as T to the {told} ± {margin:g}",
-                holds=abs(found - wanted) <= margin,
-                measured=f"T^{found:.3f}",
+                text=f"{LEARNABLE[measure]}, {_SPOKEN[learner]}: regret at T grows as T to the {named} ± {margin:g}",
+                holds=abs(exponent - wanted) <= margin,
+                measured=f"T^{exponent:.3f}",
                 source="Appendix 13.2, equation 11" if learner == FULL else THEOREM[measure],
                 mutation=instead(KEEP_REST if learner == FULL else FULL, learner, measure=measure),
             )
     for measure, name in LEARNABLE.items():
-        above = {name: Growth(results, measure, name).nearest for name in LEARNERS}
-        chance = Growth(results, measure, UNIFORM).last
+        above = {name: of(measure, name).nearest for name in LEARNERS}
+        chance = of(measure, UNIFORM).last
         passed = chance["mean"] / chance["bound"]
         yield Claim(
             name=f"bound-{measure}",
@@ -270,10 +272,10 @@ def _escaping(measure: str, learner: str) -> Mutation:
     return altered(f"regret of {learner} growing as sqrt(T) ({measure})", where=where, regret=slower)
 
 
-def _hopeless(results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
+def _hopeless(of: Callable[[str, str], Growth], *, quick: bool) -> Iterator[Claim]:
     for measure, name in HOPELESS.items():
         forced = environments.forced_regret(measure)
-        power = Growth(results, measure, KEEP_REST).exponent
+        power = of(measure, KEEP_REST).exponent
         margin = 0.1 if quick else 0.05  # two horizons instead of five
         yield Claim(
             name=f"linear-{measure}",
@@ -283,38 +285,38 @@ def _hopeless(results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
             source="Theorem 12",
             mutation=_escaping(measure, KEEP_REST),
         )
-        found, error = Growth(results, measure, KEEP_REST).slope
+        slope, error = of(measure, KEEP_REST).slope
         yield Claim(
             name=f"forced-{measure}",
             text=f"{name}, RTop-1F: loses at least the forced {forced:.4f} per round, less three standard errors for "
             "chance",
-            holds=found >= forced - 3 * error,
-            measured=f"{found:.4f} ± {error:.4f}, {found / forced:.1%} of it",
+            holds=slope >= forced - 3 * error,
+            measured=f"{slope:.4f} ± {error:.4f}, {slope / forced:.1%} of it",
             source="Theorem 12, Lemma 11",
             fixed=True,
             mutation=_escaping(measure, KEEP_REST),
         )
-        found, error = Growth(results, measure, FULL).slope
+        slope, error = of(measure, FULL).slope
         # No theorem: which items come together does shape how their sums wander, only not towards the better order.
         yield Claim(
             name=f"by-item-{measure}",
             text=f"{name}: FTPL, with full information but adding up relevance item by item, saves less than a "
             "tenth of it or three standard errors",
-            holds=found >= min(0.9 * forced, forced - 3 * error),
-            measured=f"{found:.4f} ± {error:.4f}, {found / forced:.1%} of it",
+            holds=slope >= min(0.9 * forced, forced - 3 * error),
+            measured=f"{slope:.4f} ± {error:.4f}, {slope / forced:.1%} of it",
             source="Lemma 11: the relevance of single items does not tell the worlds apart",
             mutation=_escaping(measure, FULL),
         )
         if measure not in SEPARABLE:
             continue
-        found, _ = Growth(results, measure, OWN_TERMS).slope
-        power = Growth(results, measure, OWN_TERMS).exponent
+        slope, _ = of(measure, OWN_TERMS).slope
+        power = of(measure, OWN_TERMS).exponent
         yield Claim(
             name=f"own-terms-{measure}",
             text=f"{name} in the same worlds, with full information and in its own terms: regret falls "
             "below a third of the forced, growing slower than T to the 2/3",
-            holds=found < forced / 3 and power < 2 / 3,
-            measured=f"T^{power:.3f}, {found / forced:.1%} of the forced regret at the longest horizon",
+            holds=slope < forced / 3 and power < 2 / 3,
+            measured=f"T^{power:.3f}, {slope / forced:.1%} of the forced regret at the longest horizon",
             source="Section 9: the feedback is not enough",
             mutation=instead(KEEP_REST, OWN_TERMS, measure=measure),
         )
@@ -424,10 +426,10 @@ def _hard_worlds(results: pl.DataFrame) -> Figure:
         ):
             if learner == OWN_TERMS and measure not in SEPARABLE:
                 continue
-            found, chance = Growth(results, measure, learner).curve, learner == UNIFORM
-            unit = forced * found["horizon"].to_numpy() / 100
+            means, chance = Growth(results, measure, learner).curve, learner == UNIFORM
+            unit = forced * means["horizon"].to_numpy() / 100
             look = {"banded": learner in (KEEP_REST, OWN_TERMS), "points": not chance, "dashed": chance}
-            plotting.mean_curve(axes, found, label=label, colour=colour, scale=unit, **look)
+            plotting.mean_curve(axes, means, label=label, colour=colour, scale=unit, **look)
         plotting.log_axis(axes)
         axes.set_ylim(0, 180)
         axes.set_yticks([0, 50, 100, 150], ["0", "50 %", "100 %", "150 %"])

@@ -74,9 +74,9 @@ class Simulation(Experiment):
         trace = play(ranker, environment, rounds=horizon, seed=job.seed, progress=False)
         even = thin(len(trace.rounds), points=200, logarithmic=False)
         kept = sorted({*thin(len(trace.rounds), points=200), *even, *_decades(trace.rounds)})
-        told = {name: [job.settings[name]] * len(kept) for name in ("learner", "horizon", "noise")}
+        settings = {name: [job.settings[name]] * len(kept) for name in ("learner", "horizon", "noise")}
         columns = {"round": trace.rounds, "regret": trace.regret, "explored": trace.explored}
-        return pl.DataFrame(told | {name: values[kept] for name, values in columns.items()})
+        return pl.DataFrame(settings | {name: values[kept] for name, values in columns.items()})
 
     def summary(self, results: pl.DataFrame) -> pl.DataFrame:
         return final_table(results, "learner", "noise", "horizon", named="average regret")
@@ -117,8 +117,8 @@ def at_round(
 ) -> list[float]:
     """Average regret up to each of `rounds`, mean over the runs."""
     curve = average_regret(results, learner=learner, horizon=horizon, noise=noise)
-    found = dict(curve.select("round", "mean").iter_rows())
-    return [float(found[t]) for t in rounds]
+    means = dict(curve.select("round", "mean").iter_rows())
+    return [float(means[t]) for t in rounds]
 
 
 def final_table(results: pl.DataFrame, *by: str, named: str) -> pl.DataFrame:

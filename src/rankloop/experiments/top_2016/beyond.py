@@ -81,7 +81,7 @@ def _every_label(surrogate: str, steps: list[Plain], **others: Plain) -> tuple[d
 
 def _methods() -> dict[str, tuple[dict[str, Plain], Sweep]]:
     listnet: dict[str, Plain] = {"surrogate": "listnet"}
-    found: dict[str, tuple[dict[str, Plain], Sweep]] = {
+    methods: dict[str, tuple[dict[str, Plain], Sweep]] = {
         LISTNET: (
             listnet,
             {"learning_rate": _steps(1 / 2, 0.1, 1.0, 10.0, 100.0), "radius": [30.0, 10.0, 100.0]},
@@ -92,15 +92,17 @@ def _methods() -> dict[str, tuple[dict[str, Plain], Sweep]]:
     }
     convex, smooth = _steps(2 / 3, 0.03, 0.1, 0.3, 1.0), _steps(1 / 3, 0.003, 0.01, 0.03, 0.1, 0.3)
     for estimator in ESTIMATORS:
-        found[f"Squared, {estimator}"] = _top_two("squared", estimator, "score", convex)
-        found[f"KL, {estimator}"] = _top_two("kl", estimator, "mean", convex)
-        found[f"{SMOOTH}, {estimator}"] = _top_two("smooth_dcg", estimator, "mean", smooth, epsilon=0.1)
+        methods[f"Squared, {estimator}"] = _top_two("squared", estimator, "score", convex)
+        methods[f"KL, {estimator}"] = _top_two("kl", estimator, "mean", convex)
+        methods[f"{SMOOTH}, {estimator}"] = _top_two("smooth_dcg", estimator, "mean", smooth, epsilon=0.1)
     fixed, sweep = _top_two("smooth_dcg", ESTIMATORS[2], "mean", _steps(2 / 3, 0.3, 0.1, 1.0))
-    found[ANNEALED] = fixed, {"epsilon": [[1.0, 0.3], [1.0, 0.4]], **sweep}
+    methods[ANNEALED] = fixed, {"epsilon": [[1.0, 0.3], [1.0, 0.4]], **sweep}
     for name in ("RankSVM", "Squared", "KL"):
-        found[f"{name}, {EVERY}"] = _every_label(name.lower(), _steps(1 / 2, 0.03, 0.1, 0.3, 1.0))
-    found[f"{SMOOTH}, {EVERY}"] = _every_label("smooth_dcg", _steps(1 / 3, 0.03, 0.1, 0.3, 1.0), epsilon=0.1)
-    return found
+        methods[f"{name}, {EVERY}"] = _every_label(name.lower(), _steps(1 / 2, 0.03, 0.1, 0.3, 1.0))
+    methods[f"{SMOOTH}, {EVERY}"] = _every_label(
+        "smooth_dcg", _steps(1 / 3, 0.03, 0.1, 0.3, 1.0), epsilon=0.1
+    )
+    return methods
 
 
 METHODS = _methods()
@@ -111,28 +113,28 @@ def job(*, dataset: str, method: str, part: int, size: Size) -> Job:
     fixed, sweep = METHODS[method]
     if size.fewer:
         sweep = {name: tried[-3:] if name == "learning_rate" else tried[:1] for name, tried in sweep.items()}
-    told = {"set": dataset, "method": method, "fixed": fixed, "sweep": sweep, "rounds": size.rounds}
+    settings = {"set": dataset, "method": method, "fixed": fixed, "sweep": sweep, "rounds": size.rounds}
     tried = 1 + sum(len(values) - 1 for values in sweep.values())
     work = (2.0 if dataset == "yahoo" else 1.0) * (3.0 if method == f"RankSVM, {EVERY}" else 1.0)
     return Job(
         name=f"{setting.label_of(dataset)}, {method}, part {part} held out",
         seed=part,
-        settings=told | {"tried_runs": size.tried_runs, "judged_runs": size.judged_runs},
+        settings=settings | {"tried_runs": size.tried_runs, "judged_runs": size.judged_runs},
         cost=work * (size.tried_runs * tried + size.judged_runs),
     )
 
 
 def run(job: Job) -> pl.DataFrame:
     """A row for every run: of every setting tried, and of the chosen ones."""
-    told, part = job.settings, job.seed
-    train, held_out = setting.parts(told["set"], part)
+    plan, part = job.settings, job.seed
+    train, held_out = setting.parts(plan["set"], part)
     rows = []
 
     def play(settings: dict[str, Plain], kind: str, seed: int) -> float:
-        ranker = setting.make_ranker(told["fixed"] | settings, train)
-        average = setting.play_on(ranker, train, rounds=told["rounds"], seed=seed).mean_value
+        ranker = setting.make_ranker(plan["fixed"] | settings, train)
+        average = setting.play_on(ranker, train, rounds=plan["rounds"], seed=seed).mean_value
         rows.append(
-            {"set": told["set"], "method": told["method"], "kind": kind, "average": average}
+            {"set": plan["set"], "method": plan["method"], "kind": kind, "average": average}
             | {name: _short(name, settings.get(name)) for name in _SWEPT}
             | {"held out": setting.greedy_value(ranker, held_out)}
         )
@@ -142,22 +144,22 @@ def run(job: Job) -> pl.DataFrame:
 
     def level(settings: dict[str, Plain]) -> float:
         if str(settings) not in tried:
-            seeds = range(1_000 * part, 1_000 * part + told["tried_runs"])
+            seeds = range(1_000 * part, 1_000 * part + plan["tried_runs"])
             tried[str(settings)] = float(np.mean([play(settings, "tried", seed) for seed in seeds]))
         return tried[str(settings)]
 
-    settings = {name: values[0] for name, values in told["sweep"].items()}
-    for name, values in told["sweep"].items():
+    settings = {name: values[0] for name, values in plan["sweep"].items()}
+    for name, values in plan["sweep"].items():
         settings = max((settings | {name: value} for value in values), key=level)
-    for i in range(told["judged_runs"]):
+    for i in range(plan["judged_runs"]):
         play(settings, "judged", 1_000 * part + 500 + i)
     return pl.DataFrame(rows, schema_overrides=dict.fromkeys(_SWEPT, pl.Float64))
 
 
 def _short(name: str, value: Any) -> float | None:
     # Of a schedule, what the sweep varies: its scale, or for annealing its power.
-    found: float | None = value[1 if name == "epsilon" else 0] if isinstance(value, list) else value
-    return found
+    short: float | None = value[1 if name == "epsilon" else 0] if isinstance(value, list) else value
+    return short
 
 
 @lru_cache(maxsize=64)
@@ -214,11 +216,11 @@ class Parts:
         """The settings that were chosen, most frequent first, each with the number of parts it was chosen for."""
         judged = runs.chosen(self.results, set=name, method=method, kind="judged")
         counted = judged.unique("seed").group_by(_SWEPT).len().sort("len", *_SWEPT, descending=True)
-        told = []
+        sentences = []
         for *values, count in counted.iter_rows():
             known = [f"{value:g}" for value in values if value is not None]
-            told.append(f"{' '.join(known)} ({count})")
-        return ", ".join(told)
+            sentences.append(f"{' '.join(known)} ({count})")
+        return ", ".join(sentences)
 
 
 AMBITION = 0.95
@@ -310,31 +312,31 @@ class TopBeyond(LetorExperiment):
 
 def _gains(of: Parts, better: str, worse: str) -> tuple[dict[str, tuple[float, float]], str]:
     """What a better estimator gains on each data set, as the mean over the surrogates, with its standard error."""
-    means, told = {}, []
+    means, sentences = {}, []
     for name in of.sets:
         gains = {s: of.gains(name, f"{s}, {better}", f"{s}, {worse}") for s in _SURROGATES}
         gain, error = means[name] = mean_and_error(np.mean(list(gains.values()), axis=0))
         each = listed({s: mean_and_error(one) for s, one in gains.items()}, "+.3f")
-        told.append(f"{label_of(name)} {gain:+.3f} ± {error:.3f} ({each})")
-    return means, "of the gap: " + "; ".join(told)
+        sentences.append(f"{label_of(name)} {gain:+.3f} ± {error:.3f} ({each})")
+    return means, "of the gap: " + "; ".join(sentences)
 
 
 def _estimators(of: Parts, *, quick: bool) -> Iterator[Claim]:
-    both, told = _gains(of, "HT", "paper")
+    both, sentence = _gains(of, "HT", "paper")
     yield Claim(
         name="both-labels",
         text="Both labels instead of one (Horvitz-Thompson) close more of the gap, at equal feedback and each "
         "tuned for itself: on every data set at least 1 % more, as the mean over the surrogates, and by more than two "
         "standard errors of it",
         holds=all(gain >= 0.01 and gain > 2 * error for gain, error in both.values()),
-        measured=told,
+        measured=sentence,
         source="Ours; erratum B7",
         mutation=together(
             "the paper's estimator in the place of Horvitz-Thompson's",
             *(instead(f"{s}, paper", f"{s}, HT", column="method") for s in _SURROGATES),
         ),
     )
-    guess, told = _gains(of, "HT + guess", "HT")
+    guess, sentence = _gains(of, "HT + guess", "HT")
     chance = 0.1 if quick else 0.03
     grades = "; on Yahoo's five grades it is worth at least 1 % of the gap" if "yahoo" in of.sets else ""
     yield Claim(
@@ -342,7 +344,7 @@ def _estimators(of: Parts, *, quick: bool) -> Iterator[Claim]:
         text=f"A control variate on top of that takes nothing away, {chance:.0%} of the gap for chance{grades}",
         holds=min(gain for gain, _ in guess.values()) >= -chance
         and guess.get("yahoo", (1.0, 0.0))[0] >= 0.01,
-        measured=told,
+        measured=sentence,
         source="Ours; erratum B6",
         mutation=_BAD_GUESS,
     )
@@ -366,19 +368,19 @@ def _of_a_set(of: Parts, name: str, *, quick: bool) -> Iterator[Claim]:
         source="Ours",
         mutation=_POORER,
     )
-    floor, told, ratios = 0.5 if quick else 0.7, [], []
+    floor, sentences, ratios = 0.5 if quick else 0.7, [], []
     for surrogate in ("RankSVM", *_SURROGATES):
         own = [method for method in _TOP_TWO if method.startswith(surrogate)]
         two = max(of.share(name, method)[0] for method in own)
         every, _ = of.share(name, f"{surrogate}, {EVERY}")
         ratios.append(two / every)
-        told.append(f"{surrogate} {two:.2f} of {every:.2f}")
+        sentences.append(f"{surrogate} {two:.2f} of {every:.2f}")
     yield Claim(
         name=f"of-every-label-{name}",
         text=f"{label_of(name)}: of what a surrogate closes of the gap with full information, its best learner with "
         f"two labels per round closes at least {floor:.0%}",
         holds=min(ratios) >= floor,
-        measured="shares of the gap: " + ", ".join(told),
+        measured="shares of the gap: " + ", ".join(sentences),
         source="Ours",
         mutation=_POORER,
     )
@@ -396,20 +398,20 @@ def _of_a_set(of: Parts, name: str, *, quick: bool) -> Iterator[Claim]:
 
 
 def _annealed(of: Parts) -> Claim:
-    told, holds = [], True
+    sentences, holds = [], True
     papers = f"{SMOOTH}, paper"
     for name in of.sets:
         gain, error = mean_and_error(of.gains(name, ANNEALED, papers))
         holds &= gain > 2 * error
         annealed, fixed = (of.share(name, one)[0] for one in (ANNEALED, f"{SMOOTH}, HT + guess"))
         lead = f"{annealed:.2f}, {gain:+.2f} ± {error:.2f}"
-        told.append(f"{label_of(name)} {lead} (fixed, with a guess {fixed:.2f})")
+        sentences.append(f"{label_of(name)} {lead} (fixed, with a guess {fixed:.2f})")
     return Claim(
         name="annealed",
         text="SmoothDCG can be annealed online, with epsilon falling as a power of t: better than the paper's "
         "estimator of it at the best fixed setting, by more than two standard errors over the parts",
         holds=holds,
-        measured="share of the gap, and lead over the paper's estimator: " + "; ".join(told),
+        measured="share of the gap, and lead over the paper's estimator: " + "; ".join(sentences),
         source="Section 6: “we are not aware of an analogue in an online setting”",
         mutation=instead(papers, ANNEALED, column="method"),
     )
@@ -465,10 +467,10 @@ def _draw_steps(results: pl.DataFrame) -> Figure:
         for estimator, colour in _ESTIMATOR_COLOURS.items():
             rows = runs.chosen(tried, set=name, method=f"{surrogate}, {estimator}")
             # The spread of a single run is unknown: drawn as none.
-            found = runs.over_runs(rows, "average", by="learning_rate", errors=1).with_columns(
+            means = runs.over_runs(rows, "average", by="learning_rate", errors=1).with_columns(
                 pl.col("low", "high").fill_null(pl.col("mean"))
             )
-            plotting.mean_curve(axes, found, label=estimator, colour=colour, points=True)
+            plotting.mean_curve(axes, means, label=estimator, colour=colour, points=True)
         plotting.log_axis(axes)
         axes.set_xticks(sorted(set(tried.filter(pl.col("method") == f"{surrogate}, HT")["learning_rate"])))
         plotting.name_axes(axes, x="scale of the steps", y=f"{surrogate}, {label_of(name)}")

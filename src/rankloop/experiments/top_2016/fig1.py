@@ -152,16 +152,16 @@ class TopFigure1(LetorExperiment):
         sets, rounds = self.own or setting.available(), QUICK_HORIZON if quick else HORIZON
 
         def job(dataset: str, learner: str, constants: str, seed: int) -> Job:
-            told: dict[str, Plain] = {"set": dataset, "learner": learner, "constants": constants}
-            told |= {"arguments": arguments(learner, constants), "rounds": rounds}
+            settings: dict[str, Plain] = {"set": dataset, "learner": learner, "constants": constants}
+            settings |= {"arguments": arguments(learner, constants), "rounds": rounds}
             cost = rounds * _WORK.get(dataset, 1.0) * (2.0 if learner == LISTNET else 1.0)
-            return seeded(f"{label_of(dataset)}, {learner}, {constants}", seed=seed, cost=cost, **told)
+            return seeded(f"{label_of(dataset)}, {learner}, {constants}", seed=seed, cost=cost, **settings)
 
         return [
             job(dataset, learner, constants, seed)
             for dataset in ({sets[0]: None, sets[-1]: None} if quick else sets)
             for learner, constants in everyone
-            for seed in (setting.SEEDS[:4] if quick else setting.SEEDS)
+            for seed in (setting.SEEDS[:3] if quick else setting.SEEDS)
         ]
 
     def run(self, job: Job) -> pl.DataFrame:
@@ -177,8 +177,8 @@ class TopFigure1(LetorExperiment):
             "explored": trace.explored[kept],
             "held out": [None] * (len(kept) - 1) + [setting.greedy_value(ranker, held_out)],
         }
-        told = {name: [job.settings[name]] * len(kept) for name in ("set", "learner", "constants")}
-        return pl.DataFrame(told | columns, schema_overrides={"held out": pl.Float64})
+        settings = {name: [job.settings[name]] * len(kept) for name in ("set", "learner", "constants")}
+        return pl.DataFrame(settings | columns, schema_overrides={"held out": pl.Float64})
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         """The paper's sentences where they hold, and our findings where they do not."""
@@ -230,8 +230,8 @@ class TopFigure1(LetorExperiment):
         return pl.DataFrame(rows)
 
 
-def _each(told: Mapping[str, str]) -> str:
-    return "; ".join(f"{label_of(name)} {text}" for name, text in told.items())
+def _each(texts: Mapping[str, str]) -> str:
+    return "; ".join(f"{label_of(name)} {text}" for name, text in texts.items())
 
 
 def _told(numbers: Mapping[str, float]) -> str:
@@ -266,7 +266,7 @@ def _against_the_ends(of: Levels, *, quick: bool) -> Iterator[Claim]:
         if passed:
             overtaken.append(f"{label_of(name)} until round {max(passed):,}")
     throughout = f"another was ahead on {', '.join(overtaken)}" if overtaken else "at no time overtaken"
-    told = _each({name: f"{gain:+.3f} ± {error:.3f}" for name, (gain, error) in leads.items()})
+    sentence = _each({name: f"{gain:+.3f} ± {error:.3f}" for name, (gain, error) in leads.items()})
     yield Claim(
         name="listnet-highest",
         text=f"With full information, ListNet is highest throughout: from round {_EARLY:,} on no other has a higher "
@@ -274,19 +274,19 @@ def _against_the_ends(of: Levels, *, quick: bool) -> Iterator[Claim]:
         f"errors{_but_long(of)}",
         holds=not overtaken
         and all(gain > 2 * error for name, (gain, error) in leads.items() if name != _LONG),
-        measured=f"lead over the next at the end: {told}; {throughout}",
+        measured=f"lead over the next at the end: {sentence}; {throughout}",
         source="Section 6: “ListNet, with full information, has highest average NDCG value throughout”",
         fixed=_LONG not in of.sets,
         mutation=instead("KL", LISTNET),
     )
     least = {name: min(min(of.ends(name, learner)) for learner in CONVEX) for name in of.sets}
     most = {name: max(of.ends(name, RANDOM)) for name in of.sets}
-    told = _each({name: f"{least[name]:.3f} > {most[name]:.3f}" for name in of.sets})
+    sentence = _each({name: f"{least[name]:.3f} > {most[name]:.3f}" for name in of.sets})
     yield Claim(
         name="above-random",
         text="With a convex surrogate every run ends above every run of a random order",
         holds=all(least[name] > most[name] for name in of.sets),
-        measured=f"lowest of them against highest of Random: {told}",
+        measured=f"lowest of them against highest of Random: {sentence}",
         source="Section 6: “all three convex surrogates, perform significantly better than the purely random”",
         fixed=True,
         mutation=_chance("KL"),
@@ -297,13 +297,14 @@ def _closer(of: Levels, *, quick: bool) -> Iterator[Claim]:
     # The quick version stops after a tenth of the rounds, when the synthetic set is half learnt.
     constants = OURS if quick else PAPERS
     shares = {name: of.shares(name, CONVEX, constants) for name in of.sets}
-    flat = {(name, learner): of_gap for name, found in shares.items() for learner, of_gap in found.items()}
+    flat = {(name, learner): of_gap for name, of_set in shares.items() for learner, of_gap in of_set.items()}
     yield Claim(
         name="closer-to-listnet",
         text="All three convex surrogates end closer to ListNet than to Random"
         + (", RankSVM on long lists apart" if _LONG in of.sets else ""),
         holds=all(of_gap > 0.5 for where, of_gap in flat.items() if where != (_LONG, "RankSVM")),
-        measured=f"share of the gap, constants {constants}: {_each({n: _told(found) for n, found in shares.items()})}",
+        measured=f"share of the gap, constants {constants}: "
+        + _each({name: _told(of_set) for name, of_set in shares.items()}),
         source="Section 6: “much closer to full feedback ListNet in performance”",
         fixed=_LONG not in of.sets and not quick,
         mutation=_chance("KL"),
@@ -321,13 +322,13 @@ def _closer(of: Levels, *, quick: bool) -> Iterator[Claim]:
             mutation=instead(PAPERS, TENTH, column="constants", learner="RankSVM"),
         )
     if "yahoo" in of.sets:
-        found = of.shares("yahoo", ("RankSVM", "KL"))
+        of_set = of.shares("yahoo", ("RankSVM", "KL"))
         yield Claim(
             name="very-close-on-yahoo",
             text=f"On Yahoo's sample RankSVM and KL are very close to ListNet, read as at least {_VERY_CLOSE:.0%} of "
             "the way from Random",
-            holds=min(found.values()) >= _VERY_CLOSE,
-            measured=_told(found),
+            holds=min(of_set.values()) >= _VERY_CLOSE,
+            measured=_told(of_set),
             source="Section 6: “in the Yahoo dataset, our algorithms, with RankSVM and KL, are very close”",
             mutation=_chance("KL"),
         )
@@ -336,12 +337,12 @@ def _closer(of: Levels, *, quick: bool) -> Iterator[Claim]:
 def _among_surrogates(of: Levels, *, quick: bool) -> Iterator[Claim]:
     if not quick:  # two runs cannot tell
         leads = {name: lead(of.ends(name, "KL"), of.ends(name, "Squared")) for name in of.sets}
-        told = _each({name: f"{gain:+.4f} ± {error:.4f}" for name, (gain, error) in leads.items()})
+        sentence = _each({name: f"{gain:+.4f} ± {error:.4f}" for name, (gain, error) in leads.items()})
         yield Claim(
             name="kl-not-ahead",
             text="The paper finds KL ahead of the squared loss; here it is on no data set by two standard errors",
             holds=all(gain < 2.0 * error for gain, error in leads.values()),
-            measured=f"lead of KL, run by run: {told}",
+            measured=f"lead of KL, run by run: {sentence}",
             source="Section 6: “KL, being listwise in nature, does better than squared loss”",
             mutation=instead(LISTNET, "KL", constants=PAPERS),
         )
@@ -391,18 +392,18 @@ def _among_surrogates(of: Levels, *, quick: bool) -> Iterator[Claim]:
 
 def _beyond_the_paper(of: Levels, *, quick: bool) -> Iterator[Claim]:
     epsilon, enough = (1.0, 0.75) if quick else (0.3, 0.9)
-    behind, told = {}, {}
+    behind, texts = {}, {}
     for name in of.sets:
         kl, poor = of.share(name, "KL"), of.share(name, SMOOTH)
         smooth = of.share(name, SMOOTH, with_epsilon(epsilon))
         behind[name] = smooth < enough * kl
-        told[name] = f"{poor:.2f} → {smooth:.2f} (KL {kl:.2f})"
+        texts[name] = f"{poor:.2f} → {smooth:.2f} (KL {kl:.2f})"
     yield Claim(
         name="epsilon",
         text="The paper blames the lack of convexity; but with the same steps and exploration and epsilon = "
         f"{epsilon:g} SmoothDCG goes at least {enough:.0%} as far as KL",
         holds=not any(behind.values()),
-        measured=f"share of the gap: {_each(told)}",
+        measured=f"share of the gap: {_each(texts)}",
         source="Section 6: “the reason is the non-convexity of the surrogate”; erratum B4",
         mutation=_chance(SMOOTH),
     )
@@ -412,8 +413,8 @@ def _beyond_the_paper(of: Levels, *, quick: bool) -> Iterator[Claim]:
         name="held-out",
         text="What was learnt from one label per round holds for new queries: on held-out ones the greedy order of "
         f"KL and of the squared loss closes at least {enough:.0%} of the gap, with our constants on both sides",
-        holds=all(min(found.values()) >= enough for found in shares.values()),
-        measured=f"share of the held-out gap: {_each({name: _told(found) for name, found in shares.items()})}",
+        holds=all(min(of_set.values()) >= enough for of_set in shares.values()),
+        measured=f"share of the held-out gap: {_each({name: _told(of_set) for name, of_set in shares.items()})}",
         source="Ours; the paper evaluates on the queries it learns from",
         mutation=_chance("KL"),
     )
@@ -421,11 +422,11 @@ def _beyond_the_paper(of: Levels, *, quick: bool) -> Iterator[Claim]:
 
 def _ways(of: Levels, constants: str) -> str:
     """How far each surrogate goes from Random to ListNet, over the data sets that were played."""
-    told = []
+    sentences = []
     for learner in (*CONVEX, SMOOTH):
         shares = [of.share(name, learner, constants) for name in of.sets]
-        told.append(f"{learner} {plotting.span(shares)}")
-    return f"Of the way from Random to ListNet they end at: {', '.join(told)}."
+        sentences.append(f"{learner} {plotting.span(shares)}")
+    return f"Of the way from Random to ListNet they end at: {', '.join(sentences)}."
 
 
 def _leaders(of: Levels) -> str:
@@ -454,12 +455,12 @@ def _draw_curves(of: Levels, constants: str, **words: str) -> Figure:
     figure, panels = _panels(of, **words)
     for name, axes in panels.items():
         for learner in LEARNERS:
-            found = of.curve(name, learner, PAPERS if learner == RANDOM else constants)
-            found = found.filter(pl.col("round") >= _START)
-            label = f"{learner} {found['mean'][-1]:.3f}"
-            plotting.mean_curve(axes, found, label=label, colour=COLOURS[learner], dashed=learner == RANDOM)
+            means = of.curve(name, learner, PAPERS if learner == RANDOM else constants)
+            means = means.filter(pl.col("round") >= _START)
+            label = f"{learner} {means['mean'][-1]:.3f}"
+            plotting.mean_curve(axes, means, label=label, colour=COLOURS[learner], dashed=learner == RANDOM)
         plotting.log_axis(axes)
-        axes.set_xlim(_START, float(found["round"][-1]))
+        axes.set_xlim(_START, float(means["round"][-1]))
         plotting.name_axes(axes, x="up to round t", y=f"{label_of(name)}: average NDCG@10")
     return plotting.finish(figure)
 
@@ -469,18 +470,18 @@ def _draw_epsilon(of: Levels) -> Figure:
         constants = set(of.results.filter(pl.col("set") == name)["constants"])
         return [epsilon for epsilon in EPSILONS if with_epsilon(epsilon) in constants]
 
-    tried, told = played(of.sets[0]), []
+    tried, sentences = played(of.sets[0]), []
     for name in of.sets:
         low, high = (of.share(name, SMOOTH, constants) for constants in (PAPERS, with_epsilon(tried[-1])))
         kl = of.share(name, "KL")
-        told.append(f"{label_of(name)} {low:.0%}, {high:.0%} (KL {kl:.0%})")
+        sentences.append(f"{label_of(name)} {low:.0%}, {high:.0%} (KL {kl:.0%})")
     figure, panels = _panels(
         of,
         title="SmoothDCG by its epsilon",
         subtitle="steps and exploration as in the paper, only epsilon changes; bands: all runs",
         caption=f"Of the way from Random to ListNet SmoothDCG goes, with epsilon {tried[0]:g} and {tried[-1]:g}: "
-        f"{'; '.join(told)}. Its order depends on w / epsilon alone, which moves by eta / epsilon^2: at the left end "
-        f"steps are {(tried[-1] / tried[0]) ** 2:,.0f} times those at the right end.",
+        f"{'; '.join(sentences)}. Its order depends on w / epsilon alone, which moves by eta / epsilon^2: at the left "
+        f"end steps are {(tried[-1] / tried[0]) ** 2:,.0f} times those at the right end.",
     )
     for name, axes in panels.items():
         shown = played(name)

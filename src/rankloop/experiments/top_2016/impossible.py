@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, permutations
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from rankloop import measures, plotting, surrogates
 from rankloop.base import Ranker
+from rankloop.data import Dataset
 from rankloop.environments import QueryStream
 from rankloop.experiments import runs
 from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
@@ -83,10 +83,13 @@ class Pair:
         """Users who bring a label vector each; every label vector stands as often as its weight says."""
         often = np.repeat(self.labels, self.weights[world], axis=0)
         m = self.n_items
-        queries = SimpleNamespace(
+        queries = Dataset(
             features=np.tile(np.eye(m), (len(often), 1)),
             relevance=often.astype(np.float64).ravel(),
             offsets=np.arange(0, m * len(often) + 1, m),
+            query_ids=tuple(map(str, range(len(often)))),
+            name=f"{self.name}, world {world}",
+            max_grade=1,
         )
         return QueryStream(queries, measure="ndcg", order="drawn")
 
@@ -139,8 +142,8 @@ class TopImpossible(Experiment):
 
     def jobs(self, *, quick: bool) -> list[Job]:
         def job(pair: str, learner: str, world: int, T: int, seed: int) -> Job:
-            told = {"pair": pair, "world": world, "learner": learner, "rounds": T}
-            return seeded(f"{learner}, {pair}, world {world}, T={T}", seed=seed, cost=T, **told)
+            settings = {"pair": pair, "world": world, "learner": learner, "rounds": T}
+            return seeded(f"{learner}, {pair}, world {world}, T={T}", seed=seed, cost=T, **settings)
 
         return [
             job(pair, learner, world, T, seed)
@@ -154,20 +157,18 @@ class TopImpossible(Experiment):
 
     def run(self, job: Job) -> pl.DataFrame:
         made, world, T = PAIRS[job.settings["pair"]], job.settings["world"], job.settings["rounds"]
-        ranker = _make(job.settings["learner"], made.n_items, made.k)
-        environment, played, value, losses = made.stream(world), [0], 0.0, [_excess(ranker, made, world)]
+        ranker, aim = _make(job.settings["learner"], made.n_items, made.k), made.expected_share(world)
+        environment, played, value, losses = made.stream(world), [0], 0.0, [_excess(ranker, aim)]
         stops = np.unique(np.geomspace(1, T, _LOOKS).round().astype(int))
         for piece, stop in enumerate(stops):
             rounds, seed = int(stop) - played[-1], job.seed * 1_000 + piece
-            value += (
-                rounds
-                * play(ranker, environment, rounds=rounds, seed=seed, points=1, progress=False).mean_value
-            )
+            trace = play(ranker, environment, rounds=rounds, seed=seed, points=1, progress=False)
+            value += rounds * trace.mean_value
             played.append(int(stop))
-            losses.append(_excess(ranker, made, world))
+            losses.append(_excess(ranker, aim))
         surrogate = None if losses[0] is None else float(np.trapezoid(losses, played) / T)  # type: ignore[arg-type]
-        told = {"regret": float(made.ndcg(world).max() - value / T), "surrogate": surrogate}
-        return pl.DataFrame([dict(job.settings) | told], schema_overrides={"surrogate": pl.Float64})
+        measured = {"regret": float(made.ndcg(world).max() - value / T), "surrogate": surrogate}
+        return pl.DataFrame([dict(job.settings) | measured], schema_overrides={"surrogate": pl.Float64})
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
         T = max(results["rounds"].to_list())
@@ -203,19 +204,19 @@ class TopImpossible(Experiment):
                 )
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        last, told = max(results["rounds"].to_list()), []
+        last, sentences = max(results["rounds"].to_list()), []
         for pair, made in PAIRS.items():
             ends = {name: level for name, (level, _) in _levels(results, pair, last, "regret").items()}
             full, least = ends.pop(FULL), min(ends.values())
             top, every = (round(level / made.forced_ndcg(), 2) + 0.0 for level in (least, full))
-            told.append(f"{top:.2f} and {every:.2f} in the {pair} worlds")
+            sentences.append(f"{top:.2f} and {every:.2f} in the {pair} worlds")
         figure, panels = plotting.canvas(
             title="Two worlds that the top cannot tell apart",
             subtitle="NDCG regret per round at T, averaged over the two worlds and all runs",
             caption="Dotted: what the best compromise between the two worlds loses, however long it learns. What the "
             "best learner that observes only the top loses after "
             f"{last:,} rounds, and the same linear ranker with every label revealed (green), as multiples of that: "
-            f"{'; '.join(told)}.",
+            f"{'; '.join(sentences)}.",
             height=8.6,
             rows=2,
         )
@@ -243,11 +244,11 @@ def _levels(results: pl.DataFrame, pair: str, rounds: int, column: str) -> dict[
     }
 
 
-def _excess(ranker: Ranker, made: Pair, world: int) -> float | None:
-    """Calibrated squared loss of the ranker's scores above the least in this world; features are unit vectors."""
+def _excess(ranker: Ranker, aim: Floats) -> float | None:
+    """Calibrated squared loss of the ranker's scores above the least, at `aim`; features are unit vectors."""
     if isinstance(ranker, Uniform):
         return None
-    apart = ranker.state.w - made.expected_share(world)
+    apart = ranker.state.w - aim
     return float(apart @ apart)
 
 

@@ -70,10 +70,10 @@ def _remember(name: str, path: str, digest: str, queries: Dataset) -> OwnData:
 
 def _digest(queries: Dataset) -> str:
     """The first digits of the SHA-256 of grades and features, however the files were cut or compressed."""
-    told = hashlib.sha256(repr((queries.features.shape, queries.max_grade)).encode())
+    digest = hashlib.sha256(repr((queries.features.shape, queries.max_grade)).encode())
     for numbers, kind in ((queries.offsets, "<i8"), (queries.relevance, "<f8"), (queries.features, "<f4")):
-        told.update(np.ascontiguousarray(numbers, dtype=kind).tobytes())
-    return told.hexdigest()[:12]
+        digest.update(np.ascontiguousarray(numbers, dtype=kind).tobytes())
+    return digest.hexdigest()[:12]
 
 
 PAPER = "S. Chaudhuri and A. Tewari, Online learning to rank with feedback at the top, AISTATS 2016"
@@ -214,21 +214,15 @@ def random_values(stream: QueryStream) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 class LetorExperiment(OnOwnData):
-    """An experiment on the LETOR data sets of this machine, or on others.
-
-    Parameters
-    ----------
-    datasets : mapping of str to str or Path, optional
-        Data sets to play instead: the name of each, and its file or folder, as `rankloop.data.read_letor` takes it.
-    """
+    """An experiment on the LETOR data sets of this machine, or on files or folders for `read_letor`, by name."""
 
     wanted: ClassVar[tuple[str, ...]] = tuple(SOURCES)
 
     def __init__(self, *, datasets: Mapping[str, str | Path] | None = None) -> None:
-        given = dict(datasets or {})
-        for name in given:
+        files = dict(datasets or {})
+        for name in files:
             check_name(name, (*SOURCES, SYNTHETIC))
-        self._own: list[OwnData] = [read_own(name, path) for name, path in given.items()]
+        self._own: list[OwnData] = [read_own(name, path) for name, path in files.items()]
         for own in self._own:
             _check_parts(own)
 
