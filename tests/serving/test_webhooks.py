@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rankloop.serving import signatures
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.signatures import sign
@@ -118,3 +119,18 @@ def test_a_file_that_cannot_be_meant_is_refused(text: str, told: str, tmp_path: 
         Webhooks().load(tmp_path / "hooks.toml")
     with pytest.raises(ValueError, match="cannot be read"):
         Webhooks().load(tmp_path / "missing.toml")
+
+
+def test_signatures_are_of_the_body_and_of_the_time() -> None:
+    header = signatures.sign(SECRET, b"{}", at=1_000)
+    signatures.check(SECRET, header, b"{}", now=1_299)
+    for secret, sent, body, now in (
+        (SECRET, header, b"{ }", 1_000.0),
+        (b"another secret..", header, b"{}", 1_000.0),
+        (SECRET, header.replace("t=1000", "t=1001"), b"{}", 1_000.0),
+        (SECRET, header, b"{}", 1_301.0),
+        (SECRET, "", b"{}", 1_000.0),
+        (SECRET, "t=1000", b"{}", 1_000.0),
+    ):
+        with pytest.raises(ValueError, match="signature"):
+            signatures.check(secret, sent, body, now=now)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from rankloop.cli.service_store import LiveStoreOptions, StoreOptions, allow_rankers, chosen, now
+from rankloop.cli.service_store import LiveStoreOptions, StoreOptions, allow_rankers, now
 from rankloop.cli.settings import (
     DATA,
     AllowOption,
@@ -27,20 +26,15 @@ from rankloop.cli.settings import (
     JsonFlag,
     SchemaOption,
     SegmentsOption,
-    ToOption,
-    UrlOption,
-    WriterKey,
     as_toml,
     limit_settings,
     service_option,
     settings_of,
 )
-from rankloop.extras import require
 
 if TYPE_CHECKING:
     from rankloop.serving.databases.moving import Moved
     from rankloop.serving.stores.contract import Store
-    from rankloop.serving.streaming import Sink
 
 
 class LogFormat(StrEnum):
@@ -334,196 +328,6 @@ def keys(
 
     for line in place.change(work, own=False, create=action == "add"):
         typer.echo(line)
-
-
-def feed(
-    file: Annotated[Path, Argument(metavar="FILE", help="JSON lines, each as POST .../feedback takes it.")],
-    ranker: ToOption,
-    url: UrlOption = "http://127.0.0.1:8000",
-    key: WriterKey = None,
-    follow: Annotated[
-        bool, Option("--follow", help="Go on with whatever is appended, until Ctrl-C.")
-    ] = False,
-) -> None:
-    """Send feedback from a file of JSON lines to a service, and go on where it was stopped.
-
-    How far it came is kept in FILE.sent, written once the service has acknowledged. Lines that are sent again count
-    once. A line that is refused is told, and left out.
-
-    [b]Examples[/b]
-
-      rankloop feed clicks.jsonl --to front --follow
-    """
-    require("httpx", extra="client", for_="rankloop feed")
-    from rankloop.serving.client import Client, RankloopError
-    from rankloop.serving.feeding import Feed
-
-    if not follow and not file.exists():
-        raise ValueError(f"there is no file {file}")
-    with Client(url, key=key) as client:
-        feed = Feed(client, ranker, file, tell=_tell_problem)
-        try:
-            sent = feed.follow() if follow else feed.send_new()
-        except RankloopError as error:
-            raise ValueError(f"stopped at line {feed.place.line}: {error}") from None
-    typer.echo(
-        f"{sent.taken:,} lines taken, {sent.refused:,} left out; line {feed.place.line:,} was the last"
-    )
-
-
-def _tell_problem(problem: str) -> None:
-    typer.echo(problem, err=True)
-
-
-def consume(
-    stream: Annotated[str, Argument(metavar="STREAM", help="A stream of Redis.")],
-    ranker: ToOption,
-    redis: Annotated[
-        str,
-        Option(metavar="URL", help="The server of the stream.", envvar="RANKLOOP_REDIS", show_envvar=False),
-    ] = "redis://127.0.0.1:6379/0",
-    group: Annotated[str, Option(help="Of consumers that share the stream.")] = "rankloop",
-    name: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            help="Of this consumer: another one for each that runs.",
-            show_default="of the machine",
-        ),
-    ] = None,
-    url: UrlOption = "http://127.0.0.1:8000",
-    key: WriterKey = None,
-    follow: Annotated[bool, Option("--follow", help="Go on with whatever comes, until Ctrl-C.")] = False,
-) -> None:
-    """Send feedback from a stream of Redis to a service; an entry is acknowledged once the service has it on disk.
-
-    Each entry has a field [b]feedback[/b], JSON as POST .../feedback takes it. What is refused goes to the stream
-    STREAM:refused, with the reason. What a consumer had read when it died is read again, and counts once.
-
-    [b]Examples[/b]
-
-      rankloop consume clicks --to front --redis redis://127.0.0.1:6379/0 --follow
-    """
-    import platform
-
-    require("httpx", extra="client", for_="rankloop consume")
-    from rankloop.serving.client import Client, RankloopError
-    from rankloop.serving.consuming import Consumer, StreamPlace, connect
-
-    server = connect(redis)
-    from redis.exceptions import RedisError
-
-    place = StreamPlace(stream, group, name or platform.node() or "rankloop")
-    with Client(url, key=key) as client, contextlib.suppress(KeyboardInterrupt):
-        consumer = Consumer(client, ranker, server, place, tell=_tell_problem)
-        try:
-            sent = consumer.follow() if follow else consumer.send_new()
-        except RankloopError as error:
-            raise ValueError(f"stopped; what was not acknowledged is read again: {error}") from None
-        except RedisError as error:
-            raise ValueError(f"{redis} cannot be used: {error}") from None
-        typer.echo(f"{sent.taken:,} entries taken, {sent.refused:,} left out")
-
-
-def stream(
-    rankers: Annotated[
-        list[str] | None,
-        Argument(metavar="RANKER", help="Whose events.", show_default="all, also later ones"),
-    ] = None,
-    to: Annotated[
-        str, Option(metavar="URL|FILE", help="A webhook, a file to append to, or - for the terminal.")
-    ] = "-",
-    follow: Annotated[bool, Option("--follow", help="Go on with whatever happens, until Ctrl-C.")] = False,
-    cursor: Annotated[
-        Path | None,
-        Option(
-            help="Keeps how far was sent.", show_default="FILE.sent, or rankloop-stream.json for a webhook"
-        ),
-    ] = None,
-    secret_file: Annotated[
-        Path | None, Option(help="A file with the secret that signs requests.", show_default=False)
-    ] = None,
-    alerts: Annotated[
-        str | None,
-        Option(metavar="URL", help="A running service whose alerts are sent as well.", show_default=False),
-    ] = None,
-    key: Annotated[
-        str | None,
-        Option(
-            help="An API key of a reader of all rankers, for the alerts.",
-            envvar="RANKLOOP_KEY",
-            show_default=False,
-        ),
-    ] = None,
-    *,
-    place: LiveStoreOptions,
-    allow: AllowOption = None,
-) -> None:
-    """Send each list that was learnt from, and each change of a ranker, to a webhook or a file.
-
-    Events of a ranker come in the order of its log, each at least once, with an ID. What is not acknowledged is sent
-    again, with growing pauses. How far it came is kept in a file, so that it goes on there. May run beside the service.
-
-    [b]Examples[/b]
-
-      rankloop stream front --to https://example.org/hook --secret-file secret --follow
-
-      rankloop stream --to events.jsonl --follow
-    """
-    allow_rankers(allow)
-    require("httpx", "msgspec", extra="serve", for_="rankloop stream")
-    from rankloop.serving.signatures import read_secret
-    from rankloop.serving.streaming import Cursor, LinesFile, Refused, Stream, Webhook
-
-    is_url = to.startswith(("http://", "https://"))
-    secret = None if secret_file is None else read_secret(secret_file)
-    if cursor is None and to == "-":
-        raise ValueError("to the terminal, name the file that keeps how far was sent: --cursor FILE")
-    kept = cursor or Path("rankloop-stream.json" if is_url else f"{to}.sent")
-    sent = 0
-
-    async def work(store: Store) -> None:
-        nonlocal sent
-        for name in rankers or ():
-            await chosen(store, name)
-        file = None if to == "-" else Path(to)
-        sink: Sink = Webhook(to, secret, tell=_tell_problem) if is_url else LinesFile(file)
-        asker = None if alerts is None else _asker(alerts, key)
-        stream = Stream(store, sink, Cursor(kept), rankers=rankers or None, alerts=asker)
-        try:
-            await (stream.follow() if follow else stream.send_new())
-        finally:
-            sent = stream.sent
-            await sink.close()
-
-    with contextlib.suppress(KeyboardInterrupt):
-        try:
-            place.read(work)
-        except Refused as error:
-            raise ValueError(f"{error}: stopped there; what was acknowledged is not sent again") from None
-    typer.echo(f"{sent:,} events sent", err=True)
-
-
-def _asker(url: str, key: str | None) -> Callable[[], Any]:
-    """Asks a service for the alerts there are."""
-    import httpx
-
-    headers = {} if key is None else {"authorization": f"Bearer {key}"}
-
-    async def ask() -> list[str]:
-        async with httpx.AsyncClient(trust_env=False, timeout=10.0) as http:
-            while True:
-                with contextlib.suppress(httpx.RequestError):
-                    answer = await http.get(f"{url.rstrip('/')}/v1/rankers", headers=headers)
-                    if answer.is_success:
-                        return [str(one) for one in answer.json()["notices"]]
-                    if answer.status_code in (401, 403):
-                        raise ValueError(
-                            f"{url} answered {answer.status_code}: the alerts need a key of a reader"
-                        )
-                await asyncio.sleep(1.0)
-
-    return ask
 
 
 def move(

@@ -125,4 +125,5 @@ class AsyncClient:
     take_snapshot = _sends(calls.take_snapshot)
     decision = _sends(calls.decision)
     explain = _sends(explaining.explain)
+    events = _sends(calls.events)
     series = _sends(calls.series)

@@ -129,4 +129,5 @@ class Client:
     take_snapshot = _sends(calls.take_snapshot)
     decision = _sends(calls.decision)
     explain = _sends(explaining.explain)
+    events = _sends(calls.events)
     series = _sends(calls.series)

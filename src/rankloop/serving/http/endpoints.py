@@ -163,6 +163,11 @@ async def _dead_letters(engine: Engine, params: Asked, body: None) -> m.DeadLett
     return views.dead_letters_answer(await engine.find(params["name"]))
 
 
+async def _events(engine: Engine, params: Asked, body: None) -> m.EventsAnswer:
+    served = await engine.find(params["name"])
+    return await views.events_answer(served, after=params.get("after", "0"), limit=params.get("limit", "500"))
+
+
 async def _explain(engine: Engine, params: Asked, body: None) -> explain.ExplainAnswer:
     return await explain.explain_answer(await engine.find(params["name"]), params["decision_id"])
 
@@ -335,6 +340,18 @@ ENDPOINTS = (
         "The stored features of an item",
         _item_features,
         ItemFeaturesAnswer,
+    ),
+    Endpoint(
+        "GET",
+        f"{_RANKER}/events",
+        "reader",
+        "What was learnt and changed, in the order of the log",
+        _events,
+        m.EventsAnswer,
+        query=(
+            ("after", "The last row that is known already; 0 for none"),
+            ("limit", "How many rows to look at, at most"),
+        ),
     ),
     Endpoint(
         "GET",

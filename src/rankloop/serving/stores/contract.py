@@ -175,6 +175,28 @@ class Store(Announcing, Placing, Segmented, Subjects, abc.ABC):
             The rows by decision ID.
         """
 
+    async def rows_of(self, ranker: str, kind: Kind) -> list[Row]:
+        """All rows of a kind of which there are few, in order: of freezes, resets and policies, not of lists.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        kind : Kind
+            The kind of event.
+
+        Returns
+        -------
+        list of Row
+            The rows.
+        """
+        rows: list[Row] = []
+        after = 0
+        while page := await self.read(ranker, after=after, limit=1_000):
+            rows += [row for row in page if row.kind == kind]
+            after = page[-1].seq
+        return rows
+
     async def last_seq(self, ranker: str) -> int:
         """The seq of the newest row, 0 where there is none.
 

@@ -246,6 +246,9 @@ class PostgresStore(PostgresAccess, PostgresPlaces, PostgresSubjects, PostgresHi
         sql = f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND {which}"
         return [self._row(row, ranker) for row in await self._do(lambda one: one.fetch(sql, number, *values))]
 
+    async def rows_of(self, ranker: str, kind: Kind) -> list[Row]:
+        return await self._live(ranker, "kind = $2 ORDER BY seq", NUMBER_OF_KIND[kind])
+
     async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
         number = await self._id(ranker)
         told: dict[str, list[Row]] = {decision: [] for decision in decisions}

@@ -277,6 +277,10 @@ class SQLiteStore(SQLiteSubjects, SQLiteHistory):
     async def find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
         return await self._read(lambda: self._find(ranker, kind, event_id))
 
+    async def rows_of(self, ranker: str, kind: Kind) -> list[Row]:
+        topic = self._known.ids.get(ranker, -1) << KIND_BITS | NUMBER_OF_KIND[kind]
+        return await self._read(lambda: self._log(ranker, "topic = ? ORDER BY id", (topic,)))
+
     async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
         return await self._read(
             lambda: {decision: self._story(ranker, decision) for decision in decisions}, rows=len(decisions)

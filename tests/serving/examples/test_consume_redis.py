@@ -15,8 +15,9 @@ import msgspec
 import pytest
 import redis
 
+from examples import consume_redis
+from examples.consume_redis import Consumer
 from rankloop.serving.client import RankloopError
-from rankloop.serving.consuming import Consumer, StreamPlace
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import RequestError
 from rankloop.serving.schemas import FeedbackRequest
@@ -106,33 +107,37 @@ def pending(server: redis.Redis) -> int:
     return int(told["pending"])
 
 
-def test_a_consumer_that_dies_loses_nothing_and_nothing_is_learnt_twice(
-    server: redis.Redis, service: Service
-) -> None:
-    def consumer(name: str = "one", **more: Any) -> Consumer:
-        return Consumer(service, "unwind", server, StreamPlace("clicks", "rankloop", name), **more)
+def consume(server: redis.Redis, service: Any, name: str = "one") -> tuple[int, int]:
+    consumer = Consumer(service, "unwind", server, "clicks", "rankloop", name)
+    consumer.send_new()
+    return consumer.taken, consumer.refused
 
+
+def test_a_consumer_that_dies_loses_nothing_and_nothing_is_learnt_twice(
+    server: redis.Redis, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     publish(server, service, 0, 20)
     service.dies = "before"
     with pytest.raises(Died):
-        consumer().send_new()
+        consume(server, service)
     assert (learnt(service), pending(server)) == (0, 20)
     service.dies = "after"
     with pytest.raises(Died):
-        consumer().send_new()  # reads again what it had read
+        consume(server, service)  # reads again what it had read
     assert (learnt(service), pending(server)) == (20, 20)
     service.dies = None
-    assert consumer().send_new() == (20, 0)
+    assert consume(server, service) == (20, 0)
     assert (learnt(service), pending(server)) == (20, 0)
 
     publish(server, service, 20, 20)
     service.dies = "before"
     with pytest.raises(Died):
-        consumer("gone").send_new()
+        consume(server, service, "gone")
     service.dies = None
-    assert consumer().send_new() == (0, 0)  # it may come back
+    assert consume(server, service) == (0, 0)  # it may come back
     assert pending(server) == 20
-    assert consumer(stale_seconds=0.0).send_new() == (20, 0)
+    monkeypatch.setattr(consume_redis, "STALE", 0)
+    assert consume(server, service) == (20, 0)
     assert (learnt(service), pending(server)) == (40, 0)
     service.run(adds_up(service.engine))
 
@@ -142,10 +147,7 @@ def test_what_is_refused_is_kept_apart_with_the_reason(server: redis.Redis, serv
     server.xadd("clicks", {"feedback": "{"})
     server.xadd("clicks", {"other": "field"})
     server.xadd("clicks", {"feedback": json.dumps({"decision_id": "d0", "clicks": [1, 0, 1, 0]})})
-    told: list[str] = []
-    consumer = Consumer(service, "unwind", server, StreamPlace("clicks", "rankloop", "one"), tell=told.append)
-    assert consumer.send_new() == (3, 3)
-    assert len(told) == 3
+    assert consume(server, service) == (3, 3)
     kept: Any = server.xrange("clicks:refused")
     assert [fields[b"reason"].decode()[:20] for _, fields in kept] == [
         "Expecting property n",
@@ -153,8 +155,15 @@ def test_what_is_refused_is_kept_apart_with_the_reason(server: redis.Redis, serv
         "clicks must have 2 v",
     ]
     assert pending(server) == 0
+    assert learnt(service) == 3
 
-    publish(server, service, 3, 2)
-    rounds = iter([False, True])
-    assert consumer.follow(stop=lambda: next(rounds)) == (2, 0)
-    assert learnt(service) == 5
+
+def test_it_goes_on_with_what_comes(server: redis.Redis, service: Service) -> None:
+    consumer = Consumer(service, "unwind", server, "clicks", "rankloop", "one")  # type: ignore[arg-type]
+    publish(server, service, 0, 2)
+    consumer.send_new()
+    publish(server, service, 2, 2)
+    service.dies = "after"
+    with pytest.raises(Died):
+        consumer.follow()
+    assert learnt(service) == 4
