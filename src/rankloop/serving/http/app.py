@@ -36,7 +36,6 @@ from rankloop.serving.http.openapi import describe
 from rankloop.serving.http.readiness import remarks, trouble_of
 from rankloop.serving.http.stream import Broadcast
 from rankloop.serving.permissions import Permission
-from rankloop.serving.personalizer.door import Door
 from rankloop.serving.schemas import ErrorAnswer, ErrorBody
 from rankloop.serving.signatures import HEADER
 from rankloop.serving.stores.contract import Store
@@ -83,10 +82,7 @@ class App:
             routes.append(Route(path, endpoint_app, methods=[endpoint.method]))
             if endpoint.method == "POST" and endpoint.path.startswith(_PREFIX):
                 self._short[endpoint.path.rpartition("/")[2]] = endpoint_app
-        door = Door(engine, self._guard)
         routes += [
-            Route("/personalizer/{rest:path}", door, methods=["POST"]),
-            Route("/v1/rankers/{name}/personalizer/{rest:path}", door, methods=["POST"]),
             Route("/v1/stream", self._stream),
             Route("/v1/rankers/{name}/export", self._export),
             Route("/v1/rankers/{name}/webhooks/{hook}", self._webhook, methods=["POST"]),

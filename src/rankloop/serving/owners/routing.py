@@ -15,14 +15,12 @@ from rankloop.serving.http.endpoint import Receive, Scope, Send, headers_of, rec
 from rankloop.serving.limits import Limits
 from rankloop.serving.owners.hop import Answer, Hops, NoAnswer, NotSent, Way, request_bytes
 from rankloop.serving.owners.ownership import Ownership
-from rankloop.serving.personalizer.door import PERSONALIZER
 from rankloop.serving.stores.contract import Member
 
 OWNER = "x-rankloop-owner"
 FORWARDED = "x-rankloop-forwarded"
 _PREFIX = "/v1/rankers/"
 _STREAM = "/v1/stream"
-_PERSONALIZER = f"/{PERSONALIZER}/"
 # What may be sent to another replica although the first may have done it: their rows are there once.
 _REPEATABLE = frozenset({"rank", "activate", "feedback"})
 _KEPT = (b"content-type", b"retry-after", b"www-authenticate", b"x-content-type-options")
@@ -173,8 +171,6 @@ def ranker_of(scope: Scope) -> str | None:
     path: str = scope["path"]
     if path.startswith(_PREFIX):
         return path[len(_PREFIX) :].partition("/")[0] or None
-    if path.startswith(_PERSONALIZER):
-        return PERSONALIZER
     if path == _STREAM:
         return next(iter(parse_qs(scope["query_string"].decode("latin-1")).get("ranker", [])), None)
     return None
