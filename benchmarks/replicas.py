@@ -130,7 +130,7 @@ def run(databases: list[str], *, seconds: float, total: bool) -> None:
         f"{'databases':>10}{'rankers':>9}{'replicas':>10}{'requests go to':>16}{'events/s':>10}{'CPU ms':>9}"
         f"{'p50 ms':>9}{'p99 ms':>9}"
     )
-    for n_databases, n_rankers in ((1, 1), (1, 8), (2, 8))[: 2 + (len(databases) > 1)]:
+    for n_databases, n_rankers in ((1, 1), (1, 8)):
         for n_replicas in (1, 2, 3):
             schema = f"bench_{n_rankers}_{n_replicas}_{n_databases}_{int(time.time())}"
             place = ["--schema", schema]

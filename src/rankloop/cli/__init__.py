@@ -53,7 +53,6 @@ _OF_THE_SERVICE: dict[str, Command] = {
     "export": service_data.export,
     "import": service_data.import_,
     "replay": service_data.replay,
-    "move": service_run.move,
     "delete": service_run.delete,
     "keys": service_run.keys,
 }

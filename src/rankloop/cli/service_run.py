@@ -5,7 +5,6 @@ Everything heavy is imported when a command is called.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 from dataclasses import dataclass
@@ -33,7 +32,6 @@ from rankloop.cli.settings import (
 )
 
 if TYPE_CHECKING:
-    from rankloop.serving.databases.moving import Moved
     from rankloop.serving.stores.contract import Store
 
 
@@ -135,8 +133,6 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
 
       rankloop serve --database postgresql://localhost/rankers --port 8001
 
-      rankloop serve --database postgresql://one/rankers --database postgresql://two/rankers
-
       rankloop serve --ranker mypackage.rankers:Mine
     """
     allow_rankers(options.allow)
@@ -159,7 +155,7 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
     place = StoreOptions(options.data, options.database, options.schema, options.segments)
     with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop it
         run(
-            [MemoryStore()] if options.memory else place.each(unsafe=options.unsafe),
+            MemoryStore() if options.memory else place.one(unsafe=options.unsafe, create=True),
             host=options.host,
             port=options.port,
             snapshot_every=options.snapshot_every,
@@ -328,58 +324,3 @@ def keys(
 
     for line in place.change(work, own=False, create=action == "add"):
         typer.echo(line)
-
-
-def move(
-    ranker: Annotated[str, Argument(metavar="RANKER", help="The ranker to move.")],
-    to: Annotated[
-        str,
-        Option(metavar="URL|NUMBER", help="One of the databases, by its address or its number, from 1."),
-    ],
-    database: DatabaseOption = None,
-    schema: SchemaOption = "rankloop",
-    config: ConfigOption = None,
-) -> None:
-    """Move a ranker to another one of the service's databases, while the service runs.
-
-    Its log is copied and every digest computed again. At the end the ranker answers 503 for a moment. Where the command
-    was interrupted, give it again; or name the database that the ranker was in, to go back.
-
-    [b]Examples[/b]
-
-      rankloop move unwind --to 2 --database postgresql://one/rankers --database postgresql://two/rankers
-    """
-    number = _number(to, database or [])
-    moved, label = asyncio.run(_move(ranker, number, StoreOptions(database=database, schema=schema)))
-    typer.echo(
-        f"{ranker}: in {label}, {moved.rows:,} rows, {moved.copied:,} copied, digest {moved.link.hex()}"
-    )
-
-
-def _number(to: str, databases: list[str]) -> int:
-    from rankloop.serving.stores.postgres_errors import without_password
-
-    if len(databases) < 2:
-        raise ValueError(
-            "name all databases of the service, with --database, its variable or the settings file"
-        )
-    if to.isdecimal() and 1 <= int(to) <= len(databases):
-        return int(to) - 1
-    for number, url in enumerate(databases):
-        if to in (url, without_password(url)):
-            return number
-    raise ValueError(f"to must be one of the {len(databases)} databases, by number or address, got {to!r}")
-
-
-async def _move(ranker: str, to: int, place: StoreOptions) -> tuple[Moved, str]:
-    from rankloop.serving.databases.moving import move as bring
-    from rankloop.serving.stores.postgres import PostgresStore
-    from rankloop.serving.stores.spread import SpreadStore
-
-    stores = [one for one in place.each() if isinstance(one, PostgresStore)]
-    together = SpreadStore(stores)
-    await together.open()
-    try:
-        return await bring(ranker, stores, to), stores[to].label
-    finally:
-        await together.close()

@@ -37,6 +37,7 @@ _GONE = {
     "feed": "`python examples/feed_file.py` sends a file of feedback to a service",
     "consume": "`python examples/consume_redis.py` sends a stream of Redis to a service",
     "stream": "ask the service for GET /v1/rankers/RANKER/events?after=SEQ, as `python examples/pull_events.py` does",
+    "move": "a ranker stays in its database; `rankloop backup` and `restore` move a whole one",
 }
 
 
@@ -296,7 +297,7 @@ DatabaseOption = Annotated[
     list[str] | None,
     service_option(
         "database",
-        "A PostgreSQL database, postgresql://..., instead of a folder; repeatable: rankers are spread over them.",
+        "A PostgreSQL database, postgresql://..., instead of a folder.",
         metavar="URL",
     ),
 ]

@@ -24,7 +24,7 @@ from rankloop.serving.admission import (
     refuse,
 )
 from rankloop.serving.degraded import DegradedLists
-from rankloop.serving.errors import Busy, Conflict, NotFound, Relocating, RequestError, Unavailable
+from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
 from rankloop.serving.ids import new_id
@@ -56,7 +56,6 @@ from rankloop.serving.stores.contract import (
     Fenced,
     Full,
     Missing,
-    Moving,
     Store,
     StoreError,
 )
@@ -101,7 +100,6 @@ class Engine(Administration):
             self.append, most_waiting=self.limits.waiting, seconds=self.limits.store_seconds
         )
         self.changed = asyncio.Event()  # something was folded: for those who watch
-        self.everywhere = [self]  # it, and the engines of further databases where it is that of the first
         self._draws = Draws()
         self._writing = asyncio.Lock()
         self.opened = False
@@ -132,7 +130,7 @@ class Engine(Administration):
         await self.roster.load_all()
         for served in list(self.rankers.values()):
             if entries := await unsigned(served):
-                with contextlib.suppress(Relocating):
+                with contextlib.suppress(NotFound):
                     await self.append(entries)
         await self.housekeeping.start()
         self.ready = True
@@ -215,9 +213,8 @@ class Engine(Administration):
             except Diverged as error:
                 await self.roster.refold_drawn(entries)
                 raise Unavailable(f"{error}; its state is folded anew, try again") from error
-            except (Missing, Moving) as error:
-                moved = isinstance(error, Moving) or len(self.everywhere) > 1
-                raise (Relocating if moved else NotFound)(str(error)) from error
+            except Missing as error:
+                raise NotFound(str(error)) from error
             except StoreError as error:
                 self.store_trouble = str(error)
                 raise Unavailable(str(error)) from error

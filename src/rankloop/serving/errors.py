@@ -78,7 +78,3 @@ class Unavailable(RequestError):
 
     status, code = 503, "unavailable"
     retry_after = 1
-
-
-class Relocating(Unavailable):
-    """The ranker is on its way to another database; nothing was written."""

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from rankloop.serving.errors import Busy, NotFound, Relocating, Unavailable
+from rankloop.serving.errors import Busy, NotFound, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.records import Entry, Row
@@ -111,7 +111,7 @@ class GroupCommit:
             try:
                 with tracing.commit(len(entries)):
                     told = _apart(batch, await self._write(entries))
-            except (NotFound, Relocating) as error:
+            except NotFound as error:
                 told = await self._write_apart(batch, error)
             except Exception as error:
                 told = [error] * len(batch)
@@ -131,8 +131,8 @@ class GroupCommit:
                 else:
                     future.settle(found)
 
-    async def _write_apart(self, batch: list[Queued], error: NotFound | Relocating) -> Told:
-        """A ranker of the batch is gone, or on its way, and nothing was written: only who asked for it is refused."""
+    async def _write_apart(self, batch: list[Queued], error: NotFound) -> Told:
+        """A ranker of the batch is gone, and nothing was written: only who asked for it is refused."""
         if len(batch) == 1:
             return [error]
         told: Told = []

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from rankloop.serving.alerts import AlertWatch
 from rankloop.serving.deadlines import Deadlines
-from rankloop.serving.errors import Relocating, Unavailable
+from rankloop.serving.errors import NotFound, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.policies import waiting_time
 from rankloop.serving.log.records import Entry
 from rankloop.serving.owners.ownership import LEASE_SECONDS, Ownership
 from rankloop.serving.served_ranker import ServedRanker
-from rankloop.serving.stores.contract import Fenced, Moving, StoreError
+from rankloop.serving.stores.contract import Fenced, Missing, StoreError
 from rankloop.serving.stores.due import OpenList
 from rankloop.serving.trimming import Trimming
 
@@ -159,7 +159,7 @@ class Housekeeping:
             if name not in self._deadlines:
                 self._deadlines.put(name, self.engine.now())
             if served.fold.applied - served.snapshot_seq >= self.snapshot_every:
-                with contextlib.suppress(Moving):  # it goes with the snapshots that it has
+                with contextlib.suppress(Missing):  # archived meanwhile, or half way to another database
                     await self.snapshot(served)
 
     async def _expire_due(self) -> None:
@@ -169,7 +169,7 @@ class Housekeeping:
                 continue
             try:
                 await self.expire(served)
-            except Relocating:
+            except NotFound:
                 self.changed.add(name)
             except BaseException:
                 self.changed.add(name)  # it is tried again with the next tick

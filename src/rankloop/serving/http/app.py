@@ -33,7 +33,7 @@ from rankloop.serving.http.export_csv import csv_rows
 from rankloop.serving.http.export_parquet import parquet_pieces
 from rankloop.serving.http.metrics import exposition
 from rankloop.serving.http.openapi import describe
-from rankloop.serving.http.readiness import remarks, trouble_of
+from rankloop.serving.http.readiness import remarks
 from rankloop.serving.http.stream import Broadcast
 from rankloop.serving.permissions import Permission
 from rankloop.serving.schemas import ErrorAnswer, ErrorBody
@@ -51,26 +51,15 @@ _EXPORTS: dict[str, tuple[Callable[[Store, str], AsyncIterator[bytes]], str]] = 
 
 
 class App:
-    """An ASGI application on an engine. Starting it opens the engine, stopping it closes it.
+    """An ASGI application on an engine. Starting it opens the engine, stopping it closes it."""
 
-    first: the application of the first of several databases. Its keys and its streams count for this one too, and it
-    is the one that is started and stopped.
-    """
-
-    def __init__(self, engine: Engine, *, host: str = "127.0.0.1", first: App | None = None) -> None:
+    def __init__(self, engine: Engine, *, host: str = "127.0.0.1") -> None:
         self.engine = engine
-        if first is None:
-            self.access = Access()
-            self.broadcast = Broadcast(engine)
-            self.webhooks = Webhooks()
-            rate = engine.limits.requests_per_second
-            self._guard = Guard(self.access, host=host, requests_per_second=rate)
-        else:
-            self.access, self.broadcast, self._guard = first.access, first.broadcast, first._guard
-            self.webhooks = first.webhooks
-            first.engine.everywhere.append(engine)
-            engine.everywhere, engine.changed = first.engine.everywhere, first.engine.changed
-        self.find_home: Callable[[str], App | None] | None = None  # where there are several databases
+        self.access = Access()
+        self.broadcast = Broadcast(engine)
+        self.webhooks = Webhooks()
+        rate = engine.limits.requests_per_second
+        self._guard = Guard(self.access, host=host, requests_per_second=rate)
         self._description = msgspec.json.encode(describe())
         routes: list[BaseRoute] = []
         self._short: dict[str, EndpointApp] = {}
@@ -114,21 +103,6 @@ class App:
         if endpoint_app is None or not path.startswith(_PREFIX):
             return None
         return endpoint_app, action, name
-
-    def home(self, ranker: str) -> App | None:
-        """The application of the database that has a ranker; of several, None where that is not known for sure."""
-        if self.find_home is None:
-            return self
-        found = self.find_home(ranker)
-        return found if found is not None and ranker in found.engine.rankers else None
-
-    def admits(self, scope: Scope, role: str) -> bool:
-        """Whether a caller may do what needs a role, with some ranker."""
-        try:
-            self._guard.check(headers_of(scope), role, peer=peer_of(scope))
-        except RequestError:
-            return False
-        return True
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -197,7 +171,7 @@ class App:
         return Response("ok\n", media_type="text/plain")
 
     async def _readyz(self, request: Request) -> Response:
-        why, more = trouble_of(self.engine), self._remarks(request)
+        why, more = self.engine.trouble, self._remarks(request)
         if why is None:
             return Response("\n".join(["ok", *more, ""]), media_type="text/plain")
         return _error(503, "unavailable", "; ".join([why, *more]), {"retry-after": "1"})

@@ -16,7 +16,6 @@ from rankloop.serving.auth import Guard
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import (
     Malformed,
-    Relocating,
     RequestError,
     TooLarge,
     Unauthorized,
@@ -41,7 +40,6 @@ _msgpack = msgspec.msgpack.Encoder().encode
 _MSGPACK = (b"application/msgpack", b"application/x-msgpack", b"application/vnd.msgpack")
 _JSON = b"application/json"
 _SPOKEN = (_JSON, *_MSGPACK)
-MOVING = (b"x-rankloop-moving", b"1")  # of an answer: the ranker is on its way to another database
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 _FIELD = re.compile(r" - at `\$\.?([^`]*)`$")
 _NAMED = re.compile(r"^Object (?:missing required|contains unknown) field `([^`]*)`")
@@ -265,8 +263,6 @@ def error_headers(error: RequestError) -> dict[str, str]:
         more["retry-after"] = str(error.retry_after)
     if isinstance(error, Unauthorized):
         more["www-authenticate"] = "Bearer"
-    if isinstance(error, Relocating):
-        more[MOVING[0].decode()] = MOVING[1].decode()
     return more
 
 

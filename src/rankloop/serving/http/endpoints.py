@@ -49,7 +49,7 @@ class Created(NamedTuple):
 
 
 async def _create(engine: Engine, params: Asked, body: m.CreateRequest) -> Any:
-    params.caller.check_new(body.name, [name for one in engine.everywhere for name in one.rankers])
+    params.caller.check_new(body.name, list(engine.rankers))
     served, duplicate = await engine.create(body)
     engine.changed.set()  # those who watch may have looked before it was there
     answer = await views.ranker_answer(served, duplicate=duplicate)
@@ -57,12 +57,9 @@ async def _create(engine: Engine, params: Asked, body: m.CreateRequest) -> Any:
 
 
 async def _rankers(engine: Engine, params: Asked, body: None) -> m.RankersAnswer:
-    found = []
-    for one in engine.everywhere:
-        mine = [served for name, served in list(one.rankers.items()) if params.caller.covers(name)]
-        if len(engine.everywhere) == 1 or one.trouble is None:  # of several databases, those that answer
-            found += [await views.ranker_answer(served) for served in mine]
-    return m.RankersAnswer(found, [] if params.caller.rankers else notices(engine))
+    mine = [served for name, served in engine.rankers.items() if params.caller.covers(name)]
+    answers = [await views.ranker_answer(served) for served in mine]
+    return m.RankersAnswer(answers, [] if params.caller.rankers else notices(engine))
 
 
 async def _access(engine: Engine, params: Asked, body: None) -> m.AccessAnswer:
@@ -180,8 +177,7 @@ async def _sparks(engine: Engine, params: Asked, body: None) -> m.SparksAnswer:
     return m.SparksAnswer(
         {
             name: views.sparkline(served.fold.series)
-            for one in engine.everywhere
-            for name, served in one.rankers.items()
+            for name, served in engine.rankers.items()
             if params.caller.covers(name)
         }
     )

@@ -10,7 +10,6 @@ from prometheus_client.metrics_core import Metric
 
 from rankloop.serving.alerts import KINDS as ALERTS
 from rankloop.serving.engine import Engine
-from rankloop.serving.http.readiness import is_ready
 from rankloop.serving.lift import lift
 
 
@@ -20,50 +19,31 @@ class _Collector:
 
     def collect(self) -> Iterator[Metric]:
         """Everything, now."""
-        engine, everywhere = self._engine, self._engine.everywhere
-        commits = [one.commit for one in everywhere]
+        engine, commit = self._engine, self._engine.commit
         for name, help_, value in (
-            ("rankloop_commits", "Batches that were made durable", sum(one.batches for one in commits)),
-            ("rankloop_events", "Events that were made durable", sum(one.events for one in commits)),
-            (
-                "rankloop_commit_seconds",
-                "Seconds spent on making batches durable",
-                sum(one.seconds for one in commits),
-            ),
+            ("rankloop_commits", "Batches that were made durable", commit.batches),
+            ("rankloop_events", "Events that were made durable", commit.events),
+            ("rankloop_commit_seconds", "Seconds spent on making batches durable", commit.seconds),
             ("rankloop_clock_jumps", "Jumps of this machine's clock since the start", engine.clock.jumps),
             (
                 "rankloop_database_clock_jumps",
                 "Jumps of the database's clock since the store was made",
-                sum(one.store.clock_jumps for one in everywhere),
+                engine.store.clock_jumps,
             ),
         ):
             yield CounterMetricFamily(name, help_, value=value)
-        waiting = sum(one.waiting for one in commits)
-        yield GaugeMetricFamily("rankloop_waiting", "Events that wait for the disk", value=waiting)
-        yield GaugeMetricFamily(
-            "rankloop_ready", "Whether it can rank and write", value=float(is_ready(engine))
-        )
         for name, help_, value in (
-            (
-                "rankloop_cache_bytes",
-                "Lists at hand, of all rankers",
-                sum(one.roster.cache.n_bytes for one in everywhere),
-            ),
+            ("rankloop_waiting", "Events that wait for the disk", commit.waiting),
+            ("rankloop_ready", "Whether it can rank and write", float(engine.trouble is None)),
+            ("rankloop_cache_bytes", "Lists at hand, of all rankers", engine.roster.cache.n_bytes),
             ("rankloop_clock_offset_seconds", "This machine's clock minus the log's", engine.clock.offset),
             (
                 "rankloop_degraded_waiting",
                 "Lists shown without the store, not logged yet",
-                sum(len(one.degraded) for one in everywhere),
+                len(engine.degraded),
             ),
         ):
             yield GaugeMetricFamily(name, help_, value=value)
-        if len(everywhere) > 1:
-            databases = GaugeMetricFamily(
-                "rankloop_database_ready", "Whether each database can be used", labels=["database"]
-            )
-            for one in everywhere:
-                databases.add_metric([one.store.label], float(one.trouble is None))
-            yield databases
         counts = CounterMetricFamily(
             "rankloop_ranker_events", "What happened, by kind", labels=["ranker", "kind"]
         )
@@ -85,11 +65,11 @@ class _Collector:
             "Mean reward of the ranker's lists less that of the baseline's",
             labels=["ranker", "bound"],
         )
-        for owner, served in [(one, served) for one in everywhere for served in one.rankers.values()]:
+        for served in engine.rankers.values():
             fold = served.fold
             for kind in ALERTS:
                 alerts.add_metric(
-                    [served.name, kind], (served.name, kind) in owner.housekeeping.alerts.active
+                    [served.name, kind], (served.name, kind) in engine.housekeeping.alerts.active
                 )
             difference = lift(fold.trial.ranker, fold.trial.baseline)
             for bound in () if difference is None else difference.__struct_fields__:

@@ -1,4 +1,4 @@
-"""Whether the service can rank and write, and what an operator should know about it."""
+"""What an operator should know about the service."""
 
 from __future__ import annotations
 
@@ -7,43 +7,9 @@ from rankloop.serving.engine import Engine
 _MOST = 20  # rankers that are spelled out
 
 
-def trouble_of(engine: Engine) -> str | None:
-    """Why the service is not ready, in words; None where it is, be it without some of several databases."""
-    alone = len(engine.everywhere) == 1
-    found = [
-        (one, one.trouble if alone else f"{one.store.label}: {one.trouble}")
-        for one in engine.everywhere
-        if one.trouble is not None
-    ]
-    folding = [told for one, told in found if one.opened and not one.ready]
-    if folding or len(found) == len(engine.everywhere):
-        return "; ".join(folding or [told or "" for _, told in found])
-    return None
-
-
-def is_ready(engine: Engine) -> bool:
-    """Whether it can rank and write."""
-    return trouble_of(engine) is None
-
-
 def notices(engine: Engine) -> list[str]:
-    """What is wrong with single rankers, those that cannot be served and alerts; and with one of several databases."""
-    return [
-        *away(engine),
-        *(told for one in engine.everywhere for told in one.roster.notices()),
-        *(told for one in engine.everywhere for told in one.housekeeping.alerts.sentences()),
-    ]
-
-
-def away(engine: Engine) -> list[str]:
-    """A sentence for each of several databases that cannot be used now, while others can."""
-    if len(engine.everywhere) == 1:
-        return []
-    return [
-        f"{one.store.label}: {one.trouble}; its rankers answer 503"
-        for one in engine.everywhere
-        if one.trouble is not None
-    ]
+    """What is wrong with single rankers: those that cannot be served, and alerts."""
+    return [*engine.roster.notices(), *engine.housekeeping.alerts.sentences()]
 
 
 def remarks(engine: Engine) -> list[str]:
@@ -56,9 +22,7 @@ def remarks(engine: Engine) -> list[str]:
             f"the clock of this machine jumped {engine.clock.jumps} times; "
             f"it is {engine.clock.offset:+.1f} s from the log's"
         )
-    for one in engine.everywhere:
-        found += one.store.remarks()
-    waiting = sum(len(one.degraded) for one in engine.everywhere)
-    if waiting:
-        found.append(f"{waiting:,} lists were shown without the store and wait to be logged")
+    found += engine.store.remarks()
+    if engine.degraded:
+        found.append(f"{len(engine.degraded):,} lists were shown without the store and wait to be logged")
     return found

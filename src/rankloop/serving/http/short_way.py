@@ -22,7 +22,6 @@ class Head(NamedTuple):
     headers: dict[bytes, bytes]
     form: Form
     length: int  # of the body
-    home: App  # of the database that has the ranker
 
 
 class ShortWay:
@@ -52,19 +51,13 @@ class ShortWay:
         found = self._app.short(scope)
         if found is None or found[1] not in _ACTIONS:
             return None
-        home = self._app.home(found[2])
-        found = None if home is None else home.short(scope)
-        if found is None or home is None:
-            return None
         endpoint_app, _, name = found
-        return data[:end], Head(endpoint_app, {"name": name}, headers, form_of(headers), length, home)
+        return data[:end], Head(endpoint_app, {"name": name}, headers, form_of(headers), length)
 
     def serves(self, head: Head) -> bool:
         """Whether this process answers for a ranker, and need not send the request to another replica."""
-        ownership = head.home.engine.ownership
-        name = head.params["name"]
-        is_there = head.home is self._app.home(name)
-        return is_there and (ownership is None or ownership.owns(name))
+        ownership = self._app.engine.ownership
+        return ownership is None or ownership.owns(head.params["name"])
 
     def as_bytes(self, answer: Answer, default: list[tuple[bytes, bytes]], *, close: bool) -> bytes:
         """An answer as it goes over the wire."""

@@ -14,7 +14,7 @@ import msgspec
 from rankloop.serving import views
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Busy
-from rankloop.serving.http.readiness import notices, trouble_of
+from rankloop.serving.http.readiness import notices
 from rankloop.serving.permissions import EVERYTHING, Permission
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import StoreError
@@ -77,13 +77,11 @@ class Broadcast:
             await asyncio.sleep(_PAUSE)
 
     def _served(self) -> list[tuple[ServedRanker, bool]]:
-        """All rankers that are here, and whether they are owned; of several databases, of those that answer."""
-        everywhere = self._engine.everywhere
+        """All rankers that are here, and whether they are owned."""
+        ownership = self._engine.ownership
         return [
-            (served, one.ownership is None or one.ownership.owns(served.name))
-            for one in everywhere
-            if len(everywhere) == 1 or one.trouble is None
-            for served in list(one.rankers.values())
+            (served, ownership is None or ownership.owns(served.name))
+            for served in list(self._engine.rankers.values())
         ]
 
     async def _tell(self, served: ServedRanker, *, owned: bool) -> None:
@@ -95,14 +93,14 @@ class Broadcast:
 
     def _health(self, caller: Permission) -> bytes:
         engine = self._engine
-        why = trouble_of(engine)
+        why = engine.trouble
         told = {
             "ready": why is None,
             "why": why,
-            "broken": next((one.broken for one in engine.everywhere if one.broken), None),
+            "broken": engine.broken,
             "notices": [] if caller.rankers else notices(engine),
-            "waiting": sum(one.commit.waiting for one in engine.everywhere),
-            "rankers": sum(caller.covers(name) for one in engine.everywhere for name in one.rankers),
+            "waiting": engine.commit.waiting,
+            "rankers": sum(map(caller.covers, engine.rankers)),
             "now": engine.now(),
         }
         return b"event: health\ndata: " + msgspec.json.encode(told) + b"\n\n"

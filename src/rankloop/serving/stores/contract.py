@@ -25,12 +25,10 @@ from rankloop.serving.stores.errors import (
     Fenced,
     Full,
     Missing,
-    Moving,
     Owned,
     StoreError,
 )
 from rankloop.serving.stores.members import Announcing, Member, Roll
-from rankloop.serving.stores.places import Placing
 from rankloop.serving.stores.segments.segmented import Segmented
 from rankloop.serving.stores.subjects import Subjects
 from rankloop.serving.stores.values import Appended, Head, Snapshot, StoredKey
@@ -46,7 +44,6 @@ __all__ = [
     "Head",
     "Member",
     "Missing",
-    "Moving",
     "Owned",
     "Roll",
     "Snapshot",
@@ -56,7 +53,7 @@ __all__ = [
 ]
 
 
-class Store(Announcing, Placing, Segmented, Subjects, abc.ABC):
+class Store(Announcing, Segmented, Subjects, abc.ABC):
     """The storage of a service. All calls come from one event loop."""
 
     shared = False  # whether other processes append to the same logs
@@ -174,6 +171,21 @@ class Store(Announcing, Placing, Segmented, Subjects, abc.ABC):
         dict of str to list of Row
             The rows by decision ID.
         """
+
+    async def origin(self, ranker: str) -> str:
+        """The identity of the store in which a ranker's log began: the chain of its digests begins with that.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+
+        Returns
+        -------
+        str
+            This store's own, unless the ranker was brought here from another one.
+        """
+        return self.timeline
 
     async def rows_of(self, ranker: str, kind: Kind) -> list[Row]:
         """All rows of a kind of which there are few, in order: of freezes, resets and policies, not of lists.

@@ -33,7 +33,3 @@ class Owned(StoreError):
 
 class Missing(StoreError):
     """No ranker has this name."""
-
-
-class Moving(StoreError):
-    """A ranker is on its way to another database: nothing is written to it now."""

@@ -34,8 +34,7 @@ from rankloop.serving.stores.postgres_clock import DatabaseClock
 from rankloop.serving.stores.postgres_durability import check_durable_connection, check_durable_server
 from rankloop.serving.stores.postgres_errors import LOST, meaning, without_password
 from rankloop.serving.stores.postgres_history import PostgresHistory
-from rankloop.serving.stores.postgres_places import THERE, PostgresPlaces
-from rankloop.serving.stores.postgres_schema import CHANNEL, ODDITIES
+from rankloop.serving.stores.postgres_schema import CHANNEL, ODDITIES, THERE
 from rankloop.serving.stores.postgres_setup import prepare
 from rankloop.serving.stores.postgres_subjects import PostgresSubjects
 from rankloop.serving.stores.segments.closed_history import ClosedHistory
@@ -51,7 +50,7 @@ _NO_STATE = "''::bytea"
 _ABOUT_LISTS: tuple[Kind, ...] = ("decision", "feedback", "expire")
 
 
-class PostgresStore(PostgresAccess, PostgresPlaces, PostgresSubjects, PostgresHistory):
+class PostgresStore(PostgresAccess, PostgresSubjects, PostgresHistory):
     """A database that several services share.
 
     url: postgresql://user@host/name. schema: where the tables are, so that several stores fit in one database.
@@ -203,6 +202,10 @@ class PostgresStore(PostgresAccess, PostgresPlaces, PostgresSubjects, PostgresHi
         self._origins = {row["name"]: row["origin"] for row in found if row["origin"] is not None}
         return [name for name in self._ids if "~" not in name]
 
+    async def origin(self, ranker: str) -> str:
+        sql = "SELECT origin FROM ranker WHERE name = $1"
+        return await self._do(lambda one: one.fetchval(sql, ranker)) or self.timeline
+
     async def archived(self) -> list[str]:
         await self.rankers()
         return [name for name in self._ids if "~" in name]
@@ -213,7 +216,7 @@ class PostgresStore(PostgresAccess, PostgresPlaces, PostgresSubjects, PostgresHi
             archived_name(ranker, at),
         )
         if await self._do(lambda one: one.fetchval(sql, ranker, name)) is None:
-            raise Missing(f"there is no ranker {ranker!r}, or it is on its way to another database")
+            raise Missing(f"there is no ranker {ranker!r}, or it is half way to another database")
         await self.rankers()
         return name
 

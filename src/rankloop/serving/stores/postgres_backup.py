@@ -13,7 +13,7 @@ from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.contract import Store, StoreError
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.postgres_errors import LOST, without_password
-from rankloop.serving.stores.postgres_places import THERE
+from rankloop.serving.stores.postgres_schema import THERE
 from rankloop.serving.stores.sqlite_append import newest
 from rankloop.serving.stores.sqlite_schema import (
     KIND_BITS,

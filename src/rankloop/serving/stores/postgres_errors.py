@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
-from rankloop.serving.stores.errors import Diverged, Fenced, Missing, Moving, StoreError
+from rankloop.serving.stores.errors import Diverged, Fenced, Missing, StoreError
 
 
 class NewSegment(StoreError):
@@ -35,24 +34,12 @@ def without_password(url: str) -> str:
     return re.sub(r"://([^:/@]*):.*@", r"://\1@", url)
 
 
-def short_name(url: str) -> str:
-    """Server and database of a URL, for messages.
-
-    >>> short_name("postgresql://me:secret@host:5433/rankers"), short_name("postgresql:///rankers?host=/tmp")
-    ('host:5433/rankers', '/tmp/rankers')
-    """
-    parts = urlsplit(url)
-    server = parts.netloc.rpartition("@")[2] or parse_qs(parts.query).get("host", ["localhost"])[0]
-    return f"{server}{parts.path}"
-
-
 def meaning(error: Any) -> StoreError:
     """The error that a function of the database raised in words."""
     text = str(error)
     for start, kind in (
         ("epoch", Fenced),
         ("history", Diverged),
-        ("moving", Moving),
         ("moved", Missing),
         ("segments", NewSegment),
     ):

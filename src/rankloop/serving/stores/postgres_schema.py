@@ -4,6 +4,7 @@ from __future__ import annotations
 
 FORMAT = 4  # 2: rows are linked, snapshots are sealed; 3: rankers come and go; 4: rows may be in segments
 CHANNEL = "rankloop"
+THERE = "place IN ('here', 'leaving')"  # of rankers that can be read in this database
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS format (version int NOT NULL);
@@ -13,14 +14,10 @@ CREATE TABLE IF NOT EXISTS ranker (
     last_at bigint NOT NULL DEFAULT 0, link bytea NOT NULL DEFAULT '');
 -- How far this log's clock is ahead of the database's, which was set back: the time of a log never falls.
 ALTER TABLE ranker ADD COLUMN IF NOT EXISTS ahead bigint NOT NULL DEFAULT 0;
--- Where a ranker is: here; leaving for another database; arriving from one, not used yet; gone to one. How often it was
--- moved; which run of the move has it in hand; the store in which its log began, where that is another one.
+-- Versions before 0.4 moved rankers between databases. Where a ranker is: here; leaving for another database; arriving
+-- from one, not used yet; gone to one. And the store in which its log began, where that is another one.
 ALTER TABLE ranker ADD COLUMN IF NOT EXISTS place text NOT NULL DEFAULT 'here';
-ALTER TABLE ranker ADD COLUMN IF NOT EXISTS moves bigint NOT NULL DEFAULT 0;
-ALTER TABLE ranker ADD COLUMN IF NOT EXISTS mover text NOT NULL DEFAULT '';
 ALTER TABLE ranker ADD COLUMN IF NOT EXISTS origin text;
--- In the first of several databases: the one in which a name may be used.
-CREATE TABLE IF NOT EXISTS home (ranker text PRIMARY KEY, database text NOT NULL);
 -- How far the clock of all logs is behind the database's, which was set forward, and how often it was set.
 CREATE TABLE IF NOT EXISTS log_clock (
     one int PRIMARY KEY CHECK (one = 1), behind bigint NOT NULL, jumps bigint NOT NULL);
@@ -144,11 +141,12 @@ BEGIN
     END IF;
 END $$;
 
--- A ranker that is leaving or has gone is written to nowhere but in its new place.
+-- A ranker that has gone, or is half way to another database, is not written to.
 CREATE OR REPLACE FUNCTION check_place(named text, place text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF place = 'leaving' THEN
-        RAISE EXCEPTION 'moving: ranker % is on its way to another database, try again in a moment', named;
+        RAISE EXCEPTION 'moved: ranker % is half way to another database: complete that with the version that began it',
+            named;
     ELSIF place <> 'here' THEN
         RAISE EXCEPTION 'moved: there is no ranker % in this database', named;
     END IF;
