@@ -1,4 +1,4 @@
-"""A database whose rankers were moved by a version before 0.4: it opens, verifies and goes on without an upgrade."""
+"""A database whose rankers were moved by an earlier version: it opens, verifies and goes on without an upgrade."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ CREATE TABLE IF NOT EXISTS ranker (
     last_at bigint NOT NULL DEFAULT 0, link bytea NOT NULL DEFAULT '');
 -- How far this log's clock is ahead of the database's, which was set back: the time of a log never falls.
 ALTER TABLE ranker ADD COLUMN IF NOT EXISTS ahead bigint NOT NULL DEFAULT 0;
--- Versions before 0.4 moved rankers between databases. Where a ranker is: here; leaving for another database; arriving
+-- Earlier versions moved rankers between databases. Where a ranker is: here; leaving for another database; arriving
 -- from one, not used yet; gone to one. And the store in which its log began, where that is another one.
 ALTER TABLE ranker ADD COLUMN IF NOT EXISTS place text NOT NULL DEFAULT 'here';
 ALTER TABLE ranker ADD COLUMN IF NOT EXISTS origin text;
