@@ -19,7 +19,7 @@ from rankloop.serving.errors import Unavailable
 from rankloop.serving.log.verify import verify
 from rankloop.serving.owners.rendezvous import by_preference
 from rankloop.serving.schemas import RankRequest
-from rankloop.serving.stores import sqlite_checkpoint
+from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving import torture
@@ -98,8 +98,8 @@ def test_a_disk_that_fails_while_rows_are_moved_is_not_trusted_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rows are in the write-ahead log; only their way into the database fails: stopping there loses nothing."""
-    monkeypatch.setattr(sqlite_checkpoint, "EVERY", 4)
-    monkeypatch.setattr(sqlite_checkpoint, "RESTART_BYTES", 10_000)
+    monkeypatch.setattr(sqlite_file, "EVERY", 4)
+    monkeypatch.setattr(sqlite_file, "RESTART_BYTES", 10_000)
     disk = FailingDisk()
 
     async def story() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rankloop.serving.log.records import Entry, Row
-from rankloop.serving.stores import checks, sqlite_checkpoint
+from rankloop.serving.stores import checks, sqlite_file
 from rankloop.serving.stores.contract import Appended, Owned, Snapshot, Store
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
@@ -133,9 +133,9 @@ def test_two_in_one_process_are_refused_as_well(tmp_path: Path) -> None:
 
 
 def test_the_write_ahead_log_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_checkpoint, "EVERY", 4)
-    monkeypatch.setattr(sqlite_checkpoint, "MOVE_BYTES", 100_000)
-    monkeypatch.setattr(sqlite_checkpoint, "RESTART_BYTES", 400_000)
+    monkeypatch.setattr(sqlite_file, "EVERY", 4)
+    monkeypatch.setattr(sqlite_file, "MOVE_BYTES", 100_000)
+    monkeypatch.setattr(sqlite_file, "RESTART_BYTES", 400_000)
 
     async def story() -> None:
         store = SQLiteStore(tmp_path)

@@ -27,8 +27,7 @@ from rankloop.serving.stores.segments.manifest import (
     write_manifest,
 )
 from rankloop.serving.stores.sqlite import SQLiteStore
-from rankloop.serving.stores.sqlite_append import newest
-from rankloop.serving.stores.sqlite_schema import SEQ_BITS, check_format, read_old, timeline_of
+from rankloop.serving.stores.sqlite_file import SEQ_BITS, check_format, newest, read_old, timeline_of
 
 FILE = "rankloop.db"
 
