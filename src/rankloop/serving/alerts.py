@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from rankloop.serving.lift import lift
 from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.trials import lift
 from rankloop.serving.series import Bucket
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from rankloop.serving.deadlines import Deadlines
 from rankloop.serving.errors import NotFound, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records, snapshots
-from rankloop.serving.log.policies import waiting_time
-from rankloop.serving.log.records import Entry
+from rankloop.serving.log.records import Entry, waiting_time
 from rankloop.serving.owners.ownership import LEASE_SECONDS, Ownership
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Fenced, Missing, StoreError

@@ -18,7 +18,7 @@ from rankloop.serving.log.digests import BadRow
 from rankloop.serving.log.fingerprint import OtherVersion
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Entry
-from rankloop.serving.log.starting_point import newest_fold
+from rankloop.serving.log.snapshots import newest_fold
 from rankloop.serving.owners.ownership import Ownership
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Damaged, Diverged, Head, Store, StoreError

@@ -8,9 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from rankloop.serving.adapters.estimates import Interval
-from rankloop.serving.lift import Lift
-from rankloop.serving.log.records import Policy
-from rankloop.serving.log.saved_state import DeadLetter
+from rankloop.serving.log.records import DeadLetter, Policy
+from rankloop.serving.log.trials import Lift
 
 RankerName = Annotated[
     str,

@@ -8,9 +8,8 @@ import msgspec
 import numpy as np
 
 from rankloop.serving.errors import NotFound, RequestError
-from rankloop.serving.lift import lift
 from rankloop.serving.log import records
-from rankloop.serving.log.choices import free_of
+from rankloop.serving.log.candidate_lists import free_of
 from rankloop.serving.log.decision_state import Outcome, replay_decision
 from rankloop.serving.log.events import events_of
 from rankloop.serving.log.fold import Fold
@@ -18,6 +17,7 @@ from rankloop.serving.log.guard_rails import rail_of
 from rankloop.serving.log.records import Decision, Row
 from rankloop.serving.log.sealed_context import read_context
 from rankloop.serving.log.stored_features import candidate_names
+from rankloop.serving.log.trials import lift
 from rankloop.serving.schemas import (
     DeadLettersAnswer,
     DecisionAnswer,

@@ -14,7 +14,7 @@ import msgspec
 
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Malformed, NotFound, RequestError, Unauthorized
-from rankloop.serving.log.choices import feedback_length
+from rankloop.serving.log.candidate_lists import feedback_length
 from rankloop.serving.schemas import EventAnswer, FeedbackRequest
 from rankloop.serving.signatures import check, read_secret
 

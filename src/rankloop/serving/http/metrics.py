@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric
 
 from rankloop.serving.alerts import KINDS as ALERTS
 from rankloop.serving.engine import Engine
-from rankloop.serving.lift import lift
+from rankloop.serving.log.trials import lift
 
 
 class _Collector:

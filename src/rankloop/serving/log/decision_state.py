@@ -12,7 +12,7 @@ import msgspec
 from rankloop.serving.log.records import Answer, Decision, Policy, Row, read_decision
 
 if TYPE_CHECKING:
-    from rankloop.serving.log.policies import PolicyHistory
+    from rankloop.serving.log.records import PolicyHistory
 
 _OVERHEAD = 500  # bytes of a decision at hand beside its row
 _owners = itertools.count()

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import DecisionState, Outcome, replay_decision
 from rankloop.serving.log.digests import check_row
-from rankloop.serving.log.fold import Fold
-from rankloop.serving.log.policies import at_deadline
+from rankloop.serving.log.fold import Fold, at_deadline
 from rankloop.serving.log.records import Row
 from rankloop.serving.stores.contract import Store
 

@@ -19,6 +19,7 @@ from rankloop.serving.log.stored_features import features_of
 if TYPE_CHECKING:
     from rankloop.serving.log.fold import Fold
 
+
 _INT = np.dtype("<i4")
 _FLOAT = np.dtype("<f8")
 Whole = NDArray[np.int64]
