@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from typing import Any, Self
 
 from rankloop.serving.client import Client
-from rankloop.serving.owners.rendezvous import by_preference
 
 
 class Service:
@@ -66,15 +64,3 @@ class Service:
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.kill()
-
-
-def port_with_place(place: int, ranker: str, others: list[str]) -> str:
-    """A free port such that a service there is the owner (place 0) or the standby (place 1) of a ranker."""
-    for _ in range(1_000):
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            port = str(one.getsockname()[1])
-        url = f"http://127.0.0.1:{port}"
-        if by_preference(ranker, [*others, url])[place] == url:
-            return port
-    raise AssertionError("no port suits")

@@ -46,6 +46,10 @@ class ServedRanker:
         self.store = store
         self.snapshot_seq = 0
         self.read_only: str | None = None  # why it ranks only, and learns nothing
+        self.asked_at = 0  # milliseconds, when somebody last asked for it
+        self.current_until = 0  # until when nobody need look whether others wrote
+        self.others_until = 0  # until when others are taken to write too
+        self.met_others = False  # since the last look
         self._outcomes: dict[int, Outcome] = {}
         self.looking_back = asyncio.Lock()  # held by who folds it again up to an earlier row
         self._folding = asyncio.Lock()
@@ -99,15 +103,6 @@ class ServedRanker:
             if self.store.shared:
                 await self._check_end()
 
-    async def go_on_from(self, fold: Fold, seq: int) -> bool:
-        """Take a later state of the same log in place of this one, without the rows between."""
-        async with self._folding:
-            if fold.applied <= self.fold.applied:
-                return False
-            self.fold.recent.clear()
-            self.fold, self.snapshot_seq = fold, seq
-        return True
-
     async def _check_end(self) -> None:
         head = await self.store.head(self.name)
         if head.seq < self.fold.applied or (head.seq == self.fold.applied and head.link != self.fold.link):
@@ -125,6 +120,7 @@ class ServedRanker:
         if self._folding.locked() or not self._is_next(new):
             if new[-1].seq <= self.fold.applied and self._unlike(new[-1]):
                 raise Diverged(f"row {new[-1].seq} of the log is another one than this state had folded")
+            self.met_others |= new[0].seq > self.fold.applied + 1
             await self.catch_up()
         else:
             async with self._folding:
@@ -177,9 +173,14 @@ class ServedRanker:
         passed = await self.store.time(self.name, at=now) - oldest
         return passed <= self.fold.config.policy.parking_seconds * 1000
 
-    async def feedback_entries(self, requests: list[FeedbackRequest]) -> list[tuple[Entry, bool]]:
+    def has_all(self, states: dict[str, DecisionState | None]) -> bool:
+        """Whether these lists were drawn before the last row that is folded here."""
+        return all(one is not None and one.seq <= self.fold.applied for one in states.values())
+
+    def feedback_entries(
+        self, requests: list[FeedbackRequest], states: dict[str, DecisionState | None]
+    ) -> list[tuple[Entry, bool]]:
         """For each the entry, and whether there is a list that it is about; what one of them raises, all of them do."""
-        states = await self.decision_states([one.decision_id for one in requests])
         entries = []
         for one in requests:
             state = states[one.decision_id]

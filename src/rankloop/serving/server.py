@@ -22,7 +22,6 @@ from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.http.connection import limited
 from rankloop.serving.limits import Limits
-from rankloop.serving.owners.address import check_address, own_address
 from rankloop.serving.retention import Retention
 from rankloop.serving.simulated_users import come_and_go
 from rankloop.serving.stores.contract import Store, StoreError
@@ -42,8 +41,6 @@ def run(
     people: bool = False,
     seconds: float | None = None,
     limits: Limits | None = None,
-    advertise: str | None = None,
-    forward: bool = True,
     retention: Retention | None = None,
     webhooks: Path | None = None,
 ) -> None:
@@ -51,29 +48,24 @@ def run(
 
     stores: one, or one for each database that rankers are spread over.
     people: simulate users, and take any free port where this one is taken.
-    advertise: where other replicas reach this one; by default where it listens.
-    forward: whether a request that another replica should get is forwarded, or answered with where that is.
     retention: how much of each log stays live; None keeps all of it live.
     webhooks: a file that says which events of other systems are feedback.
     """
     whole("snapshot_every", snapshot_every, at_least=1)
     if not 0 <= port <= 65_535:
         raise ValueError(f"port must be between 0 and 65535, got {port}")
-    if advertise is not None:
-        check_address(advertise)
     if people and len(stores) > 1:
         raise ValueError("simulated users need one database, got several")
     listening = _listen(host, port, or_any=people)
-    address = advertise or own_address(host, listening.getsockname()[1])
     limits = limits or Limits()
     limits = msgspec.structs.replace(limits, cache_bytes=max(1, limits.cache_bytes // len(stores)))
-    engines = [Engine(one, limits=limits, snapshot_every=snapshot_every, address=address) for one in stores]
+    engines = [Engine(one, limits=limits, snapshot_every=snapshot_every) for one in stores]
     if retention is not None:
         for engine in engines:
             engine.housekeeping.trimming = Trimming(engine, retention)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(engines, host, listening, tell, people, seconds, forward, webhooks))
+            runner.run(_run(engines, host, listening, tell, people, seconds, webhooks))
     except StoreError as error:
         raise ValueError(str(error)) from None
 
@@ -93,11 +85,10 @@ async def _run(
     tell: Callable[[str], object],
     people: bool,
     seconds: float | None,
-    forward: bool,
     webhooks: Path | None,
 ) -> None:
     engine, limits = engines[0], engines[0].limits
-    assembly = Assembly(engines, host=host, forward=forward)
+    assembly = Assembly(engines, host=host)
     if webhooks is not None:
         assembly.first.webhooks.load(webhooks)
     # Before uvicorn: what is wrong with the store is told in one sentence, not as a failed start of an application.

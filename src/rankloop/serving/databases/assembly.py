@@ -12,8 +12,6 @@ from rankloop.serving.databases.directory import Directory
 from rankloop.serving.databases.switch import Part, Switch
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
-from rankloop.serving.owners.front import Front
-from rankloop.serving.owners.routing import Router
 from rankloop.serving.stores.contract import StoreError
 
 _log = logging.getLogger("rankloop.serving")
@@ -23,14 +21,12 @@ _PAUSE = 1.0  # seconds between two attempts to open a database
 class Assembly:
     """What a process serves."""
 
-    def __init__(self, engines: list[Engine], *, host: str, forward: bool) -> None:
+    def __init__(self, engines: list[Engine], *, host: str) -> None:
         self.engines = engines
-        self._routers: list[Router] = []
         self._opening: list[asyncio.Task[None]] = []
         self.first = App(engines[0], host=host)
         apps = [self.first, *(App(engine, host=host, first=self.first) for engine in engines[1:])]
-        fronts = [self._front(app, forward=forward) for app in apps]
-        self.asgi: Callable[[Any, Any, Any], Awaitable[None]] = fronts[0]
+        self.asgi: Callable[[Any, Any, Any], Awaitable[None]] = apps[0]
         self._directory: Directory | None = None
         if len(engines) > 1:
             labels = [engine.store.label for engine in engines]
@@ -38,15 +34,8 @@ class Assembly:
             self._directory = directory
             numbered = dict(enumerate(apps))
             self.first.find_home = lambda ranker: numbered.get(directory.known(ranker))
-            parts = [Part(*one) for one in zip(fronts, engines, labels, strict=True)]
+            parts = [Part(*one) for one in zip(apps, engines, labels, strict=True)]
             self.asgi = Switch(self.first, parts, directory)
-
-    def _front(self, app: App, *, forward: bool) -> App | Front:
-        """What stands before an application: nothing, where this process serves all rankers of its store."""
-        if app.engine.ownership is None:
-            return app
-        self._routers.append(Router(app.engine.ownership, limits=app.engine.limits, forward=forward))
-        return Front(app, self._routers[-1])
 
     async def open(self) -> None:
         """Open all databases; those after the first that do not answer are tried again in the background."""
@@ -96,5 +85,3 @@ class Assembly:
                 await task
         for engine in self.engines:
             await engine.close()
-        for router in self._routers:
-            await router.close()

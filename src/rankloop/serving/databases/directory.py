@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 from collections.abc import Sequence
 
 from rankloop.serving.errors import Unavailable
-from rankloop.serving.owners.rendezvous import by_preference
 from rankloop.serving.stores.contract import Store, StoreError
 from rankloop.serving.stores.places import Place
 
@@ -98,9 +98,13 @@ class Directory:
             )
             raise Unavailable(f"no ranker can be made before {missing} was there once")
         numbers = {store.timeline: number for number, store in enumerate(self._stores)}
-        wanted = by_preference(ranker, numbers)[0]
+        wanted = max(numbers, key=lambda home: _weight(home, ranker))  # rendezvous hashing
         home = (await self._stores[0].claim([ranker], wanted))[ranker]
         if home not in numbers:
             raise Unavailable(f"ranker {ranker!r} belongs to a database that this service was not given")
         self._known[ranker] = numbers[home]
         return numbers[home]
+
+
+def _weight(home: str, ranker: str) -> bytes:
+    return hashlib.blake2b(f"{home}\0{ranker}".encode(), digest_size=8).digest()

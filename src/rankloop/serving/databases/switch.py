@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs
 
 import msgspec
 
@@ -12,15 +13,14 @@ from rankloop.serving.engine import Engine
 from rankloop.serving.errors import RequestError, Unavailable
 from rankloop.serving.http.app import App
 from rankloop.serving.http.endpoint import MOVING, Receive, Scope, Send, headers_of, receive_body, send_error
-from rankloop.serving.owners.front import Front
-from rankloop.serving.owners.routing import again, ranker_of
+from rankloop.serving.personalizer.door import PERSONALIZER
 from rankloop.serving.stores.contract import StoreError
 
 
 class Part(NamedTuple):
     """What serves the rankers of one database."""
 
-    app: App | Front
+    app: App
     engine: Engine
     label: str
 
@@ -129,3 +129,36 @@ class _Held:
 
 def _is_elsewhere(start: Any) -> bool:
     return start["status"] == 404 or (start["status"] == 503 and MOVING in start["headers"])
+
+
+def ranker_of(scope: Scope) -> str | None:
+    """The ranker that a request is about; None where it is about none, or about all.
+
+    Examples
+    --------
+    >>> ranker_of({"path": "/v1/rankers/unwind/rank", "query_string": b""})
+    'unwind'
+    >>> ranker_of({"path": "/v1/rankers", "query_string": b""})
+    """
+    path: str = scope["path"]
+    if path.startswith("/v1/rankers/"):
+        return path.split("/")[3] or None
+    if path.startswith(f"/{PERSONALIZER}/"):
+        return PERSONALIZER
+    if path == "/v1/stream":
+        return next(iter(parse_qs(scope["query_string"].decode("latin-1")).get("ranker", [])), None)
+    return None
+
+
+def again(body: bytes, receive: Receive) -> Receive:
+    """A body that was received already, and then whatever comes after it."""
+    given = False
+
+    async def replayed() -> Any:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replayed

@@ -49,7 +49,7 @@ class Created(NamedTuple):
 
 
 async def _create(engine: Engine, params: Asked, body: m.CreateRequest) -> Any:
-    params.caller.check_new(body.name, [name for one in engine.everywhere for name in one.rankers])
+    params.caller.check_new(body.name, [name for one in engine.everywhere for name in await one.names()])
     served, duplicate = await engine.create(body)
     engine.changed.set()  # those who watch may have looked before it was there
     answer = await views.ranker_answer(served, duplicate=duplicate)
@@ -59,6 +59,7 @@ async def _create(engine: Engine, params: Asked, body: m.CreateRequest) -> Any:
 async def _rankers(engine: Engine, params: Asked, body: None) -> m.RankersAnswer:
     found = []
     for one in engine.everywhere:
+        await one.find_all()
         mine = [served for name, served in list(one.rankers.items()) if params.caller.covers(name)]
         if len(engine.everywhere) == 1 or one.trouble is None:  # of several databases, those that answer
             found += [await views.ranker_answer(served) for served in mine]
@@ -172,6 +173,8 @@ async def _decisions(engine: Engine, params: Asked, body: None) -> m.DecisionsAn
 
 
 async def _sparks(engine: Engine, params: Asked, body: None) -> m.SparksAnswer:
+    for one in engine.everywhere:
+        await one.find_all()
     return m.SparksAnswer(
         {
             name: views.sparkline(served.fold.series)
@@ -183,11 +186,11 @@ async def _sparks(engine: Engine, params: Asked, body: None) -> m.SparksAnswer:
 
 
 def _rank_at_hand(engine: Engine, name: str, body: Any) -> bool:
-    return name in engine.rankers and not isinstance(body, list)
+    return engine.is_at_hand(name) and not isinstance(body, list)
 
 
 def _feedback_at_hand(engine: Engine, name: str, body: Any) -> bool:
-    if name not in engine.rankers or isinstance(body, list):
+    if not engine.is_at_hand(name) or isinstance(body, list):
         return False
     fold = engine.rankers[name].fold
     return body.decision_id in fold.recent and len(fold.parked) < engine.limits.parked

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
-from rankloop.serving.stores.errors import Diverged, Fenced, Missing, Moving, StoreError
+from rankloop.serving.stores.errors import Diverged, Fenced, Missing, Moving, Stale, StoreError
 
 
 class NewSegment(StoreError):
@@ -55,6 +55,7 @@ def meaning(error: Any) -> StoreError:
         ("moving", Moving),
         ("moved", Missing),
         ("segments", NewSegment),
+        ("stale", Stale),
     ):
         if text.startswith(start):
             return kind(text)

@@ -146,7 +146,7 @@ class SpreadStore(Store):
     async def keys(self) -> list[StoredKey]:
         return await self.stores[0].keys()
 
-    async def take_lease(self, holder: str, *, seconds: float, now: float) -> NoReturn:
+    async def take_leases(self, holder: str, *_: object, **__: object) -> NoReturn:
         raise NotImplementedError("each database has a lease of its own")
 
     async def time(self, ranker: str, *, at: int) -> int:
