@@ -51,8 +51,7 @@ def test_rows_stay_and_the_name_is_free(make: Callable[[], Store]) -> None:
             await rank(engine, "d")
             await adds_up(engine)
         async with running(make(), clock=clock) as engine:
-            assert list(engine.rankers) == ["unwind"]
-            assert engine.rankers["unwind"].fold.config.algorithm == "FTPL"
+            assert (await engine.find("unwind")).fold.config.algorithm == "FTPL"
             verdict = await verify(engine.store, told.archived)
             assert (verdict.holds, verdict.rows, verdict.snapshots) == (True, 7, 1), verdict.problems
             await adds_up(engine)

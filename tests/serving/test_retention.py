@@ -399,7 +399,6 @@ def test_a_replica_that_does_not_know_of_a_segment_looks_again(
             await create(one, policy=SHORT)
             await rounds(one, 8)
             await other.find("unwind")
-            await other.housekeeping.take_in_news()
             await _later(one)
             assert await _close(one, rows=2)
             again = await other.rank("unwind", RankRequest("round 2"))
@@ -407,7 +406,7 @@ def test_a_replica_that_does_not_know_of_a_segment_looks_again(
             liked = float(again.items[0] in ("walk", "tea"))
             assert (await answer(other, "round 2", liked)).duplicate
             await rank(other, "new")
-            await one.housekeeping.take_in_news()
+            await one.find("unwind")
             await adds_up(one)
             segment = read_manifest((await stores[1].history("unwind")).folder)[0]
             with pytest.raises(StoreError, match="moved to a segment already"):

@@ -102,7 +102,8 @@ class Housekeeping:
         names = {
             name
             for name, served in engine.rankers.items()
-            if not served.read_only and (name in self.epochs or now - served.asked_at < _ASKED)
+            if not served.read_only
+            and (self.is_mine(name) or now - served.asked_at < _ASKED)  # others are asked for the rest
         }
         due = now >= self._renew_at and (engine.store.shared or not self._renew_at)
         if not due and engine.store_trouble is None and names <= self._asked_for:

@@ -40,7 +40,7 @@ class Absent(NamedTuple):
 class Roster:
     """All rankers in a store, by name: those that are served in `rankers`, the others in `absent`."""
 
-    def __init__(self, store: Store, limits: Limits, now: Callable[[], int]) -> None:
+    def __init__(self, store: Store, limits: Limits, now: Callable[[], int] = lambda: 0) -> None:
         self.store = store
         self.limits = limits
         self._now = now  # milliseconds
@@ -100,6 +100,7 @@ class Roster:
         self.absent.pop(name, None)
         served.fold.recent.share(self.cache)
         served.asked_at = self._now()
+        served.current_until = served.asked_at + _LOOK
         self.rankers[name] = served
         if served.read_only:
             _log.warning("ranker %r is read-only: %s", name, served.read_only)
@@ -264,7 +265,7 @@ class Roster:
         """How far the logs have been folded.
 
         >>> from rankloop.serving.stores.memory import MemoryStore
-        >>> Roster(MemoryStore(), Limits(), now=lambda: 0).progress()
+        >>> Roster(MemoryStore(), Limits()).progress()
         'folding, 0 %'
         """
         return f"folding, {100 * self._folded // max(self._to_fold, 1)} %"

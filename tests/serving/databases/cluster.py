@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from rankloop.serving.databases.assembly import Assembly
+from rankloop.serving.databases.directory import _weight
 from rankloop.serving.engine import Engine
-from rankloop.serving.owners.rendezvous import by_preference
 from rankloop.serving.stores.contract import Store
 from rankloop.serving.stores.postgres import PostgresStore
 from tests.serving.in_process import ask
@@ -20,7 +20,11 @@ from tests.serving.service import ITEMS
 def names_for(assembly: Assembly, number: int, *, each: int = 2) -> list[str]:
     """Names that choose one of the databases, whatever identities these have."""
     timelines = [engine.store.timeline for engine in assembly.engines]
-    chosen = (f"r{i}" for i in itertools.count() if by_preference(f"r{i}", timelines)[0] == timelines[number])
+    chosen = (
+        name
+        for name in map("r{}".format, itertools.count())
+        if max(timelines, key=lambda home: _weight(home, name)) == timelines[number]
+    )
     return sorted(itertools.islice(chosen, each))
 
 
@@ -37,7 +41,7 @@ async def serving(urls: Sequence[str], *, seconds: float = 20.0, **settings: Any
     """Without housekeeping, unless a test asks for it."""
     settings = {"housekeeping": False} | settings
     assembly = Assembly(
-        [Engine(store, **settings) for store in stores(urls, seconds=seconds)], host="127.0.0.1", forward=True
+        [Engine(store, **settings) for store in stores(urls, seconds=seconds)], host="127.0.0.1"
     )
     await assembly.open()
     try:

@@ -105,9 +105,7 @@ class _TakesOldLists(MemoryStore):
         return
 
 
-@pytest.mark.parametrize(
-    "faulty", [_Forgets, _LearnsTwice, _Unfenced, _Generous, _LooksAway, _TakesOldLists]
-)
+@pytest.mark.parametrize("faulty", [_Forgets, _LearnsTwice, _Unfenced, _Generous, _LooksAway, _TakesOldLists])
 def test_checks_notice(faulty: Callable[[], Store]) -> None:
     with pytest.raises((checks.StoreBroken, AttributeError)):
         checks.check_store(faulty)
