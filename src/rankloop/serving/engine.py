@@ -209,11 +209,13 @@ class Engine(Administration):
         served = self.rankers.get(name)
         return served is not None and self.roster.is_current(served)
 
-    async def find_all(self) -> None:
-        """Have all rankers at hand, as far as that goes in the time that a request may take."""
+    async def find_all(self) -> list[ServedRanker]:
+        """All rankers, as far as they can be had in the time that a request may take."""
+        names = list(self.rankers)
         if self.store.shared and not self.without_store:
             with contextlib.suppress(TimeoutError, StoreError):
-                await asyncio.wait_for(self.roster.ask_for_all(), self.limits.store_seconds)
+                names = await asyncio.wait_for(self.roster.ask_for_all(), self.limits.store_seconds)
+        return [self.rankers[name] for name in names if name in self.rankers]
 
     async def names(self) -> list[str]:
         """The names of all rankers, also of those that are not here."""
@@ -399,6 +401,8 @@ class Engine(Administration):
         states = await served.decision_states([one.decision_id for one in requests])
         if self.store.shared and not served.has_all(states):
             # Another replica drew these lists: whatever it knew of the ranker is to be known here too.
+            if any(one is not None for one in states.values()):
+                self.roster.hear([name])
             await self.roster.fold_new(served)
             served = _writable(self.roster.find(name))
         entries = served.feedback_entries(requests, states)

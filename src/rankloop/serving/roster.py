@@ -122,8 +122,8 @@ class Roster:
             except TimeoutError:
                 raise Unavailable(f"ranker {name!r} cannot be served yet: its log is being folded") from None
 
-    async def ask_for_all(self) -> None:
-        """Have all rankers at hand as they are now."""
+    async def ask_for_all(self) -> list[str]:
+        """Have all rankers at hand as they are now; their names, in the order in which they were made."""
         heads = await self.store.heads()
         for name in {*self.rankers, *self.absent}.difference(heads):
             self.forget(name)
@@ -133,6 +133,7 @@ class Roster:
                 await self.follow(name, head)
             elif name not in self.absent:
                 await self.load(name)
+        return list(heads)
 
     def is_current(self, served: ServedRanker) -> bool:
         """Whether nobody need look for what others wrote."""
@@ -227,6 +228,8 @@ class Roster:
         served.current_until = now + _LOOK if now >= served.others_until else 0
         if served.read_only is None and (served.fold.applied, served.fold.link) != head:
             await self.fold_new(served)
+            if head is not None and served.fold.applied < head.seq and self.rankers.get(name) is served:
+                await self.refold(name, Diverged("another ranker has this name now"))
 
     async def fold_new(self, served: ServedRanker) -> None:
         """Fold what is new; a ranker with which that goes wrong is folded anew, or quarantined."""

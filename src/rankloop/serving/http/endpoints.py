@@ -59,8 +59,7 @@ async def _create(engine: Engine, params: Asked, body: m.CreateRequest) -> Any:
 async def _rankers(engine: Engine, params: Asked, body: None) -> m.RankersAnswer:
     found = []
     for one in engine.everywhere:
-        await one.find_all()
-        mine = [served for name, served in list(one.rankers.items()) if params.caller.covers(name)]
+        mine = [served for served in await one.find_all() if params.caller.covers(served.name)]
         if len(engine.everywhere) == 1 or one.trouble is None:  # of several databases, those that answer
             found += [await views.ranker_answer(served) for served in mine]
     return m.RankersAnswer(found, [] if params.caller.rankers else notices(engine))
@@ -173,15 +172,9 @@ async def _decisions(engine: Engine, params: Asked, body: None) -> m.DecisionsAn
 
 
 async def _sparks(engine: Engine, params: Asked, body: None) -> m.SparksAnswer:
-    for one in engine.everywhere:
-        await one.find_all()
+    served = [served for one in engine.everywhere for served in await one.find_all()]
     return m.SparksAnswer(
-        {
-            name: views.sparkline(served.fold.series)
-            for one in engine.everywhere
-            for name, served in one.rankers.items()
-            if params.caller.covers(name)
-        }
+        {one.name: views.sparkline(one.fold.series) for one in served if params.caller.covers(one.name)}
     )
 
 
