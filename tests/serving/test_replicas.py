@@ -39,9 +39,7 @@ class Watched(SharedStore):
 
 
 @contextlib.asynccontextmanager
-async def replicas(
-    n: int = 2, **settings: Any
-) -> AsyncIterator[tuple[Watched, Clock, list[Engine]]]:
+async def replicas(n: int = 2, **settings: Any) -> AsyncIterator[tuple[Watched, Clock, list[Engine]]]:
     """Engines without anything in the background, on one store and one clock that stands still."""
     store, clock = Watched(), Clock(SECONDS)
     engines = [Engine(store, clock=clock, housekeeping=False, **settings) for _ in range(n)]
@@ -117,6 +115,7 @@ def test_nobody_is_shown_a_list_from_before_a_change() -> None:
 
 def test_a_change_spoils_no_batch() -> None:
     """Lists of another ranker, and of the same one drawn after the change, are written with it or right after."""
+
     async def story() -> None:
         async with replicas() as (_, _, (one, other)):
             for name in ("a", "b"):
@@ -205,7 +204,10 @@ def test_who_is_asked_looks_after_a_ranker() -> None:
             await one.housekeeping.tick()
             await rank(other, "d")
             await other.housekeeping.tick()
-            assert ("unwind" in one.housekeeping.epochs, "unwind" in other.housekeeping.epochs) == (True, False)
+            assert ("unwind" in one.housekeeping.epochs, "unwind" in other.housekeeping.epochs) == (
+                True,
+                False,
+            )
             # From now on the other one is asked: the first notices, and hands it over.
             for i in range(30):
                 clock.seconds += 0.5
@@ -213,7 +215,10 @@ def test_who_is_asked_looks_after_a_ranker() -> None:
                 await one.housekeeping.take_in_news({"unwind"})
                 for engine in (one, other):
                     await engine.housekeeping.tick()
-            assert ("unwind" in one.housekeeping.epochs, "unwind" in other.housekeeping.epochs) == (False, True)
+            assert ("unwind" in one.housekeeping.epochs, "unwind" in other.housekeeping.epochs) == (
+                False,
+                True,
+            )
             assert await store.snapshots("unwind")
             before = one.rankers["unwind"].fold.applied
             for i in range(30):

@@ -201,7 +201,8 @@ class Engine(Administration):
         served = self.rankers.get(name)
         if served is None or not self.roster.is_current(served):
             return await self.find(name)
-        served.asked_at = self.now()
+        if self.store.shared:
+            served.asked_at = self.now()
         return served
 
     def is_at_hand(self, name: str) -> bool:
@@ -398,14 +399,9 @@ class Engine(Administration):
             raise RequestError(
                 f"limit reached: {self.limits.batch:,} feedback events in one request, got {len(requests):,}"
             )
-        states = await served.decision_states([one.decision_id for one in requests])
-        if self.store.shared and not served.has_all(states):
-            # Another replica drew these lists: whatever it knew of the ranker is to be known here too.
-            if any(one is not None for one in states.values()):
-                self.roster.hear([name])
-            await self.roster.fold_new(served)
-            served = _writable(self.roster.find(name))
-        entries = served.feedback_entries(requests, states)
+        entries = await served.feedback_entries(requests, self.roster.fold_new)
+        if self.rankers.get(name) is not _writable(served):
+            raise self._folded_anew(name)
         full = len(served.fold.parked) >= self.limits.parked and await served.crowded(now=self.now())
         if not full:
             return await self._feedback_answers([entry for entry, _ in entries])

@@ -117,6 +117,13 @@ class Housekeeping:
                 _log.info("ranker %r: this process looks after it now", name)
         self.epochs = epochs
 
+    async def _epoch(self, name: str) -> int:
+        if name not in self.epochs:
+            await self.hold_leases()
+        if name not in self.epochs:
+            raise Fenced(f"another process looks after ranker {name!r}")
+        return self.epochs[name]
+
     async def let_go(self, names: list[str]) -> None:
         """Give leases back, with what who comes next should know."""
         now, left = self.engine.now(), []
@@ -247,7 +254,8 @@ class Housekeeping:
 
     async def snapshot(self, served: ServedRanker) -> None:
         """Write one, as the holder of the lease."""
-        taken = snapshots.take(served.fold, epoch=self.epochs[served.name])
+        epoch = await self._epoch(served.name)
+        taken = snapshots.take(served.fold, epoch=epoch)
         await self.engine.store.write_snapshot(served.name, taken, keep=self.engine.keep_snapshots)
         served.snapshot_seq = taken.seq
 
@@ -271,7 +279,7 @@ class Housekeeping:
                 for seq, decision, _ in await self._unanswered(served, found.open)
             ]
             if entries:
-                await engine.append(entries, epoch=self.epochs.get(served.name, 0))
+                await engine.append(entries, epoch=await self._epoch(served.name))
                 written += len(entries)
             # All up to here are answered or expired: a hint for the next start, and no part of what was learnt.
             reached = found.through == fold.expire_cursor

@@ -137,14 +137,13 @@ class Roster:
 
     def is_current(self, served: ServedRanker) -> bool:
         """Whether nobody need look for what others wrote."""
-        return not self.store.shared or self._now() < served.current_until
+        return not self.store.shared or (not served.met_others and self._now() < served.current_until)
 
     def hear(self, names: Iterable[str]) -> None:
         """Others wrote to these rankers."""
         for name in names:
             if (served := self.rankers.get(name)) is not None:
                 served.met_others = True
-                served.current_until = 0
 
     def is_alone(self, name: str) -> bool:
         """Whether no other process wrote to a ranker lately."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import numpy as np
 
@@ -173,14 +173,18 @@ class ServedRanker:
         passed = await self.store.time(self.name, at=now) - oldest
         return passed <= self.fold.config.policy.parking_seconds * 1000
 
-    def has_all(self, states: dict[str, DecisionState | None]) -> bool:
-        """Whether these lists were drawn before the last row that is folded here."""
-        return all(one is not None and one.seq <= self.fold.applied for one in states.values())
-
-    def feedback_entries(
-        self, requests: list[FeedbackRequest], states: dict[str, DecisionState | None]
+    async def feedback_entries(
+        self, requests: list[FeedbackRequest], catch_up: Callable[[ServedRanker], Awaitable[None]]
     ) -> list[tuple[Entry, bool]]:
-        """For each the entry, and whether there is a list that it is about; what one of them raises, all of them do."""
+        """For each the entry, and whether there is a list that it is about; what one of them raises, all of them do.
+
+        catch_up: called where another process drew one of the lists, or may have.
+        """
+        states = await self.decision_states([one.decision_id for one in requests])
+        seqs = [one.seq for one in states.values() if one is not None]
+        if self.store.shared and (len(seqs) < len(states) or max(seqs) > self.fold.applied):
+            self.met_others |= bool(seqs) and max(seqs) > self.fold.applied
+            await catch_up(self)  # whatever was known of the ranker there is to be known here too
         entries = []
         for one in requests:
             state = states[one.decision_id]
