@@ -48,7 +48,7 @@ async def _ask(engine: Engine, decision_id: str, subject: str | None = "anna", *
 
 
 async def _context(engine: Engine, decision_id: str) -> tuple[Any, bool]:
-    told = await decision_answer(engine.rankers["unwind"], decision_id)
+    told = await decision_answer(await engine.find("unwind"), decision_id)
     return told.context, told.context_erased
 
 

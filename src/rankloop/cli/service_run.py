@@ -77,23 +77,6 @@ class ServeOptions:
         ),
     ] = False
     allow: AllowOption = None
-    advertise: Annotated[
-        str | None,
-        service_option(
-            "advertise",
-            "Where other replicas on the same database reach this one.",
-            metavar="URL",
-            show_default="where it listens",
-        ),
-    ] = None
-    forward: Annotated[
-        bool,
-        service_option(
-            "forward",
-            "What to do with a request for a ranker that another replica owns: send it there, or answer 307.",
-            "--forward/--redirect",
-        ),
-    ] = True
     webhooks: Annotated[
         Path | None,
         service_option(
@@ -163,8 +146,6 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
             people=options.users,
             seconds=options.seconds,
             limits=limits,
-            advertise=options.advertise,
-            forward=options.forward,
             retention=None if options.memory else retention,
             webhooks=options.webhooks,
         )

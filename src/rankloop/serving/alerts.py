@@ -131,6 +131,7 @@ class AlertWatch:
         found = {
             (name, alert.kind): alert.sentence
             for name, served in list(engine.rankers.items())
+            if engine.housekeeping.is_mine(name)
             for alert in alerts_of(served.fold, now=engine.now())
         }
         for name, kind in found.keys() - self.active.keys():

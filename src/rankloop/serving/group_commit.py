@@ -19,6 +19,7 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.records import Entry, Row
 from rankloop.serving.pending import Pending
+from rankloop.serving.stores.errors import Stale
 from rankloop.serving.tracing import tracing
 
 MOST_IN_A_BATCH = 512
@@ -111,7 +112,7 @@ class GroupCommit:
             try:
                 with tracing.commit(len(entries)):
                     told = _apart(batch, await self._write(entries))
-            except NotFound as error:
+            except (NotFound, Stale) as error:
                 told = await self._write_apart(batch, error)
             except Exception as error:
                 told = [error] * len(batch)
@@ -131,8 +132,8 @@ class GroupCommit:
                 else:
                     future.settle(found)
 
-    async def _write_apart(self, batch: list[Queued], error: NotFound) -> Told:
-        """A ranker of the batch is gone, and nothing was written: only who asked for it is refused."""
+    async def _write_apart(self, batch: list[Queued], error: Exception) -> Told:
+        """A ranker of the batch is gone, or was changed, and nothing was written: only who asked for it is refused."""
         if len(batch) == 1:
             return [error]
         told: Told = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import numpy as np
 
@@ -45,6 +45,10 @@ class ServedRanker:
         self.store = store
         self.snapshot_seq = 0
         self.read_only: str | None = None  # why it ranks only, and learns nothing
+        self.asked_at = 0  # milliseconds, when somebody last asked for it
+        self.current_until = 0  # until when nobody need look whether others wrote
+        self.others_until = 0  # until when others are taken to write too
+        self.met_others = False  # since the last look
         self._outcomes: dict[int, Outcome] = {}
         self.looking_back = asyncio.Lock()  # held by who folds it again up to an earlier row
         self._folding = asyncio.Lock()
@@ -98,15 +102,6 @@ class ServedRanker:
             if self.store.shared:
                 await self._check_end()
 
-    async def go_on_from(self, fold: Fold, seq: int) -> bool:
-        """Take a later state of the same log in place of this one, without the rows between."""
-        async with self._folding:
-            if fold.applied <= self.fold.applied:
-                return False
-            self.fold.recent.clear()
-            self.fold, self.snapshot_seq = fold, seq
-        return True
-
     async def _check_end(self) -> None:
         head = await self.store.head(self.name)
         if head.seq < self.fold.applied or (head.seq == self.fold.applied and head.link != self.fold.link):
@@ -124,6 +119,7 @@ class ServedRanker:
         if self._folding.locked() or not self._is_next(new):
             if new[-1].seq <= self.fold.applied and self._unlike(new[-1]):
                 raise Diverged(f"row {new[-1].seq} of the log is another one than this state had folded")
+            self.met_others |= new[0].seq > self.fold.applied + 1
             await self.catch_up()
         else:
             async with self._folding:
@@ -176,9 +172,18 @@ class ServedRanker:
         passed = await self.store.time(self.name, at=now) - oldest
         return passed <= self.fold.config.policy.parking_seconds * 1000
 
-    async def feedback_entries(self, requests: list[FeedbackRequest]) -> list[tuple[Entry, bool]]:
-        """For each the entry, and whether there is a list that it is about; what one of them raises, all of them do."""
+    async def feedback_entries(
+        self, requests: list[FeedbackRequest], catch_up: Callable[[ServedRanker], Awaitable[None]]
+    ) -> list[tuple[Entry, bool]]:
+        """For each the entry, and whether there is a list that it is about; what one of them raises, all of them do.
+
+        catch_up: called where another process drew one of the lists, or may have.
+        """
         states = await self.decision_states([one.decision_id for one in requests])
+        seqs = [one.seq for one in states.values() if one is not None]
+        if self.store.shared and (len(seqs) < len(states) or max(seqs) > self.fold.applied):
+            self.met_others |= bool(seqs) and max(seqs) > self.fold.applied
+            await catch_up(self)  # whatever was known of the ranker there is to be known here too
         entries = []
         for one in requests:
             state = states[one.decision_id]

@@ -20,9 +20,6 @@ from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.http.connection import limited
 from rankloop.serving.limits import Limits
-from rankloop.serving.owners.address import check_address, own_address
-from rankloop.serving.owners.front import Front
-from rankloop.serving.owners.routing import Router
 from rankloop.serving.retention import Retention
 from rankloop.serving.simulated_users import come_and_go
 from rankloop.serving.stores.contract import Store, StoreError
@@ -42,32 +39,25 @@ def run(
     people: bool = False,
     seconds: float | None = None,
     limits: Limits | None = None,
-    advertise: str | None = None,
-    forward: bool = True,
     retention: Retention | None = None,
     webhooks: Path | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, or for `seconds`; ValueError where that is refused.
 
     people: simulate users, and take any free port where this one is taken.
-    advertise: where other replicas reach this one; by default where it listens.
-    forward: whether a request that another replica should get is forwarded, or answered with where that is.
     retention: how much of each log stays live; None keeps all of it live.
     webhooks: a file that says which events of other systems are feedback.
     """
     whole("snapshot_every", snapshot_every, at_least=1)
     if not 0 <= port <= 65_535:
         raise ValueError(f"port must be between 0 and 65535, got {port}")
-    if advertise is not None:
-        check_address(advertise)
     listening = _listen(host, port, or_any=people)
-    address = advertise or own_address(host, listening.getsockname()[1])
-    engine = Engine(store, limits=limits, snapshot_every=snapshot_every, address=address)
+    engine = Engine(store, limits=limits, snapshot_every=snapshot_every)
     if retention is not None:
         engine.housekeeping.trimming = Trimming(engine, retention)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(engine, host, listening, tell, people, seconds, forward, webhooks))
+            runner.run(_run(engine, host, listening, tell, people, seconds, webhooks))
     except StoreError as error:
         raise ValueError(str(error)) from None
 
@@ -87,12 +77,10 @@ async def _run(
     tell: Callable[[str], object],
     people: bool,
     seconds: float | None,
-    forward: bool,
     webhooks: Path | None,
 ) -> None:
     limits = engine.limits
     app = App(engine, host=host)
-    router = None if engine.ownership is None else Router(engine.ownership, limits=limits, forward=forward)
     if webhooks is not None:
         app.webhooks.load(webhooks)
     # Before uvicorn: what is wrong with the store is told in one sentence, not as a failed start of an application.
@@ -109,7 +97,7 @@ async def _run(
             "`rankloop keys add --role admin`"
         )
     config = uvicorn.Config(
-        app if router is None else Front(app, router),
+        app,
         http=limited(limits, app),
         ws="none",
         proxy_headers=False,
@@ -134,8 +122,6 @@ async def _run(
             tell(f"rankloop serves at {address}")
     await _accompany(server, serving, engine, people=people, seconds=seconds)
     await engine.close()
-    if router is not None:
-        await router.close()
     if not server.started:
         raise ValueError("the service could not start; the reason is above")
 

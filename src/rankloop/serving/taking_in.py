@@ -32,13 +32,12 @@ async def take_in(engine: Engine, entries: list[Entry], appended: list[Appended]
             await engine.roster.recover(name, error)
             failed.add(name)
         engine.housekeeping.changed.add(name)
-    goes = engine.ownership is not None
     return [
         Written(
             one.row,
             one.new,
             outcome,
-            entry.ranker in failed or (goes and one.new and engine.roster.let_go_of(entry)),
+            entry.ranker in failed or (one.new and engine.roster.let_go_of(entry)),
         )
         for entry, one, outcome in zip(entries, appended, outcomes, strict=True)
     ]

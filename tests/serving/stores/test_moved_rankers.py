@@ -43,12 +43,14 @@ def test_databases_with_rankers_that_were_moved(postgresql: Server, fresh_schema
 
     async def moved() -> None:
         async with running(old) as engine:
-            assert list(engine.rankers) == ["other"]
+            assert await engine.names() == ["other"]
+            await engine.find("other")
             await adds_up(engine, "other")
             with pytest.raises(NotFound, match="no ranker 'unwind'"):
                 await rank(engine, "more")
         async with running(new) as engine:
-            assert list(engine.rankers) == ["unwind"]
+            assert await engine.names() == ["unwind"]
+            await engine.find("unwind")
             await rounds(engine, 5, first=5)
             await adds_up(engine)
 

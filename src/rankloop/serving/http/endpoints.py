@@ -49,7 +49,7 @@ class Created(NamedTuple):
 
 
 async def _create(engine: Engine, params: Asked, body: m.CreateRequest) -> Any:
-    params.caller.check_new(body.name, list(engine.rankers))
+    params.caller.check_new(body.name, await engine.names())
     served, duplicate = await engine.create(body)
     engine.changed.set()  # those who watch may have looked before it was there
     answer = await views.ranker_answer(served, duplicate=duplicate)
@@ -57,7 +57,7 @@ async def _create(engine: Engine, params: Asked, body: m.CreateRequest) -> Any:
 
 
 async def _rankers(engine: Engine, params: Asked, body: None) -> m.RankersAnswer:
-    mine = [served for name, served in engine.rankers.items() if params.caller.covers(name)]
+    mine = [served for served in await engine.find_all() if params.caller.covers(served.name)]
     answers = [await views.ranker_answer(served) for served in mine]
     return m.RankersAnswer(answers, [] if params.caller.rankers else notices(engine))
 
@@ -174,21 +174,16 @@ async def _decisions(engine: Engine, params: Asked, body: None) -> m.DecisionsAn
 
 
 async def _sparks(engine: Engine, params: Asked, body: None) -> m.SparksAnswer:
-    return m.SparksAnswer(
-        {
-            name: views.sparkline(served.fold.series)
-            for name, served in engine.rankers.items()
-            if params.caller.covers(name)
-        }
-    )
+    mine = [served for served in await engine.find_all() if params.caller.covers(served.name)]
+    return m.SparksAnswer({one.name: views.sparkline(one.fold.series) for one in mine})
 
 
 def _rank_at_hand(engine: Engine, name: str, body: Any) -> bool:
-    return name in engine.rankers and not isinstance(body, list)
+    return engine.is_at_hand(name) and not isinstance(body, list)
 
 
 def _feedback_at_hand(engine: Engine, name: str, body: Any) -> bool:
-    if name not in engine.rankers or isinstance(body, list):
+    if not engine.is_at_hand(name) or isinstance(body, list):
         return False
     fold = engine.rankers[name].fold
     return body.decision_id in fold.recent and len(fold.parked) < engine.limits.parked

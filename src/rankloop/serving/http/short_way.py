@@ -55,9 +55,8 @@ class ShortWay:
         return data[:end], Head(endpoint_app, {"name": name}, headers, form_of(headers), length)
 
     def serves(self, head: Head) -> bool:
-        """Whether this process answers for a ranker, and need not send the request to another replica."""
-        ownership = self._app.engine.ownership
-        return ownership is None or ownership.owns(head.params["name"])
+        """Whether the ranker is still where it was."""
+        return True
 
     def as_bytes(self, answer: Answer, default: list[tuple[bytes, bytes]], *, close: bool) -> bytes:
         """An answer as it goes over the wire."""

@@ -13,7 +13,7 @@ import msgspec
 
 from rankloop.serving import views
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Busy
+from rankloop.serving.errors import Busy, RequestError
 from rankloop.serving.http.readiness import notices
 from rankloop.serving.permissions import EVERYTHING, Permission
 from rankloop.serving.served_ranker import ServedRanker
@@ -30,10 +30,14 @@ class _Listener:
         self.news: dict[str, bytes] = {}
         self.woken = asyncio.Event()
 
-    def wants(self, ranker: str, *, owned: bool) -> bool:
-        """Whether news of this ranker are for this listener; who listens to all hears of each from its owner."""
-        asked = owned if self._ranker is None else self._ranker == ranker
-        return asked and self.caller.covers(ranker)
+    @property
+    def wants_all(self) -> bool:
+        """Whether it listens to all rankers."""
+        return self._ranker is None
+
+    def wants(self, ranker: str) -> bool:
+        """Whether news of this ranker are for this listener."""
+        return self._ranker in (None, ranker) and self.caller.covers(ranker)
 
 
 class Broadcast:
@@ -69,25 +73,32 @@ class Broadcast:
             await self._engine.changed.wait()
             self._engine.changed.clear()
             if self._listeners:
-                for served, owned in self._served():
+                await self._look()
+                for served in self._served():
                     if self._told.get(served.name) != served.fold.applied:
                         with contextlib.suppress(StoreError):  # it is told when it can be read again
-                            await self._tell(served, owned=owned)
+                            await self._tell(served)
                             self._told[served.name] = served.fold.applied
             await asyncio.sleep(_PAUSE)
 
-    def _served(self) -> list[tuple[ServedRanker, bool]]:
-        """All rankers that are here, and whether they are owned."""
-        ownership = self._engine.ownership
-        return [
-            (served, ownership is None or ownership.owns(served.name))
-            for served in list(self._engine.rankers.values())
-        ]
+    async def _look(self) -> None:
+        """See what other replicas wrote to the rankers that somebody listens to."""
+        engine = self._engine
+        if any(listener.wants_all for listener in self._listeners):
+            await engine.find_all()
+        for name in [name for name in engine.rankers if not engine.is_at_hand(name)]:
+            if any(listener.wants(name) for listener in self._listeners):
+                with contextlib.suppress(RequestError):
+                    await engine.find(name)
 
-    async def _tell(self, served: ServedRanker, *, owned: bool) -> None:
+    def _served(self) -> list[ServedRanker]:
+        """All rankers that are here."""
+        return list(self._engine.rankers.values())
+
+    async def _tell(self, served: ServedRanker) -> None:
         message = await _message(served)
         for listener in self._listeners:
-            if listener.wants(served.name, owned=owned):
+            if listener.wants(served.name):
                 listener.news[served.name] = message
                 listener.woken.set()
 
@@ -110,8 +121,10 @@ class Broadcast:
         if len(self._listeners) >= self._engine.limits.streams:
             raise Busy(f"limit reached: {self._engine.limits.streams:,} streams")
         listener = _Listener(ranker, caller)
-        for served, owned in self._served():
-            if listener.wants(served.name, owned=owned):
+        if listener.wants_all:
+            await self._engine.find_all()
+        for served in self._served():
+            if listener.wants(served.name):
                 listener.news[served.name] = await _message(served)
         listener.woken.set()
         self._listeners.add(listener)

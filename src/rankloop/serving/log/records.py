@@ -53,6 +53,8 @@ KINDS: tuple[Kind, ...] = (
     "import",
 )
 NUMBER_OF_KIND: dict[Kind, int] = {kind: number for number, kind in enumerate(KINDS)}
+# What happens to lists. All other kinds change the ranker: nobody may be shown a list from before, once it was told.
+ABOUT_LISTS: tuple[Kind, ...] = ("decision", "activate", "feedback", "expire", "conflict", "degraded")
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):

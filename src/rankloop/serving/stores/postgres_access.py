@@ -1,14 +1,16 @@
-"""Who may use a store in PostgreSQL, and who shares it: API keys, the lease, and the replicas."""
+"""Who may use a store in PostgreSQL, and who looks after its rankers: API keys and leases."""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeVar
 
-from rankloop.serving.stores.contract import Member, Roll, StoredKey
+from rankloop.serving.stores.contract import Left, StoredKey
+from rankloop.serving.stores.leases import MOST_UNATTENDED
 
 Result = TypeVar("Result")
+_MOMENT = "(SELECT coalesce({}, extract(epoch FROM clock_timestamp())::float8) AS moment) AS clock"
 
 
 class PostgresAccess(abc.ABC):
@@ -36,25 +38,38 @@ class PostgresAccess(abc.ABC):
         sql = "SELECT id, role, digest, at, note FROM api_key ORDER BY at, id"
         return [StoredKey(*row) for row in await self._do(lambda one: one.fetch(sql))]
 
-    async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
-        sql = "SELECT take_lease($1, $2, $3)"
-        time = None if self._database_clock else now
-        epoch: int | None = await self._do(lambda one: one.fetchval(sql, holder, seconds, time))
-        return epoch
+    async def take_leases(
+        self,
+        holder: str,
+        rankers: Collection[str],
+        *,
+        seconds: float,
+        now: float,
+        at_once: bool = False,
+    ) -> dict[str, int]:
+        sql = "SELECT * FROM take_leases($1, $2::text[], $3, $4, $5)"
+        values = (holder, list(rankers), seconds, self._moment(now), at_once)
+        return dict(await self._do(lambda one: one.fetch(sql, *values)))
 
-    async def announce(self, replica: str, address: str, *, seconds: float, now: float) -> Roll:
-        sql = "SELECT * FROM announce($1, $2, $3, $4)"
-        time = None if self._database_clock else now
-        found = await self._do(lambda one: one.fetch(sql, replica, address, seconds, time))
-        return Roll(found[0]["epoch"], [Member(row["replica"], row["address"]) for row in found])
-
-    async def members(self, *, now: float) -> list[Member]:
+    async def let_go(self, holder: str, rankers: Collection[Left], *, now: float) -> None:
         sql = (
-            "SELECT id, address FROM replica "
-            "WHERE until >= coalesce($1, extract(epoch FROM clock_timestamp())::double precision) ORDER BY id"
+            "UPDATE ranker_lease SET holder = '', until = moment, looked = told.looked, wake = moment + told.wake_in "
+            "FROM unnest($2::text[], $3::bigint[], $4::float8[]) AS told (name, looked, wake_in) "
+            f"JOIN ranker USING (name), {_MOMENT.format('$5')} "
+            "WHERE ranker_lease.ranker = ranker.id AND holder = $1"
         )
-        time = None if self._database_clock else now
-        return [Member(*row) for row in await self._do(lambda one: one.fetch(sql, time))]
+        columns = [list(column) for column in zip(*rankers, strict=True)] or [[], [], []]
+        await self._do(lambda one: one.execute(sql, holder, *columns, self._moment(now)))
 
-    async def withdraw(self, replica: str) -> None:
-        await self._do(lambda one: one.execute("DELETE FROM replica WHERE id = $1", replica))
+    async def unattended(self, *, seconds: float, now: float) -> list[str]:
+        # A ranker that was just made is left to who made it, one that was just let go of to who wrote to it.
+        sql = (
+            "SELECT name FROM ranker LEFT JOIN ranker_lease ON ranker_lease.ranker = ranker.id, "
+            f"{_MOMENT.format('$2')} WHERE place = 'here' AND strpos(name, '~') = 0 "
+            "AND NOT coalesce(until, last_at / 1000.0) BETWEEN moment - $1 AND moment + 2 * $1 "
+            f"AND (last_seq > coalesce(looked, 0) OR wake <= moment) ORDER BY id LIMIT {MOST_UNATTENDED}"
+        )
+        return [name for (name,) in await self._do(lambda one: one.fetch(sql, seconds, self._moment(now)))]
+
+    def _moment(self, now: float) -> float | None:
+        return None if self._database_clock else now

@@ -51,9 +51,6 @@ DECLARE
     links bytea[];
     befores bytea[];
 BEGIN
-    IF wanted_epoch IS NOT NULL THEN
-        PERFORM check_epoch(wanted_epoch);
-    END IF;
     SELECT behind INTO lag FROM log_clock;
     IF expected IS NOT NULL AND abs(clock_of_database() - lag - expected) > tolerance THEN
         PERFORM check_clock(expected, tolerance, seen);
@@ -72,6 +69,9 @@ BEGIN
         SELECT * INTO STRICT mine FROM ranker WHERE name = names[first] FOR UPDATE;
         IF mine.place <> 'here' THEN
             PERFORM check_place(mine.name, mine.place);
+        END IF;
+        IF wanted_epoch IS NOT NULL THEN
+            PERFORM check_epoch(mine.id, wanted_epoch);
         END IF;
         IF mine.closed_through <> known_through[first] THEN
             RAISE EXCEPTION 'segments: rows up to % were moved', mine.closed_through;
@@ -95,7 +95,14 @@ BEGIN
             END IF;
             ids[i] := mine.id;
             IF old[i - first + 1] IS NULL THEN
+                IF kinds[i] = 1 AND drawn_seqs[i] < mine.changed THEN
+                    RAISE EXCEPTION 'stale: ranker % was changed by row %', mine.name, mine.changed;
+                END IF;
                 next_seq := next_seq + 1;
+                -- Whatever is not about lists (`records.ABOUT_LISTS`) changes the ranker.
+                IF kinds[i] NOT IN (1, 2, 3, 4, 9, 10) THEN
+                    mine.changed := next_seq;
+                END IF;
                 seqs[i] := next_seq;
                 ats[i] := now_at;
                 befores[i] := last_link;
@@ -111,7 +118,7 @@ BEGIN
         END LOOP;
         IF next_seq > mine.last_seq THEN
             -- A new lead is kept where the clock stood still since the row before; otherwise it is the same as before.
-            UPDATE ranker SET last_seq = next_seq, last_at = now_at, link = last_link,
+            UPDATE ranker SET last_seq = next_seq, last_at = now_at, link = last_link, changed = mine.changed,
                 ahead = CASE WHEN clock_at + ahead < now_at THEN now_at - clock_at ELSE ahead END
                 WHERE id = mine.id;
             -- Followers of a log are told its name. A hint: they look at all logs once a second.

@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 
-from rankloop.serving.stores.errors import Diverged, Fenced, Missing, StoreError
+from rankloop.serving.stores.errors import Diverged, Fenced, Missing, Stale, StoreError
 
 
 class NewSegment(StoreError):
@@ -42,6 +42,7 @@ def meaning(error: Any) -> StoreError:
         ("history", Diverged),
         ("moved", Missing),
         ("segments", NewSegment),
+        ("stale", Stale),
     ):
         if text.startswith(start):
             return kind(text)

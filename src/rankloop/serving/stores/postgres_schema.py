@@ -18,6 +18,8 @@ ALTER TABLE ranker ADD COLUMN IF NOT EXISTS ahead bigint NOT NULL DEFAULT 0;
 -- from one, not used yet; gone to one. And the store in which its log began, where that is another one.
 ALTER TABLE ranker ADD COLUMN IF NOT EXISTS place text NOT NULL DEFAULT 'here';
 ALTER TABLE ranker ADD COLUMN IF NOT EXISTS origin text;
+-- The last row that changed the ranker itself: a list that was drawn before it is refused after it.
+ALTER TABLE ranker ADD COLUMN IF NOT EXISTS changed bigint NOT NULL DEFAULT 0;
 -- How far the clock of all logs is behind the database's, which was set forward, and how often it was set.
 CREATE TABLE IF NOT EXISTS log_clock (
     one int PRIMARY KEY CHECK (one = 1), behind bigint NOT NULL, jumps bigint NOT NULL);
@@ -34,11 +36,12 @@ CREATE TABLE IF NOT EXISTS snapshot (
     PRIMARY KEY (ranker, seq));
 CREATE TABLE IF NOT EXISTS api_key (
     id text PRIMARY KEY, role text NOT NULL, digest bytea NOT NULL, at bigint NOT NULL, note text NOT NULL);
-CREATE TABLE IF NOT EXISTS lease (
-    one int PRIMARY KEY CHECK (one = 1), holder text NOT NULL, epoch bigint NOT NULL,
-    until double precision NOT NULL);
-CREATE TABLE IF NOT EXISTS replica (
-    id text PRIMARY KEY, address text NOT NULL, epoch bigint NOT NULL UNIQUE, until double precision NOT NULL);
+-- Who looks after a ranker, until when, and under which epoch it writes; after it has let go: the last row that it had
+-- seen, and when the next list is due. Older stores have one lease for all rankers, and a table of replicas: unused.
+CREATE TABLE IF NOT EXISTS ranker_lease (
+    ranker int PRIMARY KEY, holder text NOT NULL, epoch bigint NOT NULL, until double precision NOT NULL,
+    looked bigint NOT NULL DEFAULT 0, wake double precision);
+CREATE SEQUENCE IF NOT EXISTS lease_epoch;
 -- Closed history: the manifest as JSON, and the links of rows that are only in a segment, while the next row is here.
 ALTER TABLE ranker ADD COLUMN IF NOT EXISTS closed_through bigint NOT NULL DEFAULT 0;
 CREATE TABLE IF NOT EXISTS segment (
@@ -49,8 +52,6 @@ CREATE TABLE IF NOT EXISTS gap (
 CREATE TABLE IF NOT EXISTS subject_key (
     id text PRIMARY KEY, subject text, key bytea, at bigint NOT NULL, erased bigint);
 CREATE INDEX IF NOT EXISTS subject_of_key ON subject_key (subject);
--- So far from the epochs of the one lease that they are never taken for each other.
-CREATE SEQUENCE IF NOT EXISTS replica_epoch START 1000000000000;
 """
 
 # From format 1, whose rows had no digests. The old functions go: code that knows only them must not write here.
@@ -76,19 +77,11 @@ ODDITIES = (
 )
 
 FUNCTIONS = """
-CREATE OR REPLACE FUNCTION check_epoch(wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION check_epoch(of_ranker int, wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE present bigint;
 BEGIN
-    IF wanted >= 1000000000000 THEN
-        -- The epoch of a member; it has another one once its lease had run out.
-        PERFORM 1 FROM replica WHERE epoch = wanted FOR SHARE;
-        IF NOT FOUND THEN
-            RAISE EXCEPTION 'epoch % is over: the lease of this replica had run out', wanted;
-        END IF;
-        RETURN;
-    END IF;
     -- Shared with other writers of this epoch; who takes over waits until they are done.
-    SELECT epoch INTO present FROM lease FOR SHARE;
+    SELECT epoch INTO present FROM ranker_lease WHERE ranker = of_ranker FOR SHARE;
     IF present IS DISTINCT FROM wanted THEN
         RAISE EXCEPTION 'epoch % is over, % has taken over', wanted, present;
     END IF;
@@ -167,7 +160,7 @@ CREATE OR REPLACE FUNCTION write_snapshot(
     s_link bytea, s_seal bytea, keep int)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM check_epoch(s_epoch);
+    PERFORM check_epoch(of_ranker, s_epoch);
     PERFORM check_place(name, place) FROM ranker WHERE id = of_ranker FOR SHARE;
     PERFORM check_history(of_ranker, s_seq, s_link);
     INSERT INTO snapshot VALUES (of_ranker, s_seq, s_at, s_epoch, s_code, s_config, s_hash, s_state, s_link, s_seal)
@@ -177,44 +170,26 @@ BEGIN
         (SELECT s.seq FROM snapshot s WHERE s.ranker = of_ranker ORDER BY s.seq DESC LIMIT keep);
 END $$;
 
-CREATE OR REPLACE FUNCTION take_lease(wanted text, seconds double precision, given_now double precision)
-RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-    held lease%ROWTYPE;
-    moment double precision := coalesce(given_now, extract(epoch FROM clock_timestamp()));
-BEGIN
-    INSERT INTO lease VALUES (1, '', 0, 0) ON CONFLICT (one) DO NOTHING;
-    SELECT * INTO held FROM lease FOR UPDATE;
-    IF held.holder <> wanted THEN
-        -- No lease reaches so far: one that does was taken before the clock was set back.
-        IF moment < held.until AND held.until - moment <= 2 * seconds THEN
-            RETURN NULL;
-        END IF;
-        held.epoch := held.epoch + 1;
-    END IF;
-    UPDATE lease SET holder = wanted, epoch = held.epoch, until = moment + seconds;
-    RETURN held.epoch;
-END $$;
-
-CREATE OR REPLACE FUNCTION announce(
-    named text, at_address text, seconds double precision, given_now double precision)
-RETURNS TABLE (epoch bigint, replica text, address text) LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION take_leases(
+    wanted text, names text[], seconds double precision, given_now double precision, at_once boolean)
+RETURNS TABLE (name text, epoch bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     moment double precision := coalesce(given_now, extract(epoch FROM clock_timestamp()));
-    mine bigint;
 BEGIN
+    UPDATE ranker_lease SET until = moment + seconds
+        FROM ranker WHERE id = ranker AND name = ANY(names) AND holder = wanted;
     -- No lease reaches beyond two: one that does was taken before the clock was set back.
-    UPDATE replica SET address = at_address, until = moment + seconds, epoch = CASE
-            WHEN until >= moment AND until <= moment + 2 * seconds THEN epoch ELSE nextval('replica_epoch') END
-        WHERE id = named RETURNING epoch INTO mine;
-    IF NOT FOUND THEN
-        INSERT INTO replica VALUES (named, at_address, nextval('replica_epoch'), moment + seconds)
-            RETURNING epoch INTO mine;
-    END IF;
-    -- Who has gone has no epoch any more: it writes nothing before it has announced itself again.
-    DELETE FROM replica WHERE until < moment OR until > moment + 2 * seconds;
-    RETURN QUERY SELECT mine, one.id, one.address FROM replica AS one ORDER BY one.id;
+    INSERT INTO ranker_lease AS mine (ranker, holder, epoch, until)
+        SELECT id, wanted, nextval('lease_epoch'), moment + seconds
+            FROM (SELECT id FROM ranker LEFT JOIN ranker_lease ON ranker = id
+                WHERE name = ANY(names) AND place IN ('here', 'leaving') AND holder IS DISTINCT FROM wanted
+                AND (at_once OR until IS NULL OR until <= moment OR until > moment + 2 * seconds)
+                ORDER BY id) AS free
+        ON CONFLICT (ranker) DO UPDATE SET holder = excluded.holder, epoch = excluded.epoch, until = excluded.until
+            WHERE at_once OR mine.until <= moment OR mine.until > moment + 2 * seconds;
+    RETURN QUERY SELECT ranker.name, ranker_lease.epoch FROM ranker JOIN ranker_lease ON ranker = id
+        WHERE ranker.name = ANY(names) AND holder = wanted;
 END $$;
 
 CREATE OR REPLACE FUNCTION add_segment(

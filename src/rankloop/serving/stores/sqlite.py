@@ -7,7 +7,7 @@ of its own: the event loop goes on answering whatever the disk does, and reads n
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -390,10 +390,18 @@ class SQLiteStore(Store):
         sql = "SELECT id, role, digest, at, note FROM api_key ORDER BY at, id"
         return [StoredKey(*found) for found in await self._read(lambda: self._rows(self._reader, sql))]
 
-    async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
-        return await self._write(
-            lambda: sqlite_file.take_lease(self._writer, holder, seconds=seconds, now=now)
-        )
+    async def take_leases(
+        self,
+        holder: str,
+        rankers: Collection[str],
+        *,
+        seconds: float,
+        now: float,
+        at_once: bool = False,
+    ) -> dict[str, int]:
+        # One process has the file, and with it all rankers: they have one lease.
+        epoch = await self._write(lambda: sqlite_file.take_lease(self._writer, holder, at=now))
+        return dict.fromkeys(rankers, epoch)
 
     # Closed history
 

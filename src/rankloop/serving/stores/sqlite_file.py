@@ -24,7 +24,7 @@ import msgspec
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.digests import beginning, content, link, link_of, seal
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
-from rankloop.serving.log_clock import held, next_time
+from rankloop.serving.log_clock import next_time
 from rankloop.serving.stores.contract import (
     Appended,
     Broken,
@@ -102,15 +102,13 @@ def begin(writer: apsw.Connection, path: Path) -> None:
         raise StoreError(f"another process holds the write lock of {path}") from None
 
 
-def take_lease(writer: apsw.Connection, holder: str, *, seconds: float, now: float) -> int | None:
-    """Within a transaction: the epoch of the holder; None while another holds the lease."""
-    found = list(writer.execute("SELECT holder, epoch, until FROM lease"))
-    held_by, epoch, until = found[0] if found else ("", 0, 0.0)
+def take_lease(writer: apsw.Connection, holder: str, *, at: float) -> int:
+    """Within a transaction: the epoch of the holder, a larger one where another had it before."""
+    found = list(writer.execute("SELECT holder, epoch FROM lease"))
+    held_by, epoch = found[0] if found else ("", 0)
     if holder != held_by:
-        if held(now, until=until, seconds=seconds):
-            return None
         epoch += 1
-    writer.execute("INSERT OR REPLACE INTO lease VALUES (1, ?, ?, ?)", (holder, epoch, now + seconds))
+    writer.execute("INSERT OR REPLACE INTO lease VALUES (1, ?, ?, ?)", (holder, epoch, at))
     return int(epoch)
 
 
