@@ -52,7 +52,7 @@ async def replicas(n: int = 2, **settings: Any) -> AsyncIterator[tuple[Watched, 
 
 def test_what_is_not_asked_for_is_not_folded() -> None:
     async def story() -> None:
-        async with replicas() as (store, _, (one, other)):
+        async with replicas() as (_, _, (one, other)):
             for name in ("a", "b", "c"):
                 await create(one, name)
             assert other.ready

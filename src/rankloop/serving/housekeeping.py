@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("rankloop.serving")
 LEASE_SECONDS = 5.0
 _TICK_SECONDS = 0.5
+_RENEW = 1_250  # milliseconds between two renewals
 _ASKED = 10_000  # milliseconds for which a ranker that somebody asked for is taken to be asked for again
 _UNUSED = 300_000  # milliseconds after which a ranker that nobody asks for is let go of
 _WORTH_A_SNAPSHOT = 200  # rows that whoever loads it next need not fold
@@ -109,7 +110,7 @@ class Housekeeping:
         if not due and engine.store_trouble is None and names <= self._asked_for:
             return
         epochs = await engine.store.take_leases(self.holder, names, seconds=LEASE_SECONDS, now=now / 1000)
-        self._asked_for, self._renew_at = names, now + 1000 * LEASE_SECONDS // 4
+        self._asked_for, self._renew_at = names, now + _RENEW
         for name in epochs.keys() - self.epochs.keys():
             self.changed.add(name)
             self._deadlines.put(name, now)
