@@ -290,3 +290,35 @@ def test_a_database_in_format_1_is_brought_forward(
             await store().open()
 
     asyncio.run(story())
+
+
+def test_a_database_with_a_table_of_replicas_goes_on(
+    postgresql: Server, fresh_schema: Callable[[], str]
+) -> None:
+    """As 0.3 left it: one lease for all rankers, replicas in a table of their own, and functions that know of both."""
+    schema = fresh_schema()
+
+    def store(**settings: Any) -> PostgresStore:
+        return PostgresStore(postgresql.url, schema=schema, database_clock=False, **settings)
+
+    async def story() -> None:
+        state, rows = await _some_history(store())
+        connection = await asyncpg.connect(postgresql.url)
+        await connection.execute(
+            f"SET search_path TO {schema}; DROP TABLE ranker_lease; DROP SEQUENCE lease_epoch; "
+            "ALTER TABLE ranker DROP COLUMN changed; "
+            "CREATE TABLE lease (one int PRIMARY KEY CHECK (one = 1), holder text NOT NULL, epoch bigint NOT NULL, "
+            "until double precision NOT NULL); INSERT INTO lease VALUES (1, 'somebody', 7, 9e9); "
+            "CREATE TABLE replica (id text PRIMARY KEY, address text NOT NULL, epoch bigint NOT NULL UNIQUE, "
+            "until double precision NOT NULL); INSERT INTO replica VALUES ('one', 'http://one', 1000000000000, 9e9); "
+            "CREATE FUNCTION check_epoch(wanted bigint) RETURNS void LANGUAGE sql AS $$ SELECT 1 $$"
+        )
+        await connection.close()
+        looking = store(migrate=False)  # as `rankloop verify` opens it
+        await looking.open()
+        verdict = await verify(looking, "unwind")
+        assert (verdict.holds, verdict.state_hash) == (True, state), verdict.problems
+        await looking.close()
+        await _goes_on(store(), state, rows)
+
+    asyncio.run(story())

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("rankloop.serving")
 LEASE_SECONDS = 5.0
 _TICK_SECONDS = 0.5
+_RENEW = 1_250  # milliseconds between two renewals
 _ASKED = 10_000  # milliseconds for which a ranker that somebody asked for is taken to be asked for again
+_DAY = 86_400_000
 _UNUSED = 300_000  # milliseconds after which a ranker that nobody asks for is let go of
 _WORTH_A_SNAPSHOT = 200  # rows that whoever loads it next need not fold
 _NEWS_SECONDS = 0.1  # between two looks at what others wrote
@@ -56,6 +58,7 @@ class Housekeeping:
         self._background = in_background
         self._adopting: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._leasing = asyncio.Lock()
         engine.store.alone = self._is_alone
 
     async def start(self) -> None:
@@ -77,7 +80,7 @@ class Housekeeping:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         if self._background and not self.engine.broken:
-            for served in self.engine.rankers.values():
+            for served in list(self.engine.rankers.values()):
                 if (
                     served.name in self.epochs
                     and served.fold.applied > served.snapshot_seq
@@ -97,6 +100,10 @@ class Housekeeping:
 
     async def hold_leases(self) -> None:
         """Take or renew the leases of the rankers that are here. Who has a store alone need not renew anything."""
+        async with self._leasing:
+            await self._hold_leases()
+
+    async def _hold_leases(self) -> None:
         engine, now = self.engine, self.engine.now()
         names = {
             name
@@ -108,7 +115,7 @@ class Housekeeping:
         if not due and engine.store_trouble is None and names <= self._asked_for:
             return
         epochs = await engine.store.take_leases(self.holder, names, seconds=LEASE_SECONDS, now=now / 1000)
-        self._asked_for, self._renew_at = names, now + 1000 * LEASE_SECONDS // 4
+        self._asked_for, self._renew_at = names, now + _RENEW
         for name in epochs.keys() - self.epochs.keys():
             self.changed.add(name)
             self._deadlines.put(name, now)
@@ -125,16 +132,23 @@ class Housekeeping:
 
     async def let_go(self, names: list[str]) -> None:
         """Give leases back, with what who comes next should know."""
-        now, left = self.engine.now(), []
-        for name in names:
-            served = self.engine.rankers.get(name)
-            wake_at = self._deadlines.at(name)
-            if self.epochs.pop(name, None) is not None and served is not None:
-                # Until it has been looked at, lists may be due now.
-                wake_in = 0 if name in self.changed else None if wake_at is None else max(0, wake_at - now)
-                left.append(Left(name, served.fold.applied, None if wake_in is None else wake_in / 1000))
-        if left and self.engine.store.shared:
-            await self.engine.store.let_go(self.holder, left, now=now / 1000)
+        async with self._leasing:
+            now, left = self.engine.now(), []
+            for name in names:
+                served = self.engine.rankers.get(name)
+                if self.epochs.pop(name, None) is not None and served is not None:
+                    left.append(Left(name, served.fold.applied, self._wake_in(name, now)))
+            if left and self.engine.store.shared:
+                await self.engine.store.let_go(self.holder, left, now=now / 1000)
+
+    def _wake_in(self, name: str, now: int) -> float | None:
+        """In how many seconds somebody is to look after a ranker again."""
+        at = (
+            now if name in self.changed else self._deadlines.at(name)
+        )  # until it was looked at, lists may be due
+        if self.trimming is not None:
+            at = now + _DAY if at is None else min(at, now + _DAY)  # rows become old without anybody asking
+        return None if at is None else max(0, at - now) / 1000
 
     async def _every_tick(self) -> None:
         while True:
@@ -182,10 +196,12 @@ class Housekeeping:
                     await self.snapshot(served)
         await self.let_go(left + [served.name for served in unused])
         for served in unused:
-            engine.roster.forget(served.name)
+            if now - served.asked_at >= _UNUSED:  # nobody came meanwhile
+                engine.roster.forget(served.name)
         if now >= self._look_at:
             self._look_at = now + _ASKED // 4
-            names = await engine.store.unattended(seconds=LEASE_SECONDS, now=now / 1000)
+            cannot = [*engine.roster.absent, *(one.name for one in engine.rankers.values() if one.read_only)]
+            names = await engine.store.unattended(seconds=LEASE_SECONDS, now=now / 1000, besides=cannot)
             if names and (self._adopting is None or self._adopting.done()):
                 self._adopting = asyncio.create_task(self._adopt(names))
                 if not self._background:
@@ -245,9 +261,11 @@ class Housekeeping:
 
     async def snapshot_now(self, served: ServedRanker) -> None:
         """Write one because somebody asks for it; who holds the lease hands it over."""
-        self.epochs |= await self.engine.store.take_leases(
-            self.holder, [served.name], seconds=LEASE_SECONDS, now=self.engine.now() / 1000, at_once=True
-        )
+        now = self.engine.now() / 1000
+        async with self._leasing:
+            self.epochs |= await self.engine.store.take_leases(
+                self.holder, [served.name], seconds=LEASE_SECONDS, now=now, at_once=True
+            )
         self.changed.add(served.name)
         await self.snapshot(served)
 

@@ -9,6 +9,7 @@ One that cannot be folded is quarantined: it is named, with the reason, and the 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 from collections.abc import Callable, Iterable
@@ -49,6 +50,8 @@ class Roster:
         self.lost: dict[str, str] = {}  # what was acknowledged and is not in the log any more
         self.cache = DecisionCache(limits.cache_bytes)
         self._loading: dict[str, asyncio.Task[None]] = {}
+        self._looking: dict[str, asyncio.Task[None]] = {}  # for what others wrote to a ranker
+        self._waiting: dict[str, asyncio.Task[None]] = {}  # those that look next
         self._folded = self._to_fold = 0
 
     async def load_all(self) -> None:
@@ -77,12 +80,11 @@ class Roster:
 
     def _loaded(self, name: str, task: asyncio.Task[None]) -> None:
         del self._loading[name]
-        if not task.cancelled():
-            task.exception()  # whoever still waits is told
+        _heard(task)
 
     def close(self) -> None:
         """Load no more."""
-        for task in list(self._loading.values()):
+        for task in [*self._loading.values(), *self._waiting.values(), *self._looking.values()]:
             task.cancel()
 
     async def _load(self, name: str, tell: Callable[[int], object]) -> None:
@@ -108,19 +110,32 @@ class Roster:
     async def ask(self, name: str) -> None:
         """Have a ranker at hand as it is now, where processes share the store: load it, or take in what is new.
 
-        `Unavailable` where that takes longer than a request may wait; it goes on meanwhile.
+        `Unavailable` where that takes longer than a request may wait; it goes on meanwhile. All who ask before a look
+        has begun share it: there are never more than two for a ranker.
         """
-        heads = await self.store.heads({name})
-        if name not in heads:
-            self.forget(name)
-        elif name in self.rankers:
-            await self.follow(name, heads[name])
-        elif name not in self.absent:
-            seconds = self.limits.store_seconds
-            try:
-                await asyncio.wait_for(self.load(name), seconds)
-            except TimeoutError:
-                raise Unavailable(f"ranker {name!r} cannot be served yet: its log is being folded") from None
+        if name not in self._waiting:
+            self._waiting[name] = asyncio.create_task(self._ask(name))
+            self._waiting[name].add_done_callback(_heard)
+        try:
+            await asyncio.wait_for(asyncio.shield(self._waiting[name]), self.limits.store_seconds)
+        except TimeoutError:
+            raise Unavailable(f"ranker {name!r} cannot be served yet: its log is being folded") from None
+
+    async def _ask(self, name: str) -> None:
+        if name in self._looking:
+            with contextlib.suppress(Exception):  # which concerns those who asked for it
+                await asyncio.shield(self._looking[name])
+        self._looking[name] = self._waiting.pop(name)
+        try:
+            heads = await self.store.heads({name})
+            if name not in heads:
+                self.forget(name)
+            elif name in self.rankers:
+                await self.follow(name, heads[name])
+            elif name not in self.absent:
+                await self.load(name)
+        finally:
+            del self._looking[name]
 
     async def ask_for_all(self) -> list[str]:
         """Have all rankers at hand as they are now; their names, in the order in which they were made."""
@@ -226,14 +241,14 @@ class Roster:
         # Where others write, the next one who asks looks again.
         served.current_until = now + _LOOK if now >= served.others_until else 0
         if served.read_only is None and (served.fold.applied, served.fold.link) != head:
-            await self.fold_new(served)
+            await self.fold_new(served, head)
             if head is not None and served.fold.applied < head.seq and self.rankers.get(name) is served:
                 await self.refold(name, Diverged("another ranker has this name now"))
 
-    async def fold_new(self, served: ServedRanker) -> None:
+    async def fold_new(self, served: ServedRanker, head: Head | None = None) -> None:
         """Fold what is new; a ranker with which that goes wrong is folded anew, or quarantined."""
         try:
-            await served.catch_up()
+            await served.catch_up(through=head)
         except BaseException as error:
             await self.recover(served.name, error)
 
@@ -281,3 +296,8 @@ class Roster:
             if one.read_only
         ]
         return told + [f"ranker {name!r} has lost rows: {what}" for name, what in self.lost.items()]
+
+
+def _heard(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.exception()  # whoever still waits is told

@@ -25,7 +25,7 @@ from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.snapshots import newest_fold, old_fold, warm_up
 from rankloop.serving.log.trials import draw_for
 from rankloop.serving.schemas import FeedbackRequest, RankRequest
-from rankloop.serving.stores.contract import Diverged, Store
+from rankloop.serving.stores.contract import Diverged, Head, Store
 
 _PAGE = 2_000  # rows read at a time
 _AT_ONCE = 250  # rows folded before others get a turn
@@ -81,9 +81,13 @@ class ServedRanker:
             served.read_only = f"{error}; run `rankloop upgrade` to go on from here"
         return served
 
-    async def catch_up(self, tell: Callable[[int], object] = lambda seq: None) -> None:
-        """Fold what is in the store and not here yet."""
+    async def catch_up(
+        self, tell: Callable[[int], object] = lambda seq: None, *, through: Head | None = None
+    ) -> None:
+        """Fold what is in the store and not here yet; through: the end of the log, as far as is known."""
         async with self._folding:
+            if through == (self.fold.applied, self.fold.link):
+                return  # somebody else did so meanwhile
             while new := await self.store.read(self.name, after=self.fold.applied, limit=_PAGE):
                 reach("while-tailing")
                 for first in range(0, len(new), _AT_ONCE):

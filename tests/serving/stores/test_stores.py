@@ -94,7 +94,7 @@ class _Generous(MemoryStore):
 class _LooksAway(MemoryStore):
     shared = True
 
-    async def unattended(self, *, seconds: float, now: float) -> list[str]:
+    async def unattended(self, *, seconds: float, now: float, besides: Any = ()) -> list[str]:
         return []
 
 

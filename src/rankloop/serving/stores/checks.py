@@ -267,6 +267,8 @@ def check_unattended(make: MakeStore) -> None:
         await store.append([a_config("a"), a_config("b")], at=100_000)
         demand(await waiting(105.0) == [], "a ranker that was just made is left to who made it")
         demand(await waiting(111.0) == ["a", "b"], "nobody looks after two rankers")
+        rest = await store.unattended(seconds=10, now=111.0, besides=["a"])
+        demand(rest == ["b"], f"a is not wanted, and told of {rest}")
         await store.take_leases("one", ["a", "b"], seconds=10, now=111.0)
         demand(await waiting(130.0) == [], "a lease that has just run out is left to who can be asked")
         demand(await waiting(132.0) == ["a", "b"], "the holder has gone")

@@ -87,7 +87,7 @@ class Leases(abc.ABC):
         """
         return
 
-    async def unattended(self, *, seconds: float, now: float) -> list[str]:
+    async def unattended(self, *, seconds: float, now: float, besides: Collection[str] = ()) -> list[str]:
         """Some rankers whose lease nobody has held for `seconds`, and that have new rows or lists that are due.
 
         Parameters
@@ -96,6 +96,8 @@ class Leases(abc.ABC):
             How long a lease lasts.
         now : float
             The time, in seconds; stores with a clock of their own do without.
+        besides : collection of str, optional
+            Those that need not be told of: who asks cannot look after them.
 
         Returns
         -------

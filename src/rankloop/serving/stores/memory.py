@@ -203,9 +203,9 @@ class MemoryStore(Store):
     async def let_go(self, holder: str, rankers: Collection[Left], *, now: float) -> None:
         self._leases.let_go(holder, rankers, now=now)
 
-    async def unattended(self, *, seconds: float, now: float) -> list[str]:
+    async def unattended(self, *, seconds: float, now: float, besides: Collection[str] = ()) -> list[str]:
         if not self.shared:
             return []
-        logs = {name: self._logs[name][-1] for name in await self.rankers()}
+        logs = {name: self._logs[name][-1] for name in await self.rankers() if name not in besides}
         ends = {name: (row.seq, row.at / 1000) for name, row in logs.items()}
         return self._leases.unattended(ends, seconds=seconds, now=now)

@@ -61,15 +61,17 @@ class PostgresAccess(abc.ABC):
         columns = [list(column) for column in zip(*rankers, strict=True)] or [[], [], []]
         await self._do(lambda one: one.execute(sql, holder, *columns, self._moment(now)))
 
-    async def unattended(self, *, seconds: float, now: float) -> list[str]:
+    async def unattended(self, *, seconds: float, now: float, besides: Collection[str] = ()) -> list[str]:
         # A ranker that was just made is left to who made it, one that was just let go of to who wrote to it.
         sql = (
             "SELECT name FROM ranker LEFT JOIN ranker_lease ON ranker_lease.ranker = ranker.id, "
             f"{_MOMENT.format('$2')} WHERE place = 'here' AND strpos(name, '~') = 0 "
+            "AND name <> ALL($3::text[]) "
             "AND NOT coalesce(until, last_at / 1000.0) BETWEEN moment - $1 AND moment + 2 * $1 "
             f"AND (last_seq > coalesce(looked, 0) OR wake <= moment) ORDER BY id LIMIT {MOST_UNATTENDED}"
         )
-        return [name for (name,) in await self._do(lambda one: one.fetch(sql, seconds, self._moment(now)))]
+        values = (seconds, self._moment(now), list(besides))
+        return [name for (name,) in await self._do(lambda one: one.fetch(sql, *values))]
 
     def _moment(self, now: float) -> float | None:
         return None if self._database_clock else now
