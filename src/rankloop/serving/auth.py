@@ -32,6 +32,7 @@ __all__ = [
 _LOCAL_HOSTS = {b"localhost", b"127.0.0.1", b"[::1]"}
 _STATE = "needs-keys"  # the row that says whether keys are needed: no key, its ID has a form that no key has
 _NEEDED, _OPEN = "needed", "open"
+_OWN_PAGES = (b"same-origin", b"none")
 _GUESSES_PER_SECOND = 20.0  # wrong keys from one address
 
 
@@ -192,12 +193,16 @@ class Guard:
         # The address of the peer is a fact; what the request says about itself is not.
         if peer is None or not is_local(peer):
             raise Forbidden("without keys this service answers callers on its own machine only")
-        # Another site's page could make a browser on this machine send requests; it cannot forge these two.
+        # A page from elsewhere, be it from another port of this machine, could make a browser here send requests; it
+        # can forge none of these three.
         host = headers.get(b"host", b"")
         if host not in self._known:
-            if re.sub(rb":\d+$", b"", host) not in self._hosts:
+            if re.sub(rb":\d{1,5}$", b"", host) not in self._hosts:
                 raise Forbidden("without keys this service is reached under its own address only")
             if len(self._known) < 100:
                 self._known.add(host)
-        if headers.get(b"sec-fetch-site") == b"cross-site":
+        if headers.get(b"sec-fetch-site", b"none") not in _OWN_PAGES:
             raise Forbidden("without keys this service refuses requests from other sites")
+        origin = headers.get(b"origin")
+        if origin is not None and origin.partition(b"://")[2] != host:
+            raise Forbidden("without keys this service refuses requests from the pages of others")

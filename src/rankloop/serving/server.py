@@ -20,7 +20,7 @@ from rankloop.serving.auth import is_local, stored_keys
 from rankloop.serving.databases.assembly import Assembly
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
-from rankloop.serving.http.connection import limited
+from rankloop.serving.http.connections import Connections
 from rankloop.serving.limits import Limits
 from rankloop.serving.owners.address import check_address, own_address
 from rankloop.serving.retention import Retention
@@ -113,9 +113,10 @@ async def _run(
             f"{host} can be reached from other machines, and there are no API keys: create one first with "
             "`rankloop keys add --role admin`"
         )
+    connections = Connections(assembly.asgi, limits)
     config = uvicorn.Config(
-        assembly.asgi,
-        http=limited(limits, assembly.first),
+        connections,
+        http="httptools",
         ws="none",
         proxy_headers=False,
         log_level="warning",
@@ -125,6 +126,7 @@ async def _run(
         timeout_graceful_shutdown=5,
         timeout_keep_alive=limits.idle_seconds,
     )
+    connections.stand_before(config)
     server = _Server(config, assembly.first)
     shown = f"[{host}]" if ":" in host else host
     # The thread that waits for the disk wants the interpreter back at once, not after the usual 5 ms.

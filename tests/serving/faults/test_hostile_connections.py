@@ -12,7 +12,7 @@ import uvicorn
 
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
-from rankloop.serving.http.connection import Connections, LimitedConnection, limited
+from rankloop.serving.http.connections import Connections
 from rankloop.serving.limits import Limits
 from rankloop.serving.stores.memory import MemoryStore
 
@@ -29,8 +29,9 @@ async def serving(
     limits: Limits = LIMITS,
 ) -> AsyncIterator[tuple[Callable[[], Awaitable[Streams]], Connections]]:
     engine = Engine(MemoryStore(), limits=limits, housekeeping=False)
-    kind: type[LimitedConnection] = limited(limits)
-    config = uvicorn.Config(App(engine), http=kind, ws="none", log_level="critical", lifespan="on")
+    table = Connections(App(engine), limits)
+    config = uvicorn.Config(table, http="httptools", ws="none", log_level="critical", lifespan="on")
+    table.stand_before(config)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     server = uvicorn.Server(config)
@@ -39,7 +40,7 @@ async def serving(
         await asyncio.sleep(0.01)
     port = listening.getsockname()[1]
     try:
-        yield lambda: asyncio.open_connection("127.0.0.1", port), kind.table
+        yield lambda: asyncio.open_connection("127.0.0.1", port), table
     finally:
         server.should_exit = True
         await task
@@ -146,4 +147,4 @@ def test_more_connections_than_allowed_are_refused_with_a_reason() -> None:
 
 def test_there_are_never_more_connections_than_files() -> None:
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    assert Connections(Limits(connections=10**9)).most <= max(1, files - 100)
+    assert Connections(App(Engine(MemoryStore())), Limits(connections=10**9)).most <= max(1, files - 100)

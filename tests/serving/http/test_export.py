@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rankloop.extras import MissingExtra
-from rankloop.serving.http import export_parquet
+from rankloop.serving.http import stream
 from rankloop.serving.http.app import App
 from tests.serving.in_process import ask
 from tests.serving.service import create, play, rounds, running
@@ -26,7 +26,7 @@ def test_csv_is_the_default_and_other_formats_are_named(monkeypatch: pytest.Monk
             status, told = await ask(app, "GET", "/v1/rankers/unwind/export?format=xml")
             assert (status, told["error"]["field"]) == (422, "format")
             assert told["error"]["message"] == "format must be one of csv, parquet, got 'xml'"
-            monkeypatch.setattr(export_parquet, "export", missing)
+            monkeypatch.setattr(stream, "export", missing)
             status, told = await ask(app, "GET", "/v1/rankers/unwind/export?format=parquet")
             assert (status, told["error"]["field"]) == (422, "format")
             assert 'pip install "rankloop[data]"' in told["error"]["message"]

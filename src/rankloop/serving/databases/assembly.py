@@ -36,8 +36,6 @@ class Assembly:
             labels = [engine.store.label for engine in engines]
             directory = Directory([engine.store for engine in engines], labels)
             self._directory = directory
-            numbered = dict(enumerate(apps))
-            self.first.find_home = lambda ranker: numbered.get(directory.known(ranker))
             parts = [Part(*one) for one in zip(fronts, engines, labels, strict=True)]
             self.asgi = Switch(self.first, parts, directory)
 

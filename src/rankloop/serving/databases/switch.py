@@ -11,7 +11,7 @@ from rankloop.serving.databases.directory import Directory
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import RequestError, Unavailable
 from rankloop.serving.http.app import App
-from rankloop.serving.http.endpoint import MOVING, Receive, Scope, Send, headers_of, receive_body, send_error
+from rankloop.serving.http.endpoints import MOVING, Receive, Scope, Send, headers_of, receive_body, send_error
 from rankloop.serving.owners.front import Front
 from rankloop.serving.owners.routing import again, ranker_of
 from rankloop.serving.stores.contract import StoreError

@@ -1,26 +1,50 @@
-"""Server-sent events: the state of each ranker whenever it has changed, and the health of the service.
+"""What is sent piece by piece: news of the rankers as server-sent events, and logs as CSV or Parquet.
 
-At most four times a second; a slow reader gets the newest only: a listener holds one message per ranker.
+News are the state of each ranker whenever it has changed, and the health of the service, at most four times a second;
+a slow reader gets the newest only: a listener holds one message per ranker. Logs have the rows of `rankloop export`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import csv
+import io
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from rankloop.extras import MissingExtra
 from rankloop.serving import views
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Busy
-from rankloop.serving.http.readiness import notices, trouble_of
+from rankloop.serving.errors import Busy, RequestError
+from rankloop.serving.http.metrics import notices, trouble_of
+from rankloop.serving.log.export import answered_lists, export, positions
 from rankloop.serving.permissions import EVERYTHING, Permission
 from rankloop.serving.served_ranker import ServedRanker
-from rankloop.serving.stores.contract import StoreError
+from rankloop.serving.stores.contract import Store, StoreError
 
 _PAUSE = 0.25
 _HEARTBEAT = 5.0
+COLUMNS = (
+    "decision",
+    "seq",
+    "model_seq",
+    "at",
+    "item",
+    "position",
+    "click",
+    "relevance",
+    "propensity",
+    "explored",
+    "delay_seconds",
+    "context_erased",
+)
+_LISTS = 200  # lists in one piece of a table
+_PIECE_BYTES = 1 << 20  # of a file
 
 
 class _Listener:
@@ -96,7 +120,7 @@ class Broadcast:
     def _health(self, caller: Permission) -> bytes:
         engine = self._engine
         why = trouble_of(engine)
-        told = {
+        health = {
             "ready": why is None,
             "why": why,
             "broken": next((one.broken for one in engine.everywhere if one.broken), None),
@@ -105,7 +129,7 @@ class Broadcast:
             "rankers": sum(caller.covers(name) for one in engine.everywhere for name in one.rankers),
             "now": engine.now(),
         }
-        return b"event: health\ndata: " + msgspec.json.encode(told) + b"\n\n"
+        return b"event: health\ndata: " + msgspec.json.encode(health) + b"\n\n"
 
     async def listen(self, ranker: str | None, caller: Permission = EVERYTHING) -> AsyncIterator[bytes]:
         """Messages for one listener, the present state first, until the service stops."""
@@ -132,3 +156,42 @@ class Broadcast:
 async def _message(served: ServedRanker) -> bytes:
     answer = await views.ranker_answer(served)
     return b"event: ranker\ndata: " + msgspec.json.encode(answer) + b"\n\n"
+
+
+async def csv_rows(store: Store, ranker: str) -> AsyncIterator[bytes]:
+    """The table, in pieces. `at` is in milliseconds since 1970; what is not known is empty."""
+    yield (",".join(COLUMNS) + "\r\n").encode()
+    waiting: list[dict[str, Any]] = []
+    n_lists = 0
+    async for one in answered_lists(store, ranker):
+        waiting += positions(one)
+        n_lists += 1
+        if n_lists % _LISTS == 0:
+            yield _written(waiting)
+            waiting = []
+    yield _written(waiting)
+
+
+def _written(rows: list[dict[str, Any]]) -> bytes:
+    text = io.StringIO()
+    csv.DictWriter(text, COLUMNS).writerows(rows)
+    return text.getvalue().encode()
+
+
+async def parquet_pieces(store: Store, ranker: str) -> AsyncIterator[bytes]:
+    """The file in pieces; it is written as a whole first, because its end says where everything is."""
+    with tempfile.TemporaryDirectory(prefix="rankloop-export-") as folder:
+        path = Path(folder) / "export.parquet"
+        try:
+            await export(store, ranker, path)
+        except MissingExtra as error:
+            raise RequestError(str(error), field="format") from None
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                yield piece
+
+
+EXPORTS: dict[str, tuple[Callable[[Store, str], AsyncIterator[bytes]], str]] = {
+    "csv": (csv_rows, "text/csv; charset=utf-8"),
+    "parquet": (parquet_pieces, "application/vnd.apache.parquet"),
+}

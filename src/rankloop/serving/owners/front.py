@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from rankloop.serving.http.app import App
-from rankloop.serving.http.endpoint import Receive, Scope, Send, send_bytes
+from rankloop.serving.http.endpoints import Receive, Scope, Send, send_bytes
 from rankloop.serving.owners.merged_stream import merged_stream
 from rankloop.serving.owners.routing import FORWARDED, Router, ranker_of
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from rankloop.serving.http.app import App
-from rankloop.serving.http.endpoint import Receive, Scope, Send
+from rankloop.serving.http.endpoints import Receive, Scope, Send
 from rankloop.serving.owners.hop import NoAnswer, NotSent
 from rankloop.serving.owners.routing import Router
 

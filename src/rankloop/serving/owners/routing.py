@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.responses import Response, StreamingResponse
 
 from rankloop.serving.errors import RequestError, Unavailable
-from rankloop.serving.http.endpoint import Receive, Scope, Send, headers_of, receive_body, send_error
+from rankloop.serving.http.endpoints import Receive, Scope, Send, headers_of, receive_body, send_error
 from rankloop.serving.limits import Limits
 from rankloop.serving.owners.hop import Answer, Hops, NoAnswer, NotSent, Way, request_bytes
 from rankloop.serving.owners.ownership import Ownership

@@ -11,7 +11,7 @@ import msgspec
 from rankloop.serving.auth import Guard
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import NotFound, RequestError
-from rankloop.serving.http.endpoint import (
+from rankloop.serving.http.endpoints import (
     Receive,
     Scope,
     Send,
