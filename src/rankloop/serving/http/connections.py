@@ -120,6 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         self._since = self._loop.time()  # when the state began, or the header that comes
         self._stalled: float | None = None
         self._waits = True  # for a first byte, and nothing else closes it; later the server's own timer does
+        self._n_requests = 0
         self._head_bytes = 0
         self._length: int | None = 0  # bytes of the body; None where only their end will tell
         self._left: int | None = 0  # of them: those that are still to come, at most
@@ -190,7 +191,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._left is not None:
                 self._left -= len(data)
                 if self._left <= 0 and self._state == "rest":
-                    self._turn()
+                    self._go_on_soon("turn")
                 elif self._left <= 0:
                     self._state = "answer"
                 return
@@ -209,6 +210,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._head_bytes, self._waits, self._since = 0, False, self._loop.time()
         self._length, self._given, self._expects = 0, 0, False
+        self._n_requests += 1
         for name, value in headers:
             if name == b"content-length":
                 self._length = int(value)
@@ -218,8 +220,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._expects = True
         self._left = self._length
         self._state = "answer" if self._length == 0 else "body"
-        if self._held:
-            self._loop.call_soon(self._go_on)  # by then it is known whether the body was there already
+        if self._held and self._state == "body":
+            self._go_on_soon("body")  # by then it is known whether the body was there already
 
     def received(self, message: Any) -> None:
         """The application got all of the body that is there."""
@@ -234,7 +236,7 @@ class Connection(asyncio.BufferedProtocol):
     def end(self) -> None:
         """The request was answered."""
         if self._state == "answer":
-            self._turn()
+            self._go_on_soon("turn")
         elif self._state == "body":
             # It was refused before all of it came. The server drops the rest, of which time and size are bounded, so
             # that the caller gets to read why. Where it cannot be known which bytes are the rest, the connection ends.
@@ -242,18 +244,20 @@ class Connection(asyncio.BufferedProtocol):
             if self._left is None or self._left > most or (self._expects and not self._given):
                 self._transport.close()
             else:
-                self._state, self._since = "rest", self._loop.time()
-                self._loop.call_soon(self._go_on)
+                self._since = self._loop.time()
+                self._go_on_soon("rest")
 
-    def _turn(self) -> None:
-        self._state = "turn"
-        self._loop.call_soon(self._go_on)
+    def _go_on_soon(self, state: State) -> None:
+        """Be in this state, and go on with what came before its turn, if that is still so in the next turn."""
+        self._state = state
+        self._loop.call_soon(self._go_on, state, self._n_requests)
 
-    def _go_on(self) -> None:
-        """Go on with what came before its turn, unless the server has begun with another request that is all there."""
-        if self._state == "turn":
+    def _go_on(self, state: State, n_requests: int) -> None:
+        if (state, n_requests) != (self._state, self._n_requests) or self._transport.is_closing():
+            return  # the server has begun with another request, which it had already, or it has all of this one
+        if state == "turn":
             self._state = "head"
-        if self._held and self._state != "answer" and not self._transport.is_closing():
+        if self._held:
             data, self._held = self._held, b""
             self._transport.resume_reading()
             self._take(data)
