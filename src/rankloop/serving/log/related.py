@@ -16,6 +16,7 @@ class RelatedRows:
         self.states: dict[str, DecisionState] = {}
         self.early: dict[str, list[Row]] = {}
         self.parts: dict[int, list[Row]] = {}  # by the last row of an import: the rows of its earlier parts
+        self.contents: dict[int, Any] = {}  # by row: what its body was written from, where that is at hand
         self.learning: dict[int, Any] = {}  # likewise: `imports.Learning`, where it was done beforehand
 
 
