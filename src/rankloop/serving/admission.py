@@ -45,7 +45,7 @@ def check_value(value: Any, *, field: str) -> None:
 def check_entry(entry: Entry, limits: Limits) -> None:
     """Refuse an entry that could not be read again; nothing else may be committed.
 
-    Feedback can be: its numbers were checked, and are written as bytes.
+    Feedback can be, and a list without a context: all of it was checked, and is written as bytes.
     """
     most = 2 * limits.ranker_bytes if entry.kind in _CARRY_STATES else limits.row_bytes
     if len(entry.body) > most:
@@ -53,7 +53,7 @@ def check_entry(entry: Entry, limits: Limits) -> None:
     try:
         entry.event_id.encode()
         (entry.decision or "").encode()
-        if entry.kind != "feedback":
+        if entry.content is None or getattr(entry.content, "context", None) is not None:
             read_body(entry)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise RequestError(f"what was sent cannot be read again: {error}") from None

@@ -328,6 +328,11 @@ def test_a_slow_body_is_told_so() -> None:
             assert (status, body["error"]["code"]) == (408, "timeout")
             assert await asyncio.wait_for(talk.reader.read(), _PATIENCE) == b""
             assert await app.engine.store.last_seq("r") == 1
+        async with talking(Limits(body_seconds=0.3)) as (_, talk, _):  # none of it comes: nobody is told
+            talk.writer.write(
+                f"POST {_RANK} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n".encode()
+            )
+            assert await asyncio.wait_for(talk.reader.read(), _PATIENCE) == b""
 
     asyncio.run(story())
 

@@ -269,8 +269,13 @@ class Connection(asyncio.BufferedProtocol):
             self._table.cut += 1
             self._transport.abort()
             return
-        waits = self._state == "head" and self._waits
-        allowed = limits.header_seconds if waits else limits.body_seconds if self._state == "rest" else None
+        allowed = None
+        if self._state == "head" and self._waits:
+            allowed = limits.header_seconds
+        elif self._state == "rest" or (self._state == "body" and not self._given):
+            allowed = (
+                limits.body_seconds
+            )  # once some of the body is there, the application bounds its waits itself
         if self._state == "refused":  # it was told to go, and holds the connection open
             self._transport.abort()
         elif allowed is not None and now - self._since > allowed:
@@ -278,7 +283,7 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(408)
 
     def _refuse(self, status: int) -> None:
-        """Answer with an error, unless the request was answered already, and close."""
+        """Close, and answer with an error where no request has begun."""
         if self._state == "head":
             reason, code, message = _REASONS[status]
             body = f'{{"error":{{"code":"{code}","message":"{message}","field":null}}}}'

@@ -150,8 +150,11 @@ class EndpointApp:
     ) -> tuple[int, Any]:
         handle, seconds = self._endpoint.handle, self._engine.limits.store_seconds
         with tracing.request(self._name, headers, parameters.get("name")):
-            async with asyncio.timeout(seconds if self._endpoint.reads_much else None):
+            if not self._endpoint.reads_much:
                 answer = await handle(self._engine, parameters, body)
+            else:
+                async with asyncio.timeout(seconds):
+                    answer = await handle(self._engine, parameters, body)
         return (201, answer.answer) if isinstance(answer, Created) else (200, answer)
 
     def _query(self, scope: Scope) -> dict[str, str]:
@@ -240,23 +243,29 @@ async def receive_body(
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > most:
         raise TooLarge(f"a body may have {most} bytes, this one says {int(length)}")
-    parts: list[bytes] = []
-    size = 0
+    body, is_whole = await _part(receive)  # how long this may take, the server's connections say
+    if is_whole and len(body) <= most:
+        return body
+    parts, size = [body], len(body)
     try:
         async with asyncio.timeout(seconds):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Malformed("the caller closed the connection")
-                part = message.get("body", b"")
-                size += len(part)
-                if size > most:
-                    raise TooLarge(f"a body may have {most} bytes, this one has more")
-                parts.append(part)
-                if not message.get("more_body", False):
-                    return parts[0] if len(parts) == 1 else b"".join(parts)
+            while size <= most and not is_whole:
+                body, is_whole = await _part(receive)
+                parts.append(body)
+                size += len(body)
     except TimeoutError:
         raise TooSlow(f"the body did not arrive within {seconds:g} s") from None
+    if size > most:
+        raise TooLarge(f"a body may have {most} bytes, this one has more")
+    return b"".join(parts)
+
+
+async def _part(receive: Receive) -> tuple[bytes, bool]:
+    """The next part of a body, and whether it is the last."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise Malformed("the caller closed the connection")
+    return message.get("body", b""), not message.get("more_body", False)
 
 
 async def send_bytes(send: Send, status: int, body: bytes, kind: bytes, more: Headers | None = None) -> None:
