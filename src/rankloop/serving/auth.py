@@ -152,6 +152,15 @@ class Access:
         return key_id, permitted
 
 
+def _authorization(headers: dict[bytes, bytes]) -> str:
+    return headers.get(b"authorization", b"").decode("latin-1")
+
+
+def _payer(permitted: Permission, key_id: str) -> str:
+    """Whose rate counts: all keys for the same rankers share what they may ask for."""
+    return ",".join(permitted.rankers) or key_id
+
+
 class Guard:
     """Checks every request: by key, and where no keys are needed, by where it comes from and is sent to."""
 
@@ -173,17 +182,29 @@ class Guard:
         if self._access.open:
             self._check_open(headers, peer)
             return EVERYTHING
-        authorization = headers.get(b"authorization")
         try:
-            key_id, permitted = self._access.check(
-                authorization.decode("latin-1") if authorization else None, role, ranker
-            )
+            key_id, permitted = self._access.check(_authorization(headers), role, ranker)
         except Unauthorized:
             self._guesses.take(peer or "")
             raise
-        # All keys for the same rankers share what they may ask for.
-        self._rate.take(",".join(permitted.rankers) or key_id, permitted.rate or None)
+        self._rate.take(_payer(permitted, key_id), permitted.rate or None)
         return permitted
+
+    def charge(self, headers: dict[bytes, bytes], caller: Permission, n: int) -> None:
+        """Count `n` more requests of this caller, whom `check` has let in: what one request asks for many times."""
+        if not self._access.open:
+            key_id, _ = self._access.check(_authorization(headers), "reader")
+            self._rate.charge(_payer(caller, key_id), n)
+
+    def still_permits(self, headers: dict[bytes, bytes], role: str, ranker: str | None) -> bool:
+        """Whether a caller whom `check` has let in would be let in now, as long as its answer is being sent."""
+        if self._access.open:
+            return True
+        try:
+            self._access.check(_authorization(headers), role, ranker)
+        except (Unauthorized, Forbidden):
+            return False
+        return True
 
     def _check_open(self, headers: dict[bytes, bytes], peer: str | None) -> None:
         if not self._local:

@@ -136,7 +136,10 @@ class App:
         caller = self._may_read(request, ranker)
         if ranker is not None:
             await self.engine.find(ranker)
-        messages = self.broadcast.listen(ranker, caller)
+        headers = headers_of(request.scope)
+        messages = self.broadcast.listen(
+            ranker, caller, lambda: self._guard.still_permits(headers, "reader", ranker)
+        )
         first = await anext(messages)  # refused here, before anything is sent
 
         return StreamingResponse(

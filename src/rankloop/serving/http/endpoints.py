@@ -135,6 +135,8 @@ class EndpointApp:
             if endpoint.request is not None:
                 raw = await receive_body(headers, receive, limits.body_bytes, seconds=limits.body_seconds)
                 body = self._decode(form.sent, raw)
+                if isinstance(body, list):
+                    self._guard.charge(headers, caller, len(body) - 1)
             reach("after-decode")
             status, answer = await self._answer(parameters, body, headers)
         except Exception as error:

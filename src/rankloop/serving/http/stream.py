@@ -44,6 +44,7 @@ COLUMNS = (
     "context_erased",
 )
 _LISTS = 200  # lists in one piece of a table
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _PIECE_BYTES = 1 << 20  # of a file
 
 
@@ -131,8 +132,10 @@ class Broadcast:
         }
         return b"event: health\ndata: " + msgspec.json.encode(health) + b"\n\n"
 
-    async def listen(self, ranker: str | None, caller: Permission = EVERYTHING) -> AsyncIterator[bytes]:
-        """Messages for one listener, the present state first, until the service stops."""
+    async def listen(
+        self, ranker: str | None, caller: Permission = EVERYTHING, may: Callable[[], bool] = lambda: True
+    ) -> AsyncIterator[bytes]:
+        """Messages for one listener, the present state first, until the service stops, or `may` says no."""
         if len(self._listeners) >= self._engine.limits.streams:
             raise Busy(f"limit reached: {self._engine.limits.streams:,} streams")
         listener = _Listener(ranker, caller)
@@ -143,7 +146,7 @@ class Broadcast:
         self._listeners.add(listener)
         try:
             yield b"retry: 1000\n\n" + self._health(caller)
-            while not self.closing.is_set():
+            while not self.closing.is_set() and may():
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(listener.woken.wait(), _HEARTBEAT)
                 listener.woken.clear()
@@ -174,8 +177,16 @@ async def csv_rows(store: Store, ranker: str) -> AsyncIterator[bytes]:
 
 def _written(rows: list[dict[str, Any]]) -> bytes:
     text = io.StringIO()
-    csv.DictWriter(text, COLUMNS).writerows(rows)
+    csv.DictWriter(text, COLUMNS).writerows(
+        {name: _plain(value) if isinstance(value, str) else value for name, value in row.items()}
+        for row in rows
+    )
     return text.getvalue().encode()
+
+
+def _plain(text: str) -> str:
+    """Text that a spreadsheet takes for text: what would begin a formula gets an apostrophe before it."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 async def parquet_pieces(store: Store, ranker: str) -> AsyncIterator[bytes]:
