@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import msgspec
@@ -276,3 +277,21 @@ def test_the_same_id_must_say_the_same() -> None:
     with pytest.raises(Conflict, match="row 4") as refused:
         check_digest(entry, Row(4, 1, "decision", "d", b"", b"two"))
     assert refused.value.field == "decision_id"
+
+
+def test_clicks_that_are_neither_0_nor_1_are_refused_and_use_nothing_up() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            await create(engine, algorithm="FTRLPBM", parameters={"n_positions": 3})
+            await rank(engine, "d")
+            before = await engine.store.last_seq("unwind")
+            for clicks in ([2, 0, 0], [0.5, 0, 0], [0, 0, 1e-9], [-1, 0, 0], [math.nan, 0, 1]):
+                for decision in ("d", "not there yet"):
+                    with pytest.raises(RequestError, match="clicks must be 0 or 1") as refused:
+                        await answer(engine, decision, relevance=None, clicks=clicks)
+                    assert (refused.value.status, refused.value.field) == (422, "clicks")
+            assert await engine.store.last_seq("unwind") == before
+            assert (await answer(engine, "d", relevance=None, clicks=[0, 1, 0])).learnt
+            await adds_up(engine)
+
+    play(story)

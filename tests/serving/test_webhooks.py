@@ -34,7 +34,13 @@ clicks = "clicks"
 
 
 async def post(
-    app: App, hook: str, event: Any, *, at: int = 1_000, secret: bytes = SECRET
+    app: App,
+    hook: str,
+    event: Any,
+    *,
+    at: int = 1_000,
+    secret: bytes = SECRET,
+    signature: bytes | None = None,
 ) -> tuple[int, Any]:
     body = event if isinstance(event, bytes) else json.dumps(event).encode()
     sent: list[Any] = []
@@ -46,10 +52,12 @@ async def post(
         "raw_path": path.encode(),
         "query_string": b"",
         "client": ("127.0.0.1", 50_000),
-        "headers": [(b"rankloop-signature", sign(secret, body, at=at).encode())],
+        "headers": [(b"rankloop-signature", signature or sign(secret, body, at=at).encode())],
     }
 
     async def receive() -> Any:
+        assert app.webhooks._hooks.get(hook.rpartition("/")[2]), "a body is read for no hook"
+        assert signature is None or b"t=1000" in signature, "a body is read without a signature"
         return {"type": "http.request", "body": body}
 
     async def send(message: Any) -> None:
@@ -94,6 +102,9 @@ def test_signed_events_become_feedback_once(tmp_path: Path) -> None:
             assert (await post(app, hook, sent))[0] == expected, sent
         assert (await post(app, "unwind/webhooks/shop", event, secret=b"another secret.."))[0] == 401
         assert (await post(app, "unwind/webhooks/shop", event, at=1))[0] == 401
+        for signature in (b"\xff", b"t=1,v1=00", b"t=1000,v1=\xc3\xa9", b"t=1000,v1=\xff\x00", b"t=1000"):
+            assert (await post(app, "unwind/webhooks/shop", event, signature=signature))[0] == 401
+        assert (await post(app, "unwind/webhooks/table", {"list": "two", "clicks": [0, 3]}))[0] == 422
         assert app.engine.rankers["unwind"].fold.counts.learnt == 2
         await adds_up(app.engine)
         await app.engine.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import numpy as np
 
@@ -114,9 +115,10 @@ class ServedRanker:
                 f"up to row {self.fold.applied}"
             )
 
-    async def take_in(self, new: list[Row]) -> list[Outcome]:
+    async def take_in(self, new: list[Row], contents: dict[int, Any] | None = None) -> list[Outcome]:
         """Fold rows that were just written, and say what each came to.
 
+        contents: by number of the row, what bodies were written from, as far as that is known.
         Where others wrote as well, or something went wrong in between, everything up to these rows is read from the
         store.
         """
@@ -127,7 +129,7 @@ class ServedRanker:
             await self.catch_up()
         else:
             async with self._folding:
-                await self._fold(new)
+                await self._fold(new, contents)
         return [self._outcomes.get(row.seq, _ACCEPTED) for row in new]
 
     def _is_next(self, new: list[Row]) -> bool:
@@ -141,8 +143,9 @@ class ServedRanker:
         """Whether a row that is written only now has a number that was folded already, as something else."""
         return row.seq == self.fold.applied and row.link != self.fold.link
 
-    async def _fold(self, new: list[Row]) -> None:
+    async def _fold(self, new: list[Row], contents: dict[int, Any] | None = None) -> None:
         related = await related_rows(self.fold, self.store, self.name, new)
+        related.contents = contents or {}
         fold, outcomes = self.fold.fold, self._outcomes
         for row in new:
             if row.kind == "import":
@@ -213,6 +216,8 @@ class ServedRanker:
             raise RequestError(
                 f"{kind} must have {length} values for this list, got {len(values)}", field=kind
             )
+        if kind == "clicks" and not ((values == 0.0) | (values == 1.0)).all():
+            raise RequestError(f"clicks must be 0 or 1, got {given}", field=kind)
         if not within(values, 0.0, _LARGEST):
             raise RequestError(f"{kind} must be finite and not negative, got {given}", field=kind)
         if ranker.max_grade is not None and not within(values, 0.0, float(ranker.max_grade)):
@@ -226,13 +231,15 @@ class ServedRanker:
                 event_id = self.fold.policies.event_id(request.decision_id, digest, seq)
             except ValueError as error:
                 raise RequestError(str(error), field="event_id") from None
+        answer = records.Answer("clicks" if kind == "clicks" else "relevance", packed)
         return Entry(
             self.name,
             "feedback",
             event_id,
-            records.encode(records.Answer("clicks" if kind == "clicks" else "relevance", packed)),
+            records.encode(answer),
             digest,
             request.decision_id,
+            content=answer,
         )
 
     def draw(
@@ -267,8 +274,16 @@ class ServedRanker:
             drawn.rails,
         )
         drawn_from = (fold.applied, fold.link)
-        body = records.encode(decision)
-        return Entry(self.name, "decision", decision_id, body, asked.digest, None, drawn_from), decision
+        entry = Entry(
+            self.name,
+            "decision",
+            decision_id,
+            records.encode(decision),
+            asked.digest,
+            drawn_from=drawn_from,
+            content=decision,
+        )
+        return entry, decision
 
 
 def check_digest(entry: Entry, row: Row) -> None:

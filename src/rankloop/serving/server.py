@@ -18,7 +18,7 @@ from rankloop.base import whole
 from rankloop.serving.auth import is_local, stored_keys
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
-from rankloop.serving.http.connection import limited
+from rankloop.serving.http.connections import Connections
 from rankloop.serving.limits import Limits
 from rankloop.serving.retention import Retention
 from rankloop.serving.simulated_users import come_and_go
@@ -96,9 +96,10 @@ async def _run(
             f"{host} can be reached from other machines, and there are no API keys: create one first with "
             "`rankloop keys add --role admin`"
         )
+    connections = Connections(app, limits)
     config = uvicorn.Config(
-        app,
-        http=limited(limits, app),
+        connections,
+        http="httptools",
         ws="none",
         proxy_headers=False,
         log_level="warning",
@@ -108,6 +109,7 @@ async def _run(
         timeout_graceful_shutdown=5,
         timeout_keep_alive=limits.idle_seconds,
     )
+    connections.stand_before(config)
     server = _Server(config, app)
     shown = f"[{host}]" if ":" in host else host
     # The thread that waits for the disk wants the interpreter back at once, not after the usual 5 ms.

@@ -25,7 +25,9 @@ async def take_in(engine: Engine, entries: list[Entry], appended: list[Appended]
     failed: set[str] = set()
     for name, its in places.items():
         try:
-            told = await rankers[name].take_in([appended[i].row for i in its])
+            rows = [appended[i].row for i in its]
+            contents = {appended[i].row.seq: entries[i].content for i in its if appended[i].new}
+            told = await rankers[name].take_in(rows, contents)
             for i, outcome in zip(its, told, strict=True):
                 outcomes[i] = outcome if appended[i].new else None
         except BaseException as error:

@@ -50,9 +50,9 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
     heard: tuple[tuple[bytes, int], ...] = ()
 
     @classmethod
-    def of(cls, row: Row) -> DecisionState:
-        """The state of a decision to which nothing has happened yet."""
-        return cls(row.seq, row.at, read_decision(row.body), len(row.body))
+    def of(cls, row: Row, decision: Decision | None = None) -> DecisionState:
+        """The state of a decision to which nothing has happened yet; its row is read unless that is at hand."""
+        return cls(row.seq, row.at, decision or read_decision(row.body), len(row.body))
 
     @property
     def n_shown(self) -> int:
@@ -90,13 +90,17 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
         self.silence = self.activated and silence_counts
         return Outcome("expired", self.silence)
 
-    def feedback(self, digest: bytes, *, at: int, policy: Policy, body: bytes = b"") -> Outcome:
+    def feedback(
+        self, digest: bytes, *, at: int, policy: Policy, body: bytes = b"", answer: Answer | None = None
+    ) -> Outcome:
         """An answer came: the first one counts, the same again is a duplicate, another is a conflict.
 
-        Where the policy gathers answers, all of them are kept until the deadline; `body` is that of the row.
+        Where the policy gathers answers, all of them are kept until the deadline; `body` is that of the row, and
+        `answer` what it says, where that is at hand.
         """
         if policy.collects and not self.expired and at <= self.deadline:
-            self.heard += ((msgspec.msgpack.decode(body, type=Answer).values, at),)
+            values = (answer or msgspec.msgpack.decode(body, type=Answer)).values
+            self.heard += ((values, at),)
             return Outcome("accepted")
         if self.heard:
             return Outcome("late")

@@ -54,7 +54,10 @@ class RelatedRows:
         self.states: dict[str, DecisionState] = {}
         self.early: dict[str, list[Row]] = {}
         self.parts: dict[int, list[Row]] = {}  # by the last row of an import: the rows of its earlier parts
-        self.learning: dict[int, Any] = {}  # likewise: `imports.Learning`, where it was done beforehand
+        self.contents: dict[int, Any] = {}  # by row: what its body was written from, where that is at hand
+        self.learning: dict[
+            int, Any
+        ] = {}  # by the last row of an import: `imports.Learning`, where it was done beforehand
 
 
 class OtherHistory(BadRow):
@@ -233,7 +236,7 @@ class Fold:
         return Outcome("accepted")
 
     def _decision(self, row: Row, related: RelatedRows) -> Outcome:
-        state = DecisionState.of(row)
+        state = DecisionState.of(row, related.contents.get(row.seq))
         decision = state.decision
         related.states[row.event_id] = state
         self.recent.put(row.event_id, state)
@@ -262,21 +265,24 @@ class Fold:
         self.counts.feedback += 1
         state = related.states.get(row.decision or "")
         if state is not None:
-            return self._answer(row, state, at=row.at)
+            return self._answer(row, state, at=row.at, answer=related.contents.get(row.seq))
         if self.config.policy.parking_seconds > 0:
             return self._park(row, related)
         self.bury(DeadLetter(row.seq, row.at, row.decision or "", "no such decision"))
         return Outcome("unknown")
 
-    def _answer(self, row: Row, state: DecisionState, *, at: int) -> Outcome:
+    def _answer(
+        self, row: Row, state: DecisionState, *, at: int, answer: records.Answer | None = None
+    ) -> Outcome:
         policy = self.policies.at(state.seq)
-        outcome = state.feedback(row.digest, at=at, policy=policy, body=row.body)
+        outcome = state.feedback(row.digest, at=at, policy=policy, body=row.body, answer=answer)
         if outcome.status == "late":
             self.counts.late += 1
             self.series.was_late(row.seq, at)
         if not outcome.learns:
             return outcome
-        values = np.frombuffer(records.read_body(row).values, _FLOAT).astype(np.float64)
+        answer = answer or records.read_body(row)
+        values = np.frombuffer(answer.values, _FLOAT).astype(np.float64)
         return self._learn(outcome, row, state, values, at=at)
 
     def _learn(

@@ -64,6 +64,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     decision: the decision that this is about, None where it is about none (or is one).
     drawn_from: for a decision, the number and the link of the row that the state behind it had folded last. A store
     that others write to as well refuses a decision whose state is not of its log.
+    content: what `body` was written from, where that is at hand: it need not be read again by who folds it.
     """
 
     ranker: str
@@ -73,6 +74,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     digest: bytes = b""
     decision: str | None = None
     drawn_from: tuple[int, bytes] | None = None
+    content: Any = None
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
