@@ -17,10 +17,10 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.limits import Limits
 from rankloop.serving.log import imports, records
 from rankloop.serving.log.candidate_lists import feedback_length, written_memo
-from rankloop.serving.log.decision_state import DecisionState, Outcome, replay_decision
+from rankloop.serving.log.decision_state import DecisionState, Outcome, RelatedRows, replay_decision
 from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fingerprint import OtherVersion
-from rankloop.serving.log.fold import Fold, OtherHistory, RelatedRows
+from rankloop.serving.log.fold import Fold, OtherHistory
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.snapshots import newest_fold, old_fold, warm_up

@@ -10,7 +10,8 @@ import pytest
 
 from rankloop.serving.errors import Conflict, NotFound
 from rankloop.serving.log import records
-from rankloop.serving.log.fold import Fold, RelatedRows, Saved
+from rankloop.serving.log.decision_state import RelatedRows
+from rankloop.serving.log.fold import Fold, Saved
 from rankloop.serving.log.records import Answer, Config, Decision, Freeze, Items, Row
 from rankloop.serving.schemas import (
     ActivateRequest,

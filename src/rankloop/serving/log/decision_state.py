@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -163,6 +163,17 @@ def replay_decision(
         elif row.kind == "expire":
             outcomes[row.seq] = state.expire(silence_counts=silence_counts)
     return state
+
+
+class RelatedRows:
+    """What rows that are to be folded need beside themselves: decisions, and feedback that came before its decision."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, DecisionState] = {}
+        self.early: dict[str, list[Row]] = {}
+        self.parts: dict[int, list[Row]] = {}  # by the last row of an import: the rows of its earlier parts
+        self.learning: dict[int, Any] = {}  # likewise: `imports.Learning`, where it was done beforehand
+        self.contents: dict[int, Any] = {}  # by row: what its body was written from, where that is at hand
 
 
 class DecisionCache:

@@ -20,7 +20,13 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.item_counts import ItemCounts, SavedItemCounts
 from rankloop.serving.log import candidate_lists, guard_rails, imports, records
 from rankloop.serving.log.candidate_lists import feedback_length
-from rankloop.serving.log.decision_state import PARKED_PER_DECISION, DecisionState, Outcome, RecentDecisions
+from rankloop.serving.log.decision_state import (
+    PARKED_PER_DECISION,
+    DecisionState,
+    Outcome,
+    RecentDecisions,
+    RelatedRows,
+)
 from rankloop.serving.log.digests import BadRow
 from rankloop.serving.log.fingerprint import check_same
 from rankloop.serving.log.guard_rails import check_rails
@@ -45,19 +51,6 @@ _DEAD_KEPT = 100
 _SHOWN = np.dtype("<i4")
 _FLOAT = np.dtype("<f8")
 _ACCEPTED = Outcome("accepted")
-
-
-class RelatedRows:
-    """What the rows to be folded are about: decisions, and feedback that came before its decision."""
-
-    def __init__(self) -> None:
-        self.states: dict[str, DecisionState] = {}
-        self.early: dict[str, list[Row]] = {}
-        self.parts: dict[int, list[Row]] = {}  # by the last row of an import: the rows of its earlier parts
-        self.contents: dict[int, Any] = {}  # by row: what its body was written from, where that is at hand
-        self.learning: dict[
-            int, Any
-        ] = {}  # by the last row of an import: `imports.Learning`, where it was done beforehand
 
 
 class OtherHistory(BadRow):

@@ -24,7 +24,8 @@ from rankloop.serving.log.records import Import, Learnt, Row
 from rankloop.serving.stores.contract import Store
 
 if TYPE_CHECKING:
-    from rankloop.serving.log.fold import Fold, RelatedRows
+    from rankloop.serving.log.decision_state import RelatedRows
+    from rankloop.serving.log.fold import Fold
 
 UNKNOWN = "an item that the ranker does not have"
 SHORT = "fewer positions than the ranker learns from"

@@ -12,9 +12,10 @@ import numpy as np
 
 from rankloop.serving.adapters.registry import config_hash
 from rankloop.serving.log import records
+from rankloop.serving.log.decision_state import RelatedRows
 from rankloop.serving.log.digests import BadRow, check_row, check_seal
 from rankloop.serving.log.fingerprint import check_same, fingerprint, probe_of, readable, version_of
-from rankloop.serving.log.fold import Fold, RelatedRows, Saved
+from rankloop.serving.log.fold import Fold, Saved
 from rankloop.serving.log.records import Config, Row
 from rankloop.serving.stores.contract import Snapshot, Store, StoreError
 
