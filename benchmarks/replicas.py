@@ -128,6 +128,8 @@ def run(database: str, *, seconds: float, total: bool) -> None:
                         measure(
                             servers, names, seconds=12.0 if n_replicas > 1 else 1.0, affinity=True, warm=0.0
                         )
+                    for server, name in itertools.product(servers, names if not affinity else []):
+                        Client(server.url, timeout=60.0).ranker(name)  # which has it fold the log so far
                     connections = CONNECTIONS * (1 if total or n_rankers == 1 else n_replicas)
                     told = measure(
                         servers, names, seconds=seconds, affinity=affinity, connections=connections

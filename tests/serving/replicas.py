@@ -104,9 +104,10 @@ class Replicas(RuleBasedStateMachine):
     def request(self, replica: int, decision: str) -> RankRequest:
         """The request for a list, the same at every retry: half leave an item out, half bring a baseline."""
         if decision not in self.requests:
-            self.run(self.engines[replica].find(NAME))
+            # The other one tells what there is: who is to rank need not know yet.
+            told = self.run(self.engines[1 - replica].find(NAME))
             exclude = ["tea"] if decision >= "d3" else []
-            own = self.engines[replica].rankers[NAME].fold.items[::-1]
+            own = told.fold.items[::-1]
             self.requests[decision] = RankRequest(
                 decision, exclude=exclude, baseline=own if decision in {"d1", "d3", "d5"} else None
             )

@@ -275,3 +275,41 @@ def test_somebody_looks_after_a_ranker_that_nobody_asks_for(ends: str) -> None:
             assert (await verify(store, "unwind")).holds
 
     play(story)
+
+
+@pytest.mark.parametrize("ranker", [None, "unwind"])
+def test_a_stream_tells_of_what_others_wrote(ranker: str | None) -> None:
+    async def story() -> None:
+        async with replicas() as (_, _, (one, other)):
+            await create(one)
+            await rank(other, "d")
+            broadcast = App(other).broadcast
+            broadcast.start()
+            messages = broadcast.listen(ranker)
+            assert b"event: health" in await anext(messages)
+            assert b'"model_seq":2' in await anext(messages)
+            await answer(one, "d")
+            if ranker is None:
+                await create(one, "another")
+            await other.housekeeping.take_in_news()
+            async with asyncio.timeout(20):
+                told = await anext(messages)
+            assert b'"model_seq":3' in told
+            assert (b'"another"' in told) == (ranker is None)
+            await broadcast.stop()
+
+    play(story)
+
+
+def test_names_that_nobody_has_are_not_remembered() -> None:
+    async def story() -> None:
+        async with replicas() as (store, _, (one, _)):
+            await create(one)
+            asked = [rank(one, "d", name=f"nobody {i % 10}") for i in range(200)]
+            told = await asyncio.gather(*asked, return_exceptions=True)
+            assert {type(error) for error in told} == {NotFound}
+            assert store.asked <= 30  # who asks at the same time shares a look
+            roster = one.roster
+            assert [roster._looking, roster._waiting, roster._loading, roster.absent] == [{}, {}, {}, {}]
+
+    play(story)

@@ -132,7 +132,7 @@ class Roster:
                 self.forget(name)
             elif name in self.rankers:
                 await self.follow(name, heads[name])
-            elif name not in self.absent:
+            elif not self._is_quarantined(name):
                 await self.load(name)
         finally:
             del self._looking[name]
@@ -146,9 +146,12 @@ class Roster:
             if name in self.rankers:
                 self.rankers[name].asked_at = self._now()
                 await self.follow(name, head)
-            elif name not in self.absent:
+            elif not self._is_quarantined(name):
                 await self.load(name)
         return list(heads)
+
+    def _is_quarantined(self, name: str) -> bool:
+        return name in self.absent and self.absent[name].status == "quarantined"
 
     def is_current(self, served: ServedRanker) -> bool:
         """Whether nobody need look for what others wrote."""
@@ -238,12 +241,12 @@ class Roster:
         now = self._now()
         if served.met_others:
             served.met_others, served.others_until = False, now + _COMPANY
-        # Where others write, the next one who asks looks again.
-        served.current_until = now + _LOOK if now >= served.others_until else 0
         if served.read_only is None and (served.fold.applied, served.fold.link) != head:
             await self.fold_new(served, head)
             if head is not None and served.fold.applied < head.seq and self.rankers.get(name) is served:
                 await self.refold(name, Diverged("another ranker has this name now"))
+        # Where others write, the next one who asks looks again.
+        served.current_until = now + _LOOK if now >= served.others_until else 0
 
     async def fold_new(self, served: ServedRanker, head: Head | None = None) -> None:
         """Fold what is new; a ranker with which that goes wrong is folded anew, or quarantined."""

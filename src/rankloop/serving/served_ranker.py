@@ -122,14 +122,15 @@ class ServedRanker:
         Where others wrote as well, or something went wrong in between, everything up to these rows is read from the
         store.
         """
-        if self._folding.locked() or not self._is_next(new):
+        async with self._folding:
+            is_next = self._is_next(new)  # only here: who waited for the lock before may have folded them
+            if is_next:
+                await self._fold(new, contents)
+        if not is_next:
             if new[-1].seq <= self.fold.applied and self._unlike(new[-1]):
                 raise Diverged(f"row {new[-1].seq} of the log is another one than this state had folded")
             self.met_others |= new[0].seq > self.fold.applied + 1
             await self.catch_up()
-        else:
-            async with self._folding:
-                await self._fold(new, contents)
         return [self._outcomes.get(row.seq, _ACCEPTED) for row in new]
 
     def _is_next(self, new: list[Row]) -> bool:
