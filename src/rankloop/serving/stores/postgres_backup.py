@@ -12,8 +12,7 @@ from rankloop.serving.log.digests import beginning
 from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.contract import Store, StoreError
 from rankloop.serving.stores.postgres import PostgresStore
-from rankloop.serving.stores.postgres_errors import LOST, without_password
-from rankloop.serving.stores.postgres_schema import THERE
+from rankloop.serving.stores.postgres_setup import LOST, THERE, without_password
 from rankloop.serving.stores.sqlite_file import (
     KIND_BITS,
     SEQ,

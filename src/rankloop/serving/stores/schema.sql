@@ -1,12 +1,4 @@
-"""Tables and functions of the PostgreSQL store. What must happen together is one function, and so one transaction."""
-
-from __future__ import annotations
-
-FORMAT = 4  # 2: rows are linked, snapshots are sealed; 3: rankers come and go; 4: rows may be in segments
-CHANNEL = "rankloop"
-THERE = "place IN ('here', 'leaving')"  # of rankers that can be read in this database
-
-TABLES = """
+-- Tables and functions of the PostgreSQL store; `postgres_setup.prepare` runs them.
 CREATE TABLE IF NOT EXISTS format (version int NOT NULL);
 CREATE TABLE IF NOT EXISTS meta (name text PRIMARY KEY, value text NOT NULL);
 CREATE TABLE IF NOT EXISTS ranker (
@@ -52,31 +44,9 @@ CREATE TABLE IF NOT EXISTS gap (
 CREATE TABLE IF NOT EXISTS subject_key (
     id text PRIMARY KEY, subject text, key bytea, at bigint NOT NULL, erased bigint);
 CREATE INDEX IF NOT EXISTS subject_of_key ON subject_key (subject);
-"""
 
-# From format 1, whose rows had no digests. The old functions go: code that knows only them must not write here.
-FORWARD = """
-DROP FUNCTION IF EXISTS append(bigint, text[], int[], text[], text[], bytea[], bytea[], bigint);
-DROP FUNCTION IF EXISTS write_snapshot(int, bigint, bigint, bigint, text, text, text, bytea, int);
-ALTER TABLE ranker ADD COLUMN link bytea NOT NULL DEFAULT '';
-ALTER TABLE log ADD COLUMN link bytea NOT NULL DEFAULT '';
-ALTER TABLE log ALTER COLUMN link DROP DEFAULT;
-ALTER TABLE snapshot ADD COLUMN link bytea NOT NULL DEFAULT '', ADD COLUMN seal bytea NOT NULL DEFAULT '';
-"""
+-- Functions: what must happen together is one of them, and so one transaction. They are made anew at every start.
 
-# From format 2, which knows of no segments. The old function goes: it would take an ID in a segment for a new one.
-TO_SEGMENTS = """
-DROP FUNCTION IF EXISTS append(bigint, text[], int[], text[], text[], bytea[], bytea[], bytea[], bigint[], bytea[],
-    bigint, bigint, bigint, bigint);
-"""
-
-# What belongs to no ranker: how many there are of each.
-ODDITIES = (
-    ("rows of no ranker", "SELECT count(*) FROM log WHERE ranker NOT IN (SELECT id FROM ranker)"),
-    ("snapshots of no ranker", "SELECT count(*) FROM snapshot WHERE ranker NOT IN (SELECT id FROM ranker)"),
-)
-
-FUNCTIONS = """
 CREATE OR REPLACE FUNCTION check_epoch(of_ranker int, wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE present bigint;
 BEGIN
@@ -223,4 +193,135 @@ BEGIN
         AND kind = ANY(kinds) AND seq <> ALL(kept);
     RETURN true;
 END $$;
-"""
+
+-- A batch is appended by one statement, which calls this. The rankers of a batch are locked one after the other. Under
+-- its lock the rows of each are numbered, stamped and linked; then the rows of all of them are inserted at once. What
+-- every batch needs is written out rather than called: PostgreSQL parses and plans a function in the language SQL anew
+-- at each call, unless it can put it in line.
+CREATE OR REPLACE FUNCTION append(
+    given_at bigint, names text[], kinds int[], events text[], decisions text[], digests bytea[], bodies bytea[],
+    contents bytea[], drawn_seqs bigint[], drawn_links bytea[], known_through bigint[], wanted_epoch bigint,
+    expected bigint, tolerance bigint, seen bigint, quiet boolean)
+RETURNS TABLE (place int, fresh boolean, seq bigint, at bigint, kind int, event text, body bytea, digest bytea,
+    decision text, link bytea, before bytea)
+-- The plans are the same for all batches: they are made once for each connection.
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    n int := cardinality(names);
+    first int := 1;
+    final int;
+    mine ranker%ROWTYPE;
+    lag bigint;
+    clock_at bigint;
+    now_at bigint;
+    next_seq bigint;
+    last_link bytea;
+    drawn_seq bigint;
+    drawn_link bytea;
+    old bigint[];
+    any_old boolean := false;
+    -- For each place the number of the ranker, and what the row gets where it is new.
+    ids int[];
+    seqs bigint[];
+    ats bigint[];
+    links bytea[];
+    befores bytea[];
+BEGIN
+    SELECT behind INTO lag FROM log_clock;
+    IF expected IS NOT NULL AND abs(clock_of_database() - lag - expected) > tolerance THEN
+        PERFORM check_clock(expected, tolerance, seen);
+        SELECT behind INTO lag FROM log_clock;
+    END IF;
+    WHILE first <= n LOOP
+        final := first;
+        WHILE final < n AND names[final + 1] = names[first] LOOP
+            final := final + 1;
+        END LOOP;
+        IF kinds[first] = 0 THEN
+            INSERT INTO ranker (name, link) SELECT names[first], beginning(value || '/' || names[first])
+                FROM meta WHERE name = 'timeline' ON CONFLICT (name) DO NOTHING;
+        END IF;
+        -- From here to the commit nobody else numbers rows of this ranker.
+        SELECT * INTO STRICT mine FROM ranker WHERE name = names[first] FOR UPDATE;
+        IF mine.place <> 'here' THEN
+            PERFORM check_place(mine.name, mine.place);
+        END IF;
+        IF wanted_epoch IS NOT NULL THEN
+            PERFORM check_epoch(mine.id, wanted_epoch);
+        END IF;
+        IF mine.closed_through <> known_through[first] THEN
+            RAISE EXCEPTION 'segments: rows up to % were moved', mine.closed_through;
+        END IF;
+        clock_at := coalesce(given_at, clock_of_database() - lag);
+        now_at := greatest(mine.last_at, clock_at + mine.ahead);
+        next_seq := mine.last_seq;
+        last_link := mine.link;
+        drawn_seq := NULL;
+        -- A subquery for each row, so that it is the index that is asked, whatever the planner thinks of the tables.
+        old := ARRAY(SELECT (SELECT log.seq FROM log
+                WHERE log.ranker = mine.id AND log.kind = kinds[i] AND log.event = events[i])
+            FROM generate_series(first, final) AS i);
+        FOR i IN first .. final LOOP
+            -- Most decisions of a batch were drawn from one state: look it up once.
+            IF drawn_seqs[i] IS NOT NULL
+                AND (drawn_seqs[i] IS DISTINCT FROM drawn_seq OR drawn_links[i] IS DISTINCT FROM drawn_link) THEN
+                PERFORM check_history(mine.id, drawn_seqs[i], drawn_links[i]);
+                drawn_seq := drawn_seqs[i];
+                drawn_link := drawn_links[i];
+            END IF;
+            ids[i] := mine.id;
+            IF old[i - first + 1] IS NULL THEN
+                IF kinds[i] = 1 AND drawn_seqs[i] < mine.changed THEN
+                    RAISE EXCEPTION 'stale: ranker % was changed by row %', mine.name, mine.changed;
+                END IF;
+                next_seq := next_seq + 1;
+                -- Whatever is not about lists (`records.ABOUT_LISTS`) changes the ranker.
+                IF kinds[i] NOT IN (1, 2, 3, 4, 9, 10) THEN
+                    mine.changed := next_seq;
+                END IF;
+                seqs[i] := next_seq;
+                ats[i] := now_at;
+                befores[i] := last_link;
+                last_link := next_link(last_link, next_seq, now_at, contents[i]);
+                links[i] := last_link;
+            ELSE
+                any_old := true;
+                seqs[i] := NULL;
+                ats[i] := NULL;
+                befores[i] := NULL;
+                links[i] := NULL;
+            END IF;
+        END LOOP;
+        IF next_seq > mine.last_seq THEN
+            -- A new lead is kept where the clock stood still since the row before; otherwise it is the same as before.
+            UPDATE ranker SET last_seq = next_seq, last_at = now_at, link = last_link, changed = mine.changed,
+                ahead = CASE WHEN clock_at + ahead < now_at THEN now_at - clock_at ELSE ahead END
+                WHERE id = mine.id;
+            -- Followers of a log are told its name. A hint: they look at all logs once a second.
+            IF NOT quiet THEN
+                PERFORM pg_notify('rankloop_' || current_schema(), mine.name);
+            END IF;
+        END IF;
+        first := final + 1;
+    END LOOP;
+    INSERT INTO log (ranker, seq, at, kind, event, decision, digest, body, link)
+        SELECT one.* FROM unnest(ids, seqs, ats, kinds, events, decisions, digests, bodies, links)
+            AS one (ranker, seq, at, kind, event, decision, digest, body, link)
+        WHERE one.seq IS NOT NULL;
+    -- Of rows that were written just now the sender has the rest.
+    RETURN QUERY SELECT one.place::int, true, one.seq, one.at, NULL::int, NULL::text, NULL::bytea, NULL::bytea,
+            NULL::text, one.link, one.before
+        FROM unnest(seqs, ats, links, befores) WITH ORDINALITY AS one (seq, at, link, before, place)
+        WHERE one.seq IS NOT NULL;
+    IF any_old THEN
+        RETURN QUERY SELECT one.place::int, false, log.seq, log.at, log.kind, log.event, log.body, log.digest,
+                log.decision, log.link, coalesce(
+                    (SELECT older.link FROM log AS older WHERE older.ranker = log.ranker AND older.seq = log.seq - 1),
+                    (SELECT gap.link FROM gap WHERE gap.ranker = log.ranker AND gap.seq = log.seq - 1))
+            FROM unnest(ids, kinds, events, seqs) WITH ORDINALITY AS one (ranker, kind, event, new_seq, place),
+            LATERAL (SELECT * FROM log WHERE log.ranker = one.ranker AND log.kind = one.kind AND log.event = one.event
+                OFFSET 0) AS log
+            WHERE one.new_seq IS NULL;
+    END IF;
+END $$;
