@@ -26,6 +26,8 @@ async def take_in(engine: Engine, entries: list[Entry], appended: list[Appended]
     for name, its in places.items():
         try:
             told = await rankers[name].take_in([appended[i].row for i in its])
+            if shared:
+                engine.roster.wrote(rankers[name])
             for i, outcome in zip(its, told, strict=True):
                 outcomes[i] = outcome if appended[i].new else None
         except BaseException as error:
@@ -37,7 +39,7 @@ async def take_in(engine: Engine, entries: list[Entry], appended: list[Appended]
             one.row,
             one.new,
             outcome,
-            entry.ranker in failed or (one.new and engine.roster.let_go_of(entry)),
+            entry.ranker in failed or (shared and one.new and engine.roster.let_go_of(entry)),
         )
         for entry, one, outcome in zip(entries, appended, outcomes, strict=True)
     ]
