@@ -1,7 +1,8 @@
 """The rankers of a service: which can be served, which are still folded, which cannot be, and why.
 
 A process that has a store alone folds every ranker when it starts. Of a store that processes share, it folds what it is
-asked for, and from then on looks whether others wrote: before each list where they do, else four times a second.
+asked for. From then on it looks whether others wrote: before each list where they do, else where it has not written
+itself for a quarter of a second.
 
 One that cannot be folded is quarantined: it is named, with the reason, and the others serve.
 """
@@ -157,6 +158,11 @@ class Roster:
         """Whether nobody need look for what others wrote."""
         return not self.store.shared or (not served.met_others and self._now() < served.current_until)
 
+    def wrote(self, served: ServedRanker) -> None:
+        """What was just written came right after what is folded here: nobody else wrote in between."""
+        if self.is_alone(served.name):
+            served.current_until = self._now() + _LOOK
+
     def hear(self, names: Iterable[str]) -> None:
         """Others wrote to these rankers."""
         for name in names:
@@ -170,7 +176,7 @@ class Roster:
 
     def let_go_of(self, entry: Entry) -> bool:
         """Whether a row was written to a ranker that was let go of meanwhile: nobody here folds it."""
-        return self.store.shared and entry.kind != "config" and entry.ranker not in self.rankers
+        return entry.kind != "config" and entry.ranker not in self.rankers
 
     def _check(self, config: Config) -> None:
         """Refuse a ranker that would take too much memory, before it takes any."""
