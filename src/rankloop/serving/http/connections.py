@@ -31,7 +31,6 @@ _STALLED_SECONDS = 30.0  # a caller that does not read its answer
 _SPARE_FILES = 100  # for the store, the page, the logs
 _REASONS = {
     408: ("Request Timeout", "timeout", "the request did not arrive in time"),
-    413: ("Content Too Large", "too_large", "the body is longer than any may be"),
     429: ("Too Many Requests", "busy", "limit reached: connections from one address"),
     431: ("Request Header Fields Too Large", "too_large", "the header is too long"),
     503: ("Service Unavailable", "unavailable", "limit reached: connections"),
