@@ -65,13 +65,13 @@ def one(where: list[str], n_rankers: int, database: postgresql.Server | None, *,
         names = [f"r{i}" for i in range(n_rankers)]
         for name in names:
             Client(server.url).create(name, algorithm="RTop1F", items=ITEMS, seed=1)
-        measure([server], names, seconds=0.5, direct=True)
+        measure([server], names, seconds=0.5, affinity=True)
         postmaster, made = 0, 0
         if database is not None:
             postmaster = int((database.folder / "data" / "postmaster.pid").read_text().split()[0])
             made = transactions(database)
         before, used = metrics(server.url), processor_seconds(postmaster) if postmaster else 0.0
-        told = measure([server], names, seconds=seconds, direct=True, warm=0.0)
+        told = measure([server], names, seconds=seconds, affinity=True, warm=0.0)
         after, memory = metrics(server.url), server.memory()
         if database is not None:
             used, made = processor_seconds(postmaster) - used, transactions(database) - made

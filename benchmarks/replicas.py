@@ -1,9 +1,9 @@
-"""Replicas and databases: events a second, and what an event costs all replicas, with 1, 2 and 3 of them.
+"""Replicas: events a second, and what an event costs all replicas, with 1, 2 and 3 of them.
 
-`python -m benchmarks.replicas` starts PostgreSQL servers of its own; `--database`, given twice, takes yours. Every list
-is answered. Clients send a request to the owner of its ranker, as `rankloop.serving.client` does, or to any replica,
-which forwards it. Each replica has as many connections as one alone, and owns as many rankers as another: a batch of
-writes is then as large with three replicas as with one. `--total` has as many connections for all of them together.
+`python -m benchmarks.replicas` starts a PostgreSQL server of its own; `--database` takes yours. Every list is answered.
+Requests about one ranker go to one replica, as a proxy sends them that hashes by ranker, or to all replicas in turn.
+Each replica has as many connections as one alone: a batch of writes is then as large with three replicas as with one.
+`--total` has as many connections for all of them together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import numpy as np
 
 from benchmarks.load import Server
 from rankloop.serving.client import Client
-from rankloop.serving.owners.rendezvous import by_preference
 
 ITEMS = [f"item-{i}" for i in range(50)]
 CONNECTIONS = 16
@@ -45,7 +44,7 @@ class Connection:
         self._host = parts.netloc
         self._reader, self._writer = await asyncio.open_connection(parts.hostname, parts.port)
 
-    async def post(self, path: str, body: bytes) -> tuple[bytes, bytes]:
+    async def post(self, path: str, body: bytes) -> bytes:
         head = f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
         self._writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         told = (await self._reader.readuntil(b"\r\n\r\n")).lower()
@@ -53,25 +52,23 @@ class Connection:
         answer = await self._reader.readexactly(length)
         if not told.startswith(b"http/1.1 200"):
             raise RuntimeError((told + answer).decode())
-        return told, answer
+        return answer
 
 
-async def _ask(ranker: str, urls: list[str], end: float, took: list[float], *, direct: bool) -> None:
+async def _ask(ranker: str, urls: list[str], end: float, took: list[float]) -> None:
+    """Lists and their feedback, from these replicas in turn."""
     connections: dict[str, Connection] = {}
     turn = itertools.cycle(urls)
-    owner = urls[0]
     while time.perf_counter() < end:
         body = b"{}"
         for action in ("rank", "feedback"):
-            url = owner if direct else next(turn)
+            url = next(turn)
             if url not in connections:
                 connections[url] = Connection()
                 await connections[url].open(url)
             began = time.perf_counter()
-            told, answer = await connections[url].post(f"/v1/rankers/{ranker}/{action}", body)
+            answer = await connections[url].post(f"/v1/rankers/{ranker}/{action}", body)
             took.append(time.perf_counter() - began)
-            if b"x-rankloop-owner:" in told:
-                owner = told.partition(b"x-rankloop-owner:")[2].split(b"\r\n", 1)[0].strip().decode()
             if action == "rank":
                 body = json.dumps(
                     {"decision_id": json.loads(answer)["decision_id"], "relevance": [1.0]}
@@ -83,18 +80,19 @@ def measure(
     rankers: list[str],
     *,
     seconds: float,
-    direct: bool,
+    affinity: bool,
     connections: int = CONNECTIONS,
     warm: float = 2.0,
 ) -> Cost:
     """Ask for `seconds`, after `warm` seconds that do not count, or as many as `seconds` where they are fewer."""
+    urls = [server.url for server in servers]
+    homes = {name: [urls[i % len(urls)]] if affinity else urls for i, name in enumerate(rankers)}
 
     async def run(duration: float) -> list[float]:
         took: list[float] = []
         end = time.perf_counter() + duration
-        urls = [server.url for server in servers]
         names = itertools.islice(itertools.cycle(rankers), connections)
-        await asyncio.gather(*(_ask(name, urls, end, took, direct=direct) for name in names))
+        await asyncio.gather(*(_ask(name, homes[name], end, took) for name in names))
         return took
 
     asyncio.run(run(min(warm, seconds)))
@@ -105,21 +103,7 @@ def measure(
     return Cost(len(took) / passed, 1000 * used / len(took), float(p50), float(p99))
 
 
-def names_for(servers: list[Server], n_rankers: int) -> list[str]:
-    """Names such that the replicas own as many rankers each, as far as that is possible."""
-    urls = [server.url for server in servers]
-    owned: dict[str, list[str]] = {url: [] for url in urls}
-    most = -(-n_rankers // len(urls))
-    for i in itertools.count():
-        mine = owned[by_preference(f"r{i}", urls)[0]]
-        if len(mine) < most:
-            mine.append(f"r{i}")
-        if sum(map(len, owned.values())) == n_rankers:
-            return [name for names in owned.values() for name in names]
-    raise AssertionError("there are always more names")
-
-
-def run(databases: list[str], *, seconds: float, total: bool) -> None:
+def run(database: str, *, seconds: float, total: bool) -> None:
     """All sizes."""
     shared = "in all" if total else "for each replica"
     print(
@@ -127,26 +111,31 @@ def run(databases: list[str], *, seconds: float, total: bool) -> None:
         "an event is a list or its feedback\n"
     )
     print(
-        f"{'databases':>10}{'rankers':>9}{'replicas':>10}{'requests go to':>16}{'events/s':>10}{'CPU ms':>9}"
-        f"{'p50 ms':>9}{'p99 ms':>9}"
+        f"{'rankers':>9}{'replicas':>10}{'requests go to':>16}{'events/s':>10}{'CPU ms':>9}{'p50 ms':>9}{'p99 ms':>9}"
     )
-    for n_databases, n_rankers in ((1, 1), (1, 8), (2, 8))[: 2 + (len(databases) > 1)]:
+    for n_rankers in (1, 8):
         for n_replicas in (1, 2, 3):
-            schema = f"bench_{n_rankers}_{n_replicas}_{n_databases}_{int(time.time())}"
-            place = ["--schema", schema]
-            for url in databases[:n_databases]:
-                place += ["--database", url]
+            schema = f"bench_{n_rankers}_{n_replicas}_{int(time.time())}"
+            place = ["--database", database, "--schema", schema]
             servers = [Server("-m", "rankloop", "serve", "--port", "0", *place) for _ in range(n_replicas)]
-            names = names_for(servers, n_rankers)
+            names = [f"r{i}" for i in range(n_rankers)]
             for name in names:
                 Client(servers[0].url).create(name, algorithm="RTop1F", items=ITEMS, seed=1)
-            time.sleep(1.5)  # all replicas have seen each other
             try:
-                for direct in (True, False)[: 1 if n_replicas == 1 else 2]:
+                for affinity in (True, False)[: 1 if n_replicas == 1 else 2]:
+                    if affinity:
+                        # Who made a ranker lets go of it once another is asked for it, and nobody asks here.
+                        measure(
+                            servers, names, seconds=12.0 if n_replicas > 1 else 1.0, affinity=True, warm=0.0
+                        )
+                    for server, name in itertools.product(servers, names if not affinity else []):
+                        Client(server.url, timeout=60.0).ranker(name)  # which has it fold the log so far
                     connections = CONNECTIONS * (1 if total or n_rankers == 1 else n_replicas)
-                    told = measure(servers, names, seconds=seconds, direct=direct, connections=connections)
+                    told = measure(
+                        servers, names, seconds=seconds, affinity=affinity, connections=connections
+                    )
                     print(
-                        f"{n_databases:>10}{n_rankers:>9}{n_replicas:>10}{'the owner' if direct else 'any':>16}"
+                        f"{n_rankers:>9}{n_replicas:>10}{'one' if affinity else 'all in turn':>16}"
                         f"{told.rate:>10,.0f}{told.cpu:>9.3f}{told.p50:>9.1f}{told.p99:>9.1f}",
                         flush=True,
                     )
@@ -161,9 +150,7 @@ def main() -> None:
     parser.add_argument(
         "--total", action="store_true", help="as many connections in all, however many replicas"
     )
-    parser.add_argument(
-        "--database", action="append", help="a PostgreSQL to use, instead of one of its own; repeatable"
-    )
+    parser.add_argument("--database", help="a PostgreSQL to use, instead of one of its own")
     arguments = parser.parse_args()
     if arguments.database is not None:
         run(arguments.database, seconds=arguments.seconds, total=arguments.total)
@@ -171,12 +158,11 @@ def main() -> None:
     from tests.serving.postgresql import start
 
     with tempfile.TemporaryDirectory(prefix="rankloop-replicas-") as folder:
-        servers = [start(Path(folder)), start(Path(folder))]
+        server = start(Path(folder))
         try:
-            run([server.url for server in servers], seconds=arguments.seconds, total=arguments.total)
+            run(server.url, seconds=arguments.seconds, total=arguments.total)
         finally:
-            for server in servers:
-                server.stop()
+            server.stop()
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def service(folder: Path, *, seconds: float) -> list[tuple[str, float, float]]:
         time.sleep(_PATIENCE)
         found.append(("with a ranker", *memory(server)))
         for _ in range(3):
-            measure([server], ["r0"], seconds=seconds, direct=True, warm=0.0)
+            measure([server], ["r0"], seconds=seconds, affinity=True, warm=0.0)
             time.sleep(_PATIENCE)
             events = metrics(server.url)["rankloop_events_total"]
             found.append((f"after {events:,.0f} events", *memory(server)))

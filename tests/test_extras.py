@@ -45,7 +45,6 @@ OPTIONAL = (
     "polars",
     "prometheus_client",
     "pyarrow",
-    "redis",
     "rich",
     "starlette",
     "torch",

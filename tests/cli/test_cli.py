@@ -18,6 +18,19 @@ def test_version() -> None:
     assert call("--version").stdout == f"rankloop {__version__}\n"
 
 
+def test_commands_that_are_gone_say_what_does_the_same() -> None:
+    for command, instead in (
+        ("feed", "examples/feed_file.py"),
+        ("consume", "examples/consume_redis.py"),
+        ("stream", "examples/pull_events.py"),
+        ("move", "`rankloop backup`"),
+    ):
+        told = " ".join(call(command, "--follow", code=2).stderr.split())
+        assert f"there is no command '{command}' any more" in told
+        assert instead in told
+        assert instead.startswith("`") or (ROOT / instead).is_file()
+
+
 def test_help_imports_no_heavy_library() -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from rankloop import cli; "

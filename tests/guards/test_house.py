@@ -58,8 +58,8 @@ BUDGETS = [
     Budget(445, 420, "checks.py"),
     Budget(2_175, 1_900, "suite advice claims"),
     Budget(7_870, 7_000, "experiments plotting.py spacing.py"),
-    Budget(4_710, 2_800, "cli"),
-    Budget(22_540, 15_500, "serving"),
+    Budget(4_420, 2_800, "cli"),
+    Budget(19_300, 15_500, "serving"),
 ]
 
 

@@ -67,12 +67,12 @@ async def adds_up(engine: Engine, name: str = "unwind") -> None:
     """The log replays to the live state, from the beginning and from every snapshot."""
     verdict = await verify(engine.store, name)
     assert verdict.holds, verdict.problems
-    assert verdict.state_hash == engine.rankers[name].fold.state_hash()
+    assert verdict.state_hash == (await engine.find(name)).fold.state_hash()
 
 
 async def rounds(engine: Engine, n: int, *, first: int = 0, liked: dict[str, float] | None = None) -> None:
     """Ask for `n` lists and answer each; some items are liked."""
-    told = engine.rankers["unwind"].fold.ranker.feedback.length(len(ITEMS))
+    told = (await engine.find("unwind")).fold.ranker.feedback.length(len(ITEMS))
     for i in range(first, first + n):
         shown = await rank(engine, f"round {i}")
         names = shown.items[: 1 if told == 1 else len(shown.items)]

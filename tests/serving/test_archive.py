@@ -51,8 +51,7 @@ def test_rows_stay_and_the_name_is_free(make: Callable[[], Store]) -> None:
             await rank(engine, "d")
             await adds_up(engine)
         async with running(make(), clock=clock) as engine:
-            assert list(engine.rankers) == ["unwind"]
-            assert engine.rankers["unwind"].fold.config.algorithm == "FTPL"
+            assert (await engine.find("unwind")).fold.config.algorithm == "FTPL"
             verdict = await verify(engine.store, told.archived)
             assert (verdict.holds, verdict.rows, verdict.snapshots) == (True, 7, 1), verdict.problems
             await adds_up(engine)
@@ -78,7 +77,8 @@ def test_a_request_for_an_archived_ranker_does_not_spoil_the_batch_of_others() -
     play(story)
 
 
-def test_other_replicas_notice(postgresql: Server, fresh_schema: Callable[[], str]) -> None:
+@pytest.mark.parametrize("rows", [0, 3])
+def test_other_replicas_notice(postgresql: Server, fresh_schema: Callable[[], str], rows: int) -> None:
     schema = fresh_schema()
 
     async def story() -> None:
@@ -91,16 +91,17 @@ def test_other_replicas_notice(postgresql: Server, fresh_schema: Callable[[], st
             await rank(other, "d")
             await one.archive("unwind")
             await create(one, algorithm="FTPL")
-            async with asyncio.timeout(60):
-                while (
-                    "unwind" not in other.rankers or other.rankers["unwind"].fold.config.algorithm != "FTPL"
-                ):
-                    await asyncio.sleep(0.05)
+            await rounds(one, rows)  # the new log is as long as the old one, or longer
+            assert (await other.find("unwind")).fold.config.algorithm == "FTPL"
             await rank(other, "d")
             assert (await verify(one.store, "unwind")).holds
             await one.archive("unwind")
+            with pytest.raises(NotFound):
+                await rank(other, "e")
+            with pytest.raises(NotFound):
+                await other.find("unwind")
             async with asyncio.timeout(60):
-                while "unwind" in other.rankers:
+                while other.rankers:
                     await asyncio.sleep(0.05)
         finally:
             for engine in engines:

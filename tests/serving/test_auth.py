@@ -87,9 +87,18 @@ def test_without_keys_only_the_own_address_is_answered(host: bytes) -> None:
     guard.check({b"host": host}, "admin", peer="127.0.0.1")  # remembered
     with pytest.raises(Forbidden, match="other sites"):
         guard.check({b"host": host, b"sec-fetch-site": b"cross-site"}, "reader", peer="127.0.0.1")
+    with pytest.raises(Forbidden, match="other sites"):  # the same machine, another port
+        guard.check({b"host": host, b"sec-fetch-site": b"same-site"}, "reader", peer="127.0.0.1")
+    own = {b"host": host, b"sec-fetch-site": b"same-origin", b"origin": b"http://" + host}
+    guard.check(own, "admin", peer="127.0.0.1")
+    for origin in (b"http://localhost:1", b"https://evil.example", b"null", b"", b"\xff"):
+        with pytest.raises(Forbidden, match="pages of others"):
+            guard.check(own | {b"origin": origin}, "admin", peer="127.0.0.1")
 
 
-@pytest.mark.parametrize("host", [b"", b"evil.example", b"localhost.evil.example:80", b"127.0.0.8:8000"])
+@pytest.mark.parametrize(
+    "host", [b"", b"evil.example", b"localhost.evil.example:80", b"127.0.0.8:8000", b"localhost:" + b"1" * 9]
+)
 def test_without_keys_another_name_is_refused(host: bytes) -> None:
     with pytest.raises(Forbidden, match="its own address"):
         Guard(Access(), host="127.0.0.7").check({b"host": host}, "reader", peer="127.0.0.1")

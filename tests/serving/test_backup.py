@@ -155,7 +155,7 @@ def test_a_database_goes_into_a_folder_and_a_folder_into_a_database(
         with pytest.raises(ValueError, match="the database has rankers already"):
             await restore(tmp_path / "copy", store(first))
         async with running(store(second)) as engine:
-            assert engine.rankers["unwind"].snapshot_seq == 9
+            assert (await engine.find("unwind")).snapshot_seq == 9
             assert len(await engine.store.keys()) == 2
             await rounds(engine, 2, first=4)
             await create(engine, "newcomer")

@@ -12,7 +12,7 @@ from rankloop.serving.adapters.registry import has_items, served
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log import records
-from rankloop.serving.log.choices import feedback_length
+from rankloop.serving.log.candidate_lists import feedback_length
 from rankloop.serving.log.records import Choice, Decision
 from rankloop.serving.schemas import ActivateRequest, ItemsRequest
 from rankloop.serving.views import decision_answer, ranker_answer

@@ -297,11 +297,77 @@ def test_what_cannot_be_sent_is_refused_here(call: Call) -> None:
     assert asked.requests == []
 
 
+def test_when_one_address_dies_the_next_is_asked(call: Call, pauses: list[float]) -> None:
+    """Without a pause, and never twice in a round; the key goes to the given addresses and nowhere else."""
+    urls = ["http://one", "http://two/ranks/"]
+    answered = httpx.Response(200, json=SHOWN)
+    for failure in (httpx.ConnectError("refused"), httpx.ReadTimeout("slow"), httpx.Response(503, json={})):
+        asked = Asked(failure, answered)
+        assert call(urls, "rank", "unwind", settings=asked.settings(key="secret", retries=0)).items == ITEMS
+        assert [str(one.url) for one in asked.requests] == [
+            "http://one/v1/rankers/unwind/rank",
+            "http://two/ranks/v1/rankers/unwind/rank",
+        ]
+        assert {one.headers["Authorization"] for one in asked.requests} == {"Bearer secret"}
+        assert len({json.loads(one.content)["decision_id"] for one in asked.requests}) == 1
+        assert not any(pauses)
+
+
+def test_all_addresses_are_asked_before_it_pauses_and_before_it_gives_up(
+    call: Call, pauses: list[float]
+) -> None:
+    asked = Asked(httpx.ConnectError("refused"))
+    with pytest.raises(Unreachable, match=r"^http://(one|two|three) cannot be reached: refused"):
+        call(["http://one", "http://two", "http://three"], "rankers", settings=asked.settings(retries=2))
+    assert [one.url.host for one in asked.requests] == ["one", "two", "three"] * 3
+    assert [pause for pause in pauses if pause] == [0.05, 0.1]
+    busy = Asked(httpx.Response(429, json={}))  # as busy for all: another replica is not asked instead
+    with pytest.raises(RankloopError, match="429"):
+        call(["http://one", "http://two"], "rankers", settings=busy.settings(retries=1))
+    assert [one.url.host for one in busy.requests] == ["one", "one"]
+
+
+def test_it_stays_with_the_address_that_answered() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        hosts.append(request.url.host)
+        if request.url.host in dead:
+            raise httpx.ConnectError("refused")
+        return httpx.Response(200, json=SHOWN)
+
+    hosts: list[str] = []
+    dead = {"one"}
+    client = Client(["http://one", "http://two"], transport=httpx.MockTransport(answer))
+    for _ in range(3):
+        client.rank("unwind")
+    assert hosts == ["one", "two", "two", "two"]
+    dead.add("two")
+    dead.remove("one")
+    client.rank("unwind")
+    client.rank("unwind")
+    assert hosts[4:] == ["two", "one", "one"]
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_no_answer_can_send_the_key_elsewhere(call: Call, pauses: list[float], status: int) -> None:
+    elsewhere = {"location": "http://evil/v1/rankers/unwind/rank", "x-rankloop-owner": "http://evil"}
+    asked = Asked(httpx.Response(status, headers=elsewhere))
+    with pytest.raises(RankloopError, match=str(status)):
+        call(["http://one", "http://two"], "rank", "unwind", settings=asked.settings(key="secret"))
+    named = Asked(httpx.Response(200, headers=elsewhere, json=SHOWN))
+    for _ in range(2):
+        call("http://one", "rank", "unwind", settings=named.settings(key="secret"))
+    assert {one.url.host for one in (*asked.requests, *named.requests)} == {"one"}
+
+
 @pytest.mark.parametrize("make", [Client, AsyncClient])
 def test_arguments_are_checked(make: Callable[..., Any]) -> None:
     for url in ("localhost:8000", "ftp://host", "http://"):
         with pytest.raises(ValueError, match="url must be http"):
             make(url)
+        with pytest.raises(ValueError, match="url must be http"):
+            make(["http://host", url])
+    with pytest.raises(ValueError, match="url must be an address or several, got none"):
+        make([])
     for retries in (-1, 1.5, True):
         with pytest.raises(ValueError, match="retries must be"):
             make(retries=retries)
@@ -348,7 +414,7 @@ def test_a_closed_client_holds_no_connection(service: Service) -> None:
 
 
 def test_both_kinds_have_the_same_calls() -> None:
-    assert len(CALLS) == 23
+    assert len(CALLS) == 24
     for name in CALLS:
         one, other = getattr(Client, name), getattr(AsyncClient, name)
         assert inspect.signature(one) == inspect.signature(other)

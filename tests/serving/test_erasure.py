@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from rankloop.cli import app
 from rankloop.serving import sealing
-from rankloop.serving.databases.moving import move
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError, TooLarge
 from rankloop.serving.explain import explain_answer
@@ -22,10 +21,9 @@ from rankloop.serving.log.export import answered_lists, positions
 from rankloop.serving.log.sealed_context import encrypted, read_context
 from rankloop.serving.retention import Retention, close_history
 from rankloop.serving.stores.backup import backup, restore
-from rankloop.serving.stores.contract import Store, StoreError
+from rankloop.serving.stores.contract import Store
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
-from rankloop.serving.stores.spread import SpreadStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from rankloop.serving.stores.subjects import SubjectKey
 from rankloop.serving.views import decision_answer
@@ -50,7 +48,7 @@ async def _ask(engine: Engine, decision_id: str, subject: str | None = "anna", *
 
 
 async def _context(engine: Engine, decision_id: str) -> tuple[Any, bool]:
-    told = await decision_answer(engine.rankers["unwind"], decision_id)
+    told = await decision_answer(await engine.find("unwind"), decision_id)
     return told.context, told.context_erased
 
 
@@ -242,33 +240,3 @@ def test_the_command_erases_beside_a_running_service(tmp_path: Path) -> None:
     play(story)
     assert "nothing to erase" in command("erase", "--subject", "anna")
     assert "adds up" in command("verify")
-
-
-def test_keys_move_with_their_ranker_and_one_with_segments_stays(
-    postgresql: Server, fresh_schema: Callable[[], str], tmp_path: Path
-) -> None:
-    async def story() -> None:
-        stores = [
-            PostgresStore(postgresql.url, schema=fresh_schema(), database_clock=False, segments=tmp_path)
-            for _ in range(2)
-        ]
-        async with running(stores[0]) as engine:
-            await create(engine)
-            for i in range(3):
-                await _ask(engine, f"a{i}")
-                await answer(engine, f"a{i}")
-            await stores[1].open()
-            await move("unwind", stores, 1)
-            await stores[1].close()
-        async with running(stores[1]) as engine:
-            assert await _context(engine, "a0") == ({"street": SECRET}, False)
-            await stores[0].open()
-            assert await SpreadStore(stores).erase_subject("anna", at=1) == 2
-            assert await _context(engine, "a0") == (None, True)
-            await close_history(engine.store, "unwind", Retention(rows=2), now=0, expired_through=1 << 40)
-            with pytest.raises(StoreError, match="has history in segments"):
-                await move("unwind", stores, 0)
-            await stores[0].close()
-            await adds_up(engine)
-
-    play(story)

@@ -42,7 +42,7 @@ async def _replicas(store: Any) -> list[Engine]:
     await engines[1].open()
     await rounds(engines[0], 5)
     for engine in engines:
-        await engine.roster.follow("unwind")
+        await engine.find("unwind")
     return engines
 
 
@@ -61,10 +61,10 @@ def test_a_replica_that_is_ahead_of_the_log_folds_it_anew(
         engines = await _replicas(store)
         store.forget(4)
         with caplog.at_level(logging.ERROR, "rankloop.serving"):
-            await engines[0].roster.follow("unwind")
+            await engines[0].find("unwind")
             for i in range(grown):
                 await rank(engines[0], f"new {i}")
-            await engines[1].roster.follow("unwind")
+            await engines[1].find("unwind")
         assert caplog.text.count("its state is dropped, and the log folded anew") == 2
         assert [engine.rankers["unwind"].fold.applied for engine in engines] == [7 + grown] * 2
         assert len(_hashes(engines)) == 1
@@ -82,7 +82,8 @@ def test_nothing_is_written_from_a_state_that_the_log_has_not_made() -> None:
         store = Forgetful()
         engines = await _replicas(store)
         store.forget(4)
-        leader = next(engine for engine in engines if engine.housekeeping.epoch is not None)
+        leader = engines[0]
+        await leader.housekeeping.hold_leases()
         with pytest.raises(Diverged):
             await leader.housekeeping.snapshot(leader.rankers["unwind"])
         assert await store.snapshots("unwind") == []
@@ -94,7 +95,7 @@ def test_nothing_is_written_from_a_state_that_the_log_has_not_made() -> None:
             shown = await rank(engine, "drawn again")
             assert shown.model_seq == 7
         assert (await answer(engines[1], "drawn again")).learnt
-        await engines[0].roster.follow("unwind")
+        await engines[0].find("unwind")
         assert len(_hashes(engines)) == 1
         assert (await verify(store, "unwind")).holds
         for engine in engines:
@@ -115,7 +116,7 @@ def test_feedback_tells_a_replica_that_its_log_is_another_one() -> None:
             assert (await answer(engine, "round 4", 0.0)).duplicate
         verdict = await verify(store, "unwind")
         assert verdict.holds, verdict.problems
-        await engines[0].roster.follow("unwind")
+        await engines[0].find("unwind")
         assert _hashes(engines) == {verdict.state_hash}
         for engine in engines:
             await engine.close()
@@ -133,7 +134,7 @@ def test_replicas_on_a_database_that_lost_rows(postgresql: Server, fresh_schema:
             await engine.open()
         await create(engines[0])
         await rounds(engines[0], 5)
-        await engines[1].roster.follow("unwind")
+        await engines[1].find("unwind")
         connection = await asyncpg.connect(postgresql.url)
         await connection.execute(f"SET search_path TO {schema}")
         await connection.execute("DELETE FROM log WHERE seq > 7")
@@ -141,13 +142,14 @@ def test_replicas_on_a_database_that_lost_rows(postgresql: Server, fresh_schema:
             "UPDATE ranker SET last_seq = 7, link = (SELECT link FROM log WHERE seq = 7 AND ranker = ranker.id)"
         )
         await connection.close()
-        leader = next(engine for engine in engines if engine.housekeeping.epoch is not None)
+        leader = engines[0]
+        await leader.housekeeping.hold_leases()
         with pytest.raises(Diverged):
             await leader.housekeeping.snapshot(leader.rankers["unwind"])
         with pytest.raises(Unavailable, match="folded anew, try again"):
             await rank(engines[0], "drawn from lost rows")
         await rank(engines[0], "drawn again")
-        await engines[1].roster.follow("unwind")
+        await engines[1].find("unwind")
         verdict = await verify(stores[0], "unwind")
         assert verdict.holds, verdict.problems
         assert (verdict.rows, _hashes(engines)) == (8, {verdict.state_hash})

@@ -43,6 +43,8 @@ def test_silence_after_a_list_was_seen_is_learnt_once() -> None:
         machine.keep_house(1)
         machine.everything_holds()
         assert before == 1
+        for engine in machine.engines:
+            machine.run(engine.find(NAME))
         assert [engine.rankers[NAME].fold.rounds for engine in machine.engines] == [2, 2]
         log = machine.run(machine.store.read(NAME, after=0, limit=100))
         assert [row.decision for row in log if row.kind == "expire"] == ["d0", "d1"]

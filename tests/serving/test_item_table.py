@@ -9,9 +9,8 @@ import numpy as np
 
 from rankloop.serving.http.app import App
 from rankloop.serving.item_counts import ItemCounts
-from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.fold import Fold, Saved
 from rankloop.serving.log.records import Decision, unpack
-from rankloop.serving.log.saved_state import Saved
 from rankloop.serving.stores.memory import MemoryStore
 from tests.serving.in_process import ask
 from tests.serving.service import ITEMS, Clock, create, play, rank, rounds, running

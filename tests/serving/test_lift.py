@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rankloop.serving.lift import RewardSums, lift
+from rankloop.serving.log.trials import RewardSums, lift
 
 RUNS, ROUNDS = 60, 400
 

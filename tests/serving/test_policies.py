@@ -12,8 +12,7 @@ from rankloop.serving.http.app import App
 from rankloop.serving.log import records
 from rankloop.serving.log.export import answered_lists
 from rankloop.serving.log.fold import Fold
-from rankloop.serving.log.policies import PolicyHistory, waiting_time
-from rankloop.serving.log.records import Config, Policy
+from rankloop.serving.log.records import Config, Policy, PolicyHistory, waiting_time
 from rankloop.serving.policy_changes import change_policy
 from rankloop.serving.schemas import ActivateRequest, FeedbackRequest, PolicyRequest, ResetRequest
 from rankloop.serving.stores.memory import MemoryStore

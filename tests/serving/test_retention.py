@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from rankloop.cli import app
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict
+from rankloop.serving.errors import Conflict, Unavailable
 from rankloop.serving.log.export import answered_lists
 from rankloop.serving.log.verify import verify
 from rankloop.serving.retention import Retention, close_history, read_retention
@@ -55,7 +55,7 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def _close(engine: Engine, rows: int = 5, **more: Any) -> Any:
     """Expire what is due, and move all but the newest rows to a segment."""
-    served = engine.rankers["unwind"]
+    served = await engine.find("unwind")
     await engine.housekeeping.expire(served)
     cursor = served.fold.expire_cursor
     return await close_history(
@@ -137,7 +137,7 @@ def test_segments_change_no_answer_and_no_state(make: Make) -> None:
 
         async with running(make()) as engine:
             assert await _story(engine, close) == expected
-            assert engine.rankers["unwind"].fold.state_hash() == state
+            assert (await engine.find("unwind")).fold.state_hash() == state
             assert len([one for one in made if one]) >= 3
             found = await engine.store.read("unwind", after=0, limit=999)
             assert [(row.kind, row.event_id, row.at) for row in found] == rows
@@ -150,7 +150,7 @@ def test_segments_change_no_answer_and_no_state(make: Make) -> None:
             assert len(live) < 10
             await adds_up(engine)
         async with running(make()) as engine:  # from the beginning, and from the snapshot of the last segment
-            assert engine.rankers["unwind"].fold.state_hash() == state
+            assert (await engine.find("unwind")).fold.state_hash() == state
             assert engine.rankers["unwind"].snapshot_seq == [one for one in made if one][-1].last
             await rank(engine, "after")
             assert (await rank(engine, "d3")).duplicate
@@ -350,7 +350,7 @@ def test_copies_hold_the_segments(make: Make, tmp_path: Path) -> None:
         await restore(tmp_path / "copy", SQLiteStore(tmp_path / "again"))
         for folder in ("copy", "again"):
             async with running(SQLiteStore(tmp_path / folder)) as engine:
-                assert engine.rankers["unwind"].fold.state_hash() == state
+                assert (await engine.find("unwind")).fold.state_hash() == state
                 assert (await rank(engine, "round 1")).duplicate
                 await adds_up(engine)
 
@@ -379,7 +379,8 @@ def test_a_copy_goes_into_a_database_with_its_segments(
             assert (await rank(engine, "round 1")).duplicate
             await adds_up(engine)
         async with running(store(None)) as engine:
-            assert "--segments" in engine.roster.absent["unwind"].reason
+            with pytest.raises(Unavailable, match="--segments"):
+                await rank(engine, "round 1")
 
     play(story)
 
@@ -399,7 +400,6 @@ def test_a_replica_that_does_not_know_of_a_segment_looks_again(
             await create(one, policy=SHORT)
             await rounds(one, 8)
             await other.find("unwind")
-            await other.housekeeping.take_in_news()
             await _later(one)
             assert await _close(one, rows=2)
             again = await other.rank("unwind", RankRequest("round 2"))
@@ -407,7 +407,7 @@ def test_a_replica_that_does_not_know_of_a_segment_looks_again(
             liked = float(again.items[0] in ("walk", "tea"))
             assert (await answer(other, "round 2", liked)).duplicate
             await rank(other, "new")
-            await one.housekeeping.take_in_news()
+            await one.find("unwind")
             await adds_up(one)
             segment = read_manifest((await stores[1].history("unwind")).folder)[0]
             with pytest.raises(StoreError, match="moved to a segment already"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from rankloop.cli import app as commands
-from rankloop.serving.auth import make_key
+from rankloop.serving.auth import delete_key, make_key
+from rankloop.serving.http import stream
 from rankloop.serving.http.app import App
 from rankloop.serving.permissions import Permission, permission, read, write
 from tests.serving.in_process import ask
@@ -79,6 +81,44 @@ def test_keys_for_the_same_rankers_share_their_rate() -> None:
             await app.access.refresh(engine.store)
             found = [(await ask(app, "GET", "/v1/rankers/acme.home", key=key))[0] for key in keys]
             assert found == [200, 429]
+
+    play(story)
+
+
+def test_a_batch_counts_its_lists_against_the_rate() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            app = App(engine)
+            await create(engine, "acme.home")
+            key = await make_key(engine.store, role="writer", at=1, rate=50.0)
+            await app.access.refresh(engine.store)
+            rank = "/v1/rankers/acme.home/rank"
+            assert (await ask(app, "POST", rank, [{}] * 40, key=key))[0] == 200
+            assert (await ask(app, "POST", rank, [{}] * 400, key=key))[
+                0
+            ] == 200  # it had some left, and owes now
+            status, told = await ask(app, "POST", rank, {}, key=key)
+            assert (status, told["error"]["code"]) == (429, "busy")
+
+    play(story)
+
+
+def test_a_deleted_key_hears_no_more_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "_HEARTBEAT", 0.01)
+
+    async def story() -> None:
+        async with running() as engine:
+            app = App(engine)
+            await create(engine, "acme.home")
+            key = await make_key(engine.store, role="reader", at=1)
+            await app.access.refresh(engine.store)
+            listening = asyncio.create_task(ask(app, "GET", "/v1/stream?ranker=acme.home", key=key))
+            await asyncio.sleep(0.1)
+            assert not listening.done()
+            await delete_key(engine.store, key.split("_")[1], at=2)
+            await app.access.refresh(engine.store)
+            async with asyncio.timeout(20):
+                assert (await listening)[0] == 200
 
     play(story)
 

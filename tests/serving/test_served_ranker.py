@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from pathlib import Path
 
 import msgspec
@@ -11,7 +13,7 @@ import pytest
 from rankloop.rankers import PDGD
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log.records import Entry, Row
-from rankloop.serving.schemas import Matrix
+from rankloop.serving.schemas import Matrix, RankRequest
 from rankloop.serving.served_ranker import ServedRanker, check_digest
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.service import ITEMS, Clock, adds_up, answer, create, play, rank, rounds, running
@@ -276,3 +278,45 @@ def test_the_same_id_must_say_the_same() -> None:
     with pytest.raises(Conflict, match="row 4") as refused:
         check_digest(entry, Row(4, 1, "decision", "d", b"", b"two"))
     assert refused.value.field == "decision_id"
+
+
+def test_clicks_that_are_neither_0_nor_1_are_refused_and_use_nothing_up() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            await create(engine, algorithm="FTRLPBM", parameters={"n_positions": 3})
+            await rank(engine, "d")
+            before = await engine.store.last_seq("unwind")
+            for clicks in ([2, 0, 0], [0.5, 0, 0], [0, 0, 1e-9], [-1, 0, 0], [math.nan, 0, 1]):
+                for decision in ("d", "not there yet"):
+                    with pytest.raises(RequestError, match="clicks must be 0 or 1") as refused:
+                        await answer(engine, decision, relevance=None, clicks=clicks)
+                    assert (refused.value.status, refused.value.field) == (422, "clicks")
+            assert await engine.store.last_seq("unwind") == before
+            assert (await answer(engine, "d", relevance=None, clicks=[0, 1, 0])).learnt
+            await adds_up(engine)
+
+    play(story)
+
+
+def test_rows_that_another_one_folded_while_waiting_are_not_folded_twice() -> None:
+    """A lock that was just let go of, and has somebody waiting for it, looks free and is not."""
+
+    async def story() -> None:
+        async with running() as engine:
+            await create(engine)
+            served = engine.rankers["unwind"]
+            for i in range(3):
+                entry, _ = served.draw(
+                    RankRequest(f"d{i}"), f"d{i}", draws=engine._draws, limits=engine.limits
+                )
+                await served._folding.acquire()
+                (done,) = await engine.store.append([entry], at=engine.now())
+                looking = asyncio.create_task(served.catch_up())
+                await asyncio.sleep(0)
+                served._folding.release()
+                await served.take_in([done.row])
+                await looking
+                assert served.fold.applied == done.row.seq
+            await adds_up(engine)
+
+    play(story)

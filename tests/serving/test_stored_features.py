@@ -16,7 +16,7 @@ from rankloop.serving.explain import explain_answer
 from rankloop.serving.item_features import item_features
 from rankloop.serving.item_table import item_table
 from rankloop.serving.log import records, stored_features
-from rankloop.serving.log.choices import feedback_length
+from rankloop.serving.log.candidate_lists import feedback_length
 from rankloop.serving.log.snapshots import revive, take
 from rankloop.serving.log.stored_features import features_of
 from rankloop.serving.schemas import ItemsRequest, Matrix, ResetRequest

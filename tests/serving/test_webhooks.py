@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rankloop.serving import signatures
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.signatures import sign
@@ -33,7 +34,13 @@ clicks = "clicks"
 
 
 async def post(
-    app: App, hook: str, event: Any, *, at: int = 1_000, secret: bytes = SECRET
+    app: App,
+    hook: str,
+    event: Any,
+    *,
+    at: int = 1_000,
+    secret: bytes = SECRET,
+    signature: bytes | None = None,
 ) -> tuple[int, Any]:
     body = event if isinstance(event, bytes) else json.dumps(event).encode()
     sent: list[Any] = []
@@ -45,10 +52,12 @@ async def post(
         "raw_path": path.encode(),
         "query_string": b"",
         "client": ("127.0.0.1", 50_000),
-        "headers": [(b"rankloop-signature", sign(secret, body, at=at).encode())],
+        "headers": [(b"rankloop-signature", signature or sign(secret, body, at=at).encode())],
     }
 
     async def receive() -> Any:
+        assert app.webhooks._hooks.get(hook.rpartition("/")[2]), "a body is read for no hook"
+        assert signature is None or b"t=1000" in signature, "a body is read without a signature"
         return {"type": "http.request", "body": body}
 
     async def send(message: Any) -> None:
@@ -93,6 +102,9 @@ def test_signed_events_become_feedback_once(tmp_path: Path) -> None:
             assert (await post(app, hook, sent))[0] == expected, sent
         assert (await post(app, "unwind/webhooks/shop", event, secret=b"another secret.."))[0] == 401
         assert (await post(app, "unwind/webhooks/shop", event, at=1))[0] == 401
+        for signature in (b"\xff", b"t=1,v1=00", b"t=1000,v1=\xc3\xa9", b"t=1000,v1=\xff\x00", b"t=1000"):
+            assert (await post(app, "unwind/webhooks/shop", event, signature=signature))[0] == 401
+        assert (await post(app, "unwind/webhooks/table", {"list": "two", "clicks": [0, 3]}))[0] == 422
         assert app.engine.rankers["unwind"].fold.counts.learnt == 2
         await adds_up(app.engine)
         await app.engine.close()
@@ -118,3 +130,18 @@ def test_a_file_that_cannot_be_meant_is_refused(text: str, told: str, tmp_path: 
         Webhooks().load(tmp_path / "hooks.toml")
     with pytest.raises(ValueError, match="cannot be read"):
         Webhooks().load(tmp_path / "missing.toml")
+
+
+def test_signatures_are_of_the_body_and_of_the_time() -> None:
+    header = signatures.sign(SECRET, b"{}", at=1_000)
+    signatures.check(SECRET, header, b"{}", now=1_299)
+    for secret, sent, body, now in (
+        (SECRET, header, b"{ }", 1_000.0),
+        (b"another secret..", header, b"{}", 1_000.0),
+        (SECRET, header.replace("t=1000", "t=1001"), b"{}", 1_000.0),
+        (SECRET, header, b"{}", 1_301.0),
+        (SECRET, "", b"{}", 1_000.0),
+        (SECRET, "t=1000", b"{}", 1_000.0),
+    ):
+        with pytest.raises(ValueError, match="signature"):
+            signatures.check(secret, sent, body, now=now)

@@ -25,14 +25,13 @@ from typing import Any
 
 from rankloop.serving.client import Client, RankloopError
 from rankloop.serving.log.verify import verify
-from rankloop.serving.owners.routing import FORWARDED
 from rankloop.serving.stores.contract import Store
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.faults import kinds
 from tests.serving.faults.outcome import Outcome
 from tests.serving.postgresql import Server, start
-from tests.serving.process import Service, port_with_place
+from tests.serving.process import Service
 
 SQLITE_PLACES = (
     "after-decode",
@@ -251,7 +250,6 @@ def torture_postgresql(
     """Two replicas under load; one of them is killed, or stopped past its lease, and started again."""
     rng, ids, ledger, killed = random.Random(seed), itertools.count(), Ledger(), Killed()
     settings = ["--database", server.url, "--schema", schema, "--snapshot-every", "40"]
-    settings += ["--limit", "standby_rows=1"]  # so that there is one that follows the log
     steady = Service(*settings)
     victim = steady
     try:
@@ -259,9 +257,7 @@ def torture_postgresql(
         for place in plan:
             times = 1 if place in _COMMON else rng.randint(1, 4 if place == "while-tailing" else 30)
             crash = None if place == "anywhere" else f"{place}:{times}"
-            # What is done with the rows of others, a standby does; what is done with its own, an owner.
-            port = port_with_place(int(place == "while-tailing"), NAME, [steady.url])
-            victim = Service(*settings, "--port", port, crash=crash)
+            victim = Service(*settings, crash=crash)
             holder = place in ("during-snapshot", "after-snapshot", "lease-held")
             if holder:  # the other one has stopped, and finds its lease run out when it goes on
                 steady.process.send_signal(signal.SIGSTOP)
@@ -291,8 +287,7 @@ def torture_postgresql(
 
 
 def _settled(client: Client, other: Client) -> str:
-    """The state of a replica that has folded all that is there: its own, whoever owns the ranker."""
-    client._http.headers[FORWARDED] = "torture"
+    """The state of a replica that has folded all that is there."""
     last = other.ranker(NAME).last_seq
     for _ in range(200):
         told = client.ranker(NAME)

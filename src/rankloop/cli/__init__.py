@@ -53,10 +53,6 @@ _OF_THE_SERVICE: dict[str, Command] = {
     "export": service_data.export,
     "import": service_data.import_,
     "replay": service_data.replay,
-    "feed": service_run.feed,
-    "consume": service_run.consume,
-    "stream": service_run.stream,
-    "move": service_run.move,
     "delete": service_run.delete,
     "keys": service_run.keys,
 }

@@ -10,7 +10,7 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -117,8 +117,7 @@ def backup(
     """Copy a store as it is at one moment, while the service runs: log, segments, snapshots and API keys.
 
     Every digest of the copy is checked. It is a store itself: `rankloop verify --data FOLDER` replays it, and
-    `rankloop serve --data FOLDER` serves it. Several databases are copied one after the other, to FOLDER/1,
-    FOLDER/2 and so on: give the command again where a ranker was moved meanwhile.
+    `rankloop serve --data FOLDER` serves it.
 
     [b]Examples[/b]
 
@@ -128,11 +127,8 @@ def backup(
     """
     from rankloop.serving.stores.backup import backup as copy
 
-    databases = place.database or ()
-    for number, url in enumerate(databases or [None], 1):
-        folder = to / str(number) if len(databases) > 1 else to
-        replace(place, database=[url] if url else None).read(partial(copy, folder=folder))
-        typer.echo(f"{folder}: {_check(StoreOptions(folder))}")
+    place.read(partial(copy, folder=to))
+    typer.echo(f"{to}: {_check(StoreOptions(to))}")
 
 
 def restore(
@@ -153,8 +149,6 @@ def restore(
     """
     from rankloop.serving.stores.backup import restore as put_back
 
-    if len(place.database or ()) > 1:
-        raise ValueError("restore into one database at a time: give --database once")
     contents = _check(StoreOptions(copy))
     asyncio.run(put_back(copy, place.one(create=True)))
     if _check(place) != contents:

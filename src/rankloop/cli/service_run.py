@@ -5,10 +5,8 @@ Everything heavy is imported when a command is called.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from rankloop.cli.service_store import LiveStoreOptions, StoreOptions, allow_rankers, chosen, now
+from rankloop.cli.service_store import LiveStoreOptions, StoreOptions, allow_rankers, now
 from rankloop.cli.settings import (
     DATA,
     AllowOption,
@@ -27,20 +25,14 @@ from rankloop.cli.settings import (
     JsonFlag,
     SchemaOption,
     SegmentsOption,
-    ToOption,
-    UrlOption,
-    WriterKey,
     as_toml,
     limit_settings,
     service_option,
     settings_of,
 )
-from rankloop.extras import require
 
 if TYPE_CHECKING:
-    from rankloop.serving.databases.moving import Moved
     from rankloop.serving.stores.contract import Store
-    from rankloop.serving.streaming import Sink
 
 
 class LogFormat(StrEnum):
@@ -85,23 +77,6 @@ class ServeOptions:
         ),
     ] = False
     allow: AllowOption = None
-    advertise: Annotated[
-        str | None,
-        service_option(
-            "advertise",
-            "Where other replicas on the same database reach this one.",
-            metavar="URL",
-            show_default="where it listens",
-        ),
-    ] = None
-    forward: Annotated[
-        bool,
-        service_option(
-            "forward",
-            "What to do with a request for a ranker that another replica owns: send it there, or answer 307.",
-            "--forward/--redirect",
-        ),
-    ] = True
     webhooks: Annotated[
         Path | None,
         service_option(
@@ -141,8 +116,6 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
 
       rankloop serve --database postgresql://localhost/rankers --port 8001
 
-      rankloop serve --database postgresql://one/rankers --database postgresql://two/rankers
-
       rankloop serve --ranker mypackage.rankers:Mine
     """
     allow_rankers(options.allow)
@@ -165,7 +138,7 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
     place = StoreOptions(options.data, options.database, options.schema, options.segments)
     with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop it
         run(
-            [MemoryStore()] if options.memory else place.each(unsafe=options.unsafe),
+            MemoryStore() if options.memory else place.one(unsafe=options.unsafe, create=True),
             host=options.host,
             port=options.port,
             snapshot_every=options.snapshot_every,
@@ -173,8 +146,6 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
             people=options.users,
             seconds=options.seconds,
             limits=limits,
-            advertise=options.advertise,
-            forward=options.forward,
             retention=None if options.memory else retention,
             webhooks=options.webhooks,
         )
@@ -334,248 +305,3 @@ def keys(
 
     for line in place.change(work, own=False, create=action == "add"):
         typer.echo(line)
-
-
-def feed(
-    file: Annotated[Path, Argument(metavar="FILE", help="JSON lines, each as POST .../feedback takes it.")],
-    ranker: ToOption,
-    url: UrlOption = "http://127.0.0.1:8000",
-    key: WriterKey = None,
-    follow: Annotated[
-        bool, Option("--follow", help="Go on with whatever is appended, until Ctrl-C.")
-    ] = False,
-) -> None:
-    """Send feedback from a file of JSON lines to a service, and go on where it was stopped.
-
-    How far it came is kept in FILE.sent, written once the service has acknowledged. Lines that are sent again count
-    once. A line that is refused is told, and left out.
-
-    [b]Examples[/b]
-
-      rankloop feed clicks.jsonl --to front --follow
-    """
-    require("httpx", extra="client", for_="rankloop feed")
-    from rankloop.serving.client import Client, RankloopError
-    from rankloop.serving.feeding import Feed
-
-    if not follow and not file.exists():
-        raise ValueError(f"there is no file {file}")
-    with Client(url, key=key) as client:
-        feed = Feed(client, ranker, file, tell=_tell_problem)
-        try:
-            sent = feed.follow() if follow else feed.send_new()
-        except RankloopError as error:
-            raise ValueError(f"stopped at line {feed.place.line}: {error}") from None
-    typer.echo(
-        f"{sent.taken:,} lines taken, {sent.refused:,} left out; line {feed.place.line:,} was the last"
-    )
-
-
-def _tell_problem(problem: str) -> None:
-    typer.echo(problem, err=True)
-
-
-def consume(
-    stream: Annotated[str, Argument(metavar="STREAM", help="A stream of Redis.")],
-    ranker: ToOption,
-    redis: Annotated[
-        str,
-        Option(metavar="URL", help="The server of the stream.", envvar="RANKLOOP_REDIS", show_envvar=False),
-    ] = "redis://127.0.0.1:6379/0",
-    group: Annotated[str, Option(help="Of consumers that share the stream.")] = "rankloop",
-    name: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            help="Of this consumer: another one for each that runs.",
-            show_default="of the machine",
-        ),
-    ] = None,
-    url: UrlOption = "http://127.0.0.1:8000",
-    key: WriterKey = None,
-    follow: Annotated[bool, Option("--follow", help="Go on with whatever comes, until Ctrl-C.")] = False,
-) -> None:
-    """Send feedback from a stream of Redis to a service; an entry is acknowledged once the service has it on disk.
-
-    Each entry has a field [b]feedback[/b], JSON as POST .../feedback takes it. What is refused goes to the stream
-    STREAM:refused, with the reason. What a consumer had read when it died is read again, and counts once.
-
-    [b]Examples[/b]
-
-      rankloop consume clicks --to front --redis redis://127.0.0.1:6379/0 --follow
-    """
-    import platform
-
-    require("httpx", extra="client", for_="rankloop consume")
-    from rankloop.serving.client import Client, RankloopError
-    from rankloop.serving.consuming import Consumer, StreamPlace, connect
-
-    server = connect(redis)
-    from redis.exceptions import RedisError
-
-    place = StreamPlace(stream, group, name or platform.node() or "rankloop")
-    with Client(url, key=key) as client, contextlib.suppress(KeyboardInterrupt):
-        consumer = Consumer(client, ranker, server, place, tell=_tell_problem)
-        try:
-            sent = consumer.follow() if follow else consumer.send_new()
-        except RankloopError as error:
-            raise ValueError(f"stopped; what was not acknowledged is read again: {error}") from None
-        except RedisError as error:
-            raise ValueError(f"{redis} cannot be used: {error}") from None
-        typer.echo(f"{sent.taken:,} entries taken, {sent.refused:,} left out")
-
-
-def stream(
-    rankers: Annotated[
-        list[str] | None,
-        Argument(metavar="RANKER", help="Whose events.", show_default="all, also later ones"),
-    ] = None,
-    to: Annotated[
-        str, Option(metavar="URL|FILE", help="A webhook, a file to append to, or - for the terminal.")
-    ] = "-",
-    follow: Annotated[bool, Option("--follow", help="Go on with whatever happens, until Ctrl-C.")] = False,
-    cursor: Annotated[
-        Path | None,
-        Option(
-            help="Keeps how far was sent.", show_default="FILE.sent, or rankloop-stream.json for a webhook"
-        ),
-    ] = None,
-    secret_file: Annotated[
-        Path | None, Option(help="A file with the secret that signs requests.", show_default=False)
-    ] = None,
-    alerts: Annotated[
-        str | None,
-        Option(metavar="URL", help="A running service whose alerts are sent as well.", show_default=False),
-    ] = None,
-    key: Annotated[
-        str | None,
-        Option(
-            help="An API key of a reader of all rankers, for the alerts.",
-            envvar="RANKLOOP_KEY",
-            show_default=False,
-        ),
-    ] = None,
-    *,
-    place: LiveStoreOptions,
-    allow: AllowOption = None,
-) -> None:
-    """Send each list that was learnt from, and each change of a ranker, to a webhook or a file.
-
-    Events of a ranker come in the order of its log, each at least once, with an ID. What is not acknowledged is sent
-    again, with growing pauses. How far it came is kept in a file, so that it goes on there. May run beside the service.
-
-    [b]Examples[/b]
-
-      rankloop stream front --to https://example.org/hook --secret-file secret --follow
-
-      rankloop stream --to events.jsonl --follow
-    """
-    allow_rankers(allow)
-    require("httpx", "msgspec", extra="serve", for_="rankloop stream")
-    from rankloop.serving.signatures import read_secret
-    from rankloop.serving.streaming import Cursor, LinesFile, Refused, Stream, Webhook
-
-    is_url = to.startswith(("http://", "https://"))
-    secret = None if secret_file is None else read_secret(secret_file)
-    if cursor is None and to == "-":
-        raise ValueError("to the terminal, name the file that keeps how far was sent: --cursor FILE")
-    kept = cursor or Path("rankloop-stream.json" if is_url else f"{to}.sent")
-    sent = 0
-
-    async def work(store: Store) -> None:
-        nonlocal sent
-        for name in rankers or ():
-            await chosen(store, name)
-        file = None if to == "-" else Path(to)
-        sink: Sink = Webhook(to, secret, tell=_tell_problem) if is_url else LinesFile(file)
-        asker = None if alerts is None else _asker(alerts, key)
-        stream = Stream(store, sink, Cursor(kept), rankers=rankers or None, alerts=asker)
-        try:
-            await (stream.follow() if follow else stream.send_new())
-        finally:
-            sent = stream.sent
-            await sink.close()
-
-    with contextlib.suppress(KeyboardInterrupt):
-        try:
-            place.read(work)
-        except Refused as error:
-            raise ValueError(f"{error}: stopped there; what was acknowledged is not sent again") from None
-    typer.echo(f"{sent:,} events sent", err=True)
-
-
-def _asker(url: str, key: str | None) -> Callable[[], Any]:
-    """Asks a service for the alerts there are."""
-    import httpx
-
-    headers = {} if key is None else {"authorization": f"Bearer {key}"}
-
-    async def ask() -> list[str]:
-        async with httpx.AsyncClient(trust_env=False, timeout=10.0) as http:
-            while True:
-                with contextlib.suppress(httpx.RequestError):
-                    answer = await http.get(f"{url.rstrip('/')}/v1/rankers", headers=headers)
-                    if answer.is_success:
-                        return [str(one) for one in answer.json()["notices"]]
-                    if answer.status_code in (401, 403):
-                        raise ValueError(
-                            f"{url} answered {answer.status_code}: the alerts need a key of a reader"
-                        )
-                await asyncio.sleep(1.0)
-
-    return ask
-
-
-def move(
-    ranker: Annotated[str, Argument(metavar="RANKER", help="The ranker to move.")],
-    to: Annotated[
-        str,
-        Option(metavar="URL|NUMBER", help="One of the databases, by its address or its number, from 1."),
-    ],
-    database: DatabaseOption = None,
-    schema: SchemaOption = "rankloop",
-    config: ConfigOption = None,
-) -> None:
-    """Move a ranker to another one of the service's databases, while the service runs.
-
-    Its log is copied and every digest computed again. At the end the ranker answers 503 for a moment. Where the command
-    was interrupted, give it again; or name the database that the ranker was in, to go back.
-
-    [b]Examples[/b]
-
-      rankloop move unwind --to 2 --database postgresql://one/rankers --database postgresql://two/rankers
-    """
-    number = _number(to, database or [])
-    moved, label = asyncio.run(_move(ranker, number, StoreOptions(database=database, schema=schema)))
-    typer.echo(
-        f"{ranker}: in {label}, {moved.rows:,} rows, {moved.copied:,} copied, digest {moved.link.hex()}"
-    )
-
-
-def _number(to: str, databases: list[str]) -> int:
-    from rankloop.serving.stores.postgres_errors import without_password
-
-    if len(databases) < 2:
-        raise ValueError(
-            "name all databases of the service, with --database, its variable or the settings file"
-        )
-    if to.isdecimal() and 1 <= int(to) <= len(databases):
-        return int(to) - 1
-    for number, url in enumerate(databases):
-        if to in (url, without_password(url)):
-            return number
-    raise ValueError(f"to must be one of the {len(databases)} databases, by number or address, got {to!r}")
-
-
-async def _move(ranker: str, to: int, place: StoreOptions) -> tuple[Moved, str]:
-    from rankloop.serving.databases.moving import move as bring
-    from rankloop.serving.stores.postgres import PostgresStore
-    from rankloop.serving.stores.spread import SpreadStore
-
-    stores = [one for one in place.each() if isinstance(one, PostgresStore)]
-    together = SpreadStore(stores)
-    await together.open()
-    try:
-        return await bring(ranker, stores, to), stores[to].label
-    finally:
-        await together.close()

@@ -53,42 +53,30 @@ class StoreOptions:
     segments: SegmentsOption = None
     config: ConfigOption = None
 
-    def each(
-        self, *, read_only: bool = False, own: bool = True, unsafe: bool = False, create: bool = True
-    ) -> list[Store]:
-        """The store, or one for each database, unopened; a folder without one may be refused."""
+    def one(
+        self, *, read_only: bool = False, own: bool = True, unsafe: bool = False, create: bool = False
+    ) -> Store:
+        """The store, unopened; a folder without one may be refused."""
+        if len(self.database or ()) > 1:
+            raise ValueError(
+                f"database must be one, got {len(self.database or ())}: run a service, or this command, for each"
+            )
         if self.database:
-            return self._databases(self.database, migrate=not read_only, unsafe=unsafe)
+            from rankloop.serving.stores.postgres import PostgresStore
+
+            return PostgresStore(
+                self.database[0],
+                schema=self.schema,
+                migrate=not read_only,
+                allow_unsafe=unsafe,
+                segments=self.segments,
+            )
         from rankloop.serving.stores.sqlite import SQLiteStore
 
         store = SQLiteStore(self.data, read_only=read_only, own=own, segments=self.segments)
         if not create and not store.path.exists():
             raise ValueError(f"there is no store in {self.data}")
-        return [store]
-
-    def _databases(self, urls: list[str], *, migrate: bool, unsafe: bool) -> list[Store]:
-        from rankloop.serving.stores.postgres import PostgresStore
-        from rankloop.serving.stores.postgres_errors import short_name
-
-        if len(set(urls)) < len(urls):
-            raise ValueError("database must not name the same URL twice")
-        stores: list[Store] = []
-        for number, url in enumerate(urls, 1):
-            store = PostgresStore(
-                url, schema=self.schema, migrate=migrate, allow_unsafe=unsafe, segments=self.segments
-            )
-            store.label = f"database {number} ({short_name(url)})"
-            stores.append(store)
-        return stores
-
-    def one(self, *, read_only: bool = False, own: bool = True, create: bool = False) -> Store:
-        """The store, unopened; several databases as one."""
-        stores = self.each(read_only=read_only, own=own, create=create)
-        if len(stores) == 1:
-            return stores[0]
-        from rankloop.serving.stores.spread import SpreadStore
-
-        return SpreadStore(stores)
+        return store
 
     def read(self, work: Callable[[Store], Coroutine[Any, Any, Result]]) -> Result:
         """Run `work` on the store, open to be read only."""

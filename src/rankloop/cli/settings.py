@@ -32,6 +32,15 @@ if TYPE_CHECKING:
 Command = Callable[..., None]
 
 
+# Commands that are no more, and what does the same.
+_GONE = {
+    "feed": "`python examples/feed_file.py` sends a file of feedback to a service",
+    "consume": "`python examples/consume_redis.py` sends a stream of Redis to a service",
+    "stream": "ask the service for GET /v1/rankers/RANKER/events?after=SEQ, as `python examples/pull_events.py` does",
+    "move": "a ranker stays in its database; `rankloop backup` and `restore` move a whole one",
+}
+
+
 class Commands(TyperGroup):
     """Commands whose flags take no value and say so: `--quick`, where Typer would show `--quick <bool>`."""
 
@@ -42,6 +51,8 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command = super().get_command(ctx, cmd_name)
+        if cmd_name in _GONE:
+            ctx.fail(f"there is no command {cmd_name!r} any more: {_GONE[cmd_name]}")
         if command is not None:
             _without_type([*command.params, command.get_help_option(ctx)])
         return command
@@ -312,7 +323,7 @@ DatabaseOption = Annotated[
     list[str] | None,
     service_option(
         "database",
-        "A PostgreSQL database, postgresql://..., instead of a folder; repeatable: rankers are spread over them.",
+        "A PostgreSQL database, postgresql://..., instead of a folder.",
         metavar="URL",
     ),
 ]
@@ -345,11 +356,6 @@ AllowOption = Annotated[
         metavar="PACKAGE.MODULE:CLASS",
         help="A ranker of your own that may be used; repeatable. Registered ones need no mention.",
     ),
-]
-ToOption = Annotated[str, Option("--to", metavar="RANKER", help="Whose feedback it is.")]
-UrlOption = Annotated[str, Option(help="Where the service is.")]
-WriterKey = Annotated[
-    str | None, Option(help="An API key of a writer.", envvar="RANKLOOP_KEY", show_default=False)
 ]
 
 

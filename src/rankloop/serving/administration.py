@@ -157,9 +157,8 @@ class Administration(abc.ABC):
         """Write a snapshot now; its seq."""
         served = await self.find_to_write(name)
         try:
-            await self.housekeeping.snapshot(served)
+            await self.housekeeping.snapshot_now(served)
         except Fenced as error:
-            self.housekeeping.epoch = None
             raise Unavailable("another process holds the lease, and takes the snapshots") from error
         return served.snapshot_seq
 

@@ -43,14 +43,18 @@ def check_value(value: Any, *, field: str) -> None:
 
 
 def check_entry(entry: Entry, limits: Limits) -> None:
-    """Refuse an entry that could not be read again; nothing else may be committed."""
+    """Refuse an entry that could not be read again; nothing else may be committed.
+
+    Feedback can be, and a list without a context: all of it was checked, and is written as bytes.
+    """
     most = 2 * limits.ranker_bytes if entry.kind in _CARRY_STATES else limits.row_bytes
     if len(entry.body) > most:
         raise TooLarge(f"a row of the log may have {most:,} bytes, this one has {len(entry.body):,}")
     try:
         entry.event_id.encode()
         (entry.decision or "").encode()
-        read_body(entry)
+        if entry.content is None or getattr(entry.content, "context", None) is not None:
+            read_body(entry)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise RequestError(f"what was sent cannot be read again: {error}") from None
 

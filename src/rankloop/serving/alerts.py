@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from rankloop.serving.lift import lift
 from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.trials import lift
 from rankloop.serving.series import Bucket
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ class AlertWatch:
         found = {
             (name, alert.kind): alert.sentence
             for name, served in list(engine.rankers.items())
+            if engine.housekeeping.is_mine(name)
             for alert in alerts_of(served.fold, now=engine.now())
         }
         for name, kind in found.keys() - self.active.keys():

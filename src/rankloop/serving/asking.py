@@ -14,7 +14,7 @@ from rankloop.serving.admission import check_value
 from rankloop.serving.errors import RequestError, TooLarge
 from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
-from rankloop.serving.log.choices import Free, revealed
+from rankloop.serving.log.candidate_lists import Free, revealed
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import bound_of, way_of
 from rankloop.serving.request_features import chosen_rows, request_rows

@@ -32,6 +32,7 @@ __all__ = [
 _LOCAL_HOSTS = {b"localhost", b"127.0.0.1", b"[::1]"}
 _STATE = "needs-keys"  # the row that says whether keys are needed: no key, its ID has a form that no key has
 _NEEDED, _OPEN = "needed", "open"
+_OWN_PAGES = (b"same-origin", b"none")
 _GUESSES_PER_SECOND = 20.0  # wrong keys from one address
 
 
@@ -151,6 +152,15 @@ class Access:
         return key_id, permitted
 
 
+def _authorization(headers: dict[bytes, bytes]) -> str:
+    return headers.get(b"authorization", b"").decode("latin-1")
+
+
+def _payer(permitted: Permission, key_id: str) -> str:
+    """Whose rate counts: all keys for the same rankers share what they may ask for."""
+    return ",".join(permitted.rankers) or key_id
+
+
 class Guard:
     """Checks every request: by key, and where no keys are needed, by where it comes from and is sent to."""
 
@@ -172,17 +182,29 @@ class Guard:
         if self._access.open:
             self._check_open(headers, peer)
             return EVERYTHING
-        authorization = headers.get(b"authorization")
         try:
-            key_id, permitted = self._access.check(
-                authorization.decode("latin-1") if authorization else None, role, ranker
-            )
+            key_id, permitted = self._access.check(_authorization(headers), role, ranker)
         except Unauthorized:
             self._guesses.take(peer or "")
             raise
-        # All keys for the same rankers share what they may ask for.
-        self._rate.take(",".join(permitted.rankers) or key_id, permitted.rate or None)
+        self._rate.take(_payer(permitted, key_id), permitted.rate or None)
         return permitted
+
+    def charge(self, headers: dict[bytes, bytes], caller: Permission, n: int) -> None:
+        """Count `n` more requests of this caller, whom `check` has let in: what one request asks for many times."""
+        if not self._access.open:
+            key_id, _ = self._access.check(_authorization(headers), "reader")
+            self._rate.charge(_payer(caller, key_id), n)
+
+    def still_permits(self, headers: dict[bytes, bytes], role: str, ranker: str | None) -> bool:
+        """Whether a caller whom `check` has let in would be let in now, as long as its answer is being sent."""
+        if self._access.open:
+            return True
+        try:
+            self._access.check(_authorization(headers), role, ranker)
+        except (Unauthorized, Forbidden):
+            return False
+        return True
 
     def _check_open(self, headers: dict[bytes, bytes], peer: str | None) -> None:
         if not self._local:
@@ -192,12 +214,16 @@ class Guard:
         # The address of the peer is a fact; what the request says about itself is not.
         if peer is None or not is_local(peer):
             raise Forbidden("without keys this service answers callers on its own machine only")
-        # Another site's page could make a browser on this machine send requests; it cannot forge these two.
+        # A page from elsewhere, be it from another port of this machine, could make a browser here send requests; it
+        # can forge none of these three.
         host = headers.get(b"host", b"")
         if host not in self._known:
-            if re.sub(rb":\d+$", b"", host) not in self._hosts:
+            if re.sub(rb":\d{1,5}$", b"", host) not in self._hosts:
                 raise Forbidden("without keys this service is reached under its own address only")
             if len(self._known) < 100:
                 self._known.add(host)
-        if headers.get(b"sec-fetch-site") == b"cross-site":
+        if headers.get(b"sec-fetch-site", b"none") not in _OWN_PAGES:
             raise Forbidden("without keys this service refuses requests from other sites")
+        origin = headers.get(b"origin")
+        if origin is not None and origin.partition(b"://")[2] != host:
+            raise Forbidden("without keys this service refuses requests from the pages of others")

@@ -23,6 +23,10 @@ class Deadlines:
     def __contains__(self, name: str) -> bool:
         return name in self._at
 
+    def at(self, name: str) -> int | None:
+        """The next deadline of a name; None where it has none."""
+        return self._at.get(name)
+
     def put(self, name: str, at: int) -> None:
         """Set the next deadline of a name; the one before it counts no longer."""
         self._at[name] = at

@@ -24,7 +24,7 @@ from rankloop.serving.admission import (
     refuse,
 )
 from rankloop.serving.degraded import DegradedLists
-from rankloop.serving.errors import Busy, Conflict, NotFound, Relocating, RequestError, Unavailable
+from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
 from rankloop.serving.ids import new_id
@@ -37,7 +37,6 @@ from rankloop.serving.log.records import Config, Entry, Row
 from rankloop.serving.log.upgrade import unsigned
 from rankloop.serving.log_clock import LogClock, since_boot
 from rankloop.serving.outcomes import conflict, event_answer, rank_answer, unlogged_answer
-from rankloop.serving.owners.ownership import Ownership
 from rankloop.serving.request_features import packed_matrix
 from rankloop.serving.roster import Roster
 from rankloop.serving.schemas import (
@@ -56,13 +55,14 @@ from rankloop.serving.stores.contract import (
     Fenced,
     Full,
     Missing,
-    Moving,
+    Stale,
     Store,
     StoreError,
 )
 from rankloop.serving.taking_in import take_in
 
 _log = logging.getLogger("rankloop.serving")
+_DRAWS = 4  # of one list, where the ranker is changed meanwhile
 
 
 class Engine(Administration):
@@ -70,7 +70,6 @@ class Engine(Administration):
 
     clock: seconds since 1970. steady: seconds that only ever pass. Tests bring their own; one clock is then both.
     housekeeping: whether to snapshot, to expire and to follow other replicas in the background.
-    address: where other replicas reach it, so that each ranker has an owner; without one it serves all of them.
     """
 
     def __init__(
@@ -83,14 +82,12 @@ class Engine(Administration):
         snapshot_every: int = 20_000,
         keep_snapshots: int = 8,
         housekeeping: bool = True,
-        address: str | None = None,
     ) -> None:
         self.store = store
         self.limits = limits or Limits()
         self.clock = LogClock(clock or time.time, steady or clock or since_boot)
         self.keep_snapshots = keep_snapshots
-        self.ownership = Ownership.new(address, steady=steady or clock) if address and store.shared else None
-        self.roster = Roster(store, self.limits, self.ownership)
+        self.roster = Roster(store, self.limits, self.now)
         self.rankers = self.roster.rankers
         self.broken: str | None = None  # why nothing can be written any more
         self.store_trouble: str | None = None  # why nothing could be written just now
@@ -101,7 +98,6 @@ class Engine(Administration):
             self.append, most_waiting=self.limits.waiting, seconds=self.limits.store_seconds
         )
         self.changed = asyncio.Event()  # something was folded: for those who watch
-        self.everywhere = [self]  # it, and the engines of further databases where it is that of the first
         self._draws = Draws()
         self._writing = asyncio.Lock()
         self.opened = False
@@ -127,15 +123,17 @@ class Engine(Administration):
             raise
 
     async def _fold_all(self) -> None:
-        if self.ownership is not None:  # what will be its own once it has joined the others
-            self.ownership.foresee(await self.store.members(now=self.now() / 1000))
-        await self.roster.load_all()
-        for served in list(self.rankers.values()):
-            if entries := await unsigned(served):
-                with contextlib.suppress(Relocating):
-                    await self.append(entries)
+        if not self.store.shared:  # else it folds what it is asked for
+            await self.roster.load_all()
+            for served in list(self.rankers.values()):
+                await self._sign(served)
         await self.housekeeping.start()
         self.ready = True
+
+    async def _sign(self, served: ServedRanker) -> None:
+        if entries := await unsigned(served):
+            with contextlib.suppress(NotFound):
+                await self.append(entries)
 
     async def _fold_all_in_background(self) -> None:
         while True:
@@ -161,6 +159,7 @@ class Engine(Administration):
                 await self._folding
             self._folding = None
         await self.commit.stop()
+        self.roster.close()
         await self.housekeeping.stop()
         await self.store.close()
 
@@ -180,18 +179,50 @@ class Engine(Administration):
         return self.clock.now()
 
     async def find(self, name: str) -> ServedRanker:
-        """The ranker of this name; another replica may have made it."""
-        unknown = name not in self.rankers and name not in self.roster.absent
-        if unknown and self.store.shared and name in await self.store.rankers():
-            await self.roster.adopt(name)
-        return self.roster.find(name)
+        """The ranker of this name, as it is now, whichever replica made or changed it."""
+        if self.store.shared and not (name in self.rankers and self.without_store):
+            is_new = name not in self.rankers
+            try:
+                await asyncio.create_task(self.roster.ask(name))  # who waits for it need not be a task
+                if is_new and name in self.rankers:
+                    await self._sign(self.rankers[name])
+            except StoreError as error:
+                self.store_trouble = str(error)
+                if name not in self.rankers:
+                    raise Unavailable(str(error)) from error
+        served = self.roster.find(name)
+        served.asked_at = self.now()
+        return served
+
+    async def at_hand(self, name: str) -> ServedRanker:
+        """The ranker of this name, as this process knows it: at most a moment behind where others write to it."""
+        served = self.rankers.get(name)
+        if served is None or not self.roster.is_current(served):
+            return await self.find(name)
+        if self.store.shared:
+            served.asked_at = self.now()
+        return served
+
+    def is_at_hand(self, name: str) -> bool:
+        """Whether the store need not be asked first."""
+        served = self.rankers.get(name)
+        return served is not None and self.roster.is_current(served)
+
+    async def find_all(self) -> list[ServedRanker]:
+        """All rankers, as far as they can be had in the time that a request may take."""
+        names = list(self.rankers)
+        if self.store.shared and not self.without_store:
+            with contextlib.suppress(TimeoutError, StoreError):
+                names = await asyncio.wait_for(self.roster.ask_for_all(), self.limits.store_seconds)
+        return [self.rankers[name] for name in names if name in self.rankers]
+
+    async def names(self) -> list[str]:
+        """The names of all rankers, also of those that are not here."""
+        return await self.store.rankers() if self.store.shared else list(self.rankers)
 
     async def find_to_write(self, name: str) -> ServedRanker:
-        """The ranker of this name; `Unavailable` where it is read-only."""
-        served = self.rankers.get(name) or await self.find(name)
-        if served.read_only:
-            raise Unavailable(f"ranker {name!r} is read-only: {served.read_only}")
-        return served
+        """The ranker of this name, as it is now; `Unavailable` where it is read-only."""
+        return _writable(await self.find(name))
 
     async def append(self, entries: list[Entry], epoch: int | None = None) -> list[Written]:
         """Write entries at once, and fold them; with `epoch`, `Fenced` unless the lease still has it.
@@ -212,12 +243,17 @@ class Engine(Administration):
                 raise Unavailable(f"read-only from now on: {error}") from error
             except Fenced:
                 raise
+            except Stale:
+                for served in [
+                    self.rankers[name] for name in {one.ranker for one in entries} & self.rankers.keys()
+                ]:
+                    await self.roster.fold_new(served)
+                raise
             except Diverged as error:
                 await self.roster.refold_drawn(entries)
                 raise Unavailable(f"{error}; its state is folded anew, try again") from error
-            except (Missing, Moving) as error:
-                moved = isinstance(error, Moving) or len(self.everywhere) > 1
-                raise (Relocating if moved else NotFound)(str(error)) from error
+            except Missing as error:
+                raise NotFound(str(error)) from error
             except StoreError as error:
                 self.store_trouble = str(error)
                 raise Unavailable(str(error)) from error
@@ -266,7 +302,8 @@ class Engine(Administration):
         """A new ranker, and whether it was there already, just so."""
         if not self.ready:
             raise Unavailable(self.trouble or "starting or stopping")
-        if len(self.rankers) >= self.limits.rankers and request.name not in self.rankers:
+        there = await self.names()
+        if len(there) >= self.limits.rankers and request.name not in there:
             raise Busy(f"limit reached: {self.limits.rankers:,} rankers")
         check_names(request.items, self.limits, field="items")
         seed = secrets.randbits(63) if request.seed is None else request.seed
@@ -304,10 +341,19 @@ class Engine(Administration):
 
     async def rank(self, name: str, request: RankRequest) -> RankAnswer:
         """A list to show; the decision is in the log."""
-        served = self.rankers.get(name) or await self.find(name)
+        served = await self.at_hand(name)
         decision_id = request.decision_id or new_id()
         if request.subject is not None:
             request = await self.sealing.sealed(name, request, decision_id)
+        for _ in range(_DRAWS):
+            with contextlib.suppress(
+                Stale
+            ):  # another replica changed the ranker: a list of the ranker as it is now
+                return await self._rank(served, request, decision_id)
+            served = await self.at_hand(name)
+        raise Unavailable(f"ranker {name!r} is being changed: try again")
+
+    async def _rank(self, served: ServedRanker, request: RankRequest, decision_id: str) -> RankAnswer:
         try:
             entry, decision = served.draw(request, decision_id, draws=self._draws, limits=self.limits)
         except ValueError as error:
@@ -335,7 +381,7 @@ class Engine(Administration):
 
     async def activate(self, name: str, request: ActivateRequest) -> EventAnswer:
         """The list was shown."""
-        served = await self.find_to_write(name)
+        served = _writable(await self.at_hand(name))
         if await served.decision_state(request.decision_id) is None:
             raise NotFound(f"there is no decision {request.decision_id!r}", field="decision_id")
         event_id = request.event_id or request.decision_id
@@ -345,12 +391,14 @@ class Engine(Administration):
 
     async def feedback(self, name: str, requests: list[FeedbackRequest]) -> list[EventAnswer]:
         """Feedback on one list or many; all of it is checked before any is written."""
-        served = await self.find_to_write(name)
+        served = _writable(await self.at_hand(name))
         if len(requests) > self.limits.batch:
             raise RequestError(
                 f"limit reached: {self.limits.batch:,} feedback events in one request, got {len(requests):,}"
             )
-        entries = await served.feedback_entries(requests)
+        entries = await served.feedback_entries(requests, self.roster.fold_new)
+        if self.rankers.get(name) is not _writable(served):
+            raise self._folded_anew(name)
         full = len(served.fold.parked) >= self.limits.parked and await served.crowded(now=self.now())
         if not full:
             return await self._feedback_answers([entry for entry, _ in entries])
@@ -372,3 +420,9 @@ class Engine(Administration):
                 await self._submit([conflict(entry)])
                 answers[-1] = EventAnswer("conflict", written.row.seq)
         return answers
+
+
+def _writable(served: ServedRanker) -> ServedRanker:
+    if served.read_only:
+        raise Unavailable(f"ranker {served.name!r} is read-only: {served.read_only}")
+    return served

@@ -40,6 +40,12 @@ class NotFound(RequestError):
     status, code = 404, "not_found"
 
 
+class TooSlow(RequestError):
+    """The body did not arrive in time."""
+
+    status, code = 408, "timeout"
+
+
 class Conflict(RequestError):
     """The ID is used for something else."""
 
@@ -78,7 +84,3 @@ class Unavailable(RequestError):
 
     status, code = 503, "unavailable"
     retry_after = 1
-
-
-class Relocating(Unavailable):
-    """The ranker is on its way to another database; nothing was written."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.serving.errors import NotFound
-from rankloop.serving.log.choices import free_of
+from rankloop.serving.log.candidate_lists import free_of
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import bound_of, rail_of
 from rankloop.serving.log.records import Decision

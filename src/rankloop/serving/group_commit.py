@@ -14,11 +14,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from rankloop.serving.errors import Busy, NotFound, Relocating, Unavailable
+from rankloop.serving.errors import Busy, NotFound, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.records import Entry, Row
-from rankloop.serving.pending import Pending
+from rankloop.serving.stores.errors import Stale
 from rankloop.serving.tracing import tracing
 
 MOST_IN_A_BATCH = 512
@@ -37,7 +37,7 @@ class Written(NamedTuple):
 
 
 Write = Callable[[list[Entry]], Awaitable[list[Written]]]
-Queued = tuple[list[Entry], Pending[list[Written]]]
+Queued = tuple[list[Entry], asyncio.Future[list[Written]]]
 Told = list[list[Written] | Exception]  # what each of a batch comes to
 
 
@@ -76,7 +76,7 @@ class GroupCommit:
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
 
-    def submit(self, entries: list[Entry]) -> Pending[list[Written]]:
+    def submit(self, entries: list[Entry]) -> asyncio.Future[list[Written]]:
         """Queue them, to be written together; `Busy` where there is no room."""
         if self._task is None or self._task.done():
             raise Unavailable("the service is stopping")
@@ -84,7 +84,7 @@ class GroupCommit:
             raise self._late()
         if self.waiting + len(entries) > self._most:
             raise Busy(f"limit reached: {self._most:,} events that wait for the disk; try again in a second")
-        future: Pending[list[Written]] = Pending()
+        future: asyncio.Future[list[Written]] = asyncio.get_running_loop().create_future()
         self._queue.append((entries, future))
         self.waiting += len(entries)
         self._come.set()
@@ -111,7 +111,7 @@ class GroupCommit:
             try:
                 with tracing.commit(len(entries)):
                     told = _apart(batch, await self._write(entries))
-            except (NotFound, Relocating) as error:
+            except (NotFound, Stale) as error:
                 told = await self._write_apart(batch, error)
             except Exception as error:
                 told = [error] * len(batch)
@@ -124,15 +124,11 @@ class GroupCommit:
             self.seconds += took
             self._usual += 0.2 * (len(entries) - self._usual)
             self._takes += 0.2 * (took - self._takes)
-            # Last: who is told may ask for more at once.
             for (_, future), found in zip(batch, told, strict=True):
-                if isinstance(found, Exception):
-                    future.fail(found)
-                else:
-                    future.settle(found)
+                _settle(future, found)
 
-    async def _write_apart(self, batch: list[Queued], error: NotFound | Relocating) -> Told:
-        """A ranker of the batch is gone, or on its way, and nothing was written: only who asked for it is refused."""
+    async def _write_apart(self, batch: list[Queued], error: Exception) -> Told:
+        """A ranker of the batch is gone, or was changed, and nothing was written: only who asked for it is refused."""
         if len(batch) == 1:
             return [error]
         told: Told = []
@@ -156,7 +152,7 @@ class GroupCommit:
         self._queue.clear()
         self._come.clear()
         for _, future in (*batch, *queued):
-            future.fail(self._late())
+            _settle(future, self._late())
 
     async def _gather(self) -> None:
         self._target = min(MOST_IN_A_BATCH, int(0.9 * self._usual))
@@ -166,6 +162,15 @@ class GroupCommit:
             timer = asyncio.get_running_loop().call_later(patience, self._enough.set)
             await self._enough.wait()
             timer.cancel()
+
+
+def _settle(future: asyncio.Future[list[Written]], found: list[Written] | Exception) -> None:
+    if future.done():  # the caller has gone, or was told that it is late
+        return
+    if isinstance(found, Exception):
+        future.set_exception(found)
+    else:
+        future.set_result(found)
 
 
 def _apart(batch: list[Queued], written: list[Written]) -> Told:

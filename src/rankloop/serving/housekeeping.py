@@ -1,4 +1,4 @@
-"""What goes on beside the requests: holding the lease, snapshots, expiry, and following other replicas."""
+"""What goes on beside the requests: holding leases, snapshots, expiry, and following other replicas."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 
 from rankloop.serving.alerts import AlertWatch
 from rankloop.serving.deadlines import Deadlines
-from rankloop.serving.errors import Relocating, Unavailable
+from rankloop.serving.errors import NotFound, RequestError, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records, snapshots
-from rankloop.serving.log.policies import waiting_time
-from rankloop.serving.log.records import Entry
-from rankloop.serving.owners.ownership import LEASE_SECONDS, Ownership
+from rankloop.serving.log.records import Entry, waiting_time
 from rankloop.serving.served_ranker import ServedRanker
-from rankloop.serving.stores.contract import Fenced, Moving, StoreError
+from rankloop.serving.stores.contract import Fenced, Left, Missing, StoreError
 from rankloop.serving.stores.due import OpenList
 from rankloop.serving.trimming import Trimming
 
@@ -25,37 +23,47 @@ if TYPE_CHECKING:
     from rankloop.serving.engine import Engine
 
 _log = logging.getLogger("rankloop.serving")
+LEASE_SECONDS = 5.0
 _TICK_SECONDS = 0.5
+_RENEW = 1_250  # milliseconds between two renewals
+_ASKED = 10_000  # milliseconds for which a ranker that somebody asked for is taken to be asked for again
+_DAY = 86_400_000
+_UNUSED = 300_000  # milliseconds after which a ranker that nobody asks for is let go of
+_WORTH_A_SNAPSHOT = 200  # rows that whoever loads it next need not fold
 _NEWS_SECONDS = 0.1  # between two looks at what others wrote
 _PAGE = 500
 _PAGES_A_TICK = 8
 
 
 class Housekeeping:
-    """Runs beside an engine. Its epoch fences what it writes.
+    """Runs beside an engine.
 
-    One process snapshots and expires a ranker: its owner; where rankers have none, the holder of the store's lease.
+    One process snapshots and expires a ranker: who holds its lease. A process takes the lease of what it is asked for,
+    gives it back when others write to a ranker that it is not asked for, and lets go of what nobody asks for. Of
+    rankers that nobody looks after, whoever notices does. Its epoch fences what it writes.
     """
 
     def __init__(self, engine: Engine, *, snapshot_every: int, in_background: bool) -> None:
         self.engine = engine
         self.snapshot_every = snapshot_every
-        self.ownership = engine.ownership
-        if self.ownership is not None:
-            engine.store.owns = self.ownership.owns
         self.holder = secrets.token_hex(8)
-        self.epoch: int | None = None
+        self.epochs: dict[str, int] = {}  # of the rankers that this process looks after
         self.changed: set[str] = set()  # rankers that have new rows since the last tick
         self.alerts = AlertWatch()
         self.trimming: Trimming | None = None
         self._deadlines = Deadlines()
-        self._began = False
+        self._asked_for: set[str] = set()  # the rankers whose leases were asked for last
+        self._renew_at = 0
+        self._look_at = 0  # for rankers that nobody looks after
         self._background = in_background
+        self._adopting: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._leasing = asyncio.Lock()
+        engine.store.alone = self._is_alone
 
     async def start(self) -> None:
-        """Take the lease if it is free, and begin."""
-        await self.hold_lease()
+        """Take the leases that are free, and begin."""
+        await self.hold_leases()
         if self._background:
             self._tasks.append(asyncio.create_task(self._every_tick()))
             if self.trimming is not None:
@@ -67,48 +75,80 @@ class Housekeeping:
         """Stop, and leave a snapshot for a quick start."""
         if self.trimming is not None:
             await self.trimming.stop()
-        for task in self._tasks:
+        for task in [*self._tasks, *([self._adopting] if self._adopting else [])]:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        if self._background and self.epoch is not None and not self.engine.broken:
-            for served in self.engine.rankers.values():
-                changed = served.fold.applied > served.snapshot_seq and self.is_mine(served.name)
-                if changed and not served.read_only:
+        if self._background and not self.engine.broken:
+            for served in list(self.engine.rankers.values()):
+                if (
+                    served.name in self.epochs
+                    and served.fold.applied > served.snapshot_seq
+                    and not served.read_only
+                ):
                     with contextlib.suppress(StoreError):
                         await self.snapshot(served)
-        if self.ownership is not None:
-            with contextlib.suppress(StoreError):
-                await self.engine.store.withdraw(self.ownership.replica)
-
-    async def hold_lease(self) -> None:
-        """Take or renew the lease. A store with one owner needs no renewal: the owner is the holder."""
-        store = self.engine.store
-        if not store.shared and self.epoch is not None and self.engine.store_trouble is None:
-            return
-        if self.ownership is not None:
-            await self._announce(self.ownership)
-            return
-        seconds = LEASE_SECONDS if store.shared else 0.0
-        self.epoch = await store.take_lease(self.holder, seconds=seconds, now=self.engine.now() / 1000)
-
-    async def _announce(self, ownership: Ownership) -> None:
-        """Say that this process is there, and see who else is."""
-        roll = await self.engine.store.announce(
-            ownership.replica,
-            ownership.address,
-            seconds=ownership.seconds,
-            now=self.engine.now() / 1000,
-        )
-        ownership.look()
-        self.epoch = roll.epoch
-        if ownership.see(roll):
-            _log.info("replicas: %s", ", ".join(one.address for one in roll.members))
-            self.changed |= set(self.engine.rankers)  # this process may own more of them now
+        with contextlib.suppress(StoreError):
+            await self.let_go(list(self.epochs))
 
     def is_mine(self, name: str) -> bool:
         """Whether this process looks after a ranker."""
-        return self.ownership is None or self.ownership.owns(name)
+        return not self.engine.store.shared or name in self.epochs
+
+    def _is_alone(self, name: str) -> bool:
+        return name in self.epochs and self.engine.roster.is_alone(name)
+
+    async def hold_leases(self) -> None:
+        """Take or renew the leases of the rankers that are here. Who has a store alone need not renew anything."""
+        async with self._leasing:
+            await self._hold_leases()
+
+    async def _hold_leases(self) -> None:
+        engine, now = self.engine, self.engine.now()
+        names = {
+            name
+            for name, served in engine.rankers.items()
+            if not served.read_only
+            and (self.is_mine(name) or now - served.asked_at < _ASKED)  # others are asked for the rest
+        }
+        due = now >= self._renew_at and (engine.store.shared or not self._renew_at)
+        if not due and engine.store_trouble is None and names <= self._asked_for:
+            return
+        epochs = await engine.store.take_leases(self.holder, names, seconds=LEASE_SECONDS, now=now / 1000)
+        self._asked_for, self._renew_at = names, now + _RENEW
+        for name in epochs.keys() - self.epochs.keys():
+            self.changed.add(name)
+            self._deadlines.put(name, now)
+            if engine.store.shared:
+                _log.info("ranker %r: this process looks after it now", name)
+        self.epochs = epochs
+
+    async def _epoch(self, name: str) -> int:
+        if name not in self.epochs:
+            await self.hold_leases()
+        if name not in self.epochs:
+            raise Fenced(f"another process looks after ranker {name!r}")
+        return self.epochs[name]
+
+    async def let_go(self, names: list[str]) -> None:
+        """Give leases back, with what who comes next should know."""
+        async with self._leasing:
+            now, left = self.engine.now(), []
+            for name in names:
+                served = self.engine.rankers.get(name)
+                if self.epochs.pop(name, None) is not None and served is not None:
+                    left.append(Left(name, served.fold.applied, self._wake_in(name, now)))
+            if left and self.engine.store.shared:
+                await self.engine.store.let_go(self.holder, left, now=now / 1000)
+
+    def _wake_in(self, name: str, now: int) -> float | None:
+        """In how many seconds somebody is to look after a ranker again."""
+        at = (
+            now if name in self.changed else self._deadlines.at(name)
+        )  # until it was looked at, lists may be due
+        if self.trimming is not None:
+            at = now + _DAY if at is None else min(at, now + _DAY)  # rows become old without anybody asking
+        return None if at is None else max(0, at - now) / 1000
 
     async def _every_tick(self) -> None:
         while True:
@@ -128,58 +168,111 @@ class Housekeeping:
         if self.engine.broken:
             return
         await self.engine.store.look()
-        before = self.epoch
-        await self.hold_lease()  # a write where others share the store, or where the last one failed
+        await self.hold_leases()  # a write where others share the store, or where the last one failed
         if self.engine.store_trouble is not None:
             _log.warning("the store can be written to again")
             self.engine.store_trouble = None
         await self.engine.degraded.log(self.engine.append)
-        if self.epoch is None:
-            return
-        reach("lease-held")
-        if self.epoch != before or not self._began:
-            self._began = True
-            self._deadlines.clear()
-            self.changed |= set(self.engine.rankers)
-        try:
-            await self._look_after_changed()
-            await self._expire_due()
-        except Fenced:
-            self.epoch = None
-            _log.warning("another process took over; nothing was written")
+        if self.engine.store.shared:
+            await self._share()
+        if self.epochs:
+            reach("lease-held")
+        await self._look_after_changed()
+        await self._expire_due()
+
+    async def _share(self) -> None:
+        """Let go of rankers that nobody asks this process for, and take on what nobody looks after."""
+        engine, now = self.engine, self.engine.now()
+        left, unused = [], []
+        for name, served in engine.rankers.items():
+            idle = now - served.asked_at
+            if idle >= _UNUSED and not (served.name in self.changed or served.looking_back.locked()):
+                unused.append(served)
+            elif idle >= _ASKED and name in self.epochs and not engine.roster.is_alone(name):
+                left.append(name)  # another one is asked for it
+        for served in unused:
+            if self.is_mine(served.name) and served.fold.applied - served.snapshot_seq >= _WORTH_A_SNAPSHOT:
+                with contextlib.suppress(Fenced):
+                    await self.snapshot(served)
+        await self.let_go(left + [served.name for served in unused])
+        for served in unused:
+            if now - served.asked_at >= _UNUSED:  # nobody came meanwhile
+                engine.roster.forget(served.name)
+        if now >= self._look_at:
+            self._look_at = now + _ASKED // 4
+            cannot = [*engine.roster.absent, *(one.name for one in engine.rankers.values() if one.read_only)]
+            names = await engine.store.unattended(seconds=LEASE_SECONDS, now=now / 1000, besides=cannot)
+            if names and (self._adopting is None or self._adopting.done()):
+                self._adopting = asyncio.create_task(self._adopt(names))
+                if not self._background:
+                    await self._adopting
+
+    async def _adopt(self, names: list[str]) -> None:
+        for name in names:
+            with contextlib.suppress(RequestError):
+                await self.engine.find(name)
+            await self.hold_leases()
+
+    def _is_over(self, name: str) -> None:
+        self.epochs.pop(name, None)
+        _log.warning("ranker %r: another process looks after it now; nothing was written", name)
 
     async def _look_after_changed(self) -> None:
         changed, self.changed = self.changed, set()
         if self.trimming is not None:
             self.trimming.changed |= changed
-        for name in changed:
+        try:
+            await self._look_after(changed)
+        except BaseException:
+            self.changed |= changed  # they are looked after with the next tick
+            raise
+
+    async def _look_after(self, names: set[str]) -> None:
+        for name in names:
             served = self.engine.rankers.get(name)
-            if served is None or served.read_only or not self.is_mine(name):
+            if served is None or served.read_only or name not in self.epochs:
                 continue
+            if not self.engine.roster.is_current(served):
+                await self.engine.roster.fold_new(served)
             if name not in self._deadlines:
                 self._deadlines.put(name, self.engine.now())
             if served.fold.applied - served.snapshot_seq >= self.snapshot_every:
-                with contextlib.suppress(Moving):  # it goes with the snapshots that it has
+                try:
                     await self.snapshot(served)
+                except Fenced:
+                    self._is_over(name)
+                except Missing:  # archived meanwhile, or half way to another database
+                    continue
 
     async def _expire_due(self) -> None:
         for name in self._deadlines.due(self.engine.now()):
             served = self.engine.rankers.get(name)
-            if served is None or served.read_only or not self.is_mine(name):
+            if served is None or served.read_only or name not in self.epochs:
                 continue
             try:
                 await self.expire(served)
-            except Relocating:
+            except Fenced:
+                self._is_over(name)
+            except NotFound:
                 self.changed.add(name)
             except BaseException:
                 self.changed.add(name)  # it is tried again with the next tick
                 raise
 
+    async def snapshot_now(self, served: ServedRanker) -> None:
+        """Write one because somebody asks for it; who holds the lease hands it over."""
+        now = self.engine.now() / 1000
+        async with self._leasing:
+            self.epochs |= await self.engine.store.take_leases(
+                self.holder, [served.name], seconds=LEASE_SECONDS, now=now, at_once=True
+            )
+        self.changed.add(served.name)
+        await self.snapshot(served)
+
     async def snapshot(self, served: ServedRanker) -> None:
-        """Write one now."""
-        if self.epoch is None:
-            raise Unavailable("another process holds the lease, and takes the snapshots")
-        taken = snapshots.take(served.fold, epoch=self.epoch)
+        """Write one, as the holder of the lease."""
+        epoch = await self._epoch(served.name)
+        taken = snapshots.take(served.fold, epoch=epoch)
         await self.engine.store.write_snapshot(served.name, taken, keep=self.engine.keep_snapshots)
         served.snapshot_seq = taken.seq
 
@@ -203,7 +296,7 @@ class Housekeeping:
                 for seq, decision, _ in await self._unanswered(served, found.open)
             ]
             if entries:
-                await engine.append(entries, epoch=self.epoch)
+                await engine.append(entries, epoch=await self._epoch(served.name))
                 written += len(entries)
             # All up to here are answered or expired: a hint for the next start, and no part of what was learnt.
             reached = found.through == fold.expire_cursor
@@ -225,25 +318,22 @@ class Housekeeping:
                 left.append(one)
         return left
 
-    async def take_in_news(self, told: set[str] | None = None) -> None:
-        """Fold what other processes wrote: to the rankers that are told of, or to any."""
+    async def take_in_news(self, names: set[str] | None = None) -> None:
+        """Note which rankers others wrote to: who is asked for one folds it then."""
         roster = self.engine.roster
-        if told is not None:
-            told &= roster.rankers.keys()
-            if not told:
-                return
-        heads = await self.engine.store.heads(told)
-        if told is None:
-            for name in {*roster.rankers, *roster.absent}.difference(
-                heads
-            ):  # another process archived or moved it
+        if names is None:
+            here = {*roster.rankers, *roster.absent}
+            heads = await self.engine.store.heads(here)
+            for name in here.difference(heads):  # another process archived or moved it
                 roster.forget(name)
                 self.engine.degraded.forget(name)
-        for name, head in heads.items():
-            known = name in roster.rankers
-            await roster.follow(name, head)
-            if not known and name in roster.rankers:  # it may have lists whose deadline passes here
-                self.changed.add(name)
+            ends = {name: (one.fold.applied, one.fold.link) for name, one in roster.rankers.items()}
+            names = {name for name, head in heads.items() if name in ends and ends[name] != head}
+            for name in names:
+                roster.rankers[name].current_until = 0
+        else:
+            roster.hear(names)
+        self.changed |= names & self.epochs.keys()
         self.engine.changed.set()
 
     async def _follow(self) -> None:
@@ -251,12 +341,12 @@ class Housekeeping:
         looked = loop.time()
         while True:
             try:
-                told = await self.engine.store.wait_for_news(seconds=1.0)
-                if told is None or loop.time() - looked >= 1.0:
-                    told, looked = None, loop.time()
-                elif self.ownership is not None:  # as a standby it reads in larger pieces, once a second
-                    told = {name for name in told if self.ownership.owns(name)}
-                await self.take_in_news(told)
+                names = await self.engine.store.wait_for_news(seconds=1.0)
+                if names is not None:
+                    await self.take_in_news(names)
+                if loop.time() - looked >= 1.0:
+                    looked = loop.time()
+                    await self.take_in_news()
                 await asyncio.sleep(_NEWS_SECONDS)
             except StoreError:  # the tick says so
                 await asyncio.sleep(0.2)

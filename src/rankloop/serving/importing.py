@@ -18,8 +18,7 @@ from rankloop.serving.group_commit import Written
 from rankloop.serving.limits import Limits
 from rankloop.serving.log import imports, records
 from rankloop.serving.log.fold import Fold
-from rankloop.serving.log.records import Entry, Import, Packed
-from rankloop.serving.log.saved_state import Learnt
+from rankloop.serving.log.records import Entry, Import, Learnt, Packed
 from rankloop.serving.schemas import ItemName, Status
 
 History = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=100)]

@@ -21,9 +21,6 @@ class Limits(msgspec.Struct, frozen=True):
     streams: int = 64
     cache_bytes: int = 256_000_000  # lists at hand, of all rankers together
     degraded: int = 10_000  # lists shown without the store that wait to be logged
-    standby_rows: int = (
-        10_000  # that a standby is behind before it looks for a snapshot; thrice that, and it folds
-    )
     store_seconds: float = 10.0  # that a request waits for the store
     connections: int = 2_000
     connections_per_address: int = 500

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from rankloop.serving.log.fold import Fold
-from rankloop.serving.log.related import OtherHistory
-from rankloop.serving.log.starting_point import newest_fold
+from rankloop.serving.log.fold import Fold, OtherHistory
+from rankloop.serving.log.snapshots import newest_fold
 from rankloop.serving.served_ranker import ServedRanker, related_rows
 from rankloop.serving.stores.contract import StoreError
 

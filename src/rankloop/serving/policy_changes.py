@@ -12,8 +12,7 @@ from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.ids import new_id
 from rankloop.serving.log import records
 from rankloop.serving.log.guard_rails import check_rails
-from rankloop.serving.log.policies import check_answers
-from rankloop.serving.log.records import Entry
+from rankloop.serving.log.records import Entry, check_answers
 from rankloop.serving.outcomes import event_answer
 from rankloop.serving.schemas import EventAnswer, PolicyRequest
 

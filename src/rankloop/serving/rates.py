@@ -47,3 +47,8 @@ class Rate:
         if caller not in self._left and len(self._left) >= _MOST_CALLERS:
             self._left.clear()  # a flood of callers: all begin again
         self._left[caller] = left - 1, now
+
+    def charge(self, caller: str, n: float) -> None:
+        """Count `n` more of a caller who was let in: it may take them, and must wait longer for its next."""
+        left, then = self._left.get(caller, (0.0, self._clock()))
+        self._left[caller] = left - n, then

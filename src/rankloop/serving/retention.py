@@ -16,10 +16,9 @@ import msgspec
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import snapshots
 from rankloop.serving.log.digests import check_row, own_name, seal
-from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.fold import Fold, Saved
 from rankloop.serving.log.records import Row
-from rankloop.serving.log.saved_state import Saved
-from rankloop.serving.log.starting_point import newest_fold
+from rankloop.serving.log.snapshots import newest_fold
 from rankloop.serving.served_ranker import related_rows
 from rankloop.serving.stores.contract import Damaged, Snapshot, Store
 from rankloop.serving.stores.segments.closed_history import ClosedHistory

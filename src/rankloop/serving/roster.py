@@ -1,5 +1,9 @@
 """The rankers of a service: which can be served, which are still folded, which cannot be, and why.
 
+A process that has a store alone folds every ranker when it starts. Of a store that processes share, it folds what it is
+asked for. From then on it looks whether others wrote: before each list where they do, else where it has not written
+itself for a quarter of a second.
+
 One that cannot be folded is quarantined: it is named, with the reason, and the others serve.
 """
 
@@ -7,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
+from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
 from rankloop.serving.admission import check_size
@@ -18,12 +24,12 @@ from rankloop.serving.log.digests import BadRow
 from rankloop.serving.log.fingerprint import OtherVersion
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Entry
-from rankloop.serving.log.starting_point import newest_fold
-from rankloop.serving.owners.ownership import Ownership
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Damaged, Diverged, Head, Store, StoreError
 
 _log = logging.getLogger("rankloop.serving")
+_LOOK = 250  # milliseconds between two looks for what others wrote, where nobody is known to
+_COMPANY = 10_000  # milliseconds for which others who wrote are expected to write again
 
 
 class Absent(NamedTuple):
@@ -36,68 +42,141 @@ class Absent(NamedTuple):
 class Roster:
     """All rankers in a store, by name: those that are served in `rankers`, the others in `absent`."""
 
-    def __init__(self, store: Store, limits: Limits, ownership: Ownership | None = None) -> None:
+    def __init__(self, store: Store, limits: Limits, now: Callable[[], int] = lambda: 0) -> None:
         self.store = store
         self.limits = limits
-        self.ownership = ownership
+        self._now = now  # milliseconds
         self.rankers: dict[str, ServedRanker] = {}
         self.absent: dict[str, Absent] = {}
         self.lost: dict[str, str] = {}  # what was acknowledged and is not in the log any more
         self.cache = DecisionCache(limits.cache_bytes)
-        self._loading = asyncio.Lock()
+        self._loading: dict[str, asyncio.Task[None]] = {}
+        self._looking: dict[str, asyncio.Task[None]] = {}  # for what others wrote to a ranker
+        self._waiting: dict[str, asyncio.Task[None]] = {}  # those that look next
         self._folded = self._to_fold = 0
 
     async def load_all(self) -> None:
         """Load every ranker that is not here yet, one after the other."""
-        names = [
-            name for name in await self.store.rankers() if name not in self.rankers and self._is_here(name)
-        ]
+        names = [name for name in await self.store.rankers() if name not in self.rankers]
         ends = {name: (await self.store.head(name)).seq for name in names}
         self._folded, self._to_fold = 0, sum(ends.values())
         for name in names:
             self.absent.setdefault(name, Absent("folding", "its log is being folded"))
         for name in names:
             before = self._folded
-            await self.load(name)
-            self._folded = before + ends[name]
 
-    async def load(self, name: str) -> None:
-        """Load one ranker: from then on it is served, or quarantined."""
-        async with self._loading:
-            if name in self.rankers:
-                return
-            before = self._folded
-
-            def tell(seq: int) -> None:
+            def tell(seq: int, before: int = before) -> None:
                 self._folded = before + seq
 
-            try:
-                await self._compare_with_mark(name)
-                await self._open_history(name)
-                served = await ServedRanker.load(name, self.store, check=self._check, tell=tell)
-            except Exception as error:
-                if isinstance(error, StoreError) and not isinstance(error, Damaged | Diverged):
-                    raise
-                self.quarantine(name, error)
-                return
-            self.absent.pop(name, None)
-            served.fold.recent.share(self.cache)
-            self.rankers[name] = served
-            if served.read_only:
-                _log.warning("ranker %r is read-only: %s", name, served.read_only)
+            await self.load(name, tell)
+            self._folded = before + ends[name]
 
-    def _is_here(self, name: str) -> bool:
-        return self.ownership is None or self.ownership.folds(name)
+    async def load(self, name: str, tell: Callable[[int], object] = lambda seq: None) -> None:
+        """Load one ranker: from then on it is served, or quarantined. Who asks meanwhile waits for the same."""
+        task = self._loading.get(name)
+        if task is None:
+            task = self._loading[name] = asyncio.create_task(self._load(name, tell))
+            task.add_done_callback(functools.partial(self._loaded, name))
+        await asyncio.shield(task)
 
-    async def adopt(self, name: str) -> None:
-        """Load a ranker that somebody asked this replica for, and keep it for a while."""
-        if self.ownership is not None:
-            self.ownership.adopt(name)
-        await self.load(name)
+    def _loaded(self, name: str, task: asyncio.Task[None]) -> None:
+        del self._loading[name]
+        _heard(task)
+
+    def close(self) -> None:
+        """Load no more."""
+        for task in [*self._loading.values(), *self._waiting.values(), *self._looking.values()]:
+            task.cancel()
+
+    async def _load(self, name: str, tell: Callable[[int], object]) -> None:
+        if name in self.rankers:
+            return
+        try:
+            await self._compare_with_mark(name)
+            await self._open_history(name)
+            served = await ServedRanker.load(name, self.store, check=self._check, tell=tell)
+        except Exception as error:
+            if isinstance(error, StoreError) and not isinstance(error, Damaged | Diverged):
+                raise
+            self.quarantine(name, error)
+            return
+        self.absent.pop(name, None)
+        served.fold.recent.share(self.cache)
+        served.asked_at = self._now()
+        served.current_until = served.asked_at + _LOOK
+        self.rankers[name] = served
+        if served.read_only:
+            _log.warning("ranker %r is read-only: %s", name, served.read_only)
+
+    async def ask(self, name: str) -> None:
+        """Have a ranker at hand as it is now, where processes share the store: load it, or take in what is new.
+
+        `Unavailable` where that takes longer than a request may wait; it goes on meanwhile. All who ask before a look
+        has begun share it: there are never more than two for a ranker.
+        """
+        if name not in self._waiting:
+            self._waiting[name] = asyncio.create_task(self._ask(name))
+            self._waiting[name].add_done_callback(_heard)
+        try:
+            await asyncio.wait_for(asyncio.shield(self._waiting[name]), self.limits.store_seconds)
+        except TimeoutError:
+            raise Unavailable(f"ranker {name!r} cannot be served yet: its log is being folded") from None
+
+    async def _ask(self, name: str) -> None:
+        if name in self._looking:
+            with contextlib.suppress(Exception):  # which concerns those who asked for it
+                await asyncio.shield(self._looking[name])
+        self._looking[name] = self._waiting.pop(name)
+        try:
+            heads = await self.store.heads({name})
+            if name not in heads:
+                self.forget(name)
+            elif name in self.rankers:
+                await self.follow(name, heads[name])
+            elif not self._is_quarantined(name):
+                await self.load(name)
+        finally:
+            del self._looking[name]
+
+    async def ask_for_all(self) -> list[str]:
+        """Have all rankers at hand as they are now; their names, in the order in which they were made."""
+        heads = await self.store.heads()
+        for name in {*self.rankers, *self.absent}.difference(heads):
+            self.forget(name)
+        for name, head in heads.items():
+            if name in self.rankers:
+                self.rankers[name].asked_at = self._now()
+                await self.follow(name, head)
+            elif not self._is_quarantined(name):
+                await self.load(name)
+        return list(heads)
+
+    def _is_quarantined(self, name: str) -> bool:
+        return name in self.absent and self.absent[name].status == "quarantined"
+
+    def is_current(self, served: ServedRanker) -> bool:
+        """Whether nobody need look for what others wrote."""
+        return not self.store.shared or (not served.met_others and self._now() < served.current_until)
+
+    def wrote(self, served: ServedRanker) -> None:
+        """What was just written came right after what is folded here: nobody else wrote in between."""
+        if self.is_alone(served.name):
+            served.current_until = self._now() + _LOOK
+
+    def hear(self, names: Iterable[str]) -> None:
+        """Others wrote to these rankers."""
+        for name in names:
+            if (served := self.rankers.get(name)) is not None:
+                served.met_others = True
+
+    def is_alone(self, name: str) -> bool:
+        """Whether no other process wrote to a ranker lately."""
+        served = self.rankers.get(name)
+        return served is not None and not served.met_others and self._now() >= served.others_until
 
     def let_go_of(self, entry: Entry) -> bool:
-        """Whether a row was written to a ranker that went to another replica meanwhile: nobody here folds it."""
-        return self.ownership is not None and entry.kind != "config" and entry.ranker not in self.rankers
+        """Whether a row was written to a ranker that was let go of meanwhile: nobody here folds it."""
+        return entry.kind != "config" and entry.ranker not in self.rankers
 
     def _check(self, config: Config) -> None:
         """Refuse a ranker that would take too much memory, before it takes any."""
@@ -155,7 +234,7 @@ class Roster:
         return bool(rows) and (rows[0].seq, rows[0].link) == (fold.applied, fold.link)
 
     def forget(self, name: str) -> None:
-        """It was archived, or belongs to other replicas now."""
+        """It was archived, or nobody asks for it any more."""
         served = self.rankers.pop(name, None)
         if served is not None:
             served.fold.recent.clear()
@@ -163,41 +242,22 @@ class Roster:
         self.lost.pop(name, None)
 
     async def follow(self, name: str, head: Head | None = None) -> None:
-        """Take in what other processes have appended, up to `head` as far as is known; let go of what is others'."""
-        served = self.rankers.get(name)
-        if not self._is_here(name):
-            self.forget(name)
-            return
-        if served is None:
-            if name not in self.absent:
-                await self.load(name)
-        elif served.read_only is None and (served.fold.applied, served.fold.link) != head:
-            behind = None if head is None else head.seq - served.fold.applied
-            if behind is None or behind < 0 or not await self._may_wait(served, behind):
-                await self.fold_new(served)
+        """Take in what other processes have appended to a ranker that is here, up to `head` as far as is known."""
+        served = self.rankers[name]
+        now = self._now()
+        if served.met_others:
+            served.met_others, served.others_until = False, now + _COMPANY
+        if served.read_only is None and (served.fold.applied, served.fold.link) != head:
+            await self.fold_new(served, head)
+            if head is not None and served.fold.applied < head.seq and self.rankers.get(name) is served:
+                await self.refold(name, Diverged("another ranker has this name now"))
+        # Where others write, the next one who asks looks again.
+        served.current_until = now + _LOOK if now >= served.others_until else 0
 
-    async def _may_wait(self, served: ServedRanker, behind: int) -> bool:
-        """Whether rows may stay unfolded: as a standby this replica goes on from the snapshots that the owner takes.
-
-        To fold every row twice would double what learning costs. Whoever takes over folds the rest.
-        """
-        hot = self.limits.standby_rows == 1
-        if hot or self.ownership is None or self.ownership.owns(served.name):
-            return False
-        if behind < self.limits.standby_rows:
-            return True
-        with contextlib.suppress(ValueError, OtherVersion):
-            taken = max((one.seq for one in await self.store.snapshots(served.name)), default=0)
-            if taken > served.fold.applied:
-                fold, seq = await newest_fold(self.store, served.name, self._check)
-                fold.recent.share(self.cache)
-                return await served.go_on_from(fold, seq)
-        return behind < 3 * self.limits.standby_rows
-
-    async def fold_new(self, served: ServedRanker) -> None:
+    async def fold_new(self, served: ServedRanker, head: Head | None = None) -> None:
         """Fold what is new; a ranker with which that goes wrong is folded anew, or quarantined."""
         try:
-            await served.catch_up()
+            await served.catch_up(through=head)
         except BaseException as error:
             await self.recover(served.name, error)
 
@@ -245,3 +305,8 @@ class Roster:
             if one.read_only
         ]
         return told + [f"ranker {name!r} has lost rows: {what}" for name, what in self.lost.items()]
+
+
+def _heard(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.exception()  # whoever still waits is told

@@ -8,9 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from rankloop.serving.adapters.estimates import Interval
-from rankloop.serving.lift import Lift
-from rankloop.serving.log.records import Policy
-from rankloop.serving.log.saved_state import DeadLetter
+from rankloop.serving.log.records import DeadLetter, Policy
+from rankloop.serving.log.trials import Lift
 
 RankerName = Annotated[
     str,
@@ -363,6 +362,20 @@ class AccessAnswer(msgspec.Struct, frozen=True):
     rankers: list[str]
     most_rankers: int
     rate: float
+
+
+class EventsAnswer(msgspec.Struct, frozen=True):
+    """What was learnt and changed, in the order of the log.
+
+    through: the last row that was looked at, to be `after` of the next request. model_seq: how far the ranker has
+    folded its log: there is more where `through` is less. log: the identity of the log. It is another one where the
+    ranker was archived and its name used again; the rows are then counted from 1 again.
+    """
+
+    events: list[dict[str, Any]]
+    through: int
+    model_seq: int
+    log: str
 
 
 class DeadLettersAnswer(msgspec.Struct, frozen=True):

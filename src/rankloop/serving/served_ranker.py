@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +16,17 @@ from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.failpoints import reach
 from rankloop.serving.limits import Limits
 from rankloop.serving.log import imports, records
-from rankloop.serving.log.choices import feedback_length, written_memo
-from rankloop.serving.log.decision_state import DecisionState, Outcome, replay_decision
+from rankloop.serving.log.candidate_lists import feedback_length, written_memo
+from rankloop.serving.log.decision_state import DecisionState, Outcome, RelatedRows, replay_decision
 from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fingerprint import OtherVersion
-from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.fold import Fold, OtherHistory
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
-from rankloop.serving.log.related import OtherHistory, RelatedRows
-from rankloop.serving.log.starting_point import newest_fold, old_fold, warm_up
+from rankloop.serving.log.snapshots import newest_fold, old_fold, warm_up
 from rankloop.serving.log.trials import draw_for
 from rankloop.serving.schemas import FeedbackRequest, RankRequest
-from rankloop.serving.stores.contract import Diverged, Store
+from rankloop.serving.stores.contract import Diverged, Head, Store
 
 _PAGE = 2_000  # rows read at a time
 _AT_ONCE = 250  # rows folded before others get a turn
@@ -46,6 +46,10 @@ class ServedRanker:
         self.store = store
         self.snapshot_seq = 0
         self.read_only: str | None = None  # why it ranks only, and learns nothing
+        self.asked_at = 0  # milliseconds, when somebody last asked for it
+        self.current_until = 0  # until when nobody need look whether others wrote
+        self.others_until = 0  # until when others are taken to write too
+        self.met_others = False  # since the last look
         self._outcomes: dict[int, Outcome] = {}
         self.looking_back = asyncio.Lock()  # held by who folds it again up to an earlier row
         self._folding = asyncio.Lock()
@@ -78,9 +82,13 @@ class ServedRanker:
             served.read_only = f"{error}; run `rankloop upgrade` to go on from here"
         return served
 
-    async def catch_up(self, tell: Callable[[int], object] = lambda seq: None) -> None:
-        """Fold what is in the store and not here yet."""
+    async def catch_up(
+        self, tell: Callable[[int], object] = lambda seq: None, *, through: Head | None = None
+    ) -> None:
+        """Fold what is in the store and not here yet; through: the end of the log, as far as is known."""
         async with self._folding:
+            if through == (self.fold.applied, self.fold.link):
+                return  # somebody else did so meanwhile
             while new := await self.store.read(self.name, after=self.fold.applied, limit=_PAGE):
                 reach("while-tailing")
                 for first in range(0, len(new), _AT_ONCE):
@@ -99,15 +107,6 @@ class ServedRanker:
             if self.store.shared:
                 await self._check_end()
 
-    async def go_on_from(self, fold: Fold, seq: int) -> bool:
-        """Take a later state of the same log in place of this one, without the rows between."""
-        async with self._folding:
-            if fold.applied <= self.fold.applied:
-                return False
-            self.fold.recent.clear()
-            self.fold, self.snapshot_seq = fold, seq
-        return True
-
     async def _check_end(self) -> None:
         head = await self.store.head(self.name)
         if head.seq < self.fold.applied or (head.seq == self.fold.applied and head.link != self.fold.link):
@@ -116,19 +115,22 @@ class ServedRanker:
                 f"up to row {self.fold.applied}"
             )
 
-    async def take_in(self, new: list[Row]) -> list[Outcome]:
+    async def take_in(self, new: list[Row], contents: dict[int, Any] | None = None) -> list[Outcome]:
         """Fold rows that were just written, and say what each came to.
 
+        contents: by number of the row, what bodies were written from, as far as that is known.
         Where others wrote as well, or something went wrong in between, everything up to these rows is read from the
         store.
         """
-        if self._folding.locked() or not self._is_next(new):
+        async with self._folding:
+            is_next = self._is_next(new)  # only here: who waited for the lock before may have folded them
+            if is_next:
+                await self._fold(new, contents)
+        if not is_next:
             if new[-1].seq <= self.fold.applied and self._unlike(new[-1]):
                 raise Diverged(f"row {new[-1].seq} of the log is another one than this state had folded")
+            self.met_others |= new[0].seq > self.fold.applied + 1
             await self.catch_up()
-        else:
-            async with self._folding:
-                await self._fold(new)
         return [self._outcomes.get(row.seq, _ACCEPTED) for row in new]
 
     def _is_next(self, new: list[Row]) -> bool:
@@ -142,8 +144,9 @@ class ServedRanker:
         """Whether a row that is written only now has a number that was folded already, as something else."""
         return row.seq == self.fold.applied and row.link != self.fold.link
 
-    async def _fold(self, new: list[Row]) -> None:
+    async def _fold(self, new: list[Row], contents: dict[int, Any] | None = None) -> None:
         related = await related_rows(self.fold, self.store, self.name, new)
+        related.contents = contents or {}
         fold, outcomes = self.fold.fold, self._outcomes
         for row in new:
             if row.kind == "import":
@@ -177,9 +180,18 @@ class ServedRanker:
         passed = await self.store.time(self.name, at=now) - oldest
         return passed <= self.fold.config.policy.parking_seconds * 1000
 
-    async def feedback_entries(self, requests: list[FeedbackRequest]) -> list[tuple[Entry, bool]]:
-        """For each the entry, and whether there is a list that it is about; what one of them raises, all of them do."""
+    async def feedback_entries(
+        self, requests: list[FeedbackRequest], catch_up: Callable[[ServedRanker], Awaitable[None]]
+    ) -> list[tuple[Entry, bool]]:
+        """For each the entry, and whether there is a list that it is about; what one of them raises, all of them do.
+
+        catch_up: called where another process drew one of the lists, or may have.
+        """
         states = await self.decision_states([one.decision_id for one in requests])
+        seqs = [one.seq for one in states.values() if one is not None]
+        if self.store.shared and (len(seqs) < len(states) or max(seqs) > self.fold.applied):
+            self.met_others |= bool(seqs) and max(seqs) > self.fold.applied
+            await catch_up(self)  # whatever was known of the ranker there is to be known here too
         entries = []
         for one in requests:
             state = states[one.decision_id]
@@ -205,6 +217,8 @@ class ServedRanker:
             raise RequestError(
                 f"{kind} must have {length} values for this list, got {len(values)}", field=kind
             )
+        if kind == "clicks" and not ((values == 0.0) | (values == 1.0)).all():
+            raise RequestError(f"clicks must be 0 or 1, got {given}", field=kind)
         if not within(values, 0.0, _LARGEST):
             raise RequestError(f"{kind} must be finite and not negative, got {given}", field=kind)
         if ranker.max_grade is not None and not within(values, 0.0, float(ranker.max_grade)):
@@ -218,13 +232,15 @@ class ServedRanker:
                 event_id = self.fold.policies.event_id(request.decision_id, digest, seq)
             except ValueError as error:
                 raise RequestError(str(error), field="event_id") from None
+        answer = records.Answer("clicks" if kind == "clicks" else "relevance", packed)
         return Entry(
             self.name,
             "feedback",
             event_id,
-            records.encode(records.Answer("clicks" if kind == "clicks" else "relevance", packed)),
+            records.encode(answer),
             digest,
             request.decision_id,
+            content=answer,
         )
 
     def draw(
@@ -259,8 +275,16 @@ class ServedRanker:
             drawn.rails,
         )
         drawn_from = (fold.applied, fold.link)
-        body = records.encode(decision)
-        return Entry(self.name, "decision", decision_id, body, asked.digest, None, drawn_from), decision
+        entry = Entry(
+            self.name,
+            "decision",
+            decision_id,
+            records.encode(decision),
+            asked.digest,
+            drawn_from=drawn_from,
+            content=decision,
+        )
+        return entry, decision
 
 
 def check_digest(entry: Entry, row: Row) -> None:

@@ -9,20 +9,17 @@ import gc
 import logging
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import uvicorn
 
 from rankloop.base import whole
 from rankloop.serving.auth import is_local, stored_keys
-from rankloop.serving.databases.assembly import Assembly
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
-from rankloop.serving.http.connection import limited
+from rankloop.serving.http.connections import Connections
 from rankloop.serving.limits import Limits
-from rankloop.serving.owners.address import check_address, own_address
 from rankloop.serving.retention import Retention
 from rankloop.serving.simulated_users import come_and_go
 from rankloop.serving.stores.contract import Store, StoreError
@@ -33,7 +30,7 @@ _PATIENCE = 5.0  # seconds of folding before the service says that it is at it
 
 
 def run(
-    stores: Sequence[Store],
+    store: Store,
     *,
     host: str,
     port: int,
@@ -42,38 +39,25 @@ def run(
     people: bool = False,
     seconds: float | None = None,
     limits: Limits | None = None,
-    advertise: str | None = None,
-    forward: bool = True,
     retention: Retention | None = None,
     webhooks: Path | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, or for `seconds`; ValueError where that is refused.
 
-    stores: one, or one for each database that rankers are spread over.
     people: simulate users, and take any free port where this one is taken.
-    advertise: where other replicas reach this one; by default where it listens.
-    forward: whether a request that another replica should get is forwarded, or answered with where that is.
     retention: how much of each log stays live; None keeps all of it live.
     webhooks: a file that says which events of other systems are feedback.
     """
     whole("snapshot_every", snapshot_every, at_least=1)
     if not 0 <= port <= 65_535:
         raise ValueError(f"port must be between 0 and 65535, got {port}")
-    if advertise is not None:
-        check_address(advertise)
-    if people and len(stores) > 1:
-        raise ValueError("simulated users need one database, got several")
     listening = _listen(host, port, or_any=people)
-    address = advertise or own_address(host, listening.getsockname()[1])
-    limits = limits or Limits()
-    limits = msgspec.structs.replace(limits, cache_bytes=max(1, limits.cache_bytes // len(stores)))
-    engines = [Engine(one, limits=limits, snapshot_every=snapshot_every, address=address) for one in stores]
+    engine = Engine(store, limits=limits, snapshot_every=snapshot_every)
     if retention is not None:
-        for engine in engines:
-            engine.housekeeping.trimming = Trimming(engine, retention)
+        engine.housekeeping.trimming = Trimming(engine, retention)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(engines, host, listening, tell, people, seconds, forward, webhooks))
+            runner.run(_run(engine, host, listening, tell, people, seconds, webhooks))
     except StoreError as error:
         raise ValueError(str(error)) from None
 
@@ -87,35 +71,35 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _run(
-    engines: list[Engine],
+    engine: Engine,
     host: str,
     listening: socket.socket,
     tell: Callable[[str], object],
     people: bool,
     seconds: float | None,
-    forward: bool,
     webhooks: Path | None,
 ) -> None:
-    engine, limits = engines[0], engines[0].limits
-    assembly = Assembly(engines, host=host, forward=forward)
+    limits = engine.limits
+    app = App(engine, host=host)
     if webhooks is not None:
-        assembly.first.webhooks.load(webhooks)
+        app.webhooks.load(webhooks)
     # Before uvicorn: what is wrong with the store is told in one sentence, not as a failed start of an application.
     try:
-        await assembly.open()
+        await engine.open(wait=False)
     except BaseException:
         listening.close()
         raise
     if not is_local(host) and not await stored_keys(engine.store):
-        await assembly.close()
+        await engine.close()
         listening.close()
         raise ValueError(
             f"{host} can be reached from other machines, and there are no API keys: create one first with "
             "`rankloop keys add --role admin`"
         )
+    connections = Connections(app, limits)
     config = uvicorn.Config(
-        assembly.asgi,
-        http=limited(limits, assembly.first),
+        connections,
+        http="httptools",
         ws="none",
         proxy_headers=False,
         log_level="warning",
@@ -125,7 +109,8 @@ async def _run(
         timeout_graceful_shutdown=5,
         timeout_keep_alive=limits.idle_seconds,
     )
-    server = _Server(config, assembly.first)
+    connections.stand_before(config)
+    server = _Server(config, app)
     shown = f"[{host}]" if ":" in host else host
     # The thread that waits for the disk wants the interpreter back at once, not after the usual 5 ms.
     sys.setswitchinterval(0.0005)
@@ -134,18 +119,18 @@ async def _run(
         await asyncio.sleep(0.01)
     if server.started:
         address = f"http://{shown}:{listening.getsockname()[1]}"
-        await _fold_log(assembly, serving, address)
-        if assembly.ready:
+        await _fold_log(engine, serving, address)
+        if engine.ready:
             tell(f"rankloop serves at {address}")
     await _accompany(server, serving, engine, people=people, seconds=seconds)
-    await assembly.close()
+    await engine.close()
     if not server.started:
         raise ValueError("the service could not start; the reason is above")
 
 
-async def _fold_log(assembly: Assembly, serving: asyncio.Task[None], address: str) -> None:
+async def _fold_log(engine: Engine, serving: asyncio.Task[None], address: str) -> None:
     """Wait until the log is folded, or the service is to stop. The port is open meanwhile, and says how far it is."""
-    folding = asyncio.create_task(assembly.folded())
+    folding = asyncio.create_task(engine.folded())
     await asyncio.wait({folding, serving}, timeout=_PATIENCE, return_when="FIRST_COMPLETED")
     if not folding.done() and not serving.done():
         _log.warning("listening at %s; the log is still being folded, /readyz tells how far", address)

@@ -27,14 +27,21 @@ def sign(secret: bytes, body: bytes, *, at: int) -> str:
 
 def check(secret: bytes, header: str, body: bytes, *, now: float, tolerance: float = TOLERANCE) -> None:
     """Refuse a body that whoever has the secret did not sign, or not lately."""
+    at, signature = read_header(header, now=now, tolerance=tolerance)
+    # As bytes: text that is compared in constant time may have ASCII only, and a header may have anything.
+    if not hmac.compare_digest(_digest(secret, body, at).encode(), signature.encode()):
+        raise ValueError("the signature does not fit the body")
+
+
+def read_header(header: str, *, now: float, tolerance: float = TOLERANCE) -> tuple[int, str]:
+    """The time and the signature in a header; ValueError where it has none, or not a present one."""
     parts = dict(part.partition("=")[::2] for part in header.split(","))
     at = parts.get("t", "")
     if not at.isascii() or not at.isdigit() or len(at) > 12:
         raise ValueError(f"the header {HEADER} must be t=SECONDS,v1=HEX")
-    if not hmac.compare_digest(_digest(secret, body, int(at)), parts.get("v1", "")):
-        raise ValueError("the signature does not fit the body")
     if abs(now - int(at)) > tolerance:
         raise ValueError(f"the signature is {now - int(at):.0f} s old, more than {tolerance:g}")
+    return int(at), parts.get("v1", "")
 
 
 def _digest(secret: bytes, body: bytes, at: int) -> str:

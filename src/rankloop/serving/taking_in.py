@@ -25,20 +25,23 @@ async def take_in(engine: Engine, entries: list[Entry], appended: list[Appended]
     failed: set[str] = set()
     for name, its in places.items():
         try:
-            told = await rankers[name].take_in([appended[i].row for i in its])
+            rows = [appended[i].row for i in its]
+            contents = {appended[i].row.seq: entries[i].content for i in its if appended[i].new}
+            told = await rankers[name].take_in(rows, contents)
+            if shared:
+                engine.roster.wrote(rankers[name])
             for i, outcome in zip(its, told, strict=True):
                 outcomes[i] = outcome if appended[i].new else None
         except BaseException as error:
             await engine.roster.recover(name, error)
             failed.add(name)
         engine.housekeeping.changed.add(name)
-    goes = engine.ownership is not None
     return [
         Written(
             one.row,
             one.new,
             outcome,
-            entry.ranker in failed or (goes and one.new and engine.roster.let_go_of(entry)),
+            entry.ranker in failed or (shared and one.new and engine.roster.let_go_of(entry)),
         )
         for entry, one, outcome in zip(entries, appended, outcomes, strict=True)
     ]

@@ -8,20 +8,22 @@ import msgspec
 import numpy as np
 
 from rankloop.serving.errors import NotFound, RequestError
-from rankloop.serving.lift import lift
 from rankloop.serving.log import records
-from rankloop.serving.log.choices import free_of
+from rankloop.serving.log.candidate_lists import free_of
 from rankloop.serving.log.decision_state import Outcome, replay_decision
+from rankloop.serving.log.events import events_of
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import rail_of
 from rankloop.serving.log.records import Decision, Row
 from rankloop.serving.log.sealed_context import read_context
 from rankloop.serving.log.stored_features import candidate_names
+from rankloop.serving.log.trials import lift
 from rankloop.serving.schemas import (
     DeadLettersAnswer,
     DecisionAnswer,
     DecisionsAnswer,
     DecisionSummary,
+    EventsAnswer,
     RankerAnswer,
     SeriesAnswer,
     SnapshotAnswer,
@@ -34,6 +36,7 @@ from rankloop.serving.served_ranker import ServedRanker
 
 _LISTS = 20  # newest lists that are shown
 _ROWS = 400  # rows that are searched for them
+_EVENT_ROWS = 1_000  # rows that are searched for events in one request
 _POINTS = 40  # in a sparkline
 _SMOOTH = 5  # points that each is the mean of
 
@@ -149,6 +152,22 @@ def _story_row(row: Row, outcome: Outcome | None) -> StoryRow:
     if row.kind == "feedback":
         values = np.frombuffer(records.read_body(row).values, "<f8").tolist()
     return StoryRow(row.seq, row.at, row.kind, row.event_id, values, outcome.status if outcome else None)
+
+
+async def events_answer(served: ServedRanker, *, after: str, limit: str) -> EventsAnswer:
+    """The events of up to `limit` rows after row `after`, as far as the ranker has folded its log."""
+    if not after.isdecimal() or int(after) >= 1 << 40:
+        raise RequestError(f"after must be the number of a row, or 0, got {after!r}", field="after")
+    if not limit.isdecimal() or not 1 <= int(limit) <= _EVENT_ROWS:
+        raise RequestError(f"limit must be between 1 and {_EVENT_ROWS:,}, got {limit!r}", field="limit")
+    store, name, fold, through = served.store, served.name, served.fold, int(after)
+    applied = fold.applied
+    (first,) = await store.read(name, after=0, limit=1)
+    rows = []
+    if through < applied:
+        rows = await store.read(name, after=through, limit=min(int(limit), applied - through))
+    events = await events_of(store, name, fold, rows) if rows else []
+    return EventsAnswer(events, rows[-1].seq if rows else through, applied, first.link.hex())
 
 
 async def snapshots_answer(served: ServedRanker) -> SnapshotsAnswer:

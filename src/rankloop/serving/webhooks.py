@@ -14,9 +14,9 @@ import msgspec
 
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Malformed, NotFound, RequestError, Unauthorized
-from rankloop.serving.log.choices import feedback_length
+from rankloop.serving.log.candidate_lists import feedback_length
 from rankloop.serving.schemas import EventAnswer, FeedbackRequest
-from rankloop.serving.signatures import check, read_secret
+from rankloop.serving.signatures import check, read_header, read_secret
 
 
 class Hook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,13 +54,22 @@ class Webhooks:
                 raise ValueError(f"webhooks {path}: {name} must have one of clicks, relevance and item")
             self._hooks[name] = (hook, read_secret(path.parent / hook.secret_file))
 
+    def find(self, engine: Engine, ranker: str, name: str, header: str) -> Hook:
+        """The hook that a request is for, before its body is read: it has a signature, and a present one."""
+        hook, _ = self._hooks.get(name, (None, b""))
+        if hook is None or hook.ranker != ranker:
+            raise NotFound(f"there is no webhook {name!r:.80} of ranker {ranker!r:.80}")
+        try:
+            read_header(header, now=engine.now() / 1000)
+        except ValueError as error:
+            raise Unauthorized(str(error)) from None
+        return hook
+
     async def take(self, engine: Engine, ranker: str, name: str, header: str, body: bytes) -> EventAnswer:
         """Turn an event into feedback; the answer is given once that is durable."""
-        hook, secret = self._hooks.get(name, (None, b""))
-        if hook is None or hook.ranker != ranker:
-            raise NotFound(f"there is no webhook {name!r} of ranker {ranker!r}")
+        hook = self.find(engine, ranker, name, header)
         try:
-            check(secret, header, body, now=engine.now() / 1000)
+            check(self._hooks[name][1], header, body, now=engine.now() / 1000)
         except ValueError as error:
             raise Unauthorized(str(error)) from None
         try:

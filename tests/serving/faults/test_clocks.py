@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from rankloop.serving.engine import Engine
-from rankloop.serving.http.readiness import remarks
+from rankloop.serving.http.metrics import remarks
 from rankloop.serving.log_clock import LogClock
 from rankloop.serving.schemas import ActivateRequest
 from rankloop.serving.stores.memory import MemoryStore

@@ -11,6 +11,7 @@ from typing import Any
 import asyncpg
 import msgspec
 
+from rankloop.serving.errors import RequestError
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import StoreError
 from rankloop.serving.stores.postgres import PostgresStore
@@ -88,8 +89,11 @@ async def _problems(server: Server, schema: str) -> list[str]:
 async def _start(server: Server, schema: str) -> bytes | None:
     """The whole state that a start comes to; None where the ranker is not served, or something is said."""
     async with running(PostgresStore(server.url, schema=schema)) as engine:
-        served = engine.rankers.get("unwind")
-        if served is None or engine.roster.lost:
+        try:
+            served = await engine.find("unwind")
+        except RequestError:
+            return None
+        if engine.roster.lost:
             return None
         return msgspec.msgpack.encode(served.fold.save(), order="deterministic")
 

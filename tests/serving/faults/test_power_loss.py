@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rankloop.serving.stores import sqlite_checkpoint
+from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.faults.power_loss import VolatileDisk, photographs
 from tests.serving.service import adds_up, answer, create, play, rank, running
@@ -87,10 +87,8 @@ def _lost(place: Path, acknowledged: set[str]) -> set[str]:
 def test_a_power_loss_takes_nothing_that_was_acknowledged(
     tmp_path: Path, disk: VolatileDisk, monkeypatch: pytest.MonkeyPatch, survives: float
 ) -> None:
-    monkeypatch.setattr(
-        sqlite_checkpoint, "EVERY", 20
-    )  # photographs of rows on their way into the database too
-    monkeypatch.setattr(sqlite_checkpoint, "RESTART_BYTES", 50_000)
+    monkeypatch.setattr(sqlite_file, "EVERY", 20)  # photographs of rows on their way into the database too
+    monkeypatch.setattr(sqlite_file, "RESTART_BYTES", 50_000)
     taken = _lose_power(tmp_path, disk, survives=survives, safe=True)
     assert len(taken) == PHOTOGRAPHS
     assert len(taken[-1][1]) > PHOTOGRAPHS

@@ -61,7 +61,7 @@ def test_a_standby_that_lost_the_tail_takes_over(
         await asyncio.to_thread(standby.caught_up, primary, follower)
         await asyncio.to_thread(standby.cut_off, follower)
         await rounds(engines[0], 3, first=5)  # acknowledged, and only on the first server
-        await engines[1].roster.follow("unwind")
+        await engines[1].find("unwind")
         lost = {engine.rankers["unwind"].fold.state_hash() for engine in engines}
         await asyncio.to_thread(standby.take_over, primary, follower)
         with caplog.at_level(logging.ERROR, "rankloop.serving"):
@@ -70,7 +70,7 @@ def test_a_standby_that_lost_the_tail_takes_over(
         assert "folded anew" in caplog.text
         assert (await answer(engines[0], "after 0")).learnt
         for engine in engines:
-            await engine.roster.follow("unwind")
+            await engine.find("unwind")
         states = {engine.rankers["unwind"].fold.state_hash() for engine in engines}
         verdict = await verify(engines[0].store, "unwind")
         assert verdict.holds, verdict.problems

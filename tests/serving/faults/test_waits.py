@@ -50,9 +50,11 @@ class Flaky(MemoryStore):
         await self._ask()
         return await super().append(entries, at=at, epoch=epoch)
 
-    async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
+    async def take_leases(
+        self, holder: str, rankers: Any, *, seconds: float, now: float, at_once: bool = False
+    ) -> dict[str, int]:
         await self._ask()
-        return await super().take_lease(holder, seconds=seconds, now=now)
+        return await super().take_leases(holder, rankers, seconds=seconds, now=now, at_once=at_once)
 
 
 async def _ready(engine: Engine) -> tuple[int, str]:

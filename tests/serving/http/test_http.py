@@ -293,7 +293,16 @@ RANK, FEEDBACK = "/v1/rankers/unwind/rank", "/v1/rankers/unwind/feedback"
         ("DELETE", "/v1/rankers/nobody", None, {}, 404),
         ("PUT", "/v1/rankers/unwind", None, {}, 405),
         ("GET", "/v1/rankers", None, {"Host": "evil.example"}, 403),
+        ("GET", f"/v1/rankers/{'x' * 5_000}", None, {}, 404),
+        ("POST", f"/v1/rankers/{'x' * 5_000}/rank", {}, {}, 404),
+        ("GET", f"/v1/stream?ranker={'x' * 5_000}", None, {}, 404),
         ("POST", RANK, {}, {"Sec-Fetch-Site": "cross-site"}, 403),
+        # A page from another port of this machine: without a body it needs to ask nobody first.
+        ("POST", "/v1/rankers/unwind/snapshots", None, {"Sec-Fetch-Site": "same-site"}, 403),
+        ("POST", "/v1/rankers/unwind/snapshots", None, {"Origin": "http://127.0.0.1:1"}, 403),
+        ("POST", "/v1/rankers/unwind/snapshots", None, {"Origin": "null"}, 403),
+        ("POST", RANK, {"items": 7}, {"Accept": "\xe9" * 300, "traceparent": "\xff"}, 422),
+        ("POST", "/v1/rankers/unwind/webhooks/shop", {}, {"Rankloop-Signature": "t=1,v1=\xe9"}, 404),
     ],
 )
 def test_nonsense_gets_a_clean_refusal_and_changes_nothing(

@@ -10,10 +10,9 @@ import pytest
 
 from rankloop.serving.errors import Conflict, NotFound
 from rankloop.serving.log import records
-from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.decision_state import RelatedRows
+from rankloop.serving.log.fold import Fold, Saved
 from rankloop.serving.log.records import Answer, Config, Decision, Freeze, Items, Row
-from rankloop.serving.log.related import RelatedRows
-from rankloop.serving.log.saved_state import Saved
 from rankloop.serving.schemas import (
     ActivateRequest,
     FreezeRequest,

@@ -19,7 +19,7 @@ from rankloop.base import Ranking
 from rankloop.feedback.revealed import Clicks
 from rankloop.servable import Servable
 from rankloop.serving.log import guard_rails
-from rankloop.serving.log.choices import Drawn, Free
+from rankloop.serving.log.candidate_lists import Drawn, Free
 from rankloop.serving.log.guard_rails import draw_within, within_reach
 from rankloop.serving.log.randomness import coin
 from rankloop.serving.log.records import Decision, Policy, pack

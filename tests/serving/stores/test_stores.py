@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rankloop.serving.log.records import Entry, Row
-from rankloop.serving.stores import checks, sqlite_checkpoint
+from rankloop.serving.stores import checks, sqlite_file
 from rankloop.serving.stores.contract import Appended, Owned, Snapshot, Store
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
@@ -77,18 +77,35 @@ class _LearnsTwice(MemoryStore):
 
 class _Unfenced(MemoryStore):
     async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
-        self._epoch, kept = snapshot.epoch, self._epoch
+        kept, self._leases.has = self._leases.has, lambda ranker, epoch: True  # type: ignore[method-assign]
         await super().write_snapshot(ranker, snapshot, keep=keep)
-        self._epoch = kept
+        self._leases.has = kept  # type: ignore[method-assign]
 
 
 class _Generous(MemoryStore):
-    async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
-        self._until = 0.0
-        return await super().take_lease(holder, seconds=seconds, now=now)
+    shared = True
+
+    async def take_leases(
+        self, holder: str, rankers: Any, *, seconds: float, now: float, at_once: bool = False
+    ) -> dict[str, int]:
+        return await super().take_leases(holder, rankers, seconds=seconds, now=now, at_once=True)
 
 
-@pytest.mark.parametrize("faulty", [_Forgets, _LearnsTwice, _Unfenced, _Generous])
+class _LooksAway(MemoryStore):
+    shared = True
+
+    async def unattended(self, *, seconds: float, now: float, besides: Any = ()) -> list[str]:
+        return []
+
+
+class _TakesOldLists(MemoryStore):
+    shared = True
+
+    def _check_current(self, entry: Entry, drawn_from: int) -> None:
+        return
+
+
+@pytest.mark.parametrize("faulty", [_Forgets, _LearnsTwice, _Unfenced, _Generous, _LooksAway, _TakesOldLists])
 def test_checks_notice(faulty: Callable[[], Store]) -> None:
     with pytest.raises((checks.StoreBroken, AttributeError)):
         checks.check_store(faulty)
@@ -133,9 +150,9 @@ def test_two_in_one_process_are_refused_as_well(tmp_path: Path) -> None:
 
 
 def test_the_write_ahead_log_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_checkpoint, "EVERY", 4)
-    monkeypatch.setattr(sqlite_checkpoint, "MOVE_BYTES", 100_000)
-    monkeypatch.setattr(sqlite_checkpoint, "RESTART_BYTES", 400_000)
+    monkeypatch.setattr(sqlite_file, "EVERY", 4)
+    monkeypatch.setattr(sqlite_file, "MOVE_BYTES", 100_000)
+    monkeypatch.setattr(sqlite_file, "RESTART_BYTES", 400_000)
 
     async def story() -> None:
         store = SQLiteStore(tmp_path)

@@ -7,6 +7,7 @@ input or output. `sync_client` and `async_client` send.
 from rankloop.extras import require
 from rankloop.serving.client.answers import (
     EventAnswer,
+    EventsAnswer,
     Interval,
     Lift,
     RankAnswer,
@@ -34,6 +35,7 @@ __all__ = [
     "Client",
     "DecisionAnswer",
     "EventAnswer",
+    "EventsAnswer",
     "ExplainAnswer",
     "FeaturePart",
     "Feedback",

@@ -308,6 +308,28 @@ class SeriesAnswer:
     delays: dict[str, list[float]]
 
 
+@dataclass(frozen=True)
+class EventsAnswer:
+    """What was learnt and changed, in the order of the log.
+
+    Parameters
+    ----------
+    events : list of dict of str to object
+        Each with `id`, `ranker`, `seq`, `at` (milliseconds since 1970) and `kind`, and what that kind has.
+    through : int
+        The last row that was looked at: ask for what comes after it.
+    model_seq : int
+        How far the ranker has folded its log: there is more where `through` is less.
+    log : str
+        The identity of the log: another one where the ranker was archived and its name used again.
+    """
+
+    events: list[dict[str, Any]]
+    through: int
+    model_seq: int
+    log: str
+
+
 def read(kind: type[T], value: Any) -> T:
     """Read decoded JSON as `kind`.
 

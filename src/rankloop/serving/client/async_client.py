@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -12,7 +12,6 @@ import httpx
 from rankloop.serving.client import batches, calls, catalogue, explaining, importing, promotion
 from rankloop.serving.client.calls import Call
 from rankloop.serving.client.documented import documented
-from rankloop.serving.client.owners import Owners
 from rankloop.serving.client.retrying import Connection, Tries
 
 Arguments = ParamSpec("Arguments")
@@ -33,8 +32,9 @@ class AsyncClient:
 
     Parameters
     ----------
-    url : str, optional
-        Where the service is, such as "http://127.0.0.1:8000".
+    url : str or sequence of str, optional
+        Where the service is, such as "http://127.0.0.1:8000"; of several replicas, the addresses of all: where one does
+        not answer, the next is asked.
     key : str, optional
         An API key, where the service wants one.
     timeout : float, optional
@@ -56,7 +56,7 @@ class AsyncClient:
 
     def __init__(
         self,
-        url: str = "http://127.0.0.1:8000",
+        url: str | Sequence[str] = "http://127.0.0.1:8000",
         *,
         key: str | None = None,
         timeout: float = 10.0,
@@ -64,7 +64,6 @@ class AsyncClient:
         connections: int = 16,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._owners = Owners()
         self._connection = Connection(url, key=key, timeout=timeout, retries=retries)
         if isinstance(connections, bool) or not isinstance(connections, int) or connections < 1:
             raise ValueError(f"connections must be a whole number, 1 or more, got {connections!r}")
@@ -90,17 +89,13 @@ class AsyncClient:
         tries = Tries(self._connection)
         while True:
             try:
-                url = self._owners.url(call.path)
-                response = await self._http.request(call.method, url, content=call.body)
+                response = await self._http.request(call.method, tries.url(call), content=call.body)
             except httpx.RequestError as error:
-                if self._owners.forget(call.path):
-                    continue
                 pause = tries.after_failure(error)
             else:
-                moved = self._owners.learn(call.path, response)
                 if response.is_success:
                     return tries.read(call, response)
-                pause = tries.after_refusal(response, moved=moved)
+                pause = tries.after_refusal(response)
             await asyncio.sleep(pause)
 
     create = _sends(catalogue.create)
@@ -125,4 +120,5 @@ class AsyncClient:
     take_snapshot = _sends(calls.take_snapshot)
     decision = _sends(calls.decision)
     explain = _sends(explaining.explain)
+    events = _sends(calls.events)
     series = _sends(calls.series)

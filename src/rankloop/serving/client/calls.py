@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from rankloop.serving.client.answers import (
     EventAnswer,
+    EventsAnswer,
     RankAnswer,
     RankerAnswer,
     RankersAnswer,
@@ -316,6 +317,27 @@ def decision(name: str, decision_id: str) -> Call[DecisionAnswer]:
     """
     path = f"{of(name)}/decisions/{quote(decision_id, safe='')}"
     return Call("GET", path, lambda told: read(DecisionAnswer, told))
+
+
+def events(name: str, *, after: int = 0, limit: int = 500) -> Call[EventsAnswer]:
+    """Return what was learnt and changed after a row of the log.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ranker.
+    after : int, optional
+        The last row that is known already: `through` of the answer before.
+    limit : int, optional
+        How many rows of the log to look at, at most 1,000.
+
+    Returns
+    -------
+    EventsAnswer
+        The events, and how far they reach.
+    """
+    path = f"{of(name)}/events?after={after}&limit={limit}"
+    return Call("GET", path, lambda told: read(EventsAnswer, told))
 
 
 def series(name: str) -> Call[SeriesAnswer]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
@@ -12,7 +12,6 @@ import httpx
 from rankloop.serving.client import batches, calls, catalogue, explaining, importing, promotion
 from rankloop.serving.client.calls import Call
 from rankloop.serving.client.documented import documented
-from rankloop.serving.client.owners import Owners
 from rankloop.serving.client.retrying import Connection, Tries
 
 Arguments = ParamSpec("Arguments")
@@ -33,8 +32,9 @@ class Client:
 
     Parameters
     ----------
-    url : str, optional
-        Where the service is, such as "http://127.0.0.1:8000".
+    url : str or sequence of str, optional
+        Where the service is, such as "http://127.0.0.1:8000"; of several replicas, the addresses of all: where one does
+        not answer, the next is asked.
     key : str, optional
         An API key, where the service wants one.
     timeout : float, optional
@@ -63,14 +63,13 @@ class Client:
 
     def __init__(
         self,
-        url: str = "http://127.0.0.1:8000",
+        url: str | Sequence[str] = "http://127.0.0.1:8000",
         *,
         key: str | None = None,
         timeout: float = 10.0,
         retries: int = 5,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._owners = Owners()
         self._connection = Connection(url, key=key, timeout=timeout, retries=retries)
         if transport is None:
             transport = httpx.HTTPTransport(
@@ -94,17 +93,13 @@ class Client:
         tries = Tries(self._connection)
         while True:
             try:
-                url = self._owners.url(call.path)
-                response = self._http.request(call.method, url, content=call.body)
+                response = self._http.request(call.method, tries.url(call), content=call.body)
             except httpx.RequestError as error:
-                if self._owners.forget(call.path):
-                    continue
                 pause = tries.after_failure(error)
             else:
-                moved = self._owners.learn(call.path, response)
                 if response.is_success:
                     return tries.read(call, response)
-                pause = tries.after_refusal(response, moved=moved)
+                pause = tries.after_refusal(response)
             time.sleep(pause)
 
     create = _sends(catalogue.create)
@@ -129,4 +124,5 @@ class Client:
     take_snapshot = _sends(calls.take_snapshot)
     decision = _sends(calls.decision)
     explain = _sends(explaining.explain)
+    events = _sends(calls.events)
     series = _sends(calls.series)

@@ -1,10 +1,10 @@
-"""The application: Starlette for the routes, and a short way for the calls that come by the thousand."""
+"""The application: Starlette for the routes, but for the calls that come by the thousand, which need no search."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -18,63 +18,44 @@ from rankloop.serving.auth import Access, Guard
 from rankloop.serving.dashboard.routes import page_routes
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Forbidden, RequestError
-from rankloop.serving.http.endpoint import (
+from rankloop.serving.http.endpoints import (
+    ENDPOINTS,
     EndpointApp,
     Receive,
     Scope,
     Send,
+    check_name,
     error_headers,
     headers_of,
     peer_of,
     receive_body,
 )
-from rankloop.serving.http.endpoints import ENDPOINTS
-from rankloop.serving.http.export_csv import csv_rows
-from rankloop.serving.http.export_parquet import parquet_pieces
-from rankloop.serving.http.metrics import exposition
+from rankloop.serving.http.metrics import exposition, remarks
 from rankloop.serving.http.openapi import describe
-from rankloop.serving.http.readiness import remarks, trouble_of
-from rankloop.serving.http.stream import Broadcast
+from rankloop.serving.http.stream import EXPORTS, Broadcast
 from rankloop.serving.permissions import Permission
-from rankloop.serving.personalizer.door import Door
 from rankloop.serving.schemas import ErrorAnswer, ErrorBody
 from rankloop.serving.signatures import HEADER
-from rankloop.serving.stores.contract import Store
 from rankloop.serving.webhooks import Webhooks
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
 _REFRESH_SECONDS = 2.0
 _PREFIX = "/v1/rankers/"
-_EXPORTS: dict[str, tuple[Callable[[Store, str], AsyncIterator[bytes]], str]] = {
-    "csv": (csv_rows, "text/csv; charset=utf-8"),
-    "parquet": (parquet_pieces, "application/vnd.apache.parquet"),
-}
 
 
 class App:
-    """An ASGI application on an engine. Starting it opens the engine, stopping it closes it.
+    """An ASGI application on an engine. Starting it opens the engine, stopping it closes it."""
 
-    first: the application of the first of several databases. Its keys and its streams count for this one too, and it
-    is the one that is started and stopped.
-    """
-
-    def __init__(self, engine: Engine, *, host: str = "127.0.0.1", first: App | None = None) -> None:
+    def __init__(self, engine: Engine, *, host: str = "127.0.0.1") -> None:
         self.engine = engine
-        if first is None:
-            self.access = Access()
-            self.broadcast = Broadcast(engine)
-            self.webhooks = Webhooks()
-            rate = engine.limits.requests_per_second
-            self._guard = Guard(self.access, host=host, requests_per_second=rate)
-        else:
-            self.access, self.broadcast, self._guard = first.access, first.broadcast, first._guard
-            self.webhooks = first.webhooks
-            first.engine.everywhere.append(engine)
-            engine.everywhere, engine.changed = first.engine.everywhere, first.engine.changed
-        self.find_home: Callable[[str], App | None] | None = None  # where there are several databases
+        self.access = Access()
+        self.broadcast = Broadcast(engine)
+        self.webhooks = Webhooks()
+        rate = engine.limits.requests_per_second
+        self._guard = Guard(self.access, host=host, requests_per_second=rate)
         self._description = msgspec.json.encode(describe())
         routes: list[BaseRoute] = []
-        self._short: dict[str, EndpointApp] = {}
+        self._about_one: dict[str, EndpointApp] = {}  # what a POST about one ranker does
         for endpoint in ENDPOINTS:
             endpoint_app = EndpointApp(endpoint, engine, self._guard)
             path = endpoint.path.replace("{decision_id}", "{decision_id:path}").replace(
@@ -82,11 +63,8 @@ class App:
             )
             routes.append(Route(path, endpoint_app, methods=[endpoint.method]))
             if endpoint.method == "POST" and endpoint.path.startswith(_PREFIX):
-                self._short[endpoint.path.rpartition("/")[2]] = endpoint_app
-        door = Door(engine, self._guard)
+                self._about_one[endpoint.path.rpartition("/")[2]] = endpoint_app
         routes += [
-            Route("/personalizer/{rest:path}", door, methods=["POST"]),
-            Route("/v1/rankers/{name}/personalizer/{rest:path}", door, methods=["POST"]),
             Route("/v1/stream", self._stream),
             Route("/v1/rankers/{name}/export", self._export),
             Route("/v1/rankers/{name}/webhooks/{hook}", self._webhook, methods=["POST"]),
@@ -104,35 +82,13 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
-        if scope["type"] == "http" and scope["method"] == "POST" and (found := self.short(scope)):
-            endpoint_app, _, name = found
-            await endpoint_app.serve(scope, receive, send, {"name": name})
-        else:
-            await self._starlette(scope, receive, send)
-
-    def short(self, scope: Scope) -> tuple[EndpointApp, str, str] | None:
-        """What answers a POST about one ranker, what that does, and the ranker; None for all other requests."""
-        path: str = scope["path"]
-        name, _, action = path[len(_PREFIX) :].partition("/")
-        endpoint_app = self._short.get(action)
-        if endpoint_app is None or not path.startswith(_PREFIX):
-            return None
-        return endpoint_app, action, name
-
-    def home(self, ranker: str) -> App | None:
-        """The application of the database that has a ranker; of several, None where that is not known for sure."""
-        if self.find_home is None:
-            return self
-        found = self.find_home(ranker)
-        return found if found is not None and ranker in found.engine.rankers else None
-
-    def admits(self, scope: Scope, role: str) -> bool:
-        """Whether a caller may do what needs a role, with some ranker."""
-        try:
-            self._guard.check(headers_of(scope), role, peer=peer_of(scope))
-        except RequestError:
-            return False
-        return True
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"].startswith(_PREFIX):
+            name, _, action = scope["path"][len(_PREFIX) :].partition("/")
+            endpoint = self._about_one.get(action)
+            if endpoint is not None:
+                await endpoint.serve(scope, receive, send, {"name": name})
+                return
+        await self._starlette(scope, receive, send)
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -158,7 +114,10 @@ class App:
         caller = self._may_read(request, ranker)
         if ranker is not None:
             await self.engine.find(ranker)
-        messages = self.broadcast.listen(ranker, caller)
+        headers = headers_of(request.scope)
+        messages = self.broadcast.listen(
+            ranker, caller, lambda: self._guard.still_permits(headers, "reader", ranker)
+        )
         first = await anext(messages)  # refused here, before anything is sent
 
         return StreamingResponse(
@@ -170,9 +129,9 @@ class App:
         self._may_read(request, name)
         served = await self.engine.find(name)
         form = request.query_params.get("format", "csv")
-        if form not in _EXPORTS:
-            raise RequestError(f"format must be one of {', '.join(_EXPORTS)}, got {form!r}", field="format")
-        write, media_type = _EXPORTS[form]
+        if form not in EXPORTS:
+            raise RequestError(f"format must be one of {', '.join(EXPORTS)}, got {form!r}", field="format")
+        write, media_type = EXPORTS[form]
         pieces = write(self.engine.store, served.name)
         first = await anext(pieces)  # refused here, before anything is sent
         headers = {
@@ -182,16 +141,19 @@ class App:
         return StreamingResponse(_after(first, pieces), media_type=media_type, headers=headers)
 
     async def _webhook(self, request: Request) -> Response:
-        headers, name = headers_of(request.scope), request.path_params["name"]
-        body = await receive_body(headers, request.receive, self.engine.limits.body_bytes)
-        header = headers.get(HEADER.encode(), b"").decode("latin-1")
-        answer = await self.webhooks.take(self.engine, name, request.path_params["hook"], header, body)
+        headers, limits = headers_of(request.scope), self.engine.limits
+        about = request.path_params["name"], request.path_params["hook"]
+        signature = headers.get(HEADER.encode(), b"").decode("latin-1")
+        self.webhooks.find(self.engine, *about, signature)  # or it is refused, before its body is read
+        body = await receive_body(headers, request.receive, limits.body_bytes, seconds=limits.body_seconds)
+        answer = await self.webhooks.take(self.engine, *about, signature, body)
         return Response(msgspec.json.encode(answer), media_type="application/json")
 
     def _may_read(self, request: Request, ranker: str | None = None) -> Permission:
-        return self._guard.check(
-            headers_of(request.scope), "reader", peer=peer_of(request.scope), ranker=ranker
-        )
+        headers = headers_of(request.scope)
+        caller = self._guard.check(headers, "reader", peer=peer_of(request.scope), ranker=ranker)
+        check_name(ranker)
+        return caller
 
     def _may_read_all(self, request: Request) -> None:
         if self._may_read(request).rankers:
@@ -201,7 +163,7 @@ class App:
         return Response("ok\n", media_type="text/plain")
 
     async def _readyz(self, request: Request) -> Response:
-        why, more = trouble_of(self.engine), self._remarks(request)
+        why, more = self.engine.trouble, self._remarks(request)
         if why is None:
             return Response("\n".join(["ok", *more, ""]), media_type="text/plain")
         return _error(503, "unavailable", "; ".join([why, *more]), {"retry-after": "1"})

@@ -1,30 +1,79 @@
-"""The table of the HTTP API: what is served, required roles, and the types that check it and describe it."""
+"""The HTTP API as a table, and how a line of it is served: key, limits, body, answer, in JSON or msgpack.
+
+The key is checked before a body is read, always. A body is decoded once, into the type that the table names.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import logging
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+import msgspec
 
 from rankloop.serving import explain, views
 from rankloop.serving import schemas as m
+from rankloop.serving.auth import Guard
 from rankloop.serving.batches import rank_many
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict
-from rankloop.serving.http.asked import Asked
-from rankloop.serving.http.readiness import notices
+from rankloop.serving.errors import (
+    Conflict,
+    Malformed,
+    NotFound,
+    RequestError,
+    TooLarge,
+    TooSlow,
+    Unauthorized,
+    Unavailable,
+    Unsupported,
+)
+from rankloop.serving.failpoints import reach
+from rankloop.serving.http.metrics import notices
 from rankloop.serving.importing import ImportAnswer, ImportRequest, import_history
 from rankloop.serving.item_features import ItemFeaturesAnswer, item_features
 from rankloop.serving.item_table import item_table
+from rankloop.serving.permissions import Permission
 from rankloop.serving.policy_changes import change_policy
+from rankloop.serving.stores.contract import StoreError
+from rankloop.serving.tracing import tracing
 
-Handler = Callable[[Engine, Asked, Any], Awaitable[Any]]
+Scope = Any
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+_log = logging.getLogger("rankloop.serving")
+_json = msgspec.json.Encoder().encode
+_msgpack = msgspec.msgpack.Encoder().encode
+_MSGPACK = (b"application/msgpack", b"application/x-msgpack", b"application/vnd.msgpack")
+_JSON = b"application/json"
+_SPOKEN = (_JSON, *_MSGPACK)
+_NOSNIFF = (b"x-content-type-options", b"nosniff")
+_FIELD = re.compile(r" - at `\$\.?([^`]*)`$")
+_NAMED = re.compile(r"^Object (?:missing required|contains unknown) field `([^`]*)`")
+_LONGEST_NAME = 64  # characters of a ranker's name
+_REMEMBERED_BYTES = 200  # of headers whose meaning is remembered
+
+
+class Parameters(dict[str, str]):
+    """The names in the path and query of a request; `caller`: what its caller may do."""
+
+    __slots__ = ("caller",)
+
+    def __init__(self, names: dict[str, str], caller: Permission) -> None:
+        dict.__init__(self, names)
+        self.caller = caller
+
+
+Handler = Callable[[Engine, Parameters, Any], Awaitable[Any]]
 
 
 class Endpoint(NamedTuple):
-    """One line of the table. `request` None: there is no body; `query`: names it may have, and what they mean.
-
-    at_hand: whether it can be answered without reading from the store, for the ranker of this name and this body.
-    """
+    """One line of the table. `request` None: there is no body; `query`: names it may have, and what they mean."""
 
     method: str
     path: str
@@ -34,7 +83,6 @@ class Endpoint(NamedTuple):
     answer: Any
     request: Any = None
     query: tuple[tuple[str, str], ...] = ()
-    at_hand: Callable[[Engine, str, Any], bool] = lambda engine, name, body: False
 
     @property
     def reads_much(self) -> bool:
@@ -48,50 +96,246 @@ class Created(NamedTuple):
     answer: Any
 
 
-async def _create(engine: Engine, params: Asked, body: m.CreateRequest) -> Any:
-    params.caller.check_new(body.name, [name for one in engine.everywhere for name in one.rankers])
+class Form(NamedTuple):
+    """How a request is written, and whether its answer is msgpack."""
+
+    sent: bytes
+    packed: bool
+
+
+class EndpointApp:
+    """One endpoint as an ASGI application."""
+
+    def __init__(self, endpoint: Endpoint, engine: Engine, guard: Guard) -> None:
+        self._endpoint = endpoint
+        self._engine = engine
+        self._guard = guard
+        self._name = f"{endpoint.method} {endpoint.path}"
+        if endpoint.request is not None:
+            self._from_json = msgspec.json.Decoder(endpoint.request).decode
+            self._from_msgpack = msgspec.msgpack.Decoder(endpoint.request).decode
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        await self.serve(scope, receive, send, scope["path_params"])
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send, names: dict[str, str]) -> None:
+        """Answer one request; `names` are those in its path."""
+        headers = headers_of(scope)
+        form = form_of(headers)
+        endpoint, limits = self._endpoint, self._engine.limits
+        try:
+            ranker = names.get("name")
+            caller = self._guard.check(headers, endpoint.role, peer=peer_of(scope), ranker=ranker)
+            check_name(ranker)
+            body = None
+            parameters = Parameters(names | self._query(scope), caller)
+            if endpoint.request is not None:
+                raw = await receive_body(headers, receive, limits.body_bytes, seconds=limits.body_seconds)
+                body = self._decode(form.sent, raw)
+                if isinstance(body, list):
+                    self._guard.charge(headers, caller, len(body) - 1)
+            reach("after-decode")
+            status, answer = await self._answer(parameters, body, headers)
+        except Exception as error:
+            await send_error(send, as_request_error(error, self._name), packed=form.packed)
+        else:
+            if form.packed:
+                await send_bytes(send, status, _msgpack(answer), b"application/msgpack")
+            else:
+                await send_bytes(send, status, _json(answer), _JSON)
+
+    async def _answer(
+        self, parameters: Parameters, body: Any, headers: dict[bytes, bytes]
+    ) -> tuple[int, Any]:
+        handle, seconds = self._endpoint.handle, self._engine.limits.store_seconds
+        with tracing.request(self._name, headers, parameters.get("name")):
+            if not self._endpoint.reads_much:
+                answer = await handle(self._engine, parameters, body)
+            else:
+                async with asyncio.timeout(seconds):
+                    answer = await handle(self._engine, parameters, body)
+        return (201, answer.answer) if isinstance(answer, Created) else (200, answer)
+
+    def _query(self, scope: Scope) -> dict[str, str]:
+        """What the query says; names that mean nothing here are refused where there are any that do."""
+        known = self._endpoint.query
+        if not known:
+            return {}
+        query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
+        for name in query:
+            if name not in {one for one, _ in known}:
+                raise RequestError(f"there is no {name!r} here", field=name)
+        return query
+
+    def _decode(self, sent: bytes, body: bytes) -> Any:
+        if sent not in _SPOKEN:
+            raise Unsupported("Content-Type must be application/json or application/msgpack")
+        if sent == _JSON:
+            return decoded(self._from_json, body or b"{}")
+        return decoded(self._from_msgpack, body or b"\x80")
+
+
+class _Internal(RequestError):
+    status, code = 500, "internal"
+
+
+def check_name(ranker: str | None) -> None:
+    """`NotFound` for a name that no ranker can have, before anything looks for it or keeps it."""
+    if ranker is not None and len(ranker) > _LONGEST_NAME:
+        raise NotFound(f"there is no ranker {ranker[:_LONGEST_NAME]!r}...")
+
+
+def decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
+    """A body as `decode` reads it; `RequestError` with the field where it is not what is expected."""
+    try:
+        return decode(body)
+    except msgspec.ValidationError as error:
+        inside, named = _FIELD.search(str(error)), _NAMED.search(str(error))
+        parts = [part[1] for part in (inside, named) if part and part[1]]
+        raise RequestError(_FIELD.sub("", str(error)), field=".".join(parts) or None) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise Malformed(f"the body cannot be read: {error}") from None
+
+
+def as_request_error(error: Exception, what: str) -> RequestError:
+    """What a caller is told of an error in `what`; one that nobody expected is logged."""
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, StoreError | TimeoutError):
+        return Unavailable(str(error) or "the store did not answer in time")
+    _log.error("%s failed", what, exc_info=error)
+    return _Internal("internal error; the service's log has the details")
+
+
+def peer_of(scope: Scope) -> str | None:
+    """The address that the connection comes from, as the system says; None where there is none."""
+    client = scope.get("client")
+    return client[0] if client else None
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """The headers, the last of each name."""
+    return dict(scope["headers"])
+
+
+def form_of(headers: dict[bytes, bytes]) -> Form:
+    """How a request with these headers is written, and how it is answered."""
+    content_type, accept = headers.get(b"content-type", b""), headers.get(b"accept", b"*/*")
+    if len(content_type) + len(accept) > _REMEMBERED_BYTES:
+        return _form(content_type, accept)
+    return _known_form(content_type, accept)
+
+
+def _form(content_type: bytes, accept: bytes) -> Form:
+    sent, accept = content_type.split(b";")[0].strip().lower(), accept.lower()
+    packed = any(kind in accept for kind in _MSGPACK) or (b"json" not in accept and sent in _MSGPACK)
+    return Form(sent, packed)
+
+
+_known_form = functools.lru_cache(maxsize=256)(_form)
+
+
+async def receive_body(
+    headers: dict[bytes, bytes], receive: Receive, most: int, *, seconds: float = 60.0
+) -> bytes:
+    """The body, as long as it is neither too long nor too slow."""
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length) > most:
+        raise TooLarge(f"a body may have {most} bytes, this one says {int(length)}")
+    body, is_whole = await _part(receive)  # how long this may take, the server's connections say
+    if is_whole and len(body) <= most:
+        return body
+    parts, size = [body], len(body)
+    try:
+        async with asyncio.timeout(seconds):
+            while size <= most and not is_whole:
+                body, is_whole = await _part(receive)
+                parts.append(body)
+                size += len(body)
+    except TimeoutError:
+        raise TooSlow(f"the body did not arrive within {seconds:g} s") from None
+    if size > most:
+        raise TooLarge(f"a body may have {most} bytes, this one has more")
+    return b"".join(parts)
+
+
+async def _part(receive: Receive) -> tuple[bytes, bool]:
+    """The next part of a body, and whether it is the last."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise Malformed("the caller closed the connection")
+    return message.get("body", b""), not message.get("more_body", False)
+
+
+async def send_bytes(send: Send, status: int, body: bytes, kind: bytes, more: Headers | None = None) -> None:
+    """Send a whole answer."""
+    headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body)), _NOSNIFF, *(more or ())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def error_headers(error: RequestError) -> dict[str, str]:
+    """What a caller is told about trying again."""
+    more: dict[str, str] = {}
+    if error.retry_after is not None:
+        more["retry-after"] = str(error.retry_after)
+    if isinstance(error, Unauthorized):
+        more["www-authenticate"] = "Bearer"
+    return more
+
+
+async def send_error(send: Send, error: RequestError, *, packed: bool = False) -> None:
+    """Send an error in the common form."""
+    answer = m.ErrorAnswer(m.ErrorBody(error.code, error.message, error.field))
+    more = [(name.encode(), value.encode()) for name, value in error_headers(error).items()]
+    if packed:
+        await send_bytes(send, error.status, _msgpack(answer), b"application/msgpack", more)
+    else:
+        await send_bytes(send, error.status, _json(answer), _JSON, more)
+
+
+async def _create(engine: Engine, parameters: Parameters, body: m.CreateRequest) -> Any:
+    parameters.caller.check_new(body.name, await engine.names())
     served, duplicate = await engine.create(body)
     engine.changed.set()  # those who watch may have looked before it was there
     answer = await views.ranker_answer(served, duplicate=duplicate)
     return answer if duplicate else Created(answer)
 
 
-async def _rankers(engine: Engine, params: Asked, body: None) -> m.RankersAnswer:
-    found = []
-    for one in engine.everywhere:
-        mine = [served for name, served in list(one.rankers.items()) if params.caller.covers(name)]
-        if len(engine.everywhere) == 1 or one.trouble is None:  # of several databases, those that answer
-            found += [await views.ranker_answer(served) for served in mine]
-    return m.RankersAnswer(found, [] if params.caller.rankers else notices(engine))
+async def _rankers(engine: Engine, parameters: Parameters, body: None) -> m.RankersAnswer:
+    mine = [served for served in await engine.find_all() if parameters.caller.covers(served.name)]
+    answers = [await views.ranker_answer(served) for served in mine]
+    return m.RankersAnswer(answers, [] if parameters.caller.rankers else notices(engine))
 
 
-async def _access(engine: Engine, params: Asked, body: None) -> m.AccessAnswer:
-    caller = params.caller
+async def _access(engine: Engine, parameters: Parameters, body: None) -> m.AccessAnswer:
+    caller = parameters.caller
     return m.AccessAnswer(caller.role, list(caller.rankers), caller.most_rankers, caller.rate)
 
 
-async def _ranker(engine: Engine, params: Asked, body: None) -> m.RankerAnswer:
-    return await views.ranker_answer(await engine.find(params["name"]))
+async def _ranker(engine: Engine, parameters: Parameters, body: None) -> m.RankerAnswer:
+    return await views.ranker_answer(await engine.find(parameters["name"]))
 
 
-async def _archive(engine: Engine, params: Asked, body: None) -> m.ArchivedAnswer:
-    return await engine.archive(params["name"])
+async def _archive(engine: Engine, parameters: Parameters, body: None) -> m.ArchivedAnswer:
+    return await engine.archive(parameters["name"])
 
 
-def _rank(engine: Engine, params: Asked, body: Any) -> Awaitable[Any]:
+def _rank(engine: Engine, parameters: Parameters, body: Any) -> Awaitable[Any]:
     if isinstance(body, list):
-        return rank_many(engine, params["name"], body)
-    return engine.rank(params["name"], body)
+        return rank_many(engine, parameters["name"], body)
+    return engine.rank(parameters["name"], body)
 
 
-async def _activate(engine: Engine, params: Asked, body: m.ActivateRequest) -> m.EventAnswer:
-    return await engine.activate(params["name"], body)
+async def _activate(engine: Engine, parameters: Parameters, body: m.ActivateRequest) -> m.EventAnswer:
+    return await engine.activate(parameters["name"], body)
 
 
-async def _feedback(engine: Engine, params: Asked, body: Any) -> Any:
+async def _feedback(engine: Engine, parameters: Parameters, body: Any) -> Any:
     if isinstance(body, list):
-        return await engine.feedback(params["name"], body)
-    (answer,) = await engine.feedback(params["name"], [body])
+        return await engine.feedback(parameters["name"], body)
+    (answer,) = await engine.feedback(parameters["name"], [body])
     if answer.status == "conflict":
         raise Conflict(
             f"decision {body.decision_id!r} has another answer already, or the event id is taken (row {answer.seq})",
@@ -100,97 +344,86 @@ async def _feedback(engine: Engine, params: Asked, body: Any) -> Any:
     return answer
 
 
-async def _items(engine: Engine, params: Asked, body: m.ItemsRequest) -> m.EventAnswer:
-    return await engine.change_items(params["name"], body)
+async def _items(engine: Engine, parameters: Parameters, body: m.ItemsRequest) -> m.EventAnswer:
+    return await engine.change_items(parameters["name"], body)
 
 
-async def _promote(engine: Engine, params: Asked, body: m.PromoteRequest) -> m.EventAnswer:
-    return await engine.promote(params["name"], body)
+async def _promote(engine: Engine, parameters: Parameters, body: m.PromoteRequest) -> m.EventAnswer:
+    return await engine.promote(parameters["name"], body)
 
 
-async def _freeze(engine: Engine, params: Asked, body: m.FreezeRequest) -> m.EventAnswer:
-    return await engine.freeze(params["name"], body)
+async def _freeze(engine: Engine, parameters: Parameters, body: m.FreezeRequest) -> m.EventAnswer:
+    return await engine.freeze(parameters["name"], body)
 
 
-async def _rollback(engine: Engine, params: Asked, body: m.RollbackRequest) -> m.EventAnswer:
-    return await engine.rollback(params["name"], body)
+async def _rollback(engine: Engine, parameters: Parameters, body: m.RollbackRequest) -> m.EventAnswer:
+    return await engine.rollback(parameters["name"], body)
 
 
-async def _policy(engine: Engine, params: Asked, body: m.PolicyRequest) -> m.EventAnswer:
-    return await change_policy(engine, params["name"], body)
+async def _policy(engine: Engine, parameters: Parameters, body: m.PolicyRequest) -> m.EventAnswer:
+    return await change_policy(engine, parameters["name"], body)
 
 
-async def _reset(engine: Engine, params: Asked, body: m.ResetRequest) -> m.EventAnswer:
-    return await engine.reset(params["name"], body)
+async def _reset(engine: Engine, parameters: Parameters, body: m.ResetRequest) -> m.EventAnswer:
+    return await engine.reset(parameters["name"], body)
 
 
-async def _import(engine: Engine, params: Asked, body: ImportRequest) -> ImportAnswer:
-    return await import_history(engine, params["name"], body)
+async def _import(engine: Engine, parameters: Parameters, body: ImportRequest) -> ImportAnswer:
+    return await import_history(engine, parameters["name"], body)
 
 
-async def _decision(engine: Engine, params: Asked, body: None) -> m.DecisionAnswer:
-    return await views.decision_answer(await engine.find(params["name"]), params["decision_id"])
+async def _decision(engine: Engine, parameters: Parameters, body: None) -> m.DecisionAnswer:
+    return await views.decision_answer(await engine.find(parameters["name"]), parameters["decision_id"])
 
 
-async def _snapshots(engine: Engine, params: Asked, body: None) -> m.SnapshotsAnswer:
-    return await views.snapshots_answer(await engine.find(params["name"]))
+async def _snapshots(engine: Engine, parameters: Parameters, body: None) -> m.SnapshotsAnswer:
+    return await views.snapshots_answer(await engine.find(parameters["name"]))
 
 
-async def _snapshot(engine: Engine, params: Asked, body: None) -> m.SnapshotsAnswer:
-    await engine.snapshot(params["name"])
-    return await views.snapshots_answer(await engine.find(params["name"]))
+async def _snapshot(engine: Engine, parameters: Parameters, body: None) -> m.SnapshotsAnswer:
+    await engine.snapshot(parameters["name"])
+    return await views.snapshots_answer(await engine.find(parameters["name"]))
 
 
-async def _series(engine: Engine, params: Asked, body: None) -> m.SeriesAnswer:
-    served = await engine.find(params["name"])
-    return views.series_answer(served, window=params.get("window", "all"), now=engine.now())
+async def _series(engine: Engine, parameters: Parameters, body: None) -> m.SeriesAnswer:
+    served = await engine.find(parameters["name"])
+    return views.series_answer(served, window=parameters.get("window", "all"), now=engine.now())
 
 
-async def _item_table(engine: Engine, params: Asked, body: None) -> m.ItemTableAnswer:
+async def _item_table(engine: Engine, parameters: Parameters, body: None) -> m.ItemTableAnswer:
     return item_table(
-        await engine.find(params["name"]),
-        search=params.get("search", ""),
-        sort=params.get("sort", "order"),
-        limit=params.get("limit", "100"),
+        await engine.find(parameters["name"]),
+        search=parameters.get("search", ""),
+        sort=parameters.get("sort", "order"),
+        limit=parameters.get("limit", "100"),
     )
 
 
-async def _item_features(engine: Engine, params: Asked, body: None) -> ItemFeaturesAnswer:
-    return item_features(await engine.find(params["name"]), params["item"])
+async def _item_features(engine: Engine, parameters: Parameters, body: None) -> ItemFeaturesAnswer:
+    return item_features(await engine.find(parameters["name"]), parameters["item"])
 
 
-async def _dead_letters(engine: Engine, params: Asked, body: None) -> m.DeadLettersAnswer:
-    return views.dead_letters_answer(await engine.find(params["name"]))
+async def _dead_letters(engine: Engine, parameters: Parameters, body: None) -> m.DeadLettersAnswer:
+    return views.dead_letters_answer(await engine.find(parameters["name"]))
 
 
-async def _explain(engine: Engine, params: Asked, body: None) -> explain.ExplainAnswer:
-    return await explain.explain_answer(await engine.find(params["name"]), params["decision_id"])
+async def _events(engine: Engine, parameters: Parameters, body: None) -> m.EventsAnswer:
+    served = await engine.find(parameters["name"])
+    after, limit = parameters.get("after", "0"), parameters.get("limit", "500")
+    return await views.events_answer(served, after=after, limit=limit)
 
 
-async def _decisions(engine: Engine, params: Asked, body: None) -> m.DecisionsAnswer:
-    return await views.decisions_answer(await engine.find(params["name"]))
+async def _explain(engine: Engine, parameters: Parameters, body: None) -> explain.ExplainAnswer:
+    return await explain.explain_answer(await engine.find(parameters["name"]), parameters["decision_id"])
 
 
-async def _sparks(engine: Engine, params: Asked, body: None) -> m.SparksAnswer:
-    return m.SparksAnswer(
-        {
-            name: views.sparkline(served.fold.series)
-            for one in engine.everywhere
-            for name, served in one.rankers.items()
-            if params.caller.covers(name)
-        }
-    )
+async def _decisions(engine: Engine, parameters: Parameters, body: None) -> m.DecisionsAnswer:
+    return await views.decisions_answer(await engine.find(parameters["name"]))
 
 
-def _rank_at_hand(engine: Engine, name: str, body: Any) -> bool:
-    return name in engine.rankers and not isinstance(body, list)
-
-
-def _feedback_at_hand(engine: Engine, name: str, body: Any) -> bool:
-    if name not in engine.rankers or isinstance(body, list):
-        return False
-    fold = engine.rankers[name].fold
-    return body.decision_id in fold.recent and len(fold.parked) < engine.limits.parked
+async def _sparks(engine: Engine, parameters: Parameters, body: None) -> m.SparksAnswer:
+    mine = [served for served in await engine.find_all() if parameters.caller.covers(served.name)]
+    return m.SparksAnswer({one.name: views.sparkline(one.fold.series) for one in mine})
 
 
 _RANKER = "/v1/rankers/{name}"
@@ -208,7 +441,6 @@ ENDPOINTS = (
         _rank,
         m.RankAnswer | list[m.RankOutcome],
         m.RankRequest | list[m.RankRequest],
-        at_hand=_rank_at_hand,
     ),
     Endpoint(
         "POST",
@@ -227,7 +459,6 @@ ENDPOINTS = (
         _feedback,
         m.EventAnswer | list[m.EventAnswer],
         m.FeedbackRequest | list[m.FeedbackRequest],
-        at_hand=_feedback_at_hand,
     ),
     Endpoint(
         "POST", f"{_RANKER}/items", "admin", "Add or retire items", _items, m.EventAnswer, m.ItemsRequest
@@ -335,6 +566,18 @@ ENDPOINTS = (
         "The stored features of an item",
         _item_features,
         ItemFeaturesAnswer,
+    ),
+    Endpoint(
+        "GET",
+        f"{_RANKER}/events",
+        "reader",
+        "What was learnt and changed, in the order of the log",
+        _events,
+        m.EventsAnswer,
+        query=(
+            ("after", "The last row that is known already; 0 for none"),
+            ("limit", "How many rows to look at, at most"),
+        ),
     ),
     Endpoint(
         "GET",

@@ -1,4 +1,7 @@
-"""Metrics for Prometheus, gathered on request: serving keeps plain integers at no further cost."""
+"""How the service is: whether it can rank and write, what an operator should know, and numbers for Prometheus.
+
+The numbers are gathered on request: serving keeps plain integers at no further cost.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,30 @@ from prometheus_client.metrics_core import Metric
 
 from rankloop.serving.alerts import KINDS as ALERTS
 from rankloop.serving.engine import Engine
-from rankloop.serving.http.readiness import is_ready
-from rankloop.serving.lift import lift
+from rankloop.serving.log.trials import lift
+
+_MOST = 20  # rankers that are spelled out
+
+
+def notices(engine: Engine) -> list[str]:
+    """What is wrong with single rankers: those that cannot be served, and alerts."""
+    return [*engine.roster.notices(), *engine.housekeeping.alerts.sentences()]
+
+
+def remarks(engine: Engine) -> list[str]:
+    """What is not as usual, although it can rank and write or waits until it can."""
+    found = notices(engine)
+    if len(found) > _MOST:
+        found = [*found[:_MOST], f"and {len(found) - _MOST:,} more"]
+    if engine.clock.jumps:
+        found.append(
+            f"the clock of this machine jumped {engine.clock.jumps} times; "
+            f"it is {engine.clock.offset:+.1f} s from the log's"
+        )
+    found += engine.store.remarks()
+    if engine.degraded:
+        found.append(f"{len(engine.degraded):,} lists were shown without the store and wait to be logged")
+    return found
 
 
 class _Collector:
@@ -20,50 +45,31 @@ class _Collector:
 
     def collect(self) -> Iterator[Metric]:
         """Everything, now."""
-        engine, everywhere = self._engine, self._engine.everywhere
-        commits = [one.commit for one in everywhere]
+        engine, commit = self._engine, self._engine.commit
         for name, help_, value in (
-            ("rankloop_commits", "Batches that were made durable", sum(one.batches for one in commits)),
-            ("rankloop_events", "Events that were made durable", sum(one.events for one in commits)),
-            (
-                "rankloop_commit_seconds",
-                "Seconds spent on making batches durable",
-                sum(one.seconds for one in commits),
-            ),
+            ("rankloop_commits", "Batches that were made durable", commit.batches),
+            ("rankloop_events", "Events that were made durable", commit.events),
+            ("rankloop_commit_seconds", "Seconds spent on making batches durable", commit.seconds),
             ("rankloop_clock_jumps", "Jumps of this machine's clock since the start", engine.clock.jumps),
             (
                 "rankloop_database_clock_jumps",
                 "Jumps of the database's clock since the store was made",
-                sum(one.store.clock_jumps for one in everywhere),
+                engine.store.clock_jumps,
             ),
         ):
             yield CounterMetricFamily(name, help_, value=value)
-        waiting = sum(one.waiting for one in commits)
-        yield GaugeMetricFamily("rankloop_waiting", "Events that wait for the disk", value=waiting)
-        yield GaugeMetricFamily(
-            "rankloop_ready", "Whether it can rank and write", value=float(is_ready(engine))
-        )
         for name, help_, value in (
-            (
-                "rankloop_cache_bytes",
-                "Lists at hand, of all rankers",
-                sum(one.roster.cache.n_bytes for one in everywhere),
-            ),
+            ("rankloop_waiting", "Events that wait for the disk", commit.waiting),
+            ("rankloop_ready", "Whether it can rank and write", float(engine.trouble is None)),
+            ("rankloop_cache_bytes", "Lists at hand, of all rankers", engine.roster.cache.n_bytes),
             ("rankloop_clock_offset_seconds", "This machine's clock minus the log's", engine.clock.offset),
             (
                 "rankloop_degraded_waiting",
                 "Lists shown without the store, not logged yet",
-                sum(len(one.degraded) for one in everywhere),
+                len(engine.degraded),
             ),
         ):
             yield GaugeMetricFamily(name, help_, value=value)
-        if len(everywhere) > 1:
-            databases = GaugeMetricFamily(
-                "rankloop_database_ready", "Whether each database can be used", labels=["database"]
-            )
-            for one in everywhere:
-                databases.add_metric([one.store.label], float(one.trouble is None))
-            yield databases
         counts = CounterMetricFamily(
             "rankloop_ranker_events", "What happened, by kind", labels=["ranker", "kind"]
         )
@@ -85,11 +91,11 @@ class _Collector:
             "Mean reward of the ranker's lists less that of the baseline's",
             labels=["ranker", "bound"],
         )
-        for owner, served in [(one, served) for one in everywhere for served in one.rankers.values()]:
+        for served in engine.rankers.values():
             fold = served.fold
             for kind in ALERTS:
                 alerts.add_metric(
-                    [served.name, kind], (served.name, kind) in owner.housekeeping.alerts.active
+                    [served.name, kind], (served.name, kind) in engine.housekeeping.alerts.active
                 )
             difference = lift(fold.trial.ranker, fold.trial.baseline)
             for bound in () if difference is None else difference.__struct_fields__:

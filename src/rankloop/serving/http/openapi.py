@@ -17,6 +17,7 @@ _ERRORS = {
     403: "The key's role does not allow this",
     404: "Not found",
     405: "Not with this method",
+    408: "The body did not arrive in time",
     409: "The ID is used for something else",
     413: "Too large",
     415: "Not JSON and not msgpack",

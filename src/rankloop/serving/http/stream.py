@@ -1,26 +1,51 @@
-"""Server-sent events: the state of each ranker whenever it has changed, and the health of the service.
+"""What is sent piece by piece: news of the rankers as server-sent events, and logs as CSV or Parquet.
 
-At most four times a second; a slow reader gets the newest only: a listener holds one message per ranker.
+News are the state of each ranker whenever it has changed, and the health of the service, at most four times a second;
+a slow reader gets the newest only: a listener holds one message per ranker. Logs have the rows of `rankloop export`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import csv
+import io
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from rankloop.extras import MissingExtra
 from rankloop.serving import views
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Busy
-from rankloop.serving.http.readiness import notices, trouble_of
+from rankloop.serving.errors import Busy, RequestError
+from rankloop.serving.http.metrics import notices
+from rankloop.serving.log.export import answered_lists, export, positions
 from rankloop.serving.permissions import EVERYTHING, Permission
 from rankloop.serving.served_ranker import ServedRanker
-from rankloop.serving.stores.contract import StoreError
+from rankloop.serving.stores.contract import Store, StoreError
 
 _PAUSE = 0.25
 _HEARTBEAT = 5.0
+COLUMNS = (
+    "decision",
+    "seq",
+    "model_seq",
+    "at",
+    "item",
+    "position",
+    "click",
+    "relevance",
+    "propensity",
+    "explored",
+    "delay_seconds",
+    "context_erased",
+)
+_LISTS = 200  # lists in one piece of a table
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_PIECE_BYTES = 1 << 20  # of a file
 
 
 class _Listener:
@@ -30,10 +55,14 @@ class _Listener:
         self.news: dict[str, bytes] = {}
         self.woken = asyncio.Event()
 
-    def wants(self, ranker: str, *, owned: bool) -> bool:
-        """Whether news of this ranker are for this listener; who listens to all hears of each from its owner."""
-        asked = owned if self._ranker is None else self._ranker == ranker
-        return asked and self.caller.covers(ranker)
+    @property
+    def wants_all(self) -> bool:
+        """Whether it listens to all rankers."""
+        return self._ranker is None
+
+    def wants(self, ranker: str) -> bool:
+        """Whether news of this ranker are for this listener."""
+        return self._ranker in (None, ranker) and self.caller.covers(ranker)
 
 
 class Broadcast:
@@ -69,57 +98,66 @@ class Broadcast:
             await self._engine.changed.wait()
             self._engine.changed.clear()
             if self._listeners:
-                for served, owned in self._served():
+                await self._look()
+                for served in self._served():
                     if self._told.get(served.name) != served.fold.applied:
                         with contextlib.suppress(StoreError):  # it is told when it can be read again
-                            await self._tell(served, owned=owned)
+                            await self._tell(served)
                             self._told[served.name] = served.fold.applied
             await asyncio.sleep(_PAUSE)
 
-    def _served(self) -> list[tuple[ServedRanker, bool]]:
-        """All rankers that are here, and whether they are owned; of several databases, of those that answer."""
-        everywhere = self._engine.everywhere
-        return [
-            (served, one.ownership is None or one.ownership.owns(served.name))
-            for one in everywhere
-            if len(everywhere) == 1 or one.trouble is None
-            for served in list(one.rankers.values())
-        ]
+    async def _look(self) -> None:
+        """See what other replicas wrote to the rankers that somebody listens to."""
+        engine = self._engine
+        if any(listener.wants_all for listener in self._listeners):
+            await engine.find_all()
+        for name in [name for name in engine.rankers if not engine.is_at_hand(name)]:
+            if any(listener.wants(name) for listener in self._listeners):
+                with contextlib.suppress(RequestError):
+                    await engine.find(name)
 
-    async def _tell(self, served: ServedRanker, *, owned: bool) -> None:
+    def _served(self) -> list[ServedRanker]:
+        """All rankers that are here."""
+        return list(self._engine.rankers.values())
+
+    async def _tell(self, served: ServedRanker) -> None:
         message = await _message(served)
         for listener in self._listeners:
-            if listener.wants(served.name, owned=owned):
+            if listener.wants(served.name):
                 listener.news[served.name] = message
                 listener.woken.set()
 
     def _health(self, caller: Permission) -> bytes:
         engine = self._engine
-        why = trouble_of(engine)
-        told = {
+        why = engine.trouble
+        health = {
             "ready": why is None,
             "why": why,
-            "broken": next((one.broken for one in engine.everywhere if one.broken), None),
+            "broken": engine.broken,
             "notices": [] if caller.rankers else notices(engine),
-            "waiting": sum(one.commit.waiting for one in engine.everywhere),
-            "rankers": sum(caller.covers(name) for one in engine.everywhere for name in one.rankers),
+            "waiting": engine.commit.waiting,
+            "rankers": sum(map(caller.covers, engine.rankers)),
             "now": engine.now(),
         }
-        return b"event: health\ndata: " + msgspec.json.encode(told) + b"\n\n"
+        return b"event: health\ndata: " + msgspec.json.encode(health) + b"\n\n"
 
-    async def listen(self, ranker: str | None, caller: Permission = EVERYTHING) -> AsyncIterator[bytes]:
-        """Messages for one listener, the present state first, until the service stops."""
+    async def listen(
+        self, ranker: str | None, caller: Permission = EVERYTHING, may: Callable[[], bool] = lambda: True
+    ) -> AsyncIterator[bytes]:
+        """Messages for one listener, the present state first, until the service stops, or `may` says no."""
         if len(self._listeners) >= self._engine.limits.streams:
             raise Busy(f"limit reached: {self._engine.limits.streams:,} streams")
         listener = _Listener(ranker, caller)
-        for served, owned in self._served():
-            if listener.wants(served.name, owned=owned):
+        if listener.wants_all:
+            await self._engine.find_all()
+        for served in self._served():
+            if listener.wants(served.name):
                 listener.news[served.name] = await _message(served)
         listener.woken.set()
         self._listeners.add(listener)
         try:
             yield b"retry: 1000\n\n" + self._health(caller)
-            while not self.closing.is_set():
+            while not self.closing.is_set() and may():
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(listener.woken.wait(), _HEARTBEAT)
                 listener.woken.clear()
@@ -132,3 +170,50 @@ class Broadcast:
 async def _message(served: ServedRanker) -> bytes:
     answer = await views.ranker_answer(served)
     return b"event: ranker\ndata: " + msgspec.json.encode(answer) + b"\n\n"
+
+
+async def csv_rows(store: Store, ranker: str) -> AsyncIterator[bytes]:
+    """The table, in pieces. `at` is in milliseconds since 1970; what is not known is empty."""
+    yield (",".join(COLUMNS) + "\r\n").encode()
+    waiting: list[dict[str, Any]] = []
+    n_lists = 0
+    async for one in answered_lists(store, ranker):
+        waiting += positions(one)
+        n_lists += 1
+        if n_lists % _LISTS == 0:
+            yield _written(waiting)
+            waiting = []
+    yield _written(waiting)
+
+
+def _written(rows: list[dict[str, Any]]) -> bytes:
+    text = io.StringIO()
+    csv.DictWriter(text, COLUMNS).writerows(
+        {name: _plain(value) if isinstance(value, str) else value for name, value in row.items()}
+        for row in rows
+    )
+    return text.getvalue().encode()
+
+
+def _plain(text: str) -> str:
+    """Text that a spreadsheet takes for text: what would begin a formula gets an apostrophe before it."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+async def parquet_pieces(store: Store, ranker: str) -> AsyncIterator[bytes]:
+    """The file in pieces; it is written as a whole first, because its end says where everything is."""
+    with tempfile.TemporaryDirectory(prefix="rankloop-export-") as folder:
+        path = Path(folder) / "export.parquet"
+        try:
+            await export(store, ranker, path)
+        except MissingExtra as error:
+            raise RequestError(str(error), field="format") from None
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                yield piece
+
+
+EXPORTS: dict[str, tuple[Callable[[Store, str], AsyncIterator[bytes]], str]] = {
+    "csv": (csv_rows, "text/csv; charset=utf-8"),
+    "parquet": (parquet_pieces, "application/vnd.apache.parquet"),
+}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from rankloop.serving.log.records import Answer, Decision, Policy, Row, read_decision
 
 if TYPE_CHECKING:
-    from rankloop.serving.log.policies import PolicyHistory
+    from rankloop.serving.log.records import PolicyHistory
 
 _OVERHEAD = 500  # bytes of a decision at hand beside its row
 _owners = itertools.count()
@@ -50,9 +50,9 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
     heard: tuple[tuple[bytes, int], ...] = ()
 
     @classmethod
-    def of(cls, row: Row) -> DecisionState:
-        """The state of a decision to which nothing has happened yet."""
-        return cls(row.seq, row.at, read_decision(row.body), len(row.body))
+    def of(cls, row: Row, decision: Decision | None = None) -> DecisionState:
+        """The state of a decision to which nothing has happened yet; its row is read unless that is at hand."""
+        return cls(row.seq, row.at, decision or read_decision(row.body), len(row.body))
 
     @property
     def n_shown(self) -> int:
@@ -90,13 +90,17 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
         self.silence = self.activated and silence_counts
         return Outcome("expired", self.silence)
 
-    def feedback(self, digest: bytes, *, at: int, policy: Policy, body: bytes = b"") -> Outcome:
+    def feedback(
+        self, digest: bytes, *, at: int, policy: Policy, body: bytes = b"", answer: Answer | None = None
+    ) -> Outcome:
         """An answer came: the first one counts, the same again is a duplicate, another is a conflict.
 
-        Where the policy gathers answers, all of them are kept until the deadline; `body` is that of the row.
+        Where the policy gathers answers, all of them are kept until the deadline; `body` is that of the row, and
+        `answer` what it says, where that is at hand.
         """
         if policy.collects and not self.expired and at <= self.deadline:
-            self.heard += ((msgspec.msgpack.decode(body, type=Answer).values, at),)
+            values = (answer or msgspec.msgpack.decode(body, type=Answer)).values
+            self.heard += ((values, at),)
             return Outcome("accepted")
         if self.heard:
             return Outcome("late")
@@ -159,6 +163,17 @@ def replay_decision(
         elif row.kind == "expire":
             outcomes[row.seq] = state.expire(silence_counts=silence_counts)
     return state
+
+
+class RelatedRows:
+    """What rows that are to be folded need beside themselves: decisions, and feedback that came before its decision."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, DecisionState] = {}
+        self.early: dict[str, list[Row]] = {}
+        self.parts: dict[int, list[Row]] = {}  # by the last row of an import: the rows of its earlier parts
+        self.learning: dict[int, Any] = {}  # likewise: `imports.Learning`, where it was done beforehand
+        self.contents: dict[int, Any] = {}  # by row: what its body was written from, where that is at hand
 
 
 class DecisionCache:

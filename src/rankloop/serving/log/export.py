@@ -17,11 +17,10 @@ from rankloop.extras import require
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import Outcome, replay_decision
 from rankloop.serving.log.digests import check_row
-from rankloop.serving.log.fold import Fold
-from rankloop.serving.log.policies import at_deadline, read_history
-from rankloop.serving.log.records import Decision, Row
+from rankloop.serving.log.fold import Fold, at_deadline
+from rankloop.serving.log.records import Decision, Row, read_history
 from rankloop.serving.log.sealed_context import key_name
-from rankloop.serving.log.starting_point import config_fold
+from rankloop.serving.log.snapshots import config_fold
 from rankloop.serving.log.stored_features import (
     StoredFeatures,
     candidate_names,

@@ -18,7 +18,7 @@ from rankloop.kernels import elementary
 from rankloop.serving.adapters.registry import build, find, has_items
 from rankloop.serving.log.records import Config, without_items
 
-STATE_FORMAT = 2  # of `saved_state.Saved`: a snapshot in another format is not read
+STATE_FORMAT = 2  # of `fold.Saved`: a snapshot in another format is not read
 _ROUNDS = 8
 _ITEMS = 6  # with features, in the list of a trial
 _POINTS = np.linspace(0.01, 20.0, 37)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -12,22 +13,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.base import Ranker
-from rankloop.serving.adapters.estimates import Estimates
+from rankloop.serving.adapters.estimates import Estimates, SavedEstimates
 from rankloop.serving.adapters.item_changes import carried, changed, check_change
 from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.failpoints import reach
-from rankloop.serving.item_counts import ItemCounts
-from rankloop.serving.log import imports, records
-from rankloop.serving.log.decision_state import DecisionState, Outcome, RecentDecisions
+from rankloop.serving.item_counts import ItemCounts, SavedItemCounts
+from rankloop.serving.log import candidate_lists, guard_rails, imports, records
+from rankloop.serving.log.candidate_lists import feedback_length
+from rankloop.serving.log.decision_state import (
+    PARKED_PER_DECISION,
+    DecisionState,
+    Outcome,
+    RecentDecisions,
+    RelatedRows,
+)
+from rankloop.serving.log.digests import BadRow
 from rankloop.serving.log.fingerprint import check_same
 from rankloop.serving.log.guard_rails import check_rails
-from rankloop.serving.log.learning import learn_from
-from rankloop.serving.log.parked import Parked
-from rankloop.serving.log.policies import PolicyHistory, at_deadline, check_answers, waiting_time
-from rankloop.serving.log.records import Config, Decision, Row, without_items
-from rankloop.serving.log.related import OtherHistory, RelatedRows
-from rankloop.serving.log.saved_state import Counts, DeadLetter, Learnt, Saved
-from rankloop.serving.log.stored_features import StoredFeatures, items_shown
+from rankloop.serving.log.records import (
+    Config,
+    Counts,
+    DeadLetter,
+    Decision,
+    Learnt,
+    Policy,
+    PolicyHistory,
+    Row,
+    check_answers,
+    waiting_time,
+    without_items,
+)
+from rankloop.serving.log.stored_features import SavedFeatures, StoredFeatures, items_shown
 from rankloop.serving.log.trials import TrialSums
 from rankloop.serving.series import Series
 
@@ -35,6 +51,71 @@ _DEAD_KEPT = 100
 _SHOWN = np.dtype("<i4")
 _FLOAT = np.dtype("<f8")
 _ACCEPTED = Outcome("accepted")
+
+
+class OtherHistory(BadRow):
+    """A row does not follow the one that was folded before it: the log has another history than this state."""
+
+    def __init__(self, seq: int) -> None:
+        super().__init__(seq, "does not follow the row before it")
+
+
+class Parked(dict[str, list[tuple[int, int]]]):
+    """Feedback that came before its list: by decision its seq and time, oldest first."""
+
+    def __init__(self, saved: dict[str, list[tuple[int, int]]] | None = None) -> None:
+        super().__init__({name: list(there) for name, there in (saved or {}).items()})
+        # The same as a heap: for each decision the time of the oldest, or of an older one that is gone.
+        self._waiting = sorted((there[0][1], name) for name, there in self.items())
+
+    def add(self, row: Row) -> DeadLetter | None:
+        """Let the feedback in `row` wait; what must go for it, where too much waits for the same list."""
+        decision = row.decision or ""
+        there = self.setdefault(decision, [])
+        if not there:
+            heapq.heappush(self._waiting, (row.at, decision))
+        there.append((row.seq, row.at))
+        if len(there) <= PARKED_PER_DECISION:
+            return None
+        return DeadLetter(*there.pop(0), decision, "newer feedback waits for the same decision")
+
+    def give_up(self, oldest: float) -> list[DeadLetter]:
+        """What came before the time `oldest`, and waits no longer."""
+        found = []
+        while self._waiting and self._waiting[0][0] < oldest:
+            decision = self._waiting[0][1]
+            there = self.get(decision, [])
+            while there and there[0][1] < oldest:
+                found.append(DeadLetter(*there.pop(0), decision, "no such decision came"))
+            if there:
+                heapq.heapreplace(self._waiting, (there[0][1], decision))
+            else:
+                heapq.heappop(self._waiting)
+                self.pop(decision, None)
+        return found
+
+
+class Saved(msgspec.Struct):
+    """A whole fold, for a snapshot."""
+
+    config: Config
+    applied: int
+    at: int
+    generation: int
+    catalogue: list[str]
+    active: list[int]
+    learnt: Learnt
+    frozen: bool
+    parked: dict[str, list[tuple[int, int]]]
+    dead: list[DeadLetter]
+    counts: Counts
+    expire_cursor: int
+    series: Series
+    estimates: SavedEstimates
+    items: SavedItemCounts | None = None  # snapshots from before there were counts have none
+    policies: tuple[Policy, list[tuple[int, str, Policy]]] | None = None  # likewise, before they could change
+    trial: TrialSums | None = None
+    stored: SavedFeatures | None = None
 
 
 class Fold:
@@ -148,7 +229,7 @@ class Fold:
         return Outcome("accepted")
 
     def _decision(self, row: Row, related: RelatedRows) -> Outcome:
-        state = DecisionState.of(row)
+        state = DecisionState.of(row, related.contents.get(row.seq))
         decision = state.decision
         related.states[row.event_id] = state
         self.recent.put(row.event_id, state)
@@ -177,22 +258,58 @@ class Fold:
         self.counts.feedback += 1
         state = related.states.get(row.decision or "")
         if state is not None:
-            return self._answer(row, state, at=row.at)
+            return self._answer(row, state, at=row.at, answer=related.contents.get(row.seq))
         if self.config.policy.parking_seconds > 0:
             return self._park(row, related)
         self.bury(DeadLetter(row.seq, row.at, row.decision or "", "no such decision"))
         return Outcome("unknown")
 
-    def _answer(self, row: Row, state: DecisionState, *, at: int) -> Outcome:
+    def _answer(
+        self, row: Row, state: DecisionState, *, at: int, answer: records.Answer | None = None
+    ) -> Outcome:
         policy = self.policies.at(state.seq)
-        outcome = state.feedback(row.digest, at=at, policy=policy, body=row.body)
+        outcome = state.feedback(row.digest, at=at, policy=policy, body=row.body, answer=answer)
         if outcome.status == "late":
             self.counts.late += 1
             self.series.was_late(row.seq, at)
         if not outcome.learns:
             return outcome
-        values = np.frombuffer(records.read_body(row).values, _FLOAT).astype(np.float64)
-        return learn_from(self, outcome, row, state, values, at=at)
+        answer = answer or records.read_body(row)
+        values = np.frombuffer(answer.values, _FLOAT).astype(np.float64)
+        return self._learn(outcome, row, state, values, at=at)
+
+    def _learn(
+        self, outcome: Outcome, row: Row, state: DecisionState, values: NDArray[np.float64], *, at: int
+    ) -> Outcome:
+        """Learn from the feedback on one list."""
+        decision = state.decision
+        if decision.trial is not None:
+            self.trial.answered(self.ranker, decision, values)
+        if self.frozen:
+            return Outcome(outcome.status)
+        delay = state.delay(row, at=at)
+        try:
+            before = self.ranker.exploration_block()
+            learnt, ranking = guard_rails.learn(self, decision, values)
+        except ValueError as error:
+            # Checked before it was written, but for parked feedback, whose list was not there yet.
+            self.bury(DeadLetter(row.seq, row.at, row.decision or "", str(error)))
+            return Outcome("unknown")
+        if not learnt:
+            if candidate_lists.is_chosen(decision):
+                return Outcome("late")
+            if delay is not None:
+                self.series.heard(row.seq, at, delay=delay)
+            return Outcome(outcome.status)
+        self.rounds += 1
+        self.counts.learnt += 1
+        if ranking is not None:
+            self.estimates.add(self.ranker, ranking, values, decision, before)
+        elif candidate_lists.by_ranker(decision):
+            self.estimates.add_part(values, self.ranker.exploration_block() != before)
+        self.item_counts.observed(decision, values, n_items=len(self.catalogue) or len(self.stored.names))
+        self.series.answered(row.seq, at, reward=_mean(values), delay=delay, estimate=self.estimates.points())
+        return outcome
 
     def _expire(self, row: Row, related: RelatedRows) -> Outcome:
         self.expire_cursor = max(self.expire_cursor, records.read_body(row).decision_seq)
@@ -209,7 +326,7 @@ class Fold:
         if values is None:
             self.bury(DeadLetter(row.seq, row.at, row.decision or "", "its feedback is of another length"))
             return Outcome("unknown")
-        return learn_from(self, outcome, row, state, values, at=row.at)
+        return self._learn(outcome, row, state, values, at=row.at)
 
     def _items(self, row: Row, related: RelatedRows) -> Outcome:
         change = records.read_body(row)
@@ -373,3 +490,34 @@ class Fold:
         self.item_counts = ItemCounts.restore(saved.items, applied=saved.applied)
         self.policies = PolicyHistory(*(saved.policies or (saved.config.policy, [])))
         self.trial = saved.trial or TrialSums()
+
+
+def at_deadline(state: DecisionState, policy: Policy, ranker: Ranker) -> NDArray[np.float64] | None:
+    """What is learnt from a list when its deadline has passed: no click, or what several answers come to.
+
+    That is the last of them, their sum (at most the largest grade), or the largest of each position. Answers of
+    another length than the list's, which came before it, are left out; None where there are no others.
+    """
+    length = feedback_length(ranker, state.decision)
+    if not state.heard:
+        return np.zeros(length)
+    values = [
+        np.frombuffer(one, "<f8").astype(np.float64) for one, _ in state.heard if len(one) == 8 * length
+    ]
+    if not values:
+        return None
+    total = values[-1] if policy.answers == "last" else values[0]
+    if policy.answers == "sum":
+        for one in values[1:]:
+            total = total + one
+        return total if ranker.max_grade is None else np.minimum(total, float(ranker.max_grade))
+    if policy.answers == "union":
+        for one in values[1:]:
+            total = np.maximum(total, one)
+    return total
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    if len(values) == 1:
+        return float(values[0])
+    return float(np.add.reduce(values)) / len(values) if len(values) else 0.0

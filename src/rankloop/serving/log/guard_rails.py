@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from rankloop.base import Memo, Ranker, Ranking
 from rankloop.servable import Servable
-from rankloop.serving.log import choices, records
-from rankloop.serving.log.choices import Drawn, Free
+from rankloop.serving.log import candidate_lists, records
+from rankloop.serving.log.candidate_lists import Drawn, Free
 from rankloop.serving.log.randomness import coin
 from rankloop.serving.log.records import Choice, Decision, Policy, Rails
 
@@ -102,12 +102,12 @@ def draw_within(
     greedy, bound = is_greedy(policy, key), bound_of(policy)
     way = way_of(fold.ranker, has_items=fold.has_items, whole=free is None) if bound else "top"
     if baseline is None or way == "top" or not len(baseline):
-        return _greedy(fold, features, free) if greedy else choices.draw(fold, features, free, rng)
+        return _greedy(fold, features, free) if greedy else candidate_lists.draw(fold, features, free, rng)
     places = np.concatenate([baseline, _NONE if reach is None else reach])
     if greedy:
         return _greedy_within(fold, free, places, len(baseline), bound)
     if way == "moved":
-        return _moved(choices.draw(fold, features, free, rng), places, bound)
+        return _moved(candidate_lists.draw(fold, features, free, rng), places, bound)
     return _tiled(fold, free, places, len(baseline), bound, key, rng)
 
 
@@ -262,8 +262,8 @@ def _tiled(
 def learn(fold: Fold, decision: Decision, values: NDArray[np.float64]) -> tuple[bool, Ranking | None]:
     """Let the ranker learn from a list, group by group where guard rails divided it; else as `choices.learn`."""
     rails, choice = decision.rails, decision.choice
-    if rails is None or choice is None or not rails.tiles or not choices.is_chosen(decision):
-        return choices.learn(fold, decision, values)
+    if rails is None or choice is None or not rails.tiles or not candidate_lists.is_chosen(decision):
+        return candidate_lists.learn(fold, decision, values)
     shown = np.frombuffer(decision.shown, _INT).astype(np.int64)
     checked = fold.ranker.feedback.check(values, len(shown))
     positions = np.frombuffer(choice.positions, _INT).astype(np.int64)

@@ -20,12 +20,11 @@ from rankloop.serving.adapters.registry import build
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.digests import check_row
-from rankloop.serving.log.records import Import, Row
-from rankloop.serving.log.related import RelatedRows
-from rankloop.serving.log.saved_state import Learnt
+from rankloop.serving.log.records import Import, Learnt, Row
 from rankloop.serving.stores.contract import Store
 
 if TYPE_CHECKING:
+    from rankloop.serving.log.decision_state import RelatedRows
     from rankloop.serving.log.fold import Fold
 
 UNKNOWN = "an item that the ranker does not have"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.serving.log.policy import Policy as Policy
+if TYPE_CHECKING:
+    from rankloop.base import Ranker
+    from rankloop.serving.stores.contract import Store
+
 
 Body = TypeVar("Body")
 Kind = Literal[
@@ -50,6 +53,8 @@ KINDS: tuple[Kind, ...] = (
     "import",
 )
 NUMBER_OF_KIND: dict[Kind, int] = {kind: number for number, kind in enumerate(KINDS)}
+# What happens to lists. All other kinds change the ranker: nobody may be shown a list from before, once it was told.
+ABOUT_LISTS: tuple[Kind, ...] = ("decision", "activate", "feedback", "expire", "conflict", "degraded")
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -59,6 +64,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     decision: the decision that this is about, None where it is about none (or is one).
     drawn_from: for a decision, the number and the link of the row that the state behind it had folded last. A store
     that others write to as well refuses a decision whose state is not of its log.
+    content: what `body` was written from, where that is at hand: it need not be read again by who folds it.
     """
 
     ranker: str
@@ -68,6 +74,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     digest: bytes = b""
     decision: str | None = None
     drawn_from: tuple[int, bytes] | None = None
+    content: Any = None
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
@@ -85,6 +92,37 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     decision: str | None = None
     link: bytes = b""
     before: bytes = b""
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A ranker's policy: how long to wait, what to do with what comes too late, and what to do without the store.
+
+    degraded: whether it may show lists that cannot be written, and so cannot be learnt from.
+    answers: which of several answers to one list counts: the first, at once; or, when the deadline has passed, the
+    last, the sum of all, or for each position the largest. Both are left out of the bytes where they are not set, so
+    that older configurations keep their hash, as are the following.
+    apprentice: whether requests with a baseline get the baseline until the ranker is promoted.
+    holdout: the share of such requests that always get the baseline.
+    silence: whether no answer to a list that was seen means a relevance of 0. It means no click in any case.
+    exploration_cap: the largest share of lists that may explore. displacement: how many positions an item may stand
+    from its place in the baseline, at most; 0 for any number. See `rankloop.serving.log.guard_rails`.
+    """
+
+    deadline_seconds: float = 86_400.0
+    parking_seconds: float = 60.0
+    late: Literal["ignore", "learn"] = "ignore"
+    degraded: bool | msgspec.UnsetType = msgspec.UNSET
+    answers: Literal["first", "last", "sum", "union"] | msgspec.UnsetType = msgspec.UNSET
+    apprentice: bool | msgspec.UnsetType = msgspec.UNSET
+    holdout: float | msgspec.UnsetType = msgspec.UNSET
+    silence: Literal["ignore", "zero"] | msgspec.UnsetType = msgspec.UNSET
+    exploration_cap: float | msgspec.UnsetType = msgspec.UNSET
+    displacement: int | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def collects(self) -> bool:
+        """Whether answers are gathered until the deadline, and learnt from then."""
+        return self.answers in ("last", "sum", "union")
 
 
 DEFAULTS = 3  # of the rankers, counted up where the meaning of a parameter that is not given changes
@@ -128,7 +166,7 @@ def without_items(config: Config) -> Config:
 
 
 class Choice(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What was left to the ranker of a list, where that was not everything; see `rankloop.serving.log.choices`.
+    """What was left to the ranker of a list, where that was not everything; see `rankloop.serving.log.candidate_lists`.
 
     among: numbers in the catalogue of the items that it could choose (int32), none where the request brought a list.
     positions: those that it filled (int32); what was shown at the others was pinned.
@@ -394,3 +432,99 @@ def _read_dtype(text: str) -> tuple[np.dtype[Any], np.dtype[Any]]:
     if dtype.kind not in "biuf":
         raise ValueError(f"an array must hold numbers, got dtype {text!r}")
     return dtype, dtype.newbyteorder("=")
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """Feedback that no decision was found for, or that its decision could not take."""
+
+    seq: int
+    at: int
+    decision: str
+    why: str
+
+
+class Counts(msgspec.Struct):
+    """How often what happened, since the beginning."""
+
+    decisions: int = 0
+    explored: int = 0
+    activated: int = 0
+    feedback: int = 0
+    learnt: int = 0
+    late: int = 0
+    expired: int = 0
+    conflicts: int = 0
+    dead: int = 0
+    degraded: int = 0  # lists that were shown while the store was away
+    imported: int = 0  # lists of other logs that were learnt from
+
+
+class Learnt(msgspec.Struct):
+    """What was learnt, and over which items: all that a rollback brings back."""
+
+    arrays: dict[str, Packed]
+    active: list[str]
+    rounds: int
+
+
+Change = tuple[int, str, Policy]  # the row, the ID that the change was given, and the policy from there on
+
+
+class PolicyHistory:
+    """The policy that a ranker was created with, and all changes of it.
+
+    A list keeps the policy that it was drawn under: whether its feedback is late, and what several answers to it come
+    to, follows from the rows of the log and not from when somebody looks.
+    """
+
+    def __init__(self, first: Policy, changes: list[Change] | None = None) -> None:
+        self.first = first
+        self.changes = changes or []
+
+    def at(self, seq: int) -> Policy:
+        """The policy of a list in row `seq`."""
+        for changed, _, policy in reversed(self.changes):
+            if changed < seq:
+                return policy
+        return self.first
+
+    def after(self, seq: int) -> list[Policy]:
+        """All policies that lists after row `seq` may have."""
+        return [self.at(seq + 1), *(policy for changed, _, policy in self.changes if changed > seq)]
+
+    def event_id(self, decision_id: str, digest: bytes, seq: int | None) -> str:
+        """The ID of feedback that came without one on the list in row `seq`: the same again is the same event.
+
+        Where several answers count, each content is an event; ValueError where only the caller can tell them apart.
+        """
+        policy = self.at(1 << 60) if seq is None else self.at(seq)
+        if policy.answers == "sum":
+            raise ValueError("with policy.answers 'sum' feedback needs an event_id")
+        return f"{decision_id}#{digest.hex()}" if policy.collects else decision_id
+
+    def change(self, seq: int, told: PolicyChange) -> None:
+        """Row `seq` changes the policy."""
+        self.changes = [*self.changes, (seq, told.event_id, told.policy)]
+
+
+async def read_history(store: Store, ranker: str, first: Policy) -> PolicyHistory:
+    """All changes of the policy that are in the log, found by their numbers."""
+    history = PolicyHistory(first)
+    while (row := await store.find(ranker, "policy", str(len(history.changes) + 1))) is not None:
+        history.change(row.seq, read_body(row))
+    return history
+
+
+def waiting_time(policies: list[Policy]) -> tuple[int, bool]:
+    """The milliseconds after which lists under any of these policies may be closed, and whether answers close them.
+
+    Where policies differ, or gather answers until the deadline, each list must be looked at.
+    """
+    allowed = {round(one.deadline_seconds * 1000) for one in policies}
+    return max(allowed), len(allowed) == 1 and not any(one.collects for one in policies)
+
+
+def check_answers(policy: Policy, ranker: Ranker) -> None:
+    """ValueError where this ranker cannot learn from what several answers come to."""
+    if policy.answers == "sum" and ranker.feedback.kind == "clicks":
+        raise ValueError("policy.answers must be first, last or union for a ranker of clicks, got 'sum'")

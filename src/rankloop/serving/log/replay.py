@@ -17,11 +17,11 @@ import numpy as np
 
 from rankloop.base import Ranker, Ranking
 from rankloop.serving.adapters.registry import build, has_items
-from rankloop.serving.log.choices import is_chosen
+from rankloop.serving.log.candidate_lists import is_chosen
 from rankloop.serving.log.export import Answered, answered_lists
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import DEFAULTS, Config, unpack
-from rankloop.serving.log.starting_point import config_fold
+from rankloop.serving.log.snapshots import config_fold
 from rankloop.serving.log.stored_features import candidate_names, features_of
 from rankloop.serving.stores.contract import Store
 

@@ -13,7 +13,7 @@ from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fingerprint import OtherVersion, stamped
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Entry
-from rankloop.serving.log.starting_point import config_fold, old_fold, upgrade_id, upgrades
+from rankloop.serving.log.snapshots import config_fold, old_fold, upgrade_id, upgrades
 from rankloop.serving.served_ranker import ServedRanker, related_rows
 from rankloop.serving.stores.contract import Store
 

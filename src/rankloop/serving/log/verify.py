@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
+import numpy as np
 
+from rankloop.serving.log import records
 from rankloop.serving.log import records as rows
-from rankloop.serving.log.digests import beginning, check_seal, link_of
+from rankloop.serving.log.candidate_lists import free_of, written_memo
+from rankloop.serving.log.digests import beginning, check_seal, link_of, own_name
 from rankloop.serving.log.fingerprint import readable
 from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.guard_rails import reach_of
+from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Row
-from rankloop.serving.log.redraw import Redraw
-from rankloop.serving.log.snapshots import read_sound, revive
-from rankloop.serving.log.starting_point import first_fold
-from rankloop.serving.log.verify_segments import check_segments
+from rankloop.serving.log.snapshots import first_fold, read_sound, revive
+from rankloop.serving.log.stored_features import features_of
+from rankloop.serving.log.trials import baseline_of, draw_for
 from rankloop.serving.served_ranker import related_rows
 from rankloop.serving.stores.contract import Snapshot, Store, StoreError
+from rankloop.serving.stores.segments.closed_history import ClosedHistory
+from rankloop.serving.stores.segments.ids import check_index
+from rankloop.serving.stores.segments.manifest import Segment, digest_of_file, faults, read_manifest
 
 _PAGE = 1_000
 _NEWEST = 100_000  # rows among which the newest acknowledged one must be
@@ -225,3 +233,124 @@ async def _from_snapshot(store: Store, ranker: str, fold: Fold, last: int, verdi
         verdict.complain(
             f"a replay from the snapshot at {seq} ends in another state than one from the beginning"
         )
+
+
+# Draws the decisions of a log again, each from the state that it says it was drawn from.
+
+
+class Redraw:
+    """To be told of every state of a replay. `done` counts what was drawn again.
+
+    drawn: of each decision the number of the row that its state had folded last, and its own; in that order.
+    """
+
+    def __init__(
+        self, store: Store, ranker: str, drawn: list[tuple[int, int]], complain: Callable[[str], object]
+    ) -> None:
+        self._store = store
+        self._ranker = ranker
+        self._drawn = drawn
+        self._next = 0
+        self._complain = complain
+        self._draws = Draws()
+        self.done = 0
+
+    async def at(self, fold: Fold) -> None:
+        """Draw all that were drawn from this state."""
+        while self._next < len(self._drawn) and self._drawn[self._next][0] <= fold.applied:
+            model_seq, seq = self._drawn[self._next]
+            self._next += 1
+            (row,) = await self._store.read(self._ranker, after=seq - 1, limit=1)
+            if model_seq != fold.applied:
+                self._complain(f"decision {row.event_id!r} says that it was drawn from row {model_seq}")
+                continue
+            self.done += 1
+            if not self._same(fold, row):
+                self._complain(f"decision {row.event_id!r} (row {seq}) cannot be drawn again")
+
+    def _same(self, fold: Fold, row: Row) -> bool:
+        decision = records.read_decision(row.body)
+        if decision.key != key_of(fold.config.seed, row.event_id) or decision.generation != fold.generation:
+            return False
+        features = features_of(fold.stored, decision)
+        rng = self._draws.generator(decision.key)
+        asked = features, free_of(decision), baseline_of(decision)
+        drawn = draw_for(fold, *asked, decision.key, rng, reach_of(decision))
+        chances = None if drawn.propensities is None else drawn.propensities.astype("<f8").tobytes()
+        memo = drawn.memo
+        if len(decision.memo) < len(memo):
+            memo = written_memo(fold, memo)
+        return (
+            np.array_equal(np.frombuffer(decision.shown, "<i4"), drawn.shown)
+            and decision.propensities == chances
+            and decision.memo == tuple(records.pack(part) for part in memo)
+            and (decision.choice, decision.trial, decision.rails) == (drawn.choice, drawn.trial, drawn.rails)
+        )
+
+
+# Checks closed history: the manifest, every file of every segment, and rows that are there twice.
+
+
+async def check_segments(store: Store, ranker: str, complain: Callable[[str], object]) -> dict[int, str]:
+    """Check the segments of a ranker; the rows in them are read with the rest of the log."""
+    closed = await store.history(ranker)
+    if closed is None or not closed.segments:
+        return {}
+    segments = closed.segments
+    first = beginning(await store.origin(ranker), ranker)
+    for problem in faults(segments, ranker=own_name(ranker), beginning=first):
+        complain(problem)
+    try:
+        # One that the store does not know of is from an attempt that was interrupted: its rows are in the live log.
+        if read_manifest(closed.folder)[: len(segments)] != segments:
+            complain(f"the manifest in {closed.folder} is another one than in the store")
+    except StoreError as error:
+        complain(str(error))
+    for one in segments:
+        for problem in await asyncio.to_thread(_faults_of_files, closed, one, ranker):
+            complain(problem)
+    for path in sorted(closed.folder.glob("*.ids")):
+        try:
+            await asyncio.to_thread(check_index, path)
+        except (StoreError, OSError) as error:
+            complain(f"{error}; delete it, and it is made again")
+    await _check_left_over(store, ranker, closed, complain)
+    return {one.last: one.state_hash for one in segments}
+
+
+def _faults_of_files(closed: ClosedHistory, segment: Segment, ranker: str) -> list[str]:
+    found = []
+    for name, digest in ((segment.file, segment.digest), (segment.snapshot, segment.snapshot_digest)):
+        try:
+            if digest_of_file(closed.folder / name) != digest:
+                found.append(f"{closed.folder / name} is not what was written: its digest differs")
+        except OSError as error:
+            found.append(f"{closed.folder / name} cannot be read: {error.strerror}")
+    try:
+        snapshot = closed.snapshot(segment.last)
+        if snapshot is not None:
+            check_seal(ranker, snapshot)
+            if (snapshot.link.hex(), snapshot.state_hash) != (segment.link, segment.state_hash):
+                found.append(
+                    f"the snapshot {segment.snapshot} is of another row or state than the manifest says"
+                )
+    except (StoreError, ValueError) as error:
+        found.append(str(error))
+    return found
+
+
+async def _check_left_over(
+    store: Store, ranker: str, closed: ClosedHistory, complain: Callable[[str], object]
+) -> None:
+    """Rows that stay in the live log although they are in a segment must be the same in both."""
+    after = 0
+    while page := await store.left_over(ranker, after=after, limit=_PAGE):
+        after = page[-1].seq
+        for row in page:
+            try:
+                (other,) = await asyncio.to_thread(closed.rows, row.seq - 1, 1)
+            except StoreError as error:
+                complain(str(error))
+                return
+            if row != other:
+                complain(f"row {row.seq} is another one in the live log than in its segment")

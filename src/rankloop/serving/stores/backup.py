@@ -26,18 +26,14 @@ from rankloop.serving.stores.segments.manifest import (
     write_durable,
     write_manifest,
 )
-from rankloop.serving.stores.spread import SpreadStore
 from rankloop.serving.stores.sqlite import SQLiteStore
-from rankloop.serving.stores.sqlite_append import newest
-from rankloop.serving.stores.sqlite_schema import SEQ_BITS, check_format, read_old, timeline_of
+from rankloop.serving.stores.sqlite_file import SEQ_BITS, check_format, newest, read_old, timeline_of
 
 FILE = "rankloop.db"
 
 
 async def backup(store: Store, folder: Path) -> None:
     """Copy an open store into a new folder, at one moment of its history."""
-    if isinstance(store, SpreadStore):
-        raise ValueError("copy one database at a time: give --database once")
     with _new_folder(folder) as partial:
         if isinstance(store, SQLiteStore):
             copy_file(store.path, partial / FILE)

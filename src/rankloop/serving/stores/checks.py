@@ -11,6 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from rankloop.serving.log.digests import seal
+from rankloop.serving.log.records import ABOUT_LISTS, KINDS, Row
 from rankloop.serving.stores.check_tools import (
     MakeStore,
     StoreBroken,
@@ -23,9 +24,17 @@ from rankloop.serving.stores.check_tools import (
     refused,
     unsealed,
 )
-from rankloop.serving.stores.contract import Diverged, Fenced, Head, Missing, Store, StoredKey
+from rankloop.serving.stores.contract import (
+    Diverged,
+    Fenced,
+    Head,
+    Left,
+    Missing,
+    Stale,
+    Store,
+    StoredKey,
+)
 from rankloop.serving.stores.log_checks import check_clock, check_due, check_rows_are_linked, check_stories
-from rankloop.serving.stores.member_checks import check_members
 
 __all__ = ["MakeStore", "StoreBroken", "check_durable", "check_store"]
 
@@ -49,7 +58,8 @@ def check_store(make: MakeStore) -> None:
         check_writers_at_once,
         check_snapshots,
         check_leases,
-        check_members,
+        check_unattended,
+        check_lists_from_before_a_change,
         check_keys,
     ):
         check(make)
@@ -214,20 +224,99 @@ def check_snapshots(make: MakeStore) -> None:
 
 
 def check_leases(make: MakeStore) -> None:
-    """One holder at a time; a new holder has a larger epoch."""
+    """Each ranker has one holder at a time; a new holder has a larger epoch, and the old one writes nothing."""
 
     async def story(store: Store) -> None:
-        first = await store.take_lease("one", seconds=10, now=100.0)
+        await store.append([a_config("a"), a_config("b")], at=100_000)
+
+        async def take(holder: str, now: float, **more: bool) -> int | None:
+            return (await store.take_leases(holder, ["a"], seconds=10, now=now, **more)).get("a")
+
+        first = await take("one", 100.0)
         demand(first is not None, "a free lease was refused")
-        demand(await store.take_lease("two", seconds=10, now=109.0) is None, "a lease has two holders")
-        demand(await store.take_lease("one", seconds=10, now=109.0) == first, "a holder lost its epoch")
-        second = await store.take_lease("two", seconds=10, now=119.5)
+        demand(await take("one", 109.0) == first, "a holder lost its epoch")
+        demand(await store.take_leases("one", [], seconds=10, now=109.0) == {}, "unasked for, and held")
+        if store.shared:
+            demand(await take("two", 109.0) is None, "a lease has two holders")
+            both = await store.take_leases("two", ["a", "b"], seconds=10, now=109.0)
+            demand(list(both) == ["b"], f"a is held and b is free: got {both}")
+        second = await take("two", 119.5)
         demand(second is not None and first is not None and second > first, f"epochs {first}, {second}")
-        demand(await store.take_lease("one", seconds=10, now=120.0) is None, "a lost lease was given back")
-        third = await store.take_lease("one", seconds=10, now=20.0)  # the clock was set back
+        await refused(store.append([an_entry("a", "late")], at=119_500, epoch=first), Fenced)
+        await store.append([an_entry("a", "in time")], at=119_500, epoch=second)
+        if not store.shared:
+            return
+        demand(await take("one", 120.0) is None, "a lost lease was given back")
+        third = await take("one", 120.0, at_once=True)
+        demand(third is not None and third > (second or 0), "a lease could not be taken over")
+        fourth = await take("two", 20.0)  # the clock was set back
+        demand(fourth is not None and fourth > (third or 0), "a clock that was set back keeps it from all")
+
+    play(make, story)
+
+
+def check_unattended(make: MakeStore) -> None:
+    """Rankers that nobody looks after are told of where they have rows that nobody has seen, or lists that are due."""
+    if not make().shared:
+        return
+
+    async def story(store: Store) -> None:
+        async def waiting(now: float) -> list[str]:
+            return await store.unattended(seconds=10, now=now)
+
+        await store.append([a_config("a"), a_config("b")], at=100_000)
+        demand(await waiting(105.0) == [], "a ranker that was just made is left to who made it")
+        demand(await waiting(111.0) == ["a", "b"], "nobody looks after two rankers")
+        rest = await store.unattended(seconds=10, now=111.0, besides=["a"])
+        demand(rest == ["b"], f"a is not wanted, and told of {rest}")
+        await store.take_leases("one", ["a", "b"], seconds=10, now=111.0)
+        demand(await waiting(130.0) == [], "a lease that has just run out is left to who can be asked")
+        demand(await waiting(132.0) == ["a", "b"], "the holder has gone")
+        await store.take_leases("one", ["a", "b"], seconds=10, now=132.0)
+        await store.let_go("two", [Left("a", 1, None)], now=133.0)
         demand(
-            third is not None and third > (second or 0), "a clock that was set back keeps the lease from all"
+            await store.take_leases("two", ["a"], seconds=10, now=134.0) == {}, "another gave a lease back"
         )
+        await store.let_go("one", [Left("a", 1, None), Left("b", 1, 100.0)], now=134.0)
+        demand(await waiting(200.0) == [], "nothing is new, and nothing is due")
+        demand(await waiting(234.5) == ["b"], "a list is due")
+        await store.append([an_entry("a", "1")], at=234_500)
+        demand(await waiting(234.5) == ["a", "b"], "there is a new row")
+        taken = await store.take_leases("two", ["a"], seconds=10, now=234.5)
+        demand("a" in taken and await waiting(235.0) == ["b"], "it is looked after")
+
+    play(make, story)
+
+
+def check_lists_from_before_a_change(make: MakeStore) -> None:
+    """Where processes share a store, a list that was drawn before its ranker was changed is refused after that."""
+    if not make().shared:
+        return
+
+    async def story(store: Store) -> None:
+        (made,) = await store.append([a_config("a")], at=1)
+        drawn = 0
+
+        async def rank(state: Head) -> Row:
+            nonlocal drawn
+            drawn += 1
+            entry = msgspec.structs.replace(an_entry("a", f"d{drawn}"), drawn_from=(state.seq, state.link))
+            return (await store.append([entry], at=2))[0].row
+
+        state = Head(made.row.seq, made.row.link)
+        for kind in KINDS[1:]:
+            (other,) = await store.append([an_entry("a", f"other {kind}", kind=kind)], at=2)
+            if kind in ABOUT_LISTS:
+                await rank(state)
+            else:
+                await refused(rank(state), Stale)
+                state = Head(other.row.seq, other.row.link)
+                listed = await rank(state)
+        again = msgspec.structs.replace(
+            an_entry("a", listed.event_id), drawn_from=(made.row.seq, made.row.link)
+        )
+        (there,) = await store.append([again], at=3)
+        demand(not there.new, "a list that is there was drawn again")
 
     play(make, story)
 

@@ -1,4 +1,4 @@
-"""The contract of a store: an append-only log for each ranker, snapshots beside it, API keys, and a lease.
+"""The contract of a store: an append-only log for each ranker, snapshots beside it, API keys, and leases.
 
 What a store promises, and `rankloop.serving.stores.checks.check_store` tests:
 
@@ -6,9 +6,11 @@ What a store promises, and `rankloop.serving.stores.checks.check_store` tests:
 2. `seq` of a ranker counts from 1 without gaps, in the order in which rows become visible.
 3. A kind and an event id are there once. Appending them again gives the row that is there, and changes nothing.
 4. A snapshot is there whole or not at all.
-5. The holder of a lease has an epoch, and so has a member; what is written with an older epoch is refused.
+5. The holder of a ranker's lease has an epoch; what is written to that ranker with an older one is refused.
 6. The time of a ranker's rows never falls; where the clock is set back, it goes on from the last row at the same pace.
-7. Every row is linked to the one before it (`rankloop.serving.log.digests`), beginning with the store's identity; a
+7. Where processes share it, a list that was drawn before the ranker was changed (its items, its policy, ...) is
+   refused after that: whoever was told of a change gets no list from before it, whichever process answers.
+8. Every row is linked to the one before it (`rankloop.serving.log.digests`), beginning with the store's identity; a
    snapshot is sealed. A snapshot of another history than the log's is refused.
 """
 
@@ -25,12 +27,11 @@ from rankloop.serving.stores.errors import (
     Fenced,
     Full,
     Missing,
-    Moving,
     Owned,
+    Stale,
     StoreError,
 )
-from rankloop.serving.stores.members import Announcing, Member, Roll
-from rankloop.serving.stores.places import Placing
+from rankloop.serving.stores.leases import Leases, Left
 from rankloop.serving.stores.segments.segmented import Segmented
 from rankloop.serving.stores.subjects import Subjects
 from rankloop.serving.stores.values import Appended, Head, Snapshot, StoredKey
@@ -44,19 +45,18 @@ __all__ = [
     "Fenced",
     "Full",
     "Head",
-    "Member",
+    "Left",
     "Missing",
-    "Moving",
     "Owned",
-    "Roll",
     "Snapshot",
+    "Stale",
     "Store",
     "StoreError",
     "StoredKey",
 ]
 
 
-class Store(Announcing, Placing, Segmented, Subjects, abc.ABC):
+class Store(Leases, Segmented, Subjects, abc.ABC):
     """The storage of a service. All calls come from one event loop."""
 
     shared = False  # whether other processes append to the same logs
@@ -101,7 +101,7 @@ class Store(Announcing, Placing, Segmented, Subjects, abc.ABC):
         """Write all that is not there yet, in order, in one transaction, and wait until it is durable.
 
         A `config` entry makes its ranker; anything else for an unknown ranker is `Missing`. With `epoch`, `Fenced`
-        unless the lease still has it.
+        unless the lease of the ranker still has it. `Stale` where a list was drawn before the ranker was changed.
 
         Parameters
         ----------
@@ -174,6 +174,43 @@ class Store(Announcing, Placing, Segmented, Subjects, abc.ABC):
         dict of str to list of Row
             The rows by decision ID.
         """
+
+    async def origin(self, ranker: str) -> str:
+        """The identity of the store in which a ranker's log began: the chain of its digests begins with that.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+
+        Returns
+        -------
+        str
+            This store's own, unless the ranker was brought here from another one.
+        """
+        return self.timeline
+
+    async def rows_of(self, ranker: str, kind: Kind) -> list[Row]:
+        """All rows of a kind of which there are few, in order: of freezes, resets and policies, not of lists.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        kind : Kind
+            The kind of event.
+
+        Returns
+        -------
+        list of Row
+            The rows.
+        """
+        rows: list[Row] = []
+        after = 0
+        while page := await self.read(ranker, after=after, limit=1_000):
+            rows += [row for row in page if row.kind == kind]
+            after = page[-1].seq
+        return rows
 
     async def last_seq(self, ranker: str) -> int:
         """The seq of the newest row, 0 where there is none.
@@ -323,27 +360,6 @@ class Store(Announcing, Placing, Segmented, Subjects, abc.ABC):
     @abc.abstractmethod
     async def keys(self) -> list[StoredKey]:
         """All API keys."""
-
-    @abc.abstractmethod
-    async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
-        """The epoch under which `holder` may snapshot and expire until `now` + `seconds`; None while another may.
-
-        The same holder keeps its epoch; a new holder gets a larger one.
-
-        Parameters
-        ----------
-        holder : str
-            The name of the process that asks.
-        seconds : float
-            For how long.
-        now : float
-            The time, in seconds.
-
-        Returns
-        -------
-        int
-            The epoch; None while another holds the lease.
-        """
 
     async def look(self) -> None:
         """Look after the disk and the clock, every half second: `complaint` and `remarks` tell what was found."""

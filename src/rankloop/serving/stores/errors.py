@@ -23,6 +23,10 @@ class Diverged(StoreError):
     """The log has another history than the state that this was made from; nothing was written."""
 
 
+class Stale(StoreError):
+    """A list was drawn from a state before another process changed the ranker; nothing was written."""
+
+
 class Damaged(StoreError):
     """Something in the store cannot be read. What else it holds may be good."""
 
@@ -33,7 +37,3 @@ class Owned(StoreError):
 
 class Missing(StoreError):
     """No ranker has this name."""
-
-
-class Moving(StoreError):
-    """A ranker is on its way to another database: nothing is written to it now."""

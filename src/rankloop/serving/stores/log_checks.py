@@ -76,6 +76,8 @@ def check_rows_are_linked(make: MakeStore) -> None:
         demand([one.row for one in written] == [rows[2], rows[1]], "append tells other links than read")
         demand((await store.stories("a", ["x"]))["x"] == rows[1:], "stories tell other links than read")
         demand(await store.find("a", "config", "a") == rows[0], "find tells other links than read")
+        demand(await store.rows_of("a", "feedback") == rows[2:], "rows_of tells other rows than read")
+        demand(await store.rows_of("b", "feedback") == [], "rows_of tells rows of another ranker")
         demand(await store.problems() == [], f"a fresh store has problems: {await store.problems()}")
         good = msgspec.structs.replace(an_entry("a", "z"), drawn_from=(2, rows[1].link))
         bad = msgspec.structs.replace(an_entry("a", "z"), drawn_from=(2, rows[0].link))

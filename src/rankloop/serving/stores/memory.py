@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import bisect
 import secrets
+from collections.abc import Collection
 
 import msgspec
 
 from rankloop.serving.log.digests import archived_name, beginning, content, link, seal
-from rankloop.serving.log.records import Entry, Kind, Row
-from rankloop.serving.log_clock import held, next_time
+from rankloop.serving.log.records import ABOUT_LISTS, Entry, Kind, Row
+from rankloop.serving.log_clock import next_time
 from rankloop.serving.stores.contract import (
     Appended,
     Diverged,
     Fenced,
     Head,
-    Member,
+    Left,
     Missing,
-    Roll,
     Snapshot,
+    Stale,
     Store,
     StoredKey,
 )
-from rankloop.serving.stores.members import MemberTable
+from rankloop.serving.stores.leases import LeaseTable
 from rankloop.serving.stores.subjects import SubjectKey
 
 
@@ -38,10 +39,7 @@ class MemoryStore(Store):
         self._ahead: dict[str, int] = {}  # how far each log's clock is ahead of the given one
         self._keys: dict[str, StoredKey] = {}
         self._subjects: dict[str, tuple[str | None, SubjectKey]] = {}
-        self._members = MemberTable()
-        self._holder = ""
-        self._epoch = 0
-        self._until = 0.0
+        self._leases = LeaseTable()
 
     async def open(self) -> None:
         return
@@ -69,18 +67,27 @@ class MemoryStore(Store):
         return name
 
     async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
-        if epoch is not None:
-            self._check_epoch(epoch)
         for entry in entries:
+            if epoch is not None:
+                self._check_epoch(entry.ranker, epoch)
             if entry.kind != "config" and entry.ranker not in self._logs:
                 raise Missing(f"there is no ranker {entry.ranker!r}")
             if entry.drawn_from is not None:
                 self._check_history(entry.ranker, Head(*entry.drawn_from))
+                self._check_current(entry, entry.drawn_from[0])
         return [self._append(entry, at) for entry in entries]
 
-    def _check_epoch(self, epoch: int) -> None:
-        if epoch != self._epoch and not self._members.has(epoch):
-            raise Fenced(f"epoch {epoch} is over, {self._epoch} has taken over")
+    def _check_epoch(self, ranker: str, epoch: int) -> None:
+        if not self._leases.has(ranker, epoch):
+            raise Fenced(f"epoch {epoch} is over, another has taken over")
+
+    def _check_current(self, entry: Entry, drawn_from: int) -> None:
+        is_new = (entry.ranker, entry.kind, entry.event_id) not in self._index
+        if not self.shared or entry.kind != "decision" or not is_new:
+            return
+        for row in self._logs[entry.ranker][drawn_from:]:
+            if row.kind not in ABOUT_LISTS:
+                raise Stale(f"ranker {entry.ranker!r} was changed by row {row.seq}")
 
     def _check_history(self, ranker: str, known: Head) -> None:
         log = self._logs.get(ranker, [])
@@ -142,7 +149,7 @@ class MemoryStore(Store):
         return Head(len(log), log[-1].link) if log else Head(0, b"")
 
     async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
-        self._check_epoch(snapshot.epoch)
+        self._check_epoch(ranker, snapshot.epoch)
         self._check_history(ranker, Head(snapshot.seq, snapshot.link))
         kept = [old for old in self._snapshots.get(ranker, ()) if old.seq != snapshot.seq]
         sealed = msgspec.structs.replace(snapshot, seal=seal(ranker, snapshot))
@@ -182,20 +189,23 @@ class MemoryStore(Store):
     async def erased_keys(self) -> set[str]:
         return {key_id for key_id, (of, _) in self._subjects.items() if of is None}
 
-    async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
-        if holder != self._holder:
-            if held(now, until=self._until, seconds=seconds):
-                return None
-            self._holder = holder
-            self._epoch += 1
-        self._until = now + seconds
-        return self._epoch
+    async def take_leases(
+        self,
+        holder: str,
+        rankers: Collection[str],
+        *,
+        seconds: float,
+        now: float,
+        at_once: bool = False,
+    ) -> dict[str, int]:
+        return self._leases.take(holder, rankers, seconds=seconds, now=now, at_once=at_once)
 
-    async def announce(self, replica: str, address: str, *, seconds: float, now: float) -> Roll:
-        return self._members.announce(replica, address, seconds=seconds, now=now)
+    async def let_go(self, holder: str, rankers: Collection[Left], *, now: float) -> None:
+        self._leases.let_go(holder, rankers, now=now)
 
-    async def members(self, *, now: float) -> list[Member]:
-        return self._members.live(now=now)
-
-    async def withdraw(self, replica: str) -> None:
-        self._members.withdraw(replica)
+    async def unattended(self, *, seconds: float, now: float, besides: Collection[str] = ()) -> list[str]:
+        if not self.shared:
+            return []
+        logs = {name: self._logs[name][-1] for name in await self.rankers() if name not in besides}
+        ends = {name: (row.seq, row.at / 1000) for name, row in logs.items()}
+        return self._leases.unattended(ends, seconds=seconds, now=now)

@@ -9,49 +9,116 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import asyncpg
+import msgspec
 
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.digests import archived_name, beginning, seal
+from rankloop.serving.log.digests import archived_name, beginning, content, seal
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores.contract import (
     Appended,
     Broken,
+    Damaged,
     Full,
     Head,
+    Left,
     Missing,
     Snapshot,
+    Store,
+    StoredKey,
     StoreError,
 )
 from rankloop.serving.stores.due import Due, OpenList
-from rankloop.serving.stores.postgres_access import PostgresAccess
-from rankloop.serving.stores.postgres_append import CALL, Batch
-from rankloop.serving.stores.postgres_clock import DatabaseClock
-from rankloop.serving.stores.postgres_durability import check_durable_connection, check_durable_server
-from rankloop.serving.stores.postgres_errors import LOST, meaning, without_password
-from rankloop.serving.stores.postgres_history import PostgresHistory
-from rankloop.serving.stores.postgres_places import THERE, PostgresPlaces
-from rankloop.serving.stores.postgres_schema import CHANNEL, ODDITIES
-from rankloop.serving.stores.postgres_setup import prepare
-from rankloop.serving.stores.postgres_subjects import PostgresSubjects
+from rankloop.serving.stores.leases import MOST_UNATTENDED
+from rankloop.serving.stores.postgres_setup import (
+    CHANNEL,
+    LOST,
+    ODDITIES,
+    THERE,
+    DatabaseClock,
+    NewSegment,
+    check_durable_connection,
+    check_durable_server,
+    meaning,
+    prepare,
+    without_password,
+)
 from rankloop.serving.stores.segments.closed_history import ClosedHistory
+from rankloop.serving.stores.segments.manifest import Segment, folder_name
+from rankloop.serving.stores.segments.segmented import MANY
+from rankloop.serving.stores.subjects import SubjectKey
 
 Result = TypeVar("Result")
+_APPEND = (
+    "SELECT place, fresh, seq, at, link, before, kind, event, body, digest, decision FROM append($1, $2::text[], "
+    "$3::int[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bigint[], $10::bytea[], "
+    "$11::bigint[], $12, $13, $14, $15, $16)"
+)
 _COLUMNS = (
     "seq, at, kind, event, body, digest, decision, link, coalesce((SELECT old.link FROM log AS old "
     "WHERE old.ranker = log.ranker AND old.seq = log.seq - 1), (SELECT gap.link FROM gap "
     "WHERE gap.ranker = log.ranker AND gap.seq = log.seq - 1)) AS before"
 )
 _SNAPSHOT = "seq, at, epoch, code, config, hash, state, link, seal"
+_MOMENT = "(SELECT coalesce({}, extract(epoch FROM clock_timestamp())::float8) AS moment) AS clock"
 _NO_STATE = "''::bytea"
 _ABOUT_LISTS: tuple[Kind, ...] = ("decision", "feedback", "expire")
 
 
-class PostgresStore(PostgresAccess, PostgresPlaces, PostgresSubjects, PostgresHistory):
+class _Batch:
+    """Entries as the function takes them: each once, and those of one ranker together.
+
+    entries: what to append.
+    through: for each, the last row of its ranker that is known to be in a segment.
+    """
+
+    def __init__(self, entries: list[Entry], through: list[int]) -> None:
+        self._entries = entries
+        firsts: dict[tuple[str, str, str], int] = {}
+        # One that comes twice in a batch is found by its second coming, as it would be by a later batch.
+        self._firsts = [
+            firsts.setdefault((one.ranker, one.kind, one.event_id), i) for i, one in enumerate(entries)
+        ]
+        # In one order everywhere, so that two batches never wait for each other's locks.
+        self._order = sorted(firsts.values(), key=lambda i: entries[i].ranker)
+        ordered = [entries[i] for i in self._order]
+        drawn = [one.drawn_from or (None, None) for one in ordered]
+        self.columns: tuple[list[Any], ...] = (
+            [one.ranker for one in ordered],
+            [NUMBER_OF_KIND[one.kind] for one in ordered],
+            [one.event_id for one in ordered],
+            [one.decision for one in ordered],
+            [one.digest for one in ordered],
+            [one.body for one in ordered],
+            [content(one) for one in ordered],
+            [seq for seq, _ in drawn],
+            [link for _, link in drawn],
+            [through[i] for i in self._order],
+        )
+
+    def appended(self, told: Iterable[Any], read: Callable[[Any, str], Row]) -> list[Appended]:
+        """What became of each entry; `read` makes a row of one that was there already, from what was told of it."""
+        made: dict[int, Appended] = {}
+        for row in told:
+            place, fresh, seq, at, link, before, *_ = row
+            i = self._order[place - 1]
+            one = self._entries[i]
+            if fresh:
+                whole = Row(seq, at, one.kind, one.event_id, one.body, one.digest, one.decision, link, before)
+            else:
+                whole = read(row, one.ranker)
+            made[i] = Appended(whole, fresh)
+        return [
+            made[first] if first == i else Appended(made[first].row, False)
+            for i, first in enumerate(self._firsts)
+        ]
+
+
+class PostgresStore(Store):
     """A database that several services share.
 
     url: postgresql://user@host/name. schema: where the tables are, so that several stores fit in one database.
@@ -203,6 +270,10 @@ class PostgresStore(PostgresAccess, PostgresPlaces, PostgresSubjects, PostgresHi
         self._origins = {row["name"]: row["origin"] for row in found if row["origin"] is not None}
         return [name for name in self._ids if "~" not in name]
 
+    async def origin(self, ranker: str) -> str:
+        sql = "SELECT origin FROM ranker WHERE name = $1"
+        return await self._do(lambda one: one.fetchval(sql, ranker)) or self.timeline
+
     async def archived(self) -> list[str]:
         await self.rankers()
         return [name for name in self._ids if "~" in name]
@@ -213,7 +284,7 @@ class PostgresStore(PostgresAccess, PostgresPlaces, PostgresSubjects, PostgresHi
             archived_name(ranker, at),
         )
         if await self._do(lambda one: one.fetchval(sql, ranker, name)) is None:
-            raise Missing(f"there is no ranker {ranker!r}, or it is on its way to another database")
+            raise Missing(f"there is no ranker {ranker!r}, or it is half way to another database")
         await self.rankers()
         return name
 
@@ -228,14 +299,16 @@ class PostgresStore(PostgresAccess, PostgresPlaces, PostgresSubjects, PostgresHi
         for name in {entry.ranker for entry in entries if entry.kind != "config"}:
             if await self._id(name) is None:
                 raise Missing(f"there is no ranker {name!r}")
-        batch = Batch(entries, through)
+        batch = _Batch(entries, through)
         time = None if self._database_clock else at
         quiet = self.may_be_quiet(set(batch.columns[0]))
 
         async def work(connection: Any) -> Any:
             self._pids.add(connection.get_server_pid())
             reach("before-commit")
-            told = await connection.fetch(CALL, time, *batch.columns, epoch, *self._clock.expected(), quiet)
+            told = await connection.fetch(
+                _APPEND, time, *batch.columns, epoch, *self._clock.expected(), quiet
+            )
             reach("after-commit")
             return told
 
@@ -245,6 +318,9 @@ class PostgresStore(PostgresAccess, PostgresPlaces, PostgresSubjects, PostgresHi
         number = await self._id(ranker)
         sql = f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND {which}"
         return [self._row(row, ranker) for row in await self._do(lambda one: one.fetch(sql, number, *values))]
+
+    async def rows_of(self, ranker: str, kind: Kind) -> list[Row]:
+        return await self._live(ranker, "kind = $2 ORDER BY seq", NUMBER_OF_KIND[kind])
 
     async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
         number = await self._id(ranker)
@@ -362,6 +438,206 @@ class PostgresStore(PostgresAccess, PostgresPlaces, PostgresSubjects, PostgresHi
             row["link"],
             before,
         )
+
+    # Closed history. Which rows are in segments is in the database, where all replicas see it; the segments
+    # are files in a folder that all of them reach. A replica that does not know of the newest segment
+    # cannot append: it looks again, and tries once more.
+
+    async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
+        while True:
+            there = await self._in_segments(entries)
+            rest = [entry for i, entry in enumerate(entries) if i not in there]
+            through = [self._through(entry.ranker) for entry in rest]
+            try:
+                found = await self._append_live(rest, at=at, epoch=epoch, through=through) if rest else []
+            except NewSegment:
+                await self.rankers()
+                for name in {entry.ranker for entry in entries}:
+                    await self._closed_part(name, again=True)
+                continue
+            fresh = iter(found)
+            return [Appended(there[i], False) if i in there else next(fresh) for i in range(len(entries))]
+
+    def _through(self, ranker: str) -> int:
+        closed = self._closed.get(self._ids.get(ranker, -1))
+        return 0 if closed is None else closed.through
+
+    async def _in_segments(self, entries: list[Entry]) -> dict[int, Row]:
+        """The rows that are in segments already, by the place of their entry."""
+        there: dict[int, Row] = {}
+        for name in {entry.ranker for entry in entries}:
+            if not self._through(name):
+                continue
+            closed = await self._closed_part(name)
+            places = [i for i, entry in enumerate(entries) if entry.ranker == name]
+            known = await asyncio.to_thread(closed.known, [entries[i] for i in places])
+            there.update({i: row for i, row in zip(places, known, strict=True) if row is not None})
+        return there
+
+    async def _closed_part(self, ranker: str, *, again: bool = False) -> ClosedHistory:
+        """What is in segments; with `again`, as the database says it is now."""
+        number = await self._id(ranker)
+        if number is None:
+            return ClosedHistory(Path())
+        closed = self._closed.get(number)
+        if closed is None or again:
+            after = 0 if closed is None else closed.through
+            sql = "SELECT entry FROM segment WHERE ranker = $1 AND last > $2 ORDER BY last"
+            found = await self._do(lambda one: one.fetch(sql, number, after))
+            segments = [msgspec.json.decode(entry, type=Segment) for (entry,) in found]
+            if segments and self.segment_folder is None:
+                raise Damaged(
+                    f"rows 1 to {segments[-1].last} of {ranker!r} are in segments: name their folder with --segments"
+                )
+            if closed is None:
+                sql = "SELECT link FROM log WHERE ranker = $1 AND seq = 1"
+                first: bytes = await self._do(lambda one: one.fetchval(sql, number)) or b""
+                folder = (self.segment_folder or Path()) / folder_name(ranker, first)
+                closed = self._closed.setdefault(number, ClosedHistory(folder, may_write=True))
+            closed.add(segments)
+        return closed
+
+    async def read(self, ranker: str, *, after: int, limit: int) -> list[Row]:
+        which = "seq > $2 ORDER BY seq LIMIT $3"
+        live = await self._live(ranker, which, after, limit)
+        gap = bool(live) and live[-1].seq != after + len(live)
+        closed = await self._closed_part(ranker, again=gap)
+        if after >= closed.through or (len(live) == limit and not gap):
+            return live
+        found = await asyncio.to_thread(closed.rows, after, limit)
+        if len(found) < limit:
+            found += await self._live(ranker, which, closed.through, limit - len(found))
+        return found
+
+    async def find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
+        found = await self._live(ranker, "kind = $2 AND event = $3", NUMBER_OF_KIND[kind], event_id)
+        if found:
+            return found[0]
+        closed = await self._closed_part(ranker, again=True)
+        return await asyncio.to_thread(closed.find, kind, event_id) if closed.segments else None
+
+    async def _with_closed(self, ranker: str, told: dict[str, list[Row]]) -> dict[str, list[Row]]:
+        """The rows about decisions, with those that are in segments."""
+        missing = [decision for decision, rows in told.items() if not rows]
+        if not missing:
+            return told
+        closed = await self._closed_part(ranker, again=True)
+        for decision in missing if closed.segments else ():
+            if old := await asyncio.to_thread(closed.story, decision):
+                late = await self._live(ranker, "decision = $2 ORDER BY seq", decision)
+                told[decision] = [*old, *(row for row in late if row.seq > closed.through)]
+        return told
+
+    async def history(self, ranker: str) -> ClosedHistory | None:
+        if await self._id(ranker) is None:
+            raise Missing(f"there is no ranker {ranker!r}")
+        closed = await self._closed_part(ranker, again=True)
+        return None if self.segment_folder is None else closed
+
+    async def add_segment(self, ranker: str, segment: Segment, *, links: dict[int, bytes]) -> None:
+        sql = "SELECT add_segment($1, $2, $3, $4, $5, $6::bigint[], $7::bytea[])"
+        values = (
+            segment.first,
+            segment.last,
+            bytes.fromhex(segment.link),
+            msgspec.json.encode(segment).decode(),
+        )
+        number = await self._id(ranker)
+        await self._do(lambda one: one.execute(sql, number, *values, list(links), list(links.values())))
+        (await self._closed_part(ranker)).add([segment])
+
+    async def clear(self, ranker: str, *, keep: list[int], limit: int) -> bool:
+        number, through = await self._id(ranker), (await self._closed_part(ranker)).through
+        sql = "SELECT clear_rows($1, $2, $3::int[], $4::bigint[], $5)"
+        kinds = [NUMBER_OF_KIND[kind] for kind in MANY]
+        return bool(await self._do(lambda one: one.fetchval(sql, number, through, kinds, keep, limit)))
+
+    async def left_over(self, ranker: str, *, after: int, limit: int) -> list[Row]:
+        through = (await self._closed_part(ranker)).through
+        return await self._live(ranker, "seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4", after, through, limit)
+
+    # API keys, and who looks after which ranker
+
+    async def write_key(self, key: StoredKey) -> None:
+        sql = (
+            "INSERT INTO api_key VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO UPDATE "
+            "SET role = $2, digest = $3, at = $4, note = $5"
+        )
+        values = (key.key_id, key.role, key.digest, key.at, key.note)
+        await self._do(lambda one: one.execute(sql, *values))
+
+    async def delete_key(self, key_id: str) -> bool:
+        sql = "DELETE FROM api_key WHERE id = $1 RETURNING id"
+        return await self._do(lambda one: one.fetchval(sql, key_id)) is not None
+
+    async def keys(self) -> list[StoredKey]:
+        sql = "SELECT id, role, digest, at, note FROM api_key ORDER BY at, id"
+        return [StoredKey(*row) for row in await self._do(lambda one: one.fetch(sql))]
+
+    async def take_leases(
+        self,
+        holder: str,
+        rankers: Collection[str],
+        *,
+        seconds: float,
+        now: float,
+        at_once: bool = False,
+    ) -> dict[str, int]:
+        sql = "SELECT * FROM take_leases($1, $2::text[], $3, $4, $5)"
+        values = (holder, list(rankers), seconds, self._moment(now), at_once)
+        return dict(await self._do(lambda one: one.fetch(sql, *values)))
+
+    async def let_go(self, holder: str, rankers: Collection[Left], *, now: float) -> None:
+        sql = (
+            "UPDATE ranker_lease SET holder = '', until = moment, looked = told.looked, wake = moment + told.wake_in "
+            "FROM unnest($2::text[], $3::bigint[], $4::float8[]) AS told (name, looked, wake_in) "
+            f"JOIN ranker USING (name), {_MOMENT.format('$5')} "
+            "WHERE ranker_lease.ranker = ranker.id AND holder = $1"
+        )
+        columns = [list(column) for column in zip(*rankers, strict=True)] or [[], [], []]
+        await self._do(lambda one: one.execute(sql, holder, *columns, self._moment(now)))
+
+    async def unattended(self, *, seconds: float, now: float, besides: Collection[str] = ()) -> list[str]:
+        # A ranker that was just made is left to who made it, one that was just let go of to who wrote to it.
+        sql = (
+            "SELECT name FROM ranker LEFT JOIN ranker_lease ON ranker_lease.ranker = ranker.id, "
+            f"{_MOMENT.format('$2')} WHERE place = 'here' AND strpos(name, '~') = 0 "
+            "AND name <> ALL($3::text[]) "
+            "AND NOT coalesce(until, last_at / 1000.0) BETWEEN moment - $1 AND moment + 2 * $1 "
+            f"AND (last_seq > coalesce(looked, 0) OR wake <= moment) ORDER BY id LIMIT {MOST_UNATTENDED}"
+        )
+        values = (seconds, self._moment(now), list(besides))
+        return [name for (name,) in await self._do(lambda one: one.fetch(sql, *values))]
+
+    def _moment(self, now: float) -> float | None:
+        return None if self._database_clock else now
+
+    # Keys of data subjects
+
+    async def subject_key(self, subject: str) -> SubjectKey | None:
+        sql = "SELECT id, key FROM subject_key WHERE subject = $1 ORDER BY at DESC, id LIMIT 1"
+        found = await self._do(lambda one: one.fetchrow(sql, subject))
+        return None if found is None else SubjectKey(*found)
+
+    async def find_subject_key(self, key_id: str) -> SubjectKey | None:
+        sql = "SELECT id, key FROM subject_key WHERE id = $1"
+        found = await self._do(lambda one: one.fetchrow(sql, key_id))
+        return None if found is None else SubjectKey(*found)
+
+    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> None:
+        sql = "INSERT INTO subject_key (id, subject, key, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
+        await self._do(lambda one: one.execute(sql, key.key_id, subject, key.key, at))
+
+    async def erase_subject(self, subject: str, *, at: int) -> int:
+        sql = "UPDATE subject_key SET subject = NULL, key = NULL, erased = $2 WHERE subject = $1 RETURNING id"
+        found = await self._do(lambda one: one.fetch(sql, subject, at))
+        # The old rows are in the table until they are cleared away.
+        await self._do(lambda one: one.execute("VACUUM subject_key"))
+        return len(found)
+
+    async def erased_keys(self) -> set[str]:
+        sql = "SELECT id FROM subject_key WHERE erased IS NOT NULL"
+        return {row["id"] for row in await self._do(lambda one: one.fetch(sql))}
 
 
 async def _nothing(connection: Any) -> None:

@@ -12,13 +12,12 @@ from rankloop.serving.log.digests import beginning
 from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.contract import Store, StoreError
 from rankloop.serving.stores.postgres import PostgresStore
-from rankloop.serving.stores.postgres_errors import LOST, without_password
-from rankloop.serving.stores.postgres_places import THERE
-from rankloop.serving.stores.sqlite_append import newest
-from rankloop.serving.stores.sqlite_schema import (
+from rankloop.serving.stores.postgres_setup import LOST, THERE, without_password
+from rankloop.serving.stores.sqlite_file import (
     KIND_BITS,
     SEQ,
     SEQ_BITS,
+    newest,
     origins_of,
     prepare,
     read_old,

@@ -7,41 +7,46 @@ of its own: the event loop goes on answering whatever the disk does, and reads n
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.digests import archived_name, beginning
+from rankloop.serving.log.digests import archived_name, beginning, seal
 from rankloop.serving.log.records import NUMBER_OF_KIND, Entry, Kind, Row
-from rankloop.serving.stores import sqlite_file, sqlite_segments, sqlite_snapshots
+from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.contract import (
     Appended,
     Broken,
     Damaged,
+    Diverged,
     Fenced,
     Head,
     Missing,
     Snapshot,
+    Store,
     StoredKey,
     StoreError,
 )
-from rankloop.serving.stores.disk_thread import DiskThread
-from rankloop.serving.stores.due import Due
+from rankloop.serving.stores.due import Due, OpenList
 from rankloop.serving.stores.marks import Marks
-from rankloop.serving.stores.owner_lock import OwnerLock
 from rankloop.serving.stores.segments.closed_history import ClosedHistory
-from rankloop.serving.stores.sqlite_append import Batch, Known, find, newest
-from rankloop.serving.stores.sqlite_checkpoint import Checkpoints
-from rankloop.serving.stores.sqlite_due import DUE, read_due
-from rankloop.serving.stores.sqlite_history import SQLiteHistory
-from rankloop.serving.stores.sqlite_schema import (
+from rankloop.serving.stores.segments.manifest import Segment, folder_name
+from rankloop.serving.stores.sqlite_file import (
     KIND_BITS,
     SEQ,
     SEQ_BITS,
+    Batch,
+    Checkpoints,
+    DiskThread,
+    Known,
+    OwnerLock,
+    as_text,
     check_format,
+    find,
+    newest,
     oddities,
     origins_of,
     prepare,
@@ -49,14 +54,28 @@ from rankloop.serving.stores.sqlite_schema import (
     read_old,
     timeline_of,
 )
-from rankloop.serving.stores.sqlite_subjects import SQLiteSubjects
+from rankloop.serving.stores.subjects import SubjectKey
 
 Result = TypeVar("Result")
 _SECONDS_A_ROW = 0.03  # rows can be large, and a page of thousands of them takes its time
 _SNAPSHOT_SECONDS = 60.0
+_ROWS = "id > ? AND id <= ? ORDER BY id LIMIT ?"
+_TEXTS = ("code", "config", "hash")  # of a snapshot
+# The search for lists that nobody answered in time: by index, without reading what was shown.
+# 1, 2, 3: topics of decisions, feedback, expiries; 4, 5: the ids of the ranker's rows; 6: the last that was searched;
+# 7: lists from before this time; 8: milliseconds in which an answer is in time; 9: how many rows.
+_DUE = """
+SELECT id - ?4, topic = ?1, at, event,
+    CASE WHEN topic = ?1 AND at < ?7 THEN EXISTS (
+        SELECT 1 FROM log WHERE decision = one.event AND id > one.id AND id <= ?5
+        AND (topic = ?2 AND at <= one.at + ?8 OR topic = ?3)) END,
+    CASE WHEN topic = ?1 AND at < ?7 THEN EXISTS (
+        SELECT 1 FROM log WHERE decision = one.event AND id BETWEEN ?4 AND ?5 AND topic = ?2) END
+FROM log AS one WHERE id > ?6 AND id <= ?5 ORDER BY id LIMIT ?9
+"""
 
 
-class SQLiteStore(SQLiteSubjects, SQLiteHistory):
+class SQLiteStore(Store):
     """One file `rankloop.db` in a folder.
 
     read_only: for a second process that only looks; it needs no ownership.
@@ -206,7 +225,7 @@ class SQLiteStore(SQLiteSubjects, SQLiteHistory):
         def work() -> list[Appended]:
             if epoch is not None:
                 self._check_epoch(epoch)
-            return sqlite_segments.insert(batch, entries, self._closed)
+            return sqlite_file.insert_new(batch, entries, self._closed)
 
         # Who waits for it sets an end to the wait; it may be written yet.
         return await self._transaction(work, then=lambda: self._marks.write(batch.keep()))
@@ -277,6 +296,10 @@ class SQLiteStore(SQLiteSubjects, SQLiteHistory):
     async def find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
         return await self._read(lambda: self._find(ranker, kind, event_id))
 
+    async def rows_of(self, ranker: str, kind: Kind) -> list[Row]:
+        topic = self._known.ids.get(ranker, -1) << KIND_BITS | NUMBER_OF_KIND[kind]
+        return await self._read(lambda: self._log(ranker, "topic = ? ORDER BY id", (topic,)))
+
     async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
         return await self._read(
             lambda: {decision: self._story(ranker, decision) for decision in decisions}, rows=len(decisions)
@@ -303,8 +326,16 @@ class SQLiteStore(SQLiteSubjects, SQLiteHistory):
             base >> SEQ_BITS - KIND_BITS | NUMBER_OF_KIND[kind] for kind in ("decision", "feedback", "expire")
         ]
         values = (*topics, base, base | SEQ, base + after, before, allowed, limit)
-        rows = await self._read(lambda: self._rows(self._reader, DUE, values), rows=limit)
-        return read_due(rows, after=after, before=before)
+        found: list[OpenList] = []
+        through = after
+        rows = await self._read(lambda: self._rows(self._reader, _DUE, values), rows=limit)
+        for seq, is_list, written, decision, settled, touched in rows:
+            if is_list and written >= before:
+                return Due(found, through, written)
+            if is_list and not settled:
+                found.append(OpenList(seq, decision, bool(touched)))
+            through = seq
+        return Due(found, through)
 
     async def look(self) -> None:
         self._has_room = await self._read(lambda: sqlite_file.has_room(self.folder))
@@ -334,14 +365,14 @@ class SQLiteStore(SQLiteSubjects, SQLiteHistory):
 
         def work() -> None:
             self._check_epoch(snapshot.epoch)
-            sqlite_snapshots.write(self._writer, number, ranker, snapshot, keep=keep)
+            _write_snapshot(self._writer, number, ranker, snapshot, keep=keep)
 
         await self._transaction(work, then=lambda: None, seconds=_SNAPSHOT_SECONDS)
         reach("after-snapshot")
 
     async def snapshots(self, ranker: str) -> list[Snapshot]:
         number = self._known.ids.get(ranker)
-        return await self._read(lambda: sqlite_snapshots.listed(self._reader, number))
+        return await self._read(lambda: _snapshots(self._reader, "x''", "ranker = ? ORDER BY seq", (number,)))
 
     async def read_snapshot(self, ranker: str, seq: int) -> Snapshot | None:
         return await self._reads.run(lambda: self._snapshot(ranker, seq), seconds=_SNAPSHOT_SECONDS)
@@ -359,7 +390,172 @@ class SQLiteStore(SQLiteSubjects, SQLiteHistory):
         sql = "SELECT id, role, digest, at, note FROM api_key ORDER BY at, id"
         return [StoredKey(*found) for found in await self._read(lambda: self._rows(self._reader, sql))]
 
-    async def take_lease(self, holder: str, *, seconds: float, now: float) -> int | None:
-        return await self._write(
-            lambda: sqlite_file.take_lease(self._writer, holder, seconds=seconds, now=now)
+    async def take_leases(
+        self,
+        holder: str,
+        rankers: Collection[str],
+        *,
+        seconds: float,
+        now: float,
+        at_once: bool = False,
+    ) -> dict[str, int]:
+        # One process has the file, and with it all rankers: they have one lease.
+        epoch = await self._write(lambda: sqlite_file.take_lease(self._writer, holder, at=now))
+        return dict.fromkeys(rankers, epoch)
+
+    # Closed history
+
+    def _closed_part(self, ranker: str, *, again: bool = False) -> ClosedHistory:
+        """What is in segments. Who only reads looks again: another process may have moved rows meanwhile."""
+        number = self._known.ids[ranker]
+        closed = self._closed.get(ranker)
+        if closed is None:
+            first = list(self._reader.execute("SELECT link FROM log WHERE id = ?", (number << SEQ_BITS | 1,)))
+            folder = self.segment_folder / folder_name(ranker, first[0][0] if first else b"")
+            closed = self._closed[ranker] = ClosedHistory(folder, may_write=not self.read_only)
+        elif not self.read_only and not again:
+            return closed
+        with sqlite_file.read_errors(self.path):
+            closed.add(sqlite_file.listed_segments(self._reader, number, after=closed.through))
+        return closed
+
+    def _page(self, ranker: str, after: int, limit: int) -> list[Row]:
+        base = self._known.ids[ranker] << SEQ_BITS
+
+        def live(after: int, limit: int) -> list[Row]:
+            return self._log(ranker, _ROWS, (base + after, base | SEQ, limit))
+
+        rows = live(after, limit)
+        gap = bool(rows) and rows[-1].seq != after + len(rows)
+        return self._closed_part(ranker, again=gap).page(rows, after=after, limit=limit, rest=live)
+
+    def _snapshot(self, ranker: str, seq: int) -> Snapshot | None:
+        number = self._known.ids.get(ranker)
+        found = _read_snapshot(self._reader, number, seq)
+        return found if found or number is None else self._closed_part(ranker).snapshot(seq)
+
+    async def history(self, ranker: str) -> ClosedHistory:
+        if ranker not in self._known.ids:
+            raise Missing(f"there is no ranker {ranker!r}")
+        return await self._read(lambda: self._closed_part(ranker))
+
+    async def add_segment(self, ranker: str, segment: Segment, *, links: dict[int, bytes]) -> None:
+        number = self._known.ids[ranker]
+        await self._write(
+            lambda: sqlite_file.add_segment(self._writer, number, segment, links),
+            then=lambda: self._closed[ranker].add([segment]),
         )
+
+    async def clear(self, ranker: str, *, keep: list[int], limit: int) -> bool:
+        number, through = self._known.ids[ranker], self._closed[ranker].through
+        return await self._write(
+            lambda: sqlite_file.clear_rows(self._writer, number, through=through, keep=keep, limit=limit)
+        )
+
+    async def left_over(self, ranker: str, *, after: int, limit: int) -> list[Row]:
+        through = (await self.history(ranker)).through
+        base = self._known.ids[ranker] << SEQ_BITS
+        values = (base + after, base | through, limit)
+        return await self._read(lambda: self._log(ranker, _ROWS, values), rows=limit)
+
+    async def give_space_back(self, *, whole: bool = False) -> None:
+        if whole:
+            await self._alone(lambda: sqlite_file.rewrite_file(self._writer))
+        while await self._write(lambda: sqlite_file.give_back(self._writer)):
+            pass
+
+    # Keys of data subjects: what is destroyed is overwritten in the file
+
+    async def subject_key(self, subject: str) -> SubjectKey | None:
+        sql = "SELECT id, key FROM subject_key WHERE subject = ? ORDER BY at DESC, id LIMIT 1"
+        return await self._read(lambda: self._one(sql, subject))
+
+    async def find_subject_key(self, key_id: str) -> SubjectKey | None:
+        sql = "SELECT id, key FROM subject_key WHERE id = ?"
+        return await self._read(lambda: self._one(sql, key_id))
+
+    def _one(self, sql: str, value: str) -> SubjectKey | None:
+        for row in self._reader.execute(sql, (value,)):
+            return SubjectKey(*row)
+        return None
+
+    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> None:
+        sql = "INSERT INTO subject_key (id, subject, key, at) VALUES (?, ?, ?, ?)"
+        await self._write(lambda: self._writer.execute(sql, (key.key_id, subject, key.key, at)))
+
+    async def erase_subject(self, subject: str, *, at: int) -> int:
+        sql = "UPDATE subject_key SET subject = NULL, key = NULL, erased = ? WHERE subject = ?"
+
+        def work() -> int:
+            self._writer.execute("PRAGMA secure_delete = ON")
+            self._writer.execute(sql, (at, subject))
+            return self._writer.changes()
+
+        return await self._write(work, then=self._empty_wal)
+
+    def _empty_wal(self) -> None:
+        """Older pages with the key are in the write-ahead log until it is emptied; a reader may keep it for a while."""
+        with contextlib.suppress(apsw.Error):
+            self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    async def erased_keys(self) -> set[str]:
+        sql = "SELECT id FROM subject_key WHERE erased IS NOT NULL"
+        return await self._read(lambda: {key_id for (key_id,) in self._reader.execute(sql)})
+
+
+def _write_snapshot(
+    writer: apsw.Connection, number: int, ranker: str, snapshot: Snapshot, *, keep: int
+) -> None:
+    """Within a transaction: keep it with the newest `keep` - 1 others; `Diverged` where it is not of this log."""
+    row = number << SEQ_BITS | snapshot.seq
+    if list(writer.execute("SELECT link FROM log WHERE id = ?", (row,))) != [(snapshot.link,)]:
+        raise Diverged(f"the log of {ranker!r} has no such row {snapshot.seq}")
+    writer.execute(
+        "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            number,
+            snapshot.seq,
+            snapshot.at,
+            snapshot.epoch,
+            snapshot.code_hash,
+            snapshot.config_hash,
+            snapshot.state_hash,
+            snapshot.state,
+            snapshot.link,
+            seal(ranker, snapshot),
+        ),
+    )
+    reach("during-snapshot")
+    writer.execute(
+        "DELETE FROM snapshot WHERE ranker = ?1 AND seq NOT IN "
+        "(SELECT seq FROM snapshot WHERE ranker = ?1 ORDER BY seq DESC LIMIT ?2)",
+        (number, keep),
+    )
+
+
+def _read_snapshot(reader: apsw.Connection, number: int | None, seq: int) -> Snapshot | None:
+    """One of them, whole."""
+    found = _snapshots(reader, "state", "ranker = ? AND seq = ?", (number, seq))
+    return found[0] if found else None
+
+
+def _snapshots(reader: apsw.Connection, state: str, which: str, values: tuple[Any, ...]) -> list[Snapshot]:
+    """Snapshots, with what is named `state` for their states. A damaged one has a seal that does not fit."""
+    sql = f"SELECT seq, at, epoch, code, config, hash, {state}, link, seal FROM snapshot WHERE {which}"
+    try:
+        try:
+            found = list(reader.execute(sql, values))
+        except UnicodeDecodeError:
+            for column in _TEXTS:
+                sql = sql.replace(f" {column},", f" CAST({column} AS BLOB),")
+            found = [(*row[:3], *map(as_text, row[3:6]), *row[6:]) for row in reader.execute(sql, values)]
+    except apsw.Error as error:
+        raise Damaged(f"snapshots cannot be read: {error}") from error
+    return [_snapshot(row) for row in found]
+
+
+def _snapshot(found: tuple[Any, ...]) -> Snapshot:
+    kinds = (int, int, int, str, str, str, bytes, bytes, bytes)
+    if all(type(value) is kind for value, kind in zip(found, kinds, strict=True)):
+        return Snapshot(*found)
+    return Snapshot(found[0], 0, 0, "", "", "", b"", b"", b"\0")  # no snapshot has such a seal

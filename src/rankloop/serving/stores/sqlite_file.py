@@ -1,16 +1,45 @@
-"""The file of an SQLite store: how it is opened, who may read it, and which versions of SQLite are refused."""
+"""The file of an SQLite store: who owns it, its tables and their format, how rows get in, and how it stays small.
+
+The functions here work on a connection, within whatever transaction it is in; the thread and the transaction are
+`SQLiteStore`'s.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import fcntl
 import os
-from collections.abc import Iterator
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 import apsw
+import msgspec
 
-from rankloop.serving.log_clock import held
-from rankloop.serving.stores.contract import Broken, Full, StoreError
+from rankloop.serving.failpoints import reach
+from rankloop.serving.log.digests import beginning, content, link, link_of, seal
+from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
+from rankloop.serving.log_clock import next_time
+from rankloop.serving.stores.contract import (
+    Appended,
+    Broken,
+    Damaged,
+    Diverged,
+    Full,
+    Head,
+    Missing,
+    Owned,
+    Snapshot,
+    StoreError,
+)
+from rankloop.serving.stores.segments.closed_history import ClosedHistory
+from rankloop.serving.stores.segments.manifest import Segment
+from rankloop.serving.stores.segments.segmented import MANY
 
 _OPEN_SECONDS = 5.0  # that opening waits for another process
 _LEAST_FREE = 4_000_000  # bytes on the disk
@@ -73,15 +102,13 @@ def begin(writer: apsw.Connection, path: Path) -> None:
         raise StoreError(f"another process holds the write lock of {path}") from None
 
 
-def take_lease(writer: apsw.Connection, holder: str, *, seconds: float, now: float) -> int | None:
-    """Within a transaction: the epoch of the holder; None while another holds the lease."""
-    found = list(writer.execute("SELECT holder, epoch, until FROM lease"))
-    held_by, epoch, until = found[0] if found else ("", 0, 0.0)
+def take_lease(writer: apsw.Connection, holder: str, *, at: float) -> int:
+    """Within a transaction: the epoch of the holder, a larger one where another had it before."""
+    found = list(writer.execute("SELECT holder, epoch FROM lease"))
+    held_by, epoch = found[0] if found else ("", 0)
     if holder != held_by:
-        if held(now, until=until, seconds=seconds):
-            return None
         epoch += 1
-    writer.execute("INSERT OR REPLACE INTO lease VALUES (1, ?, ?, ?)", (holder, epoch, now + seconds))
+    writer.execute("INSERT OR REPLACE INTO lease VALUES (1, ?, ?, ?)", (holder, epoch, at))
     return int(epoch)
 
 
@@ -111,3 +138,613 @@ def has_room(folder: Path) -> bool:
         found = os.statvfs(folder)
         return found.f_bavail * found.f_frsize >= _LEAST_FREE
     return True
+
+
+# One process owns the folder, and a second one is told who does.
+
+
+class OwnerLock:
+    """The file `owner.lock` in a folder; the system lets go of it when the process ends, however it ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file = -1
+
+    def take(self) -> None:
+        """`Owned` where another process has it."""
+        self._file = os.open(self._folder / "owner.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            owner = os.pread(self._file, 32, 0).decode(errors="replace").strip()
+            self.release()
+            raise Owned(
+                f"{self._folder} is served by another process already (process ID {owner or 'unknown'}): "
+                "stop it, choose another folder, or share a PostgreSQL database"
+            ) from None
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, str(os.getpid()).encode(), 0)
+
+    def release(self) -> None:
+        """Let go, where it was taken."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+# A thread that waits for the disk while the event loop goes on: a leaner `run_in_executor`, for one caller.
+
+
+Result = TypeVar("Result")
+_Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
+
+
+class DiskThread:
+    """Runs one call after the other, off the event loop."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._current: asyncio.Future[Any] | None = None  # of the call that is under way
+        self._waited_for: asyncio.Future[Any] | None = (
+            None  # the call that somebody did not want to wait for longer
+        )
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the call that is under way has lasted longer than somebody would wait."""
+        current = self._current
+        return current is not None and current is self._waited_for
+
+    async def run(self, call: Callable[[], Result], *, seconds: float | None = None) -> Result:
+        """Wait until `call` is done, and return what it returns; what it raises is raised here."""
+        if seconds is not None and self.stuck:
+            raise _late(seconds)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
+        timer = None if seconds is None else loop.call_later(seconds, self._give_up, future, seconds)
+        self._jobs.put((loop, future, call))
+        try:
+            return await future
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _give_up(self, future: asyncio.Future[Any], seconds: float) -> None:
+        if not future.done():
+            future.set_exception(_late(seconds))
+        # Only then: a call that begins from here on finds that nobody waits for it.
+        self._waited_for = self._current
+
+    def stop(self, seconds: float = 10.0) -> bool:
+        """Finish what was begun; whether that was possible within `seconds`, on a disk that may hang."""
+        if self._thread is not None:
+            self._jobs.put(None)
+            self._thread.join(seconds)
+            if self._thread.is_alive():
+                return False
+            self._thread = None
+        return True
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            loop, future, call = job
+            self._current = future
+            if future.done():  # nobody waits for it any more
+                self._current = None
+                continue
+            error: BaseException | None = None
+            result = None
+            try:
+                result = call()
+            except BaseException as caught:
+                error = caught
+            self._current = None
+            try:
+                loop.call_soon_threadsafe(_finish, future, result, error)
+            except RuntimeError:
+                return  # the loop was closed while the disk hung: nobody is there to be told
+
+
+def _finish(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+def _late(seconds: float) -> StoreError:
+    return StoreError(f"the disk did not answer within {seconds:g} s")
+
+
+# Tables, their format, and how an older file is brought forward.
+
+
+FORMAT = 3  # 2: rows are linked, snapshots are sealed; 3: rows may be in segments
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS ranker (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+-- id: ranker << 40 | seq, so that the table itself is in order of seq; topic: ranker << 5 | kind
+CREATE TABLE IF NOT EXISTS log (
+    id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, at INTEGER NOT NULL, event TEXT NOT NULL,
+    decision TEXT, digest BLOB NOT NULL, body BLOB NOT NULL, link BLOB NOT NULL DEFAULT x'');
+CREATE UNIQUE INDEX IF NOT EXISTS log_event ON log (topic, event);
+CREATE INDEX IF NOT EXISTS log_decision ON log (decision) WHERE decision IS NOT NULL;
+CREATE TABLE IF NOT EXISTS snapshot (
+    ranker INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, epoch INTEGER NOT NULL, code TEXT NOT NULL,
+    config TEXT NOT NULL, hash TEXT NOT NULL, state BLOB NOT NULL, link BLOB NOT NULL DEFAULT x'',
+    seal BLOB NOT NULL DEFAULT x'', PRIMARY KEY (ranker, seq));
+CREATE TABLE IF NOT EXISTS api_key (
+    id TEXT PRIMARY KEY, role TEXT NOT NULL, digest BLOB NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS lease (
+    one INTEGER PRIMARY KEY CHECK (one = 1), holder TEXT NOT NULL, epoch INTEGER NOT NULL, until REAL NOT NULL);
+"""
+# entry: a segment of the manifest, as JSON. gap: links of rows that are only in a segment, while the next row is here.
+# subject_key: keys of data subjects; of one that was destroyed only its name in the log is left.
+SEGMENTS = """
+CREATE TABLE IF NOT EXISTS segment (
+    ranker INTEGER NOT NULL, last INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (ranker, last)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS gap (id INTEGER PRIMARY KEY, link BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS subject_key (
+    id TEXT PRIMARY KEY, subject TEXT, key BLOB, at INTEGER NOT NULL, erased INTEGER);
+"""
+SEQ_BITS = 40
+SEQ = (1 << SEQ_BITS) - 1
+KIND_BITS = 5
+_PAGE = 1_000
+_BEFORE = (
+    f"CASE WHEN log.id & {SEQ} > 1 THEN coalesce((SELECT old.link FROM log AS old WHERE old.id = log.id - 1), "
+    "(SELECT gap.link FROM gap WHERE gap.id = log.id - 1)) END"
+)
+SUBJECTS = "CREATE INDEX IF NOT EXISTS subject_of_key ON subject_key (subject);\n"
+COLUMNS = f"id, at, topic & 31, event, body, digest, decision, link, {_BEFORE}"
+_AS_BYTES = COLUMNS.replace("event", "CAST(event AS BLOB)").replace("decision", "CAST(decision AS BLOB)")
+_SNAPSHOT = "seq, at, epoch, code, config, hash, state, link, seal"
+
+
+def prepare(connection: apsw.Connection, path: Path, *, may_migrate: bool) -> None:
+    """Make the tables, or bring those of an older format forward; ValueError where that cannot be done."""
+    (found,) = next(iter(connection.execute("PRAGMA user_version")))
+    check_format(int(found), path, may_migrate=may_migrate)
+    if found == 2 and not may_migrate:
+        return
+    with connection:  # all or nothing
+        for statement in (SCHEMA + SEGMENTS + SUBJECTS).split(";\n"):
+            connection.execute(statement)
+        timeline = secrets.token_hex(8)
+        connection.execute("INSERT OR IGNORE INTO meta VALUES ('timeline', ?)", (timeline,))
+        if found == 1:
+            _link_all(connection)
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def check_format(found: int, path: Path, *, may_migrate: bool) -> None:
+    """ValueError where a file of this format cannot be used."""
+    if found > FORMAT:
+        raise ValueError(
+            f"{path} was written in format {found} by a newer version of rankloop; this one reads {FORMAT} at most"
+        )
+    if found == 1 and not may_migrate:
+        raise ValueError(
+            f"{path} is in format 1, without digests: start the service on it once, or run `rankloop upgrade`"
+        )
+
+
+def read_old(connection: apsw.Connection) -> None:
+    """Read a file of format 2, for this connection, as one that has no segments; the file stays as it is."""
+    ((found,),) = connection.execute("PRAGMA user_version")
+    if found == 2:
+        ((only,),) = connection.execute("PRAGMA query_only")
+        connection.execute("PRAGMA query_only = OFF")
+        for statement in SEGMENTS.split(";\n"):
+            connection.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+        connection.execute(f"PRAGMA query_only = {only}")
+
+
+def origins_of(connection: apsw.Connection) -> dict[int, str]:
+    """The identity of the store in which a log began, by the number of its ranker, where that is another one."""
+    found = connection.execute("SELECT name, value FROM meta WHERE name LIKE 'origin/%'")
+    return {int(name.partition("/")[2]): value for name, value in found}
+
+
+def timeline_of(connection: apsw.Connection) -> str:
+    """The identity of the store; empty in a file that is not one yet."""
+    for (value,) in connection.execute("SELECT value FROM meta WHERE name = 'timeline'"):
+        return str(value)
+    return ""
+
+
+def _link_all(connection: apsw.Connection) -> None:
+    """Link rows and seal snapshots that were written before there were digests, as they are now."""
+    for table, column in (("log", "link"), ("snapshot", "link"), ("snapshot", "seal")):
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} BLOB NOT NULL DEFAULT x''")
+    timeline = timeline_of(connection)
+    for number, name in list(connection.execute("SELECT id, name FROM ranker")):
+        links = {0: beginning(timeline, name)}
+        for page in _pages(connection, number):
+            for row in page:
+                links[row.seq] = link_of(row, links[row.seq - 1])
+            connection.executemany(
+                "UPDATE log SET link = ? WHERE id = ?",
+                [(links[row.seq], number << SEQ_BITS | row.seq) for row in page],
+            )
+        for (seq,) in list(connection.execute("SELECT seq FROM snapshot WHERE ranker = ?", (number,))):
+            (told,) = connection.execute(
+                f"SELECT {_SNAPSHOT} FROM snapshot WHERE ranker = ? AND seq = ?", (number, seq)
+            )
+            snapshot = msgspec.structs.replace(Snapshot(*told), link=links.get(seq, b""))
+            connection.execute(
+                "UPDATE snapshot SET link = ?, seal = ? WHERE ranker = ? AND seq = ?",
+                (snapshot.link, seal(name, snapshot), number, seq),
+            )
+
+
+def _pages(connection: apsw.Connection, number: int) -> Iterator[list[Row]]:
+    after, last = number << SEQ_BITS, number << SEQ_BITS | SEQ
+    while page := read_log(connection, "id > ? AND id <= ? ORDER BY id LIMIT ?", (after, last, _PAGE)):
+        yield page
+        after = number << SEQ_BITS | page[-1].seq
+
+
+def read_log(
+    connection: apsw.Connection, which: str, values: tuple[Any, ...], first: bytes = b""
+) -> list[Row]:
+    """Rows of the log. What is damaged comes back as a row whose digest differs, or as `Damaged`.
+
+    first: the link before row 1.
+    """
+    try:
+        try:
+            found = list(connection.execute(f"SELECT {COLUMNS} FROM log WHERE {which}", values))
+        except UnicodeDecodeError:
+            found = [
+                (*row[:3], as_text(row[3]), *row[4:6], as_text(row[6]), *row[7:])
+                for row in connection.execute(f"SELECT {_AS_BYTES} FROM log WHERE {which}", values)
+            ]
+    except apsw.Error as error:
+        raise Damaged(f"the log cannot be read: {error}") from error
+    return [_row(row, first) for row in found]
+
+
+def as_text(value: Any) -> Any:
+    """Text that was read as bytes, because it may be damaged."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def _row(found: tuple[Any, ...], first: bytes) -> Row:
+    number, at, kind, event_id, body, digest, decision, link, before = found
+    seq = number & SEQ
+    if (
+        type(at) is int
+        and type(event_id) is str
+        and type(body) is bytes
+        and type(digest) is bytes
+        and type(link) is bytes
+        and (decision is None or type(decision) is str)
+        and kind < len(KINDS)
+    ):
+        before = first if before is None else before
+        return Row(seq, at, KINDS[kind], event_id, body, digest, decision, link, before)
+    return Row(seq, 0, "conflict", "", b"", b"", None, b"\0", b"")  # no row has such a link
+
+
+def oddities(connection: apsw.Connection) -> list[str]:
+    """What is wrong with the file itself: damaged pages, and rows that belong to no ranker."""
+    problems: list[str] = []
+    try:
+        checked = [str(text) for (text,) in connection.execute("PRAGMA integrity_check(20)")]
+        problems += [f"SQLite finds: {text}" for text in checked if text != "ok"]
+        for what, sql in (
+            (
+                "rows of no ranker",
+                f"SELECT count(*) FROM log WHERE id >> {SEQ_BITS} NOT IN (SELECT id FROM ranker)",
+            ),
+            (
+                "rows filed under another ranker",
+                f"SELECT count(*) FROM log WHERE topic >> {KIND_BITS} <> id >> {SEQ_BITS}",
+            ),
+            (
+                "snapshots of no ranker",
+                "SELECT count(*) FROM snapshot WHERE ranker NOT IN (SELECT id FROM ranker)",
+            ),
+        ):
+            ((count,),) = connection.execute(sql)
+            if count:
+                problems.append(f"there are {what}: {count}")
+    except apsw.Error as error:
+        problems.append(f"the file cannot be read: {error}")
+    return problems
+
+
+# How rows are numbered, stamped, linked and inserted; and what is known without the disk.
+
+
+_ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = "INSERT INTO log (id, topic, at, event, decision, digest, body, link) VALUES "
+# By rows: few statements, since each gives up the interpreter and waits for it. The same text every time, whose hash
+# finds the prepared statement.
+_STATEMENTS = {size: _INSERT + ", ".join([_ROW] * size) for size in (64, 32, 16, 8, 4, 2, 1)}
+
+
+class Known:
+    """The number of each ranker, its newest row and its clock. The thread that writes changes it, with each commit."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, int] = {}
+        self.newest: dict[str, tuple[int, int, bytes]] = {}  # seq, time and link
+        self.ahead: dict[str, int] = {}  # how far each log's clock is ahead of the given one
+
+    def head(self, ranker: str) -> Head:
+        """The newest row of a ranker."""
+        seq, _, newest = self.newest.get(ranker, (0, 0, b""))
+        return Head(seq, newest)
+
+    def time(self, ranker: str, at: int) -> int:
+        """The time that a row would get now."""
+        last = self.newest.get(ranker, (0, 0, b""))[1]
+        time, self.ahead[ranker] = next_time(at, last=last, ahead=self.ahead.get(ranker, 0))
+        return time
+
+    def rename(self, old: str, new: str) -> None:
+        """A ranker has another name."""
+        ids = dict(self.ids)  # anew, and not in place: others may be going through it
+        ids[new] = ids.pop(old)
+        self.ids = ids
+        self.newest[new] = self.newest.pop(old)
+        self.ahead[new] = self.ahead.pop(old, 0)
+
+
+class Batch:
+    """Rows of one transaction. What it numbers counts once it is kept."""
+
+    def __init__(self, writer: apsw.Connection, known: Known, *, timeline: str, at: int) -> None:
+        self._writer = writer
+        self._known = known
+        self._timeline = timeline
+        self._at = at
+        self._ids: dict[str, int] = {}
+        self._newest: dict[str, tuple[int, int, bytes]] = {}
+        self._ahead: dict[str, int] = {}
+
+    def insert(self, entries: list[Entry]) -> list[Appended]:
+        """Insert what is not there yet, and find what is."""
+        self._writer.execute("SAVEPOINT batch")
+        try:
+            return self._insert_all(entries)
+        except apsw.ConstraintError:
+            # Something is there already: go back, without letting go of the lock, and find out what, one by one.
+            self._writer.execute("ROLLBACK TO batch")
+            self._ids, self._newest, self._ahead = {}, {}, {}
+            return [self._insert_one(entry) for entry in entries]
+
+    def keep(self) -> dict[int, Head]:
+        """It was committed; the newest row of each ranker in it, by number."""
+        if self._ids:
+            self._known.ids = self._known.ids | self._ids
+        self._known.newest.update(self._newest)
+        self._known.ahead.update(self._ahead)
+        return {self._known.ids[name]: Head(seq, link) for name, (seq, _, link) in self._newest.items()}
+
+    def _insert_one(self, entry: Entry) -> Appended:
+        number = self._ids.get(entry.ranker) or self._known.ids.get(entry.ranker)
+        there = None
+        if number is not None:
+            first = beginning(self._timeline, entry.ranker)
+            there = find(self._writer, number, entry.kind, entry.event_id, first=first)
+        return self._insert_all([entry])[0] if there is None else Appended(there, False)
+
+    def _insert_all(self, entries: list[Entry]) -> list[Appended]:
+        values: list[Any] = []
+        appended = []
+        name = None
+        for entry in entries:
+            if entry.ranker != name:  # what follows is looked up once for rows of one ranker in a row
+                name = entry.ranker
+                ranker = self._number(entry)
+                seq, time, before = self._newest.get(name) or self._known.newest[name]
+                ahead = self._ahead.get(name, self._known.ahead.get(name, 0))
+            kind, event_id, body = entry.kind, entry.event_id, entry.body
+            digest, decision = entry.digest, entry.decision
+            seq += 1
+            time, ahead = next_time(self._at, last=time, ahead=ahead)
+            linked = link(before, seq, time, content(entry))
+            topic = ranker << KIND_BITS | NUMBER_OF_KIND[kind]
+            values += (ranker << SEQ_BITS | seq, topic, time, event_id, decision, digest, body, linked)
+            row = Row(seq, time, kind, event_id, body, digest, decision, linked, before)
+            appended.append(Appended(row, True))
+            before = linked
+            self._newest[name], self._ahead[name] = (seq, time, linked), ahead
+        self._execute(values, len(entries))
+        return appended
+
+    def _number(self, entry: Entry) -> int:
+        number = self._ids.get(entry.ranker) or self._known.ids.get(entry.ranker)
+        if number:
+            return number
+        if number == 0:
+            raise Damaged(f"the number of the ranker {entry.ranker!r} is damaged")
+        if entry.kind != "config":
+            raise Missing(f"there is no ranker {entry.ranker!r}")
+        self._writer.execute("INSERT INTO ranker (name) VALUES (?)", (entry.ranker,))
+        number = self._ids[entry.ranker] = self._writer.last_insert_rowid()
+        self._newest[entry.ranker] = (0, 0, beginning(self._timeline, entry.ranker))
+        return number
+
+    def _execute(self, values: list[Any], n: int) -> None:
+        first, width = 0, len(values) // n
+        for size, statement in _STATEMENTS.items():
+            while n - first >= size:
+                part = values[first * width : (first + size) * width]
+                if first + size == n:
+                    reach("mid-batch")
+                self._writer.execute(statement, part)
+                first += size
+
+
+def find(connection: apsw.Connection, number: int, kind: Kind, event_id: str, *, first: bytes) -> Row | None:
+    """The row of this kind and id of the ranker of this number; `first` is the link before its row 1."""
+    topic = number << KIND_BITS | NUMBER_OF_KIND[kind]
+    found = read_log(connection, "topic = ? AND event = ?", (topic, event_id), first)
+    return found[0] if found else None
+
+
+def newest(connection: apsw.Connection, number: int, *, first: bytes) -> tuple[int, int, bytes]:
+    """The number, time and link of the newest row of a ranker."""
+    base = number << SEQ_BITS
+    sql = "SELECT id, at, link FROM log WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+    for found, at, linked in connection.execute(sql, (base, base | SEQ)):
+        return found & SEQ, at, linked
+    return 0, 0, first
+
+
+# Segments: their manifest, the rows that leave the live log, and the space that they leave.
+
+
+PAGES = 2_000  # given back in one transaction
+_MANY = ", ".join(str(NUMBER_OF_KIND[kind]) for kind in MANY)
+
+
+def listed_segments(connection: apsw.Connection, number: int, *, after: int = 0) -> list[Segment]:
+    """The segments of a ranker that end after row `after`."""
+    sql = "SELECT entry FROM segment WHERE ranker = ? AND last > ? ORDER BY last"
+    found = connection.execute(sql, (number, after))
+    return [msgspec.json.decode(entry, type=Segment) for (entry,) in found]
+
+
+def add_segment(writer: apsw.Connection, number: int, segment: Segment, links: dict[int, bytes]) -> None:
+    """Within a transaction: take a segment into the manifest."""
+    before = listed_segments(writer, number)
+    base = number << SEQ_BITS
+    if segment.first != (before[-1].last if before else 0) + 1:
+        raise Diverged(f"another process has moved row {segment.first} to a segment already")
+    found = list(writer.execute("SELECT link FROM log WHERE id = ?", (base | segment.last,)))
+    newer = list(writer.execute("SELECT 1 FROM log WHERE id = ?", (base | segment.last + 1,)))
+    if found != [(bytes.fromhex(segment.link),)] or not newer:
+        raise Diverged(f"row {segment.last} is another one than in segment {segment.file}, or the newest")
+    writer.execute(
+        "INSERT INTO segment (ranker, last, entry) VALUES (?, ?, ?)",
+        (number, segment.last, msgspec.json.encode(segment).decode()),
+    )
+    writer.executemany(
+        "INSERT OR REPLACE INTO gap (id, link) VALUES (?, ?)",
+        [(base | seq, link) for seq, link in links.items()],
+    )
+
+
+def clear_rows(writer: apsw.Connection, number: int, *, through: int, keep: list[int], limit: int) -> bool:
+    """Within a transaction: delete some of the rows up to `through` that are many; whether there may be more."""
+    base = number << SEQ_BITS
+    which = f"topic & {(1 << KIND_BITS) - 1} IN ({_MANY}) AND id NOT IN ({', '.join(str(base | seq) for seq in keep)})"
+    first = f"SELECT id FROM log WHERE id > ? AND id <= ? AND {which} ORDER BY id LIMIT 1"
+    for (found,) in list(writer.execute(first, (base, base | through))):
+        end = min(found + limit - 1, base | through)
+        writer.execute(f"DELETE FROM log WHERE id BETWEEN ? AND ? AND {which}", (found, end))
+        return True
+    return False
+
+
+def give_back(writer: apsw.Connection) -> int:
+    """Within a transaction: give some free pages back to the file system; how many are left."""
+    ((mode,),) = writer.execute("PRAGMA auto_vacuum")
+    if mode != 2:  # a file from before there were segments: only `VACUUM` changes that
+        return 0
+    for _ in writer.execute(f"PRAGMA incremental_vacuum({PAGES})"):
+        pass
+    ((left,),) = writer.execute("PRAGMA freelist_count")
+    return int(left)
+
+
+def rewrite_file(writer: apsw.Connection) -> None:
+    """Make a file from before there were segments one that can give space back, where it has much to give back."""
+    ((mode,),) = writer.execute("PRAGMA auto_vacuum")
+    ((free,),) = writer.execute("PRAGMA freelist_count")
+    ((pages,),) = writer.execute("PRAGMA page_count")
+    if mode != 2 and 4 * free > pages:
+        writer.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        writer.execute("VACUUM")
+
+
+def insert_new(batch: Batch, entries: list[Entry], histories: dict[str, ClosedHistory]) -> list[Appended]:
+    """Insert what is neither in the live log nor in a segment, and find what is."""
+    there: dict[int, Any] = {}
+    for name in {entry.ranker for entry in entries}:
+        history = histories.get(name)
+        if history is not None and history.segments:
+            places = [i for i, entry in enumerate(entries) if entry.ranker == name]
+            known = history.known([entries[i] for i in places])
+            there.update({i: row for i, row in zip(places, known, strict=True) if row is not None})
+    if not there:
+        return batch.insert(entries)
+    rest = [entry for i, entry in enumerate(entries) if i not in there]
+    fresh = iter(batch.insert(rest) if rest else [])
+    return [Appended(there[i], False) if i in there else next(fresh) for i in range(len(entries))]
+
+
+# Moving rows from SQLite's write-ahead log into the database itself, beside the writing, so that it stays small.
+
+
+EVERY = 64  # commits
+MOVE_BYTES = 8_000_000
+RESTART_BYTES = 64_000_000
+_PATIENCE = 1_000  # milliseconds that it waits for readers
+
+
+class Checkpoints:
+    """To be told of every commit. `failed` tells why nothing more may be written, once it is so."""
+
+    def __init__(self, path: Path, vfs: str | None, *, busy_seconds: float) -> None:
+        self._path = path
+        self._busy = round(1000 * busy_seconds)  # that the connection is set to otherwise
+        self._vfs = vfs
+        self._commits = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self.failed: str | None = None
+
+    def stop(self) -> None:
+        """Finish what was begun."""
+        self._thread.shutdown()
+
+    def after_commit(self, writer: apsw.Connection) -> None:
+        """Move something if it is time, in the thread that writes; nothing else writes meanwhile."""
+        self._commits += 1
+        if self._commits % EVERY:
+            return
+        with contextlib.suppress(OSError):
+            size = Path(f"{self._path}-wal").stat().st_size
+            if size > RESTART_BYTES:
+                # Under steady writing it never empties by itself. Little is left to move by now, so this is short.
+                self._restart(writer)
+            elif size > MOVE_BYTES:
+                self._thread.submit(self._move)
+
+    def _restart(self, writer: apsw.Connection) -> None:
+        with self._noticing():
+            writer.set_busy_timeout(_PATIENCE)
+            try:
+                writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            finally:
+                writer.set_busy_timeout(self._busy)
+
+    def _move(self) -> None:
+        # Passive: copies what it can without blocking anyone.
+        with self._noticing():
+            connection = apsw.Connection(str(self._path), vfs=self._vfs)
+            connection.execute("SELECT count(*) FROM lease")  # only then does it know that there is a log
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            connection.close()
+
+    @contextlib.contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """A busy or full disk is for another time; one that fails while rows are moved is not to be trusted again."""
+        try:
+            yield
+        except (apsw.IOError, apsw.CorruptError) as error:
+            self.failed = f"could not move rows within {self._path}: {error}"
+        except apsw.Error:
+            pass
