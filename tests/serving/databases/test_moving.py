@@ -241,7 +241,7 @@ def test_the_command(new_database: Callable[[], str], tmp_path: Path) -> None:
 
     async def look(name: str) -> Verdict:
         async with serving(urls) as service:
-            assert list(service.engines[1].rankers) == [name]
+            assert (await service.engines[1].find(name)).name == name
             return await adds_up(service, name)
 
     name, before = run(make())
