@@ -183,7 +183,7 @@ class Engine(Administration):
         if self.store.shared and not (name in self.rankers and self.without_store):
             is_new = name not in self.rankers
             try:
-                await asyncio.create_task(self.roster.ask(name))  # who waits for it need not be a task
+                await self.roster.ask(name)
                 if is_new and name in self.rankers:
                     await self._sign(self.rankers[name])
             except StoreError as error:

@@ -143,9 +143,8 @@ class Housekeeping:
 
     def _wake_in(self, name: str, now: int) -> float | None:
         """In how many seconds somebody is to look after a ranker again."""
-        at = (
-            now if name in self.changed else self._deadlines.at(name)
-        )  # until it was looked at, lists may be due
+        # Until it was looked at, lists may be due.
+        at = now if name in self.changed else self._deadlines.at(name)
         if self.trimming is not None:
             at = now + _DAY if at is None else min(at, now + _DAY)  # rows become old without anybody asking
         return None if at is None else max(0, at - now) / 1000
@@ -241,7 +240,7 @@ class Housekeeping:
                     await self.snapshot(served)
                 except Fenced:
                     self._is_over(name)
-                except Missing:  # archived meanwhile, or half way to another database
+                except Missing:  # archived meanwhile
                     continue
 
     async def _expire_due(self) -> None:
