@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from cryptography.exceptions import InvalidTag
 from typer.testing import CliRunner
@@ -21,7 +22,7 @@ from rankloop.serving.log.export import answered_lists, positions
 from rankloop.serving.log.sealed_context import encrypted, read_context
 from rankloop.serving.retention import Retention, close_history
 from rankloop.serving.stores.backup import backup, restore
-from rankloop.serving.stores.contract import Store
+from rankloop.serving.stores.contract import Store, StoreError
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
@@ -155,6 +156,74 @@ def test_the_key_is_overwritten_in_the_file(tmp_path: Path) -> None:
             told = path.read_bytes()
             assert keys[0] not in told, path
             assert b"anna" not in told, path
+
+
+def test_keys_are_not_left_in_the_pages_of_a_database(
+    postgresql: Server, fresh_schema: Callable[[], str]
+) -> None:
+    keys: list[bytes] = []
+
+    async def story() -> None:
+        async with running(
+            PostgresStore(postgresql.url, schema=fresh_schema(), database_clock=False)
+        ) as engine:
+            await create(engine)
+            await _ask(engine, "a1")
+            found = await engine.store.subject_key("anna")
+            assert found is not None
+            assert found.key is not None
+            keys.append(found.key)
+            postgresql.sql("CHECKPOINT")
+            assert _holds(postgresql, found.key)
+            await engine.store.erase_subject("anna", at=1)
+
+    play(story)
+    postgresql.sql("CHECKPOINT")
+    assert not _holds(postgresql, keys[0])
+
+
+def _holds(server: Server, key: bytes) -> bool:
+    return any(
+        key in path.read_bytes() for path in (server.folder / "data" / "base").rglob("*") if path.is_file()
+    )
+
+
+def test_a_reader_that_keeps_old_pages_is_no_success(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(SQLiteStore(tmp_path, busy_seconds=0.1)) as engine:
+            await create(engine)
+            await _ask(engine, "a1")
+            found = await engine.store.subject_key("anna")
+            assert found is not None
+            assert found.key is not None
+            reader = apsw.Connection(str(engine.store.path))
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM log").fetchall()
+            with pytest.raises(StoreError, match="destroyed, but older pages with them are still in"):
+                await engine.store.erase_subject("anna", at=1)
+            assert await _context(engine, "a1") == (None, True)
+            reader.close()
+            assert await engine.store.erase_subject("anna", at=2) == 0
+            assert not any(found.key in path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+
+    play(story)
+
+
+def test_first_requests_at_once_share_one_key(store: Store) -> None:
+    async def story() -> None:
+        async with running(store) as engine:
+            await create(engine)
+            await asyncio.gather(*(_ask(engine, f"a{i}") for i in range(10)))
+            engine.sealing._keys.clear()  # as in another process
+            for i in range(10):
+                assert (await _ask(engine, f"a{i}")).duplicate
+            assert await engine.store.erase_subject("anna", at=1) == 1
+            made = [SubjectKey(f"k{i}", bytes([i]) * 64) for i in range(10)]
+            kept = await asyncio.gather(*(engine.store.write_subject_key("bert", key, at=1) for key in made))
+            assert len(set(kept)) == 1
+            assert await engine.store.subject_key("bert") == kept[0]
+
+    play(story)
 
 
 def test_segments_and_copies_hold_ciphertext_and_copies_their_own_keys(

@@ -73,7 +73,7 @@ Users = Independent | Listed
 
 
 def bernoulli(probabilities: ArrayLike) -> Independent:
-    """Users who find item i relevant with probability `probabilities`[i], independently.
+    """Users who find each item relevant with its own chance of `probabilities`, independently.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def switching(phases: Sequence[ArrayLike | Independent], *, period: int) -> Inde
 
 
 def graded(probabilities: ArrayLike) -> Independent:
-    """Users who give item i the grade g with probability `probabilities`[i][g], independently.
+    """Users who grade items independently: `probabilities` has a row for each item, with the chance of each grade.
 
     Examples
     --------

@@ -66,7 +66,7 @@ class Sealing:
             found = await self._store.subject_key(subject)
             if found is None:
                 found = SubjectKey(secrets.token_hex(8), secrets.token_bytes(KEY_BYTES))
-                await self._store.write_subject_key(subject, found, at=self._now())
+                found = await self._store.write_subject_key(subject, found, at=self._now())
         except StoreError as error:
             raise Unavailable(f"the key of the subject cannot be had: {error}") from error
         self._keys[subject] = (found, self._now())

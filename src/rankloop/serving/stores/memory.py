@@ -174,8 +174,11 @@ class MemoryStore(Store):
     async def subject_key(self, subject: str) -> SubjectKey | None:
         return next((key for of, key in reversed(self._subjects.values()) if of == subject), None)
 
-    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> None:
-        self._subjects[key.key_id] = (subject, key)
+    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> SubjectKey:
+        present = await self.subject_key(subject)
+        if present is None:
+            self._subjects[key.key_id] = (subject, key)
+        return present or key
 
     async def find_subject_key(self, key_id: str) -> SubjectKey | None:
         return self._subjects.get(key_id, (None, None))[1]

@@ -64,6 +64,7 @@ _COLUMNS = (
     "WHERE gap.ranker = log.ranker AND gap.seq = log.seq - 1)) AS before"
 )
 _SNAPSHOT = "seq, at, epoch, code, config, hash, state, link, seal"
+_NEWEST_KEY = "SELECT id, key FROM subject_key WHERE subject = $1 ORDER BY at DESC, id LIMIT 1"
 _MOMENT = "(SELECT coalesce({}, extract(epoch FROM clock_timestamp())::float8) AS moment) AS clock"
 _NO_STATE = "''::bytea"
 _ABOUT_LISTS: tuple[Kind, ...] = ("decision", "feedback", "expire")
@@ -615,8 +616,7 @@ class PostgresStore(Store):
     # Keys of data subjects
 
     async def subject_key(self, subject: str) -> SubjectKey | None:
-        sql = "SELECT id, key FROM subject_key WHERE subject = $1 ORDER BY at DESC, id LIMIT 1"
-        found = await self._do(lambda one: one.fetchrow(sql, subject))
+        found = await self._do(lambda one: one.fetchrow(_NEWEST_KEY, subject))
         return None if found is None else SubjectKey(*found)
 
     async def find_subject_key(self, key_id: str) -> SubjectKey | None:
@@ -624,15 +624,25 @@ class PostgresStore(Store):
         found = await self._do(lambda one: one.fetchrow(sql, key_id))
         return None if found is None else SubjectKey(*found)
 
-    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> None:
-        sql = "INSERT INTO subject_key (id, subject, key, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
-        await self._do(lambda one: one.execute(sql, key.key_id, subject, key.key, at))
+    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> SubjectKey:
+        sql = "INSERT INTO subject_key (id, subject, key, at) VALUES ($1, $2, $3, $4)"
+
+        async def work(connection: Any) -> SubjectKey:
+            async with connection.transaction():
+                # Whoever comes second waits here, at whichever replica, and finds the key of the first.
+                await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", subject)
+                present = await connection.fetchrow(_NEWEST_KEY, subject)
+                if present is None:
+                    await connection.execute(sql, key.key_id, subject, key.key, at)
+            return key if present is None else SubjectKey(*present)
+
+        return await self._do(work)
 
     async def erase_subject(self, subject: str, *, at: int) -> int:
         sql = "UPDATE subject_key SET subject = NULL, key = NULL, erased = $2 WHERE subject = $1 RETURNING id"
         found = await self._do(lambda one: one.fetch(sql, subject, at))
-        # The old rows are in the table until they are cleared away.
-        await self._do(lambda one: one.execute("VACUUM subject_key"))
+        # The old rows are in the pages of this small table until it is written anew.
+        await self._do(lambda one: one.execute("VACUUM FULL subject_key"))
         return len(found)
 
     async def erased_keys(self) -> set[str]:

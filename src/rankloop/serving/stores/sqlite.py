@@ -61,6 +61,7 @@ _SECONDS_A_ROW = 0.03  # rows can be large, and a page of thousands of them take
 _SNAPSHOT_SECONDS = 60.0
 _ROWS = "id > ? AND id <= ? ORDER BY id LIMIT ?"
 _TEXTS = ("code", "config", "hash")  # of a snapshot
+_NEWEST_KEY = "SELECT id, key FROM subject_key WHERE subject = ? ORDER BY at DESC, id LIMIT 1"
 # The search for lists that nobody answered in time: by index, without reading what was shown.
 # 1, 2, 3: topics of decisions, feedback, expiries; 4, 5: the ids of the ranker's rows; 6: the last that was searched;
 # 7: lists from before this time; 8: milliseconds in which an answer is in time; 9: how many rows.
@@ -467,8 +468,7 @@ class SQLiteStore(Store):
     # Keys of data subjects: what is destroyed is overwritten in the file
 
     async def subject_key(self, subject: str) -> SubjectKey | None:
-        sql = "SELECT id, key FROM subject_key WHERE subject = ? ORDER BY at DESC, id LIMIT 1"
-        return await self._read(lambda: self._one(sql, subject))
+        return await self._read(lambda: self._one(_NEWEST_KEY, subject))
 
     async def find_subject_key(self, key_id: str) -> SubjectKey | None:
         sql = "SELECT id, key FROM subject_key WHERE id = ?"
@@ -479,9 +479,16 @@ class SQLiteStore(Store):
             return SubjectKey(*row)
         return None
 
-    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> None:
+    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> SubjectKey:
         sql = "INSERT INTO subject_key (id, subject, key, at) VALUES (?, ?, ?, ?)"
-        await self._write(lambda: self._writer.execute(sql, (key.key_id, subject, key.key, at)))
+
+        def work() -> SubjectKey:
+            present = list(self._writer.execute(_NEWEST_KEY, (subject,)))
+            if not present:
+                self._writer.execute(sql, (key.key_id, subject, key.key, at))
+            return SubjectKey(*present[0]) if present else key
+
+        return await self._write(work)
 
     async def erase_subject(self, subject: str, *, at: int) -> int:
         sql = "UPDATE subject_key SET subject = NULL, key = NULL, erased = ? WHERE subject = ?"
@@ -494,9 +501,14 @@ class SQLiteStore(Store):
         return await self._write(work, then=self._empty_wal)
 
     def _empty_wal(self) -> None:
-        """Older pages with the key are in the write-ahead log until it is emptied; a reader may keep it for a while."""
-        with contextlib.suppress(apsw.Error):
+        """Older pages with the key are in the write-ahead log until it is emptied, which a reader may prevent."""
+        try:
             self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error as error:
+            raise StoreError(
+                f"the keys are destroyed, but older pages with them are still in {self.path}-wal, since somebody "
+                f"reads from there ({error}): erase again once they are done"
+            ) from error
 
     async def erased_keys(self) -> set[str]:
         sql = "SELECT id FROM subject_key WHERE erased IS NOT NULL"

@@ -30,8 +30,8 @@ class Subjects:
         """
         raise NotImplementedError(f"{type(self).__name__} keeps no keys of data subjects")
 
-    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> None:
-        """Keep a new key; it is durable when this returns.
+    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> SubjectKey:
+        """Keep a key, durable when this returns, unless the subject has one: whoever was first counts.
 
         Parameters
         ----------
@@ -41,6 +41,11 @@ class Subjects:
             Its key.
         at : int
             The time, in milliseconds.
+
+        Returns
+        -------
+        SubjectKey
+            The key that counts, this one or the one that was there.
         """
         raise NotImplementedError(f"{type(self).__name__} keeps no keys of data subjects")
 
@@ -61,6 +66,8 @@ class Subjects:
 
     async def erase_subject(self, subject: str, *, at: int) -> int:
         """Destroy all keys of a subject, and forget that they were its keys.
+
+        `StoreError` where their bytes may still be in the store's files; called again, it tries again.
 
         Parameters
         ----------
