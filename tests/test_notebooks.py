@@ -15,7 +15,7 @@ NOTEBOOKS: dict[str, tuple[list[str], int]] = {
     "compare_rankers": (["Comparison", "\\begin{tabular}", "PBMTS", "p_holm"], 1),
     "your_own_ranker": (["Comparison", "EpsilonGreedy", "mine, explores more"], 1),
     "log_to_live_ranker": (["these pages are simulated", "pbm", "clicks on 100 pages", "document 0"], 1),
-    "figure_and_assumption": (["30 of 180 jobs", "opposite after 5,000", "TopFTRL"], 2),
+    "figure_and_assumption": (["15 of 90 jobs", "opposite after 5,000", "TopFTRL"], 2),
 }
 
 

@@ -36,11 +36,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         client = rankloop.Client(service.url)
         client.create("unwind", algorithm="RTop1F", items=list(LIKED), seed=3)
         client.create("pages", algorithm="FTRLPBM", items=list(LIKED), parameters={"n_positions": 2}, seed=3)
-        for _ in range(150):
-            shown = client.rank("unwind", context={"hour": 7})
+        for i in range(
+            150
+        ):  # with ids of our own: what is drawn follows from them, and is the same every time
+            shown = client.rank("unwind", decision_id=f"u{i}", context={"hour": 7})
             liked = float(rng.random() < LIKED[shown.items[0]])
             assert client.feedback("unwind", shown.decision_id, relevance=[liked]).status == "accepted"
-            shown = client.rank("pages")
+            shown = client.rank("pages", decision_id=f"p{i}")
             client.activate("pages", shown.decision_id)
             clicks = [float(rng.random() < LIKED[name]) for name in shown.items]
             client.feedback("pages", shown.decision_id, clicks=clicks)

@@ -138,7 +138,7 @@ class Housekeeping:
                 served = self.engine.rankers.get(name)
                 if self.epochs.pop(name, None) is not None and served is not None:
                     left.append(Left(name, served.fold.applied, self._wake_in(name, now)))
-            if left and self.engine.store.shared:
+            if left:
                 await self.engine.store.let_go(self.holder, left, now=now / 1000)
 
     def _wake_in(self, name: str, now: int) -> float | None:
