@@ -67,6 +67,31 @@ async def post(
     return sent[0]["status"], json.loads(sent[1]["body"])
 
 
+def test_a_clock_that_was_wrong_at_the_start_and_is_right_now_is_believed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(SECRET)
+    (tmp_path / "hooks.toml").write_text(HOOKS)
+
+    async def story() -> None:
+        wall, steady = Clock(), Clock()
+        app = App(Engine(MemoryStore(), housekeeping=False, clock=wall, steady=steady))
+        app.webhooks.load(tmp_path / "hooks.toml")
+        await app.engine.open()
+        await create(app.engine, algorithm="FTRLPBM", parameters={"n_positions": 2})
+        await rank(app.engine, "one")
+        wall.seconds += 1_000_000
+        now = int(wall.seconds)
+        assert abs(app.engine.now() / 1000 - now) > 900_000  # the log's clock goes on evenly
+        status, _ = await post(app, "unwind/webhooks/table", {"list": "one", "clicks": [1, 0]}, at=now)
+        assert status == 200
+        status, _ = await post(
+            app, "unwind/webhooks/table", {"list": "one", "clicks": [1, 0]}, at=now - 1_000_000
+        )
+        assert status == 401
+        await app.engine.close()
+
+    play(story)
+
+
 def test_signed_events_become_feedback_once(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(SECRET + b"\n")
     (tmp_path / "hooks.toml").write_text(HOOKS)

@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable
 
 _log = logging.getLogger("rankloop.serving")
-TOLERANCE = (
-    1.0  # seconds between two looks that are no jump: a clock that is being adjusted runs a little off
-)
+# Seconds between two looks that are no jump: a clock that is being adjusted runs a little off.
+TOLERANCE = 1.0
 DRIFT = 0.001  # and this share of the time between them
 
 
@@ -32,6 +31,10 @@ class LogClock:
         self._last = wall(), steady()
         self.offset = 0.0  # how far the time of day is ahead of this clock
         self.jumps = 0
+
+    def time_of_day(self) -> float:
+        """Seconds since 1970 as the machine says now, set right since the start or not: what others compare with."""
+        return self._wall()
 
     def now(self) -> int:
         """Milliseconds since 1970."""

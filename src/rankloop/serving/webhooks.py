@@ -60,7 +60,7 @@ class Webhooks:
         if hook is None or hook.ranker != ranker:
             raise NotFound(f"there is no webhook {name!r:.80} of ranker {ranker!r:.80}")
         try:
-            read_header(header, now=engine.now() / 1000)
+            read_header(header, now=engine.clock.time_of_day())
         except ValueError as error:
             raise Unauthorized(str(error)) from None
         return hook
@@ -69,7 +69,7 @@ class Webhooks:
         """Turn an event into feedback; the answer is given once that is durable."""
         hook = self.find(engine, ranker, name, header)
         try:
-            check(self._hooks[name][1], header, body, now=engine.now() / 1000)
+            check(self._hooks[name][1], header, body, now=engine.clock.time_of_day())
         except ValueError as error:
             raise Unauthorized(str(error)) from None
         try:

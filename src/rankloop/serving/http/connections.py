@@ -272,9 +272,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._state == "head" and self._waits:
             allowed = limits.header_seconds
         elif self._state == "rest" or (self._state == "body" and not self._given):
-            allowed = (
-                limits.body_seconds
-            )  # once some of the body is there, the application bounds its waits itself
+            # Once some of the body is there, the application bounds its waits itself.
+            allowed = limits.body_seconds
         if self._state == "refused":  # it was told to go, and holds the connection open
             self._transport.abort()
         elif allowed is not None and now - self._since > allowed:

@@ -16,70 +16,25 @@ class Subjects:
     """The part of a store that keeps the keys of data subjects. A subject may have several."""
 
     async def subject_key(self, subject: str) -> SubjectKey | None:
-        """The newest key of a subject.
-
-        Parameters
-        ----------
-        subject : str
-            The subject, as the application names it.
-
-        Returns
-        -------
-        SubjectKey or None
-            None where there is none.
-        """
+        """The newest key of a `subject`, as the application names it; None where there is none."""
         raise NotImplementedError(f"{type(self).__name__} keeps no keys of data subjects")
 
     async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> SubjectKey:
-        """Keep a key, durable when this returns, unless the subject has one: whoever was first counts.
+        """The key of a `subject` that counts: `key`, durable when this returns, unless another was there first.
 
-        Parameters
-        ----------
-        subject : str
-            The subject.
-        key : SubjectKey
-            Its key.
-        at : int
-            The time, in milliseconds.
-
-        Returns
-        -------
-        SubjectKey
-            The key that counts, this one or the one that was there.
+        `at` is the time, in milliseconds.
         """
         raise NotImplementedError(f"{type(self).__name__} keeps no keys of data subjects")
 
     async def find_subject_key(self, key_id: str) -> SubjectKey | None:
-        """The key of this name.
-
-        Parameters
-        ----------
-        key_id : str
-            Its name in the log.
-
-        Returns
-        -------
-        SubjectKey or None
-            Without the key where it was destroyed; None where this store never had it.
-        """
+        """The key that the log calls `key_id`, without its bytes where it was destroyed; None where it never was."""
         return None
 
     async def erase_subject(self, subject: str, *, at: int) -> int:
-        """Destroy all keys of a subject, and forget that they were its keys.
+        """Destroy all keys of a `subject`, forget that they were its keys, and say how many there were.
 
-        `StoreError` where their bytes may still be in the store's files; called again, it tries again.
-
-        Parameters
-        ----------
-        subject : str
-            The subject.
-        at : int
-            The time, in milliseconds.
-
-        Returns
-        -------
-        int
-            How many keys there were.
+        `StoreError` where their bytes may still be in the store's files; called again, it tries again. `at` is the
+        time, in milliseconds.
         """
         return 0
 
