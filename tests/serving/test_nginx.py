@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from rankloop.serving.client import Client
 from rankloop.serving.stores.postgres import PostgresStore
 from tests.serving import torture
 from tests.serving.postgresql import Server
-from tests.serving.process import Service
+from tests.serving.process import Service, free_port
 
 PROGRAM = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs the program nginx")
@@ -36,12 +35,6 @@ http {{
 """
 
 
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 class Nginx:
     """It, in front of services, on a port of its own."""
 
@@ -49,7 +42,7 @@ class Nginx:
         shipped = SHIPPED.read_text()
         places = iter(service.url.removeprefix("http://") for service in services)
         shipped, n_servers = re.subn(r"10\.0\.0\.\d+:8000", lambda _: next(places), shipped)
-        port = _free_port()
+        port = free_port()
         shipped, n_ports = re.subn(r"listen 8080;", f"listen 127.0.0.1:{port};", shipped)
         assert (n_servers, n_ports) == (len(services), 1)
         (folder / "nginx.conf").write_text(AROUND.format(folder=folder, shipped=shipped))

@@ -196,9 +196,9 @@ class Engine(Administration):
 
     async def at_hand(self, name: str) -> ServedRanker:
         """The ranker of this name, as this process knows it: at most a moment behind where others write to it."""
-        served = self.rankers.get(name)
-        if served is None or not self.roster.is_current(served):
+        if not self.is_at_hand(name):
             return await self.find(name)
+        served = self.rankers[name]
         if self.store.shared:
             served.asked_at = self.now()
         return served
@@ -244,9 +244,8 @@ class Engine(Administration):
             except Fenced:
                 raise
             except Stale:
-                for served in [
-                    self.rankers[name] for name in {one.ranker for one in entries} & self.rankers.keys()
-                ]:
+                drawn = [self.rankers[name] for name in {one.ranker for one in entries} & self.rankers.keys()]
+                for served in drawn:
                     await self.roster.fold_new(served)
                 raise
             except Diverged as error:
@@ -346,9 +345,8 @@ class Engine(Administration):
         if request.subject is not None:
             request = await self.sealing.sealed(name, request, decision_id)
         for _ in range(_DRAWS):
-            with contextlib.suppress(
-                Stale
-            ):  # another replica changed the ranker: a list of the ranker as it is now
+            # Where another replica changed the ranker meanwhile: a list of the ranker as it is now.
+            with contextlib.suppress(Stale):
                 return await self._rank(served, request, decision_id)
             served = await self.at_hand(name)
         raise Unavailable(f"ranker {name!r} is being changed: try again")

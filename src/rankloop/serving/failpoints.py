@@ -9,23 +9,6 @@ from __future__ import annotations
 import os
 import signal
 
-PLACES = (
-    "after-decode",
-    "after-enqueue",
-    "mid-batch",
-    "before-commit",
-    "after-commit",
-    "after-learn",
-    "during-snapshot",
-    "after-snapshot",
-    "while-tailing",
-    "lease-held",
-    "after-segment",
-    "after-manifest",
-    "after-closing",
-    "while-clearing",
-)
-
 
 class _Plan:
     def __init__(self, text: str) -> None:

@@ -23,7 +23,6 @@ ListedName = Annotated[
 ]
 EventId = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=128)]
 Seed = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
-Role = Literal["reader", "writer", "admin"]
 Status = Literal["accepted", "duplicate", "parked", "late", "unknown", "conflict", "busy"]
 
 

@@ -54,29 +54,28 @@ class Webhooks:
                 raise ValueError(f"webhooks {path}: {name} must have one of clicks, relevance and item")
             self._hooks[name] = (hook, read_secret(path.parent / hook.secret_file))
 
-    def find(self, engine: Engine, ranker: str, name: str, header: str) -> Hook:
-        """The hook that a request is for, before its body is read: it has a signature, and a present one."""
-        hook, _ = self._hooks.get(name, (None, b""))
+    def find(self, engine: Engine, ranker: str, name: str, header: str) -> tuple[Hook, bytes]:
+        """The hook that a request is for, and its secret, before the body is read: the signature is a present one."""
+        hook, secret = self._hooks.get(name, (None, b""))
         if hook is None or hook.ranker != ranker:
             raise NotFound(f"there is no webhook {name!r:.80} of ranker {ranker!r:.80}")
         try:
             read_header(header, now=engine.clock.time_of_day())
         except ValueError as error:
             raise Unauthorized(str(error)) from None
-        return hook
+        return hook, secret
 
-    async def take(self, engine: Engine, ranker: str, name: str, header: str, body: bytes) -> EventAnswer:
-        """Turn an event into feedback; the answer is given once that is durable."""
-        hook = self.find(engine, ranker, name, header)
+    async def take(self, engine: Engine, hook: Hook, secret: bytes, header: str, body: bytes) -> EventAnswer:
+        """Turn an event for the hook that `find` gave into feedback; the answer is given once that is durable."""
         try:
-            check(self._hooks[name][1], header, body, now=engine.clock.time_of_day())
+            check(secret, header, body, now=engine.clock.time_of_day())
         except ValueError as error:
             raise Unauthorized(str(error)) from None
         try:
             event = msgspec.json.decode(body)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise Malformed(f"the event cannot be read: {error}") from None
-        (answer,) = await engine.feedback(ranker, [await _feedback(engine, hook, event)])
+        (answer,) = await engine.feedback(hook.ranker, [await _feedback(engine, hook, event)])
         return answer
 
 

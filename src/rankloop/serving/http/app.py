@@ -142,11 +142,11 @@ class App:
 
     async def _webhook(self, request: Request) -> Response:
         headers, limits = headers_of(request.scope), self.engine.limits
-        about = request.path_params["name"], request.path_params["hook"]
+        ranker, name = request.path_params["name"], request.path_params["hook"]
         signature = headers.get(HEADER.encode(), b"").decode("latin-1")
-        self.webhooks.find(self.engine, *about, signature)  # or it is refused, before its body is read
+        hook, secret = self.webhooks.find(self.engine, ranker, name, signature)
         body = await receive_body(headers, request.receive, limits.body_bytes, seconds=limits.body_seconds)
-        answer = await self.webhooks.take(self.engine, *about, signature, body)
+        answer = await self.webhooks.take(self.engine, hook, secret, signature, body)
         return Response(msgspec.json.encode(answer), media_type="application/json")
 
     def _may_read(self, request: Request, ranker: str | None = None) -> Permission:
