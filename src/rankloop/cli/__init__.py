@@ -45,6 +45,7 @@ _OF_THE_SERVICE: dict[str, Command] = {
     "config": service_run.show_config,
     "rankers": service_run.rankers,
     "verify": service_data.verify,
+    "accept-loss": service_data.accept_loss,
     "upgrade": service_data.upgrade,
     "backup": service_data.backup,
     "restore": service_data.restore,

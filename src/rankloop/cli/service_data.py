@@ -19,7 +19,7 @@ import typer
 from typer import Argument, Option
 
 from rankloop.cli.service_store import LiveStoreOptions, StoreOptions, allow_rankers, chosen, now
-from rankloop.cli.settings import AllowOption, FirstPosition, service_option
+from rankloop.cli.settings import DATA, AllowOption, DataOption, FirstPosition, service_option
 from rankloop.extras import require
 
 if TYPE_CHECKING:
@@ -46,12 +46,15 @@ def verify(
     allow_rankers(allow)
     from rankloop.serving.log.verify import verify as replay_all
 
-    async def look(store: Store) -> tuple[list[str], list[Any]]:
+    async def look(store: Store) -> tuple[list[str], list[str], list[Any]]:
         wrong = await store.problems()
         names = await chosen(store, ranker)
-        return wrong, [await replay_all(store, name, replay=not digests) for name in names]
+        verdicts = [await replay_all(store, name, replay=not digests) for name in names]
+        return await store.given_up(), wrong, verdicts
 
-    wrong, verdicts = place.read(look)
+    given_up, wrong, verdicts = place.read(look)
+    for loss in given_up:
+        typer.echo(f"the store goes on without {loss}")
     for problem in wrong:
         typer.echo(f"the store: {problem}")
     for verdict in verdicts:
@@ -71,6 +74,31 @@ def verify(
             typer.echo(f"  {problem}")
     if wrong or not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)
+
+
+def accept_loss(*, data: DataOption = DATA) -> None:
+    """Go on without rows that were acknowledged and are gone: the store was put back, or has lost its end.
+
+    Until then nothing serves such a store. [b]verify[/b] tells of the loss from then on. Look for a newer file first.
+
+    [b]Examples[/b]
+
+      rankloop accept-loss --data my-rankers
+    """
+    from rankloop.serving.stores.sqlite import SQLiteStore
+
+    async def work() -> list[str]:
+        store = SQLiteStore(data, accept_loss=True)
+        if not data.exists():
+            raise ValueError(f"there is no store in {data}")
+        await store.open()
+        try:
+            return await store.given_up()
+        finally:
+            await store.close()
+
+    for loss in asyncio.run(work()) or ["nothing: all that was acknowledged is there"]:
+        typer.echo(f"the store goes on without {loss}")
 
 
 def upgrade(

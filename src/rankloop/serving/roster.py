@@ -48,7 +48,6 @@ class Roster:
         self._now = now  # milliseconds
         self.rankers: dict[str, ServedRanker] = {}
         self.absent: dict[str, Absent] = {}
-        self.lost: dict[str, str] = {}  # what was acknowledged and is not in the log any more
         self.cache = DecisionCache(limits.cache_bytes)
         self._loading: dict[str, asyncio.Task[None]] = {}
         self._looking: dict[str, asyncio.Task[None]] = {}  # for what others wrote to a ranker
@@ -92,7 +91,6 @@ class Roster:
         if name in self.rankers:
             return
         try:
-            await self._compare_with_mark(name)
             await self._open_history(name)
             served = await ServedRanker.load(name, self.store, check=self._check, tell=tell)
         except Exception as error:
@@ -182,19 +180,6 @@ class Roster:
         """Refuse a ranker that would take too much memory, before it takes any."""
         check_size(config, self.limits, n_items=len(config.items or ()))
 
-    async def _compare_with_mark(self, name: str) -> None:
-        try:
-            mark = await self.store.acknowledged(name)
-        except ValueError as error:
-            _log.warning("ranker %r: %s", name, error)
-            return
-        last = await self.store.last_seq(name)
-        if mark is not None and mark.seq > last:
-            self.lost[name] = (
-                f"rows {last + 1} to {mark.seq} were acknowledged and are not in the log any more"
-            )
-            _log.error("ranker %r has lost rows: %s", name, self.lost[name])
-
     async def _open_history(self, name: str) -> None:
         """Whether an ID was used must be known before anything is written."""
         closed = await self.store.history(name)
@@ -239,7 +224,6 @@ class Roster:
         if served is not None:
             served.fold.recent.clear()
         self.absent.pop(name, None)
-        self.lost.pop(name, None)
 
     async def follow(self, name: str, head: Head | None = None) -> None:
         """Take in what other processes have appended to a ranker that is here, up to `head` as far as is known."""
@@ -304,7 +288,7 @@ class Roster:
             for one in self.rankers.values()
             if one.read_only
         ]
-        return told + [f"ranker {name!r} has lost rows: {what}" for name, what in self.lost.items()]
+        return told
 
 
 def _heard(task: asyncio.Task[None]) -> None:

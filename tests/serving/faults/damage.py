@@ -64,14 +64,27 @@ def _flipped(value: str | bytes, bit: int) -> bytes:
     return bytes(changed)
 
 
-def flip_file(folder: Path, rng: random.Random) -> str:
-    """Flip one bit anywhere in the database file."""
-    path = folder / "rankloop.db"
+def flip_file(folder: Path, rng: random.Random, name: str = "rankloop.db", where: range | None = None) -> str:
+    """Flip one bit anywhere in a file, or in this part of it."""
+    path = folder / name
     told = bytearray(path.read_bytes())
-    bit = rng.randrange(8 * len(told))
-    told[bit // 8] ^= 1 << bit % 8
+    part = where or range(len(told))
+    bit = rng.randrange(8 * len(part))
+    told[part[bit // 8]] ^= 1 << bit % 8
     path.write_bytes(told)
-    return f"bit {bit % 8} of byte {bit // 8}"
+    return f"bit {bit % 8} of byte {part[bit // 8]} of {name}"
+
+
+def index_cells(folder: Path, index: str) -> list[range]:
+    """Where in the database file the cells of an index are, after everything was packed."""
+    connection = apsw.Connection(str(folder / "rankloop.db"))
+    connection.execute("VACUUM")
+    pages = [page for (page,) in connection.execute("SELECT pageno FROM dbstat WHERE name = ?", (index,))]
+    ((size,),) = connection.execute("PRAGMA page_size")
+    connection.close()
+    told = (folder / "rankloop.db").read_bytes()
+    begins = [(page - 1) * size for page in pages]
+    return [range(at + int.from_bytes(told[at + 5 : at + 7]), at + size) for at in begins]
 
 
 def cut_rows(folder: Path, n: int) -> None:

@@ -12,14 +12,18 @@ from pathlib import Path
 import apsw
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
+from rankloop.cli import app
 from rankloop.serving.errors import Unavailable
-from rankloop.serving.stores.contract import StoreError
+from rankloop.serving.log.verify import verify
+from rankloop.serving.retention import Retention, close_history
+from rankloop.serving.stores.contract import SetBack, StoreError
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.faults import damage
-from tests.serving.service import answer, create, play, rank, rounds, running
+from tests.serving.service import Clock, answer, create, play, rank, rounds, running
 
-TRIES = int(os.environ.get("RANKLOOP_FLIPS", "40"))  # a thousand were tried
+TRIES = int(os.environ.get("RANKLOOP_FLIPS", "40"))
 EVERYWHERE = [(table, column) for table, columns in damage.COLUMNS.items() for column in columns]
 
 
@@ -71,6 +75,82 @@ def test_verify_finds_every_flipped_bit(sound: Path, tmp_path: Path) -> None:
     assert unseen == []
 
 
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with two segments and live rows after them."""
+    folder = tmp_path_factory.mktemp("closed")
+
+    async def story() -> None:
+        async with running(SQLiteStore(folder), clock=Clock(1e6)) as engine:
+            await create(engine, policy={"deadline_seconds": 50.0, "parking_seconds": 10.0})
+            for i in range(2):
+                await rounds(engine, 20, first=20 * i)
+                engine.clock._steady.seconds += 100.0  # type: ignore[attr-defined]
+                served = engine.rankers["unwind"]
+                await engine.housekeeping.expire(served)
+                cursor, now = served.fold.expire_cursor, engine.now()
+                assert await close_history(
+                    engine.store, "unwind", Retention(rows=6), now=now, expired_through=cursor
+                )
+
+    play(story)
+    damage.settle(folder)
+    return folder
+
+
+def test_verify_finds_every_flipped_bit_of_indexes_and_segments(
+    sound: Path, closed: Path, tmp_path: Path
+) -> None:
+    """RANKLOOP_FLIPS=500 flips 500 here and 500 in columns."""
+    packed = damage.copied(sound, tmp_path / "packed")
+    cells = [one for index in ("log_event", "log_decision") for one in damage.index_cells(packed, index)]
+    places = [(packed, "rankloop.db", where) for where in cells]
+    places += [(closed, str(file.relative_to(closed)), None) for file in sorted(closed.rglob("segments/*/*"))]
+    assert {Path(name).suffix for _, name, _ in places} >= {".parquet", ".snapshot", ".ids", ".json"}
+    for whole in (packed, closed):
+        assert asyncio.run(damage.problems(damage.copied(whole, tmp_path / "flipped"))) == []
+    rng, unseen = random.Random(4), []
+    for _, (store, name, where) in zip(range(TRIES), itertools.cycle(places), strict=False):
+        folder = damage.copied(store, tmp_path / "flipped")
+        what = damage.flip_file(folder, rng, name, where)
+        if not asyncio.run(damage.problems(folder)):
+            unseen.append(what)
+    assert unseen == []
+
+
+def _verdict(folder: Path) -> list[str]:
+    """What `verify` says of the ranker, without a look at the file as a whole."""
+
+    async def story() -> list[str]:
+        store = SQLiteStore(folder, read_only=True)
+        await store.open()
+        try:
+            return (await verify(store, "unwind", replay=False)).problems
+        finally:
+            await store.close()
+
+    return asyncio.run(story())
+
+
+def test_a_row_that_is_not_found_by_its_id_is_named(sound: Path, closed: Path, tmp_path: Path) -> None:
+    packed, rng = damage.copied(sound, tmp_path / "packed"), random.Random(5)
+    for index in ("log_event", "log_decision"):
+        (cells, *_) = damage.index_cells(packed, index)
+        folder = damage.copied(packed, tmp_path / "flipped")
+        what = damage.flip_file(folder, rng, where=cells[-6:])  # within the last key
+        assert any("by its ID: an index is damaged" in one for one in _verdict(folder)), what
+    folder = damage.copied(sound, tmp_path / "flipped")
+    connection = apsw.Connection(str(folder / "rankloop.db"))
+    connection.execute("UPDATE log SET topic = topic + 32 WHERE id & 1099511627775 = 7")
+    connection.close()
+    assert "row 7 is not what was written: its digest differs" in _verdict(folder)
+    # An index of segments that says it is of other rows.
+    folder = damage.copied(closed, tmp_path / "flipped")
+    index = next(folder.rglob("*.ids"))
+    damage.flip_file(folder, rng, str(index.relative_to(folder)), range(8, 9))
+    assert any("it says that it is of rows" in one for one in _verdict(folder))
+
+
 def test_a_flipped_bit_in_the_file_is_found_or_is_in_nothing_that_is_read(
     sound: Path, tmp_path: Path
 ) -> None:
@@ -89,7 +169,7 @@ def test_a_flipped_bit_in_the_file_is_found_or_is_in_nothing_that_is_read(
 
 def test_no_start_is_silently_wrong(sound: Path, tmp_path: Path) -> None:
     truth = _truth(damage.copied(sound, tmp_path / "whole"))
-    kinds = {"right": 0, "quarantined": 0, "refused": 0, "said": 0}
+    kinds = {"right": 0, "quarantined": 0, "refused": 0}
 
     async def start(folder: Path) -> str:
         try:
@@ -98,8 +178,6 @@ def test_no_start_is_silently_wrong(sound: Path, tmp_path: Path) -> None:
                 if served is None:
                     assert engine.roster.absent or "unwind" not in await engine.store.rankers()
                     return "quarantined"
-                if engine.roster.lost:  # the last row was moved elsewhere
-                    return "said"
                 assert msgspec.msgpack.encode(served.fold.save(), order="deterministic") == truth
                 return "right"
         except (StoreError, ValueError):
@@ -161,10 +239,70 @@ def test_rows_that_were_acknowledged_and_cut_off_are_missed(sound: Path, tmp_pat
     told = asyncio.run(damage.problems(folder))
     assert f"row 34 was acknowledged, and the log ends at row {last}" in told
 
+    # No start overwrites what proves the loss: the store is refused until somebody gives the rows up.
+    for _ in range(2):
+        with pytest.raises(
+            SetBack, match=f"not there: rows {last + 1} to 34 of 'unwind'.*rankloop accept-loss"
+        ):
+            play(lambda: SQLiteStore(folder).open())
+        assert asyncio.run(damage.problems(folder)) == told
+    said = CliRunner().invoke(app, ["accept-loss", "--data", str(folder)])
+    assert (
+        f"goes on without rows {last + 1} to 34 of 'unwind': acknowledged, lost, and given up on"
+        in said.output
+    )
+
     async def story() -> None:
         async with running(SQLiteStore(folder)) as engine:
-            lost = engine.roster.lost["unwind"]
-            assert lost == f"rows {last + 1} to 34 were acknowledged and are not in the log any more"
+            await rounds(engine, 3, first=50)
+
+    play(story)
+    # What stays behind is told for good; only snapshots of rows that are gone do not fit any more.
+    after = CliRunner().invoke(app, ["verify", "--data", str(folder)])
+    assert f"the store goes on without rows {last + 1} to 34 of 'unwind'" in after.output
+    assert "was acknowledged" not in after.output
+
+
+def test_a_store_put_back_to_an_earlier_moment_is_refused(tmp_path: Path) -> None:
+    folder, older = tmp_path / "live", tmp_path / "older"
+
+    async def story(name: str) -> None:
+        async with running(SQLiteStore(folder)) as engine:
+            await create(engine, name)
+            await rank(engine, "one", name)
+
+    play(lambda: story("first"))
+    damage.settle(folder)
+    damage.copied(folder, older)
+    play(lambda: story("second"))
+    for suffix in ("-wal", "-shm"):
+        (folder / f"rankloop.db{suffix}").unlink(missing_ok=True)
+    (folder / "rankloop.db").write_bytes((older / "rankloop.db").read_bytes())
+    with pytest.raises(SetBack, match=r"not there: a ranker with 2 rows, the 2\. that was made"):
+        play(lambda: SQLiteStore(folder).open())
+    assert any("a ranker with 2 rows" in one for one in asyncio.run(damage.problems(folder)))
+    # The newer file was not there at all: a new one is not begun in its place either.
+    (folder / "rankloop.db").unlink()
+    with pytest.raises(SetBack, match=r"the 1\. that was made"):
+        play(lambda: SQLiteStore(folder).open())
+
+
+def test_verify_beside_a_busy_service_is_content(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(SQLiteStore(tmp_path)) as engine:
+            await create(engine)
+            for i in range(5):
+                await rounds(engine, 4, first=8 * i)
+                looking = SQLiteStore(tmp_path, read_only=True)
+                await looking.open()
+                there = await looking.last_seq("unwind")
+                # What comes now is not judged: rows, a mark of them, and a snapshot at them.
+                await rounds(engine, 4, first=8 * i + 4)
+                await engine.snapshot("unwind")
+                assert await looking.problems() == []
+                verdict = await verify(looking, "unwind")
+                assert (verdict.problems, verdict.rows) == ([], there)
+                await looking.close()
 
     play(story)
 

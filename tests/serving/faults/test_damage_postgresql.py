@@ -87,13 +87,11 @@ async def _problems(server: Server, schema: str) -> list[str]:
 
 
 async def _start(server: Server, schema: str) -> bytes | None:
-    """The whole state that a start comes to; None where the ranker is not served, or something is said."""
+    """The whole state that a start comes to; None where the ranker is not served."""
     async with running(PostgresStore(server.url, schema=schema)) as engine:
         try:
             served = await engine.find("unwind")
         except RequestError:
-            return None
-        if engine.roster.lost:
             return None
         return msgspec.msgpack.encode(served.fold.save(), order="deterministic")
 

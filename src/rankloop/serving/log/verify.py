@@ -21,7 +21,7 @@ from rankloop.serving.log.snapshots import first_fold, read_sound, revive
 from rankloop.serving.log.stored_features import features_of
 from rankloop.serving.log.trials import baseline_of, draw_for
 from rankloop.serving.served_ranker import related_rows
-from rankloop.serving.stores.contract import Snapshot, Store, StoreError
+from rankloop.serving.stores.contract import Head, Snapshot, Store, StoreError
 from rankloop.serving.stores.segments.closed_history import ClosedHistory
 from rankloop.serving.stores.segments.ids import check_index
 from rankloop.serving.stores.segments.manifest import Segment, digest_of_file, faults, read_manifest
@@ -68,12 +68,17 @@ async def verify(store: Store, ranker: str, *, through: int | None = None, repla
     """
     verdict = Verdict(ranker, problems=[])
     try:
+        try:
+            mark = await store.acknowledged(ranker)  # before the end is looked for: none that is newer counts
+        except ValueError as error:
+            verdict.complain(str(error))
+            mark = None
         last = await store.last_seq(ranker) if through is None else through
         seen = _Seen()
         seen.states = await check_segments(store, ranker, verdict.complain)
         verdict.segments = len(seen.states)
         await _look_through(store, ranker, last, verdict, seen)
-        await _check_end(store, ranker, seen, verdict, whole=through is None)
+        _check_end(mark, seen, verdict, whole=through is None)
         snapshots = await _sound_snapshots(store, ranker, last, verdict)
         if replay:
             await _replay(store, ranker, last, verdict, seen, snapshots)
@@ -150,6 +155,8 @@ async def _look_through(store: Store, ranker: str, last: int, verdict: Verdict, 
     expected, at = 1, 0
     before = {beginning(await store.origin(ranker), ranker)}
     async for page in _pages(store, ranker, after=0, through=last):
+        for seq in await store.unfiled(ranker, page):
+            verdict.complain(f"row {seq} is not found by its ID: an index is damaged")
         for row in page:
             if row.seq != expected:
                 verdict.complain(f"after row {expected - 1} comes row {row.seq}")
@@ -189,13 +196,8 @@ def _check_link(row: Row, before: set[bytes], verdict: Verdict) -> set[bytes]:
     return {row.link, *links}
 
 
-async def _check_end(store: Store, ranker: str, seen: _Seen, verdict: Verdict, *, whole: bool) -> None:
+def _check_end(mark: Head | None, seen: _Seen, verdict: Verdict, *, whole: bool) -> None:
     """Compare with the newest row that was acknowledged, where that is kept apart: the log may have lost its end."""
-    try:
-        mark = await store.acknowledged(ranker)
-    except ValueError as error:
-        verdict.complain(str(error))
-        return
     if mark is None or not mark.seq or (mark.seq not in seen.links and not whole):
         return
     if mark.seq not in seen.links:
@@ -312,6 +314,8 @@ async def check_segments(store: Store, ranker: str, complain: Callable[[str], ob
     for path in sorted(closed.folder.glob("*.ids")):
         try:
             await asyncio.to_thread(check_index, path)
+        except FileNotFoundError:  # it was joined with others meanwhile
+            continue
         except (StoreError, OSError) as error:
             complain(f"{error}; delete it, and it is made again")
     await _check_left_over(store, ranker, closed, complain)

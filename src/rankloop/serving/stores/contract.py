@@ -28,6 +28,7 @@ from rankloop.serving.stores.errors import (
     Full,
     Missing,
     Owned,
+    SetBack,
     Stale,
     StoreError,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "Left",
     "Missing",
     "Owned",
+    "SetBack",
     "Snapshot",
     "Stale",
     "Store",
@@ -273,6 +275,34 @@ class Store(Leases, Segmented, Subjects, abc.ABC):
             Its number and link; None where that is not kept.
         """
         return None
+
+    async def given_up(self) -> list[str]:
+        """What was acknowledged and is lost, where somebody has said that the store is to go on without it.
+
+        Returns
+        -------
+        list of str
+            A sentence for each loss.
+        """
+        return []
+
+    async def unfiled(self, ranker: str, rows: list[Row]) -> list[int]:
+        """Those of these rows that the store would not find by their IDs, because an index of it is damaged.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        rows : list of Row
+            Rows of its log.
+
+        Returns
+        -------
+        list of int
+            Their numbers.
+        """
+        found = [await self.find(ranker, row.kind, row.event_id) for row in rows]
+        return [row.seq for row, there in zip(rows, found, strict=True) if there != row]
 
     async def problems(self) -> list[str]:
         """What is wrong with the store itself, beside the logs and snapshots of its rankers.

@@ -31,6 +31,10 @@ class Damaged(StoreError):
     """Something in the store cannot be read. What else it holds may be good."""
 
 
+class SetBack(StoreError):
+    """The store has fewer rows than it has acknowledged: nothing is written until somebody gives them up."""
+
+
 class Owned(StoreError):
     """Another process owns this store."""
 

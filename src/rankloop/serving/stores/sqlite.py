@@ -7,14 +7,16 @@ of its own: the event loop goes on answering whatever the disk does, and reads n
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Collection
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.digests import archived_name, beginning, seal
+from rankloop.serving.log.digests import archived_name, beginning, link_of, seal
 from rankloop.serving.log.records import NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.contract import (
@@ -25,6 +27,7 @@ from rankloop.serving.stores.contract import (
     Fenced,
     Head,
     Missing,
+    SetBack,
     Snapshot,
     Store,
     StoredKey,
@@ -57,6 +60,7 @@ from rankloop.serving.stores.sqlite_file import (
 from rankloop.serving.stores.subjects import SubjectKey
 
 Result = TypeVar("Result")
+_log = logging.getLogger("rankloop.serving")
 _SECONDS_A_ROW = 0.03  # rows can be large, and a page of thousands of them takes its time
 _SNAPSHOT_SECONDS = 60.0
 _ROWS = "id > ? AND id <= ? ORDER BY id LIMIT ?"
@@ -79,12 +83,13 @@ FROM log AS one WHERE id > ?6 AND id <= ?5 ORDER BY id LIMIT ?9
 class SQLiteStore(Store):
     """One file `rankloop.db` in a folder.
 
-    read_only: for a second process that only looks; it needs no ownership.
+    read_only: for a second process that only looks, at the store as it is when it is opened; it needs no ownership.
     own: False for a second process that only writes keys, beside a running service.
     vfs: the name of an SQLite file system; the tests have one whose disk fails.
     busy_seconds: how long a write waits for another process that holds the file's write lock.
     disk_seconds: how long a call waits for the disk; twice as long where it writes, longer where it reads many rows.
     segments: the folder of closed history; "segments" beside the file where none is given.
+    accept_loss: whether to go on without rows that were acknowledged and are not there; otherwise that is `SetBack`.
     """
 
     def __init__(
@@ -97,11 +102,13 @@ class SQLiteStore(Store):
         busy_seconds: float = 5.0,
         disk_seconds: float = 5.0,
         segments: Path | None = None,
+        accept_loss: bool = False,
     ) -> None:
         self.folder = Path(folder)
         self.segment_folder = self.folder / "segments" if segments is None else segments
         self.read_only = read_only
         self._wants_own = own
+        self._accepts_loss = accept_loss
         self._vfs = vfs
         self._busy_seconds = busy_seconds
         self._disk_seconds = disk_seconds
@@ -156,6 +163,11 @@ class SQLiteStore(Store):
                 prepare(self._writer, self.path, may_migrate=self._wants_own)
             for connection in {self._reader, self._writer}:
                 read_old(connection)
+            if self.read_only or self._wants_own:
+                self._marks.open(read_only=self.read_only)
+            if self.read_only:
+                # From here on the service may write what it will. The marks were read before, so none is newer.
+                self._reader.execute("BEGIN")
             self.timeline = timeline_of(self._reader)
             self._origins = origins_of(self._reader)
             for ranker_id, name in self._rows(self._reader, "SELECT id, name FROM ranker ORDER BY id"):
@@ -171,11 +183,63 @@ class SQLiteStore(Store):
             raise ValueError(f"{self.path} is not an SQLite file") from None
         except (apsw.CorruptError, apsw.SQLError, UnicodeDecodeError) as error:
             raise Damaged(f"{self.path} is damaged: {error}") from None
-        if self.read_only or self._wants_own:
-            self._marks.open(read_only=self.read_only)
+        if self._wants_own and not self.read_only:
+            self._face_loss()
         self._reader.set_busy_timeout(0)
         if not self.read_only:
             self._writer.set_busy_timeout(round(1000 * self._busy_seconds))
+
+    def _losses(self) -> dict[int, str]:
+        """What was acknowledged and is not there, by the number of the ranker, in words."""
+        lost = {}
+        names = {number: name for name, number in self._known.ids.items()}
+        for number, mark in self._marks.all().items():
+            name = names.get(number)
+            last = 0 if name is None else self._known.newest[name][0]
+            if name is None:
+                lost[number] = f"a ranker with {mark.seq:,} rows, the {number}. that was made"
+            elif mark.seq > last:
+                lost[number] = f"rows {last + 1} to {mark.seq} of {name!r}"
+            else:
+                there = self._log(name, "id = ?", (number << SEQ_BITS | mark.seq,))
+                # A row that is damaged is another matter: its ranker is quarantined.
+                if (
+                    there
+                    and there[0].link != mark.link
+                    and link_of(there[0], there[0].before) == there[0].link
+                ):
+                    lost[number] = f"row {mark.seq} of {name!r}, where another one is now"
+        return lost
+
+    def _face_loss(self) -> None:
+        try:
+            lost = self._losses()
+        except ValueError as error:
+            _log.warning("%s: %s", self.path, error)
+            return
+        if lost and not self._accepts_loss:
+            for connection in {self._reader, self._writer}:
+                connection.close()
+            raise SetBack(
+                f"{self.path} has acknowledged more than it holds; not there: {'; '.join(lost.values())}. It was put "
+                "back to an earlier moment, or the disk has lost its end. Put the newer file back, or give up what "
+                f"is not there: rankloop accept-loss --data {self.folder}"
+            )
+        today = datetime.now(UTC).date()
+        with self._writer:
+            for what in lost.values():
+                told = f"{what}: acknowledged, lost, and given up on {today}"
+                self._writer.execute(
+                    "INSERT INTO meta SELECT 'lost/' || (1 + count(*)), ? FROM meta WHERE name LIKE 'lost/%'",
+                    (told,),
+                )
+        heads = {number: self._known.head(name) for name, number in self._known.ids.items() if number in lost}
+        self._marks.write(heads)
+        for number in lost.keys() - heads.keys():
+            self._marks.forget(number)
+
+    async def given_up(self) -> list[str]:
+        return await self._read(lambda: sqlite_file.given_up(self._reader))
 
     async def close(self) -> None:
         if not self._is_open:
@@ -354,7 +418,26 @@ class SQLiteStore(Store):
         return None if number is None else await self._read(lambda: self._marks.read(number))
 
     async def problems(self) -> list[str]:
-        return await self._reads.run(lambda: oddities(self._reader))
+        return await self._reads.run(lambda: [*oddities(self._reader), *self._vanished()])
+
+    def _vanished(self) -> list[str]:
+        """Rankers that have a mark and nothing else."""
+        with contextlib.suppress(ValueError):  # a damaged mark is told of with its ranker
+            known = set(self._known.ids.values())
+            return [f"not there: {what}" for number, what in self._losses().items() if number not in known]
+        return []
+
+    async def unfiled(self, ranker: str, rows: list[Row]) -> list[int]:
+        number = self._known.ids[ranker]
+
+        def look() -> list[int]:
+            closed = self._closed_part(ranker)
+            live = [row for row in rows if row.seq > closed.through]
+            there = sqlite_file.filed(self._reader, number, live)
+            old = closed.unfiled(row for row in rows if row.seq <= closed.through)
+            return [*old, *(row.seq for row in live if row.seq not in there)]
+
+        return await self._read(look, rows=len(rows))
 
     def _check_epoch(self, epoch: int) -> None:
         found = self._rows(self._writer, "SELECT epoch FROM lease")

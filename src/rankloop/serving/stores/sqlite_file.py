@@ -303,8 +303,11 @@ _BEFORE = (
     "(SELECT gap.link FROM gap WHERE gap.id = log.id - 1)) END"
 )
 SUBJECTS = "CREATE INDEX IF NOT EXISTS subject_of_key ON subject_key (subject);\n"
-COLUMNS = f"id, at, topic & 31, event, body, digest, decision, link, {_BEFORE}"
+# The kind of a row, and a number that no kind has where it is filed under another ranker.
+COLUMNS = f"id, at, topic - (id >> {SEQ_BITS} << {KIND_BITS}), event, body, digest, decision, link, {_BEFORE}"
 _AS_BYTES = COLUMNS.replace("event", "CAST(event AS BLOB)").replace("decision", "CAST(decision AS BLOB)")
+_BY_EVENT = "SELECT 1 FROM log INDEXED BY log_event WHERE topic = ? AND event = ? AND id = ?"
+_BY_LIST = "SELECT 1 FROM log INDEXED BY log_decision WHERE decision = ? AND id = ?"
 _SNAPSHOT = "seq, at, epoch, code, config, hash, state, link, seal"
 
 
@@ -422,16 +425,41 @@ def _row(found: tuple[Any, ...], first: bytes) -> Row:
     seq = number & SEQ
     if (
         type(at) is int
+        and type(kind) is int
+        and 0 <= kind < len(KINDS)
         and type(event_id) is str
         and type(body) is bytes
         and type(digest) is bytes
         and type(link) is bytes
         and (decision is None or type(decision) is str)
-        and kind < len(KINDS)
     ):
         before = first if before is None else before
         return Row(seq, at, KINDS[kind], event_id, body, digest, decision, link, before)
     return Row(seq, 0, "conflict", "", b"", b"", None, b"\0", b"")  # no row has such a link
+
+
+def filed(connection: apsw.Connection, number: int, rows: list[Row]) -> set[int]:
+    """Those of these rows that the indexes lead to, by their own IDs and by those of the lists they are about."""
+    found = set()
+    try:
+        for row in rows:
+            place, topic = number << SEQ_BITS | row.seq, number << KIND_BITS | NUMBER_OF_KIND[row.kind]
+            by_event = connection.execute(_BY_EVENT, (topic, row.event_id, place)).fetchone()
+            if by_event and (
+                row.decision is None or connection.execute(_BY_LIST, (row.decision, place)).fetchone()
+            ):
+                found.add(row.seq)
+    except apsw.Error as error:
+        raise Damaged(f"an index cannot be read: {error}") from error
+    return found
+
+
+def given_up(connection: apsw.Connection) -> list[str]:
+    """Losses that somebody has said the store is to go on without."""
+    return [
+        str(told)
+        for (told,) in connection.execute("SELECT value FROM meta WHERE name LIKE 'lost/%' ORDER BY name")
+    ]
 
 
 def oddities(connection: apsw.Connection) -> list[str]:
@@ -703,6 +731,7 @@ class Checkpoints:
         self._busy = round(1000 * busy_seconds)  # that the connection is set to otherwise
         self._vfs = vfs
         self._commits = 0
+        self._restart_at = RESTART_BYTES
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self.failed: str | None = None
 
@@ -717,9 +746,12 @@ class Checkpoints:
             return
         with contextlib.suppress(OSError):
             size = Path(f"{self._path}-wal").stat().st_size
-            if size > RESTART_BYTES:
+            if size > self._restart_at:
                 # Under steady writing it never empties by itself. Little is left to move by now, so this is short.
                 self._restart(writer)
+                # A long reader, such as `rankloop verify`, keeps it from that, and is not waited for every time.
+                left = Path(f"{self._path}-wal").stat().st_size
+                self._restart_at = max(RESTART_BYTES, 2 * left)
             elif size > MOVE_BYTES:
                 self._thread.submit(self._move)
 

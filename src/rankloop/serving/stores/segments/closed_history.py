@@ -119,6 +119,19 @@ class ClosedHistory:
         rows = {(row.kind, row.event_id): row for row in self.about(entry.event_id for entry in entries)}
         return [rows.get((entry.kind, entry.event_id)) for entry in entries]
 
+    def unfiled(self, rows: Iterable[Row]) -> list[int]:
+        """Those of these rows, which are here, that the index does not lead to."""
+
+        def leads(name: str, seq: int) -> bool:
+            wanted = np.array([hash_of(name)], np.uint64)
+            return any(seq in index.find(wanted) for index in self._opened())
+
+        return [
+            row.seq
+            for row in rows
+            if not all(leads(one, row.seq) for one in (row.event_id, row.decision) if one is not None)
+        ]
+
     def snapshot(self, seq: int) -> Snapshot | None:
         """The state after the segment that ends with row `seq`."""
         for one in self.segments:

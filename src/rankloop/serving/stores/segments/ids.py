@@ -95,7 +95,7 @@ class IdIndex:
                 for part in parts:
                     file.write(part.data)
 
-        path = folder / f"{self.first:012}-{self.last:012}.ids"
+        path = folder / _name(self.first, self.last)
         write_durable(path, fill)
         return path
 
@@ -108,6 +108,10 @@ class IdIndex:
         return cls(first, last, hashes, places)
 
 
+def _name(first: int, last: int) -> str:
+    return f"{first:012}-{last:012}.ids"
+
+
 def _head(path: Path) -> tuple[int, int, int, bytes]:
     with path.open("rb") as file:
         told = file.read(_HEAD.size)
@@ -116,6 +120,8 @@ def _head(path: Path) -> tuple[int, int, int, bytes]:
     _, first, last, n, digest = _HEAD.unpack(told)
     if path.stat().st_size != _HEAD.size + 12 * n:
         raise Damaged(f"the index {path} is damaged: its length is wrong")
+    if path.name != _name(first, last):
+        raise Damaged(f"the index {path} is damaged: it says that it is of rows {first} to {last}")
     return first, last, n, digest
 
 
