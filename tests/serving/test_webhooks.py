@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from rankloop.serving import signatures
+from rankloop.serving import webhooks
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
-from rankloop.serving.signatures import sign
 from rankloop.serving.stores.memory import MemoryStore
-from rankloop.serving.webhooks import Webhooks
+from rankloop.serving.webhooks import Webhooks, sign
 from tests.serving.service import Clock, adds_up, create, play, rank
 
 SECRET = b"0123456789abcdef"
@@ -158,8 +157,8 @@ def test_a_file_that_cannot_be_meant_is_refused(text: str, told: str, tmp_path: 
 
 
 def test_signatures_are_of_the_body_and_of_the_time() -> None:
-    header = signatures.sign(SECRET, b"{}", at=1_000)
-    signatures.check(SECRET, header, b"{}", now=1_299)
+    header = webhooks.sign(SECRET, b"{}", at=1_000)
+    webhooks.check(SECRET, header, b"{}", now=1_299)
     for secret, sent, body, now in (
         (SECRET, header, b"{ }", 1_000.0),
         (b"another secret..", header, b"{}", 1_000.0),
@@ -169,4 +168,4 @@ def test_signatures_are_of_the_body_and_of_the_time() -> None:
         (SECRET, "t=1000", b"{}", 1_000.0),
     ):
         with pytest.raises(ValueError, match="signature"):
-            signatures.check(secret, sent, body, now=now)
+            webhooks.check(secret, sent, body, now=now)

@@ -35,8 +35,7 @@ from rankloop.serving.http.openapi import describe
 from rankloop.serving.http.stream import EXPORTS, Broadcast
 from rankloop.serving.permissions import Permission
 from rankloop.serving.schemas import ErrorAnswer, ErrorBody
-from rankloop.serving.signatures import HEADER
-from rankloop.serving.webhooks import Webhooks
+from rankloop.serving.webhooks import HEADER, Webhooks
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
 _REFRESH_SECONDS = 2.0
