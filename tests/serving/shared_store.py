@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rankloop.serving.clock import LogClock
 from rankloop.serving.log.records import Entry, Row
-from rankloop.serving.log_clock import LogClock
 from rankloop.serving.stores.contract import Appended
 from rankloop.serving.stores.memory import MemoryStore
 

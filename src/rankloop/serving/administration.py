@@ -9,11 +9,11 @@ import msgspec
 
 from rankloop.serving.adapters.registry import config_hash
 from rankloop.serving.admission import check_names, check_size, check_value, digest_of, refuse
+from rankloop.serving.clock import new_id
 from rankloop.serving.degraded import DegradedLists
 from rankloop.serving.errors import Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.group_commit import Written
 from rankloop.serving.housekeeping import Housekeeping
-from rankloop.serving.ids import new_id
 from rankloop.serving.limits import Limits
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.fingerprint import stamped

@@ -23,11 +23,11 @@ from rankloop.serving.admission import (
     digest_of,
     refuse,
 )
+from rankloop.serving.clock import LogClock, new_id, since_boot
 from rankloop.serving.degraded import DegradedLists
 from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
-from rankloop.serving.ids import new_id
 from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
 from rankloop.serving.log.fingerprint import stamped
@@ -35,7 +35,6 @@ from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws
 from rankloop.serving.log.records import Config, Entry, Row
 from rankloop.serving.log.upgrade import unsigned
-from rankloop.serving.log_clock import LogClock, since_boot
 from rankloop.serving.outcomes import conflict, event_answer, rank_answer, unlogged_answer
 from rankloop.serving.request_features import packed_matrix
 from rankloop.serving.roster import Roster

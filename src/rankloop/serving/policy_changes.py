@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from rankloop.serving.admission import check_policy, digest_of, refuse
+from rankloop.serving.clock import new_id
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError
-from rankloop.serving.ids import new_id
 from rankloop.serving.log import records
 from rankloop.serving.log.guard_rails import check_rails
 from rankloop.serving.log.records import Entry, check_answers

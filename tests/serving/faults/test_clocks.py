@@ -9,9 +9,9 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from rankloop.serving.clock import LogClock
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.metrics import remarks
-from rankloop.serving.log_clock import LogClock
 from rankloop.serving.schemas import ActivateRequest
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore

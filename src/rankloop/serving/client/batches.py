@@ -9,7 +9,7 @@ from rankloop.serving.client.answers import EventAnswer, RankAnswer, read
 from rankloop.serving.client.bodies import SupportsArray, json_bytes, packed_features
 from rankloop.serving.client.calls import Call, of
 from rankloop.serving.client.errors import RankloopError
-from rankloop.serving.ids import new_id
+from rankloop.serving.clock import new_id
 
 
 class Wanted(TypedDict):

@@ -23,7 +23,7 @@ from rankloop.serving.client.answers import (
 )
 from rankloop.serving.client.bodies import SupportsArray, json_bytes, packed_features
 from rankloop.serving.client.decision_answer import DecisionAnswer
-from rankloop.serving.ids import new_id
+from rankloop.serving.clock import new_id
 
 Answer = TypeVar("Answer")
 

@@ -11,7 +11,7 @@ from rankloop.serving.client.answers import EventAnswer, RankerAnswer, read
 from rankloop.serving.client.bodies import SupportsArray, json_bytes, packed_features
 from rankloop.serving.client.calls import Call, of
 from rankloop.serving.client.explaining import FeaturePart
-from rankloop.serving.ids import new_id
+from rankloop.serving.clock import new_id
 
 
 @dataclass(frozen=True)

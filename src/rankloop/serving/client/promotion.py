@@ -5,7 +5,7 @@ from __future__ import annotations
 from rankloop.serving.client.answers import EventAnswer, read
 from rankloop.serving.client.bodies import json_bytes
 from rankloop.serving.client.calls import Call, of
-from rankloop.serving.ids import new_id
+from rankloop.serving.clock import new_id
 
 
 def promote(name: str, share: float = 1.0) -> Call[EventAnswer]:

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from rankloop.serving.log_clock import held
+from rankloop.serving.clock import held
 
 MOST_UNATTENDED = 16  # rankers that are told of at once
 

@@ -8,9 +8,9 @@ from collections.abc import Collection
 
 import msgspec
 
+from rankloop.serving.clock import next_time
 from rankloop.serving.log.digests import archived_name, beginning, content, link, seal
 from rankloop.serving.log.records import ABOUT_LISTS, Entry, Kind, Row
-from rankloop.serving.log_clock import next_time
 from rankloop.serving.stores.contract import (
     Appended,
     Diverged,

@@ -12,9 +12,9 @@ from typing import Any
 import asyncpg
 import msgspec
 
+from rankloop.serving.clock import DRIFT, TOLERANCE, since_boot
 from rankloop.serving.log.digests import beginning, link_of, seal
 from rankloop.serving.log.records import KINDS, Row
-from rankloop.serving.log_clock import DRIFT, TOLERANCE, since_boot
 from rankloop.serving.stores.contract import Diverged, Fenced, Missing, Snapshot, Stale, StoreError
 
 FORMAT = 4  # 2: rows are linked, snapshots are sealed; 3: rankers come and go; 4: rows may be in segments

@@ -21,10 +21,10 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
+from rankloop.serving.clock import next_time
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.digests import beginning, content, link, link_of, seal
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
-from rankloop.serving.log_clock import next_time
 from rankloop.serving.stores.contract import (
     Appended,
     Broken,
