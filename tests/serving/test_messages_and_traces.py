@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 from rankloop.cli import app
 from rankloop.serving.http.app import App
-from rankloop.serving.messages import JsonLines
-from rankloop.serving.tracing import start_tracing, tracing
+from rankloop.serving.messages import JsonLines, start_tracing, tracing
 from tests.serving.process import Service
 from tests.serving.service import create, play, running
 

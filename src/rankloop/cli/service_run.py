@@ -120,11 +120,10 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
     """
     allow_rankers(options.allow)
     from rankloop.serving.limits import read_limits
-    from rankloop.serving.messages import speak_json
+    from rankloop.serving.messages import speak_json, start_tracing
     from rankloop.serving.retention import read_retention
     from rankloop.serving.server import run
     from rankloop.serving.stores.memory import MemoryStore
-    from rankloop.serving.tracing import start_tracing
 
     limits = read_limits(
         [f"{name}={number}" for name, (number, _) in limit_settings(ctx, options.limit).items()]

@@ -18,8 +18,8 @@ from rankloop.serving.errors import Busy, NotFound, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.records import Entry, Row
+from rankloop.serving.messages import tracing
 from rankloop.serving.stores.errors import Stale
-from rankloop.serving.tracing import tracing
 
 MOST_IN_A_BATCH = 512
 

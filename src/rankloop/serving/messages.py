@@ -1,12 +1,16 @@
-"""Messages of a running service as JSON, one object a line, for programs that gather them."""
+"""What the service says of itself: messages to the operator, and traces of requests."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
+
+from rankloop.extras import MissingExtra
 
 
 class JsonLines(logging.Formatter):
@@ -39,3 +43,58 @@ def speak_json() -> Callable[[str], object]:
     aloud.setFormatter(JsonLines())
     said.addHandler(aloud)
     return said.info
+
+
+# OpenTelemetry traces, where they are asked for: a span around each request, and one around each commit.
+#
+# Without `start_tracing` a span is nothing, and opentelemetry need not be installed.
+
+
+_NOTHING = contextlib.nullcontext()
+
+
+class Tracing:
+    """The tracer of this process, if there is one."""
+
+    def __init__(self) -> None:
+        self.tracer: Any = None
+        self._extract: Any = None
+
+    def use(self, tracer: Any, extract: Any) -> None:
+        """Send spans to this tracer; `extract` reads the caller's span from the headers of a request."""
+        self.tracer, self._extract = tracer, extract
+
+    def request(self, name: str, headers: dict[bytes, bytes], ranker: str | None) -> Any:
+        """A span around a request, within the caller's where it names one (`traceparent`)."""
+        if self.tracer is None:
+            return _NOTHING
+        carrier = {key.decode("latin-1"): value.decode("latin-1") for key, value in headers.items()}
+        attributes = {} if ranker is None else {"rankloop.ranker": ranker}
+        return self.tracer.start_as_current_span(name, context=self._extract(carrier), attributes=attributes)
+
+    def commit(self, events: int) -> Any:
+        """A span around a commit of so many events."""
+        if self.tracer is None:
+            return _NOTHING
+        return self.tracer.start_as_current_span("commit", attributes={"rankloop.events": events})
+
+
+tracing = Tracing()
+
+
+def start_tracing() -> None:
+    """Send traces from now on, as the environment variables `OTEL_...` say."""
+    try:
+        from opentelemetry import propagate, trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise MissingExtra(
+            f'sending traces needs {error.name}: pip install "rankloop[traces]"', name=error.name
+        ) from None
+    provider = TracerProvider(resource=Resource.create({"service.name": "rankloop"}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    tracing.use(trace.get_tracer("rankloop"), propagate.extract)

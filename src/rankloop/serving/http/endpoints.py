@@ -36,10 +36,10 @@ from rankloop.serving.http.metrics import notices
 from rankloop.serving.importing import ImportAnswer, ImportRequest, import_history
 from rankloop.serving.item_features import ItemFeaturesAnswer, item_features
 from rankloop.serving.item_table import item_table
+from rankloop.serving.messages import tracing
 from rankloop.serving.permissions import Permission
 from rankloop.serving.policy_changes import change_policy
 from rankloop.serving.stores.contract import StoreError
-from rankloop.serving.tracing import tracing
 
 Scope = Any
 Receive = Callable[[], Awaitable[Any]]
