@@ -1,4 +1,7 @@
-"""The clock of the log, which never goes back, and new IDs."""
+"""The clock that rows are stamped by, and IDs that sort by time.
+
+The clock is the time of day, but never further than a clock that cannot be set says.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What the service says of itself: messages to the operator, and traces of requests."""
+"""What the service says of itself: messages as JSON, one object a line, for programs that gather them, and traces.
+
+Traces are OpenTelemetry's: a span around each request, and one around each commit. Without `start_tracing` a span is
+nothing, and opentelemetry need not be installed.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +47,6 @@ def speak_json() -> Callable[[str], object]:
     aloud.setFormatter(JsonLines())
     said.addHandler(aloud)
     return said.info
-
-
-# OpenTelemetry traces, where they are asked for: a span around each request, and one around each commit.
-#
-# Without `start_tracing` a span is nothing, and opentelemetry need not be installed.
 
 
 _NOTHING = contextlib.nullcontext()

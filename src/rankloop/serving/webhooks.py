@@ -1,4 +1,9 @@
-"""Webhooks: what others send is checked by its signature, and becomes events of a ranker."""
+"""Events of other systems as feedback: signed requests, of which each hook says where the parts of feedback stand.
+
+A hook is a table of a TOML file, `rankloop serve --webhooks FILE`. What it gets takes the way of all feedback: the same
+event again counts once. Its header `Rankloop-Signature` is `t=SECONDS,v1=HEX`, where HEX is the HMAC-SHA256 of
+`SECONDS.BODY`, so that neither time nor body can be changed, nor sent again later.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +19,6 @@ from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Malformed, NotFound, RequestError, Unauthorized
 from rankloop.serving.log.candidate_lists import feedback_length
 from rankloop.serving.schemas import EventAnswer, FeedbackRequest
-
-# Signatures of webhooks: HMAC-SHA256 over the time and the body, so that neither can be changed, nor sent again later.
-#
-# The header `Rankloop-Signature` is `t=SECONDS,v1=HEX`, where HEX is the HMAC of `SECONDS.BODY`.
-
 
 HEADER = "rankloop-signature"
 TOLERANCE = 300  # seconds between the time in a signature and now
