@@ -18,6 +18,8 @@ from rankloop.base import Environment, Feedback, Memo, Ranker, Ranking, draw_key
 from rankloop.features import LARGEST_FEATURE as LARGEST_FEATURE
 from rankloop.features import read_features as read_features
 from rankloop.kernels.call_checks import ordinary
+from rankloop.kernels.jit import Ready, ready
+from rankloop.kernels.library import Unset, kind_of
 
 __all__ = [
     "CompiledEnvironment",
@@ -28,157 +30,122 @@ __all__ = [
     "read_positions",
 ]
 
-# A ranker's kernels made ready for calls from Python, one at a time.
-#
-# A compiled kernel called from Python first finds out the type of everything that it is given: with thirty arrays in
-# params, state and scratch that takes five to ten times as long as the kernel itself, for ten items. A ranker's
-# arrays are of the same types at every call, so the machine code for them is looked up once. Scratch is made once as
-# well.
-
-
-_MOST_BUFFERS = 1_000  # kept at once, of all rankers together: a service may have a hundred thousand of them
-_MOST_LENGTHS = 1_000
+_MOST_DESKS = (
+    1_000  # lists of desks kept at once, of all rankers together: a service may have 100,000 rankers
+)
 _IN_ORDER = 0x101  # NumPy's flags of an array whose entries lie one after another, each where a number of its size may
 _FLOAT = np.dtype(np.float64)
-_buffers_kept: deque[list[Buffers]] = deque()
+_desks_kept: deque[list[Desk]] = deque()
 
 
-class Buffers(NamedTuple):
-    """What one call works in; two threads have two."""
+class Desk:
+    """The arrays that one call works in, for a ranker and lists of one length; two threads have two.
 
-    length: int  # of the longest list that fits
-    scratch: tuple[Any, ...]
-    seen: NDArray[np.bool_]
+    To hand over thirty arrays takes longer than the kernel itself, for ten items. So kernels always get the same ones,
+    and what comes and goes is copied. A kernel of the library then finds all that it needs in an array of words, which
+    is filled once.
+    """
+
+    def __init__(self, ranker: CompiledRanker, n: int) -> None:
+        self.kernels = ranker.kernels
+        self.owned = ranker.params, ranker.state
+        self.scratch = ranker.scratch(n)
+        self.items, self.propensities, self.memo = self.ticket = ranker.blank_ticket(n)
+        self.revealed = np.empty(ranker.feedback.length(n))
+        self.has_propensities = len(self.propensities) > 0
+        parts = (
+            (self.items, self.propensities, *self.memo) if self.has_propensities else (self.items, *self.memo)
+        )
+        self.parts = [(part, part.shape, part.dtype) for part in parts]
+        n_items = n if ranker.n_items is None else ranker.n_items
+        most = sys.float_info.max if ranker.max_grade is None else float(ranker.max_grade)
+        clicks = ranker.feedback.kind == "clicks"
+        seen = np.zeros(n_items, np.bool_)
+        self.ordinary = ready(ordinary, (self.items, seen, n_items, self.revealed, clicks, most))
+        self._ready: dict[str, tuple[Ready, Ready]] = {}
+
+    def calls(self, request: Any) -> tuple[Ready, Ready]:
+        """`rank` and `learn` for this kind of request."""
+        kind = "n" if request is None else kind_of(request)
+        calls = self._ready.get(kind)
+        if calls is None:
+            to_come = None if request is None else Unset(kind)
+            rank = (*self.owned, to_come, Unset("u"), self.scratch, *self.ticket)
+            learn = (*self.owned, to_come, self.scratch, *self.ticket, self.revealed)
+            calls = self._ready[kind] = ready(self.kernels.rank, rank), ready(self.kernels.learn, learn)
+        return calls
+
+    def rank(self, request: Any, key: np.uint64) -> bool:
+        """Draw a ranking into the ticket."""
+        rank = self.calls(request)[0]
+        if request is not None:
+            rank.put(2, request)
+        rank.put(3, key)
+        return bool(rank.run())
+
+    def learn(self, request: Any) -> None:
+        """Learn from the ticket and what was revealed."""
+        learn = self.calls(request)[1]
+        if request is not None:
+            learn.put(2, request)
+        learn.run()
+
+    def accepts(self, ranking: Ranking, memo: Memo, feedback: ArrayLike) -> bool:
+        """Copy a ticket and its feedback where they are such as they nearly always are.
+
+        False says only that they must be looked at again, more slowly: they may still be good.
+        """
+        parts = (
+            (ranking.items, ranking.propensities, *memo) if self.has_propensities else (ranking.items, *memo)
+        )
+        if len(parts) != len(self.parts):
+            return False
+        for part, (own, shape, dtype) in zip(parts, self.parts, strict=True):
+            if type(part) is not np.ndarray or part.dtype != dtype or part.shape != shape:
+                return False
+            own[...] = part
+        revealed = _numbers(feedback)
+        if revealed is None or revealed.shape != self.revealed.shape:
+            return False
+        self.revealed[...] = revealed
+        return bool(self.ordinary.run())
 
 
-class Form(NamedTuple):
-    """What a ticket looks like for lists of one length."""
-
-    n_revealed: int
-    parts: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]  # shape and kind of items, propensities and memo
-
-
-class PreparedCalls:
-    """The kernels of one ranker, with the arrays that they work in."""
+class Desks:
+    """The desks of one ranker, by the length of lists."""
 
     def __init__(self, ranker: CompiledRanker) -> None:
-        self.params = ranker.params
-        self.state = ranker.state
-        self.kernels = ranker.kernels
-        self.feedback = ranker.feedback
-        n = 1 if ranker.n_positions is None else ranker.n_positions
-        _, propensities, memo = ranker.blank_ticket(n)
-        self.has_propensities = len(propensities) > 0
-        self.no_propensities = propensities[:0]
-        self.n_memo = len(memo)
+        self.owned = ranker.params, ranker.state, ranker.kernels, ranker.feedback
+        self.n_memo = len(ranker.blank_memo(1 if ranker.n_positions is None else ranker.n_positions))
         self.knows_feedback = type(ranker.feedback).check is Feedback.check
-        self.clicks = ranker.feedback.kind == "clicks"
-        self.most = sys.float_info.max if ranker.max_grade is None else float(ranker.max_grade)
-        self._free: list[Buffers] = []
-        self._forms: dict[int, Form] = {}
-        self._entries: dict[Any, Callable[..., Any]] = {}
+        self._free: dict[int, list[Desk]] = {}
 
     def are_of(self, ranker: CompiledRanker) -> bool:
-        """Whether these are still the ranker's own arrays and kernels."""
+        """Whether these are still for the ranker's own arrays and kernels."""
+        params, state, kernels, feedback = self.owned
         return (
-            self.state is ranker.state
-            and self.params is ranker.params
-            and self.kernels is ranker.kernels
-            and self.feedback is ranker.feedback
+            state is ranker.state
+            and params is ranker.params
+            and kernels is ranker.kernels
+            and feedback is ranker.feedback
         )
 
-    def rank(
-        self, ranker: CompiledRanker, request: Any, key: np.uint64, items: Any, propensities: Any, memo: Any
-    ) -> bool:
-        """Call the kernel `rank`, which writes the ticket."""
-        buffers = self._take(ranker, len(items))
-        arguments = (self.params, self.state, request, key, buffers.scratch, items, propensities, memo)
-        explored = self._entry(self.kernels.rank, request, arguments)(*arguments)
-        self._free.append(buffers)
-        return bool(explored)
-
-    def learn(
-        self, ranker: CompiledRanker, ranking: Ranking, revealed: NDArray[np.float64], request: Any
-    ) -> None:
-        """Call the kernel `learn` with what `read` accepted."""
-        buffers = self._take(ranker, len(ranking.items))
-        propensities = ranking.propensities if self.has_propensities else self.no_propensities
-        ticket = (ranking.items, propensities, ranking.memo)
-        arguments = (self.params, self.state, request, buffers.scratch, *ticket, revealed)
-        self._entry(self.kernels.learn, request, arguments)(*arguments)
-        self._free.append(buffers)
-
-    def read(self, ranker: CompiledRanker, ranking: Ranking, feedback: ArrayLike) -> Any:
-        """The feedback as numbers where ticket and feedback are such as they nearly always are; None otherwise.
-
-        None says only that they must be looked at again, more slowly: they may still be good.
-        """
-        items = ranking.items
-        if not self.knows_feedback or type(items) is not np.ndarray or items.ndim != 1:
-            return None
-        n = len(items)
-        if n != ranker.n_positions and ranker.n_positions is not None:
-            return None
-        form = self._form(ranker, n)
-        memo = ranking.memo[: self.n_memo] if ranker.keeps_context else ranking.memo
-        parts = (items, ranking.propensities, *memo) if self.has_propensities else (items, *memo)
-        if len(parts) != len(form.parts):
-            return None
-        for part, (shape, dtype) in zip(parts, form.parts, strict=True):
-            if (
-                type(part) is not np.ndarray
-                or part.dtype != dtype
-                or part.shape != shape
-                or part.flags.num & _IN_ORDER != _IN_ORDER
-            ):
-                return None
-        revealed = _numbers(feedback)
-        if revealed is None or revealed.shape != (form.n_revealed,):
-            return None
-        buffers = self._take(ranker, n)
-        n_items = n if ranker.n_items is None else ranker.n_items
-        good = ordinary(items, buffers.seen, n_items, revealed, self.clicks, self.most)
-        self._free.append(buffers)
-        return revealed if good else None
-
-    def _take(self, ranker: CompiledRanker, n: int) -> Buffers:
-        # Nobody else has it until it is put back. It may be longer than a list, never shorter.
+    def take(self, ranker: CompiledRanker, n: int) -> Desk:
+        """A desk for lists of n items. Nobody else has it until it is given back."""
+        free = self._free.get(n)
+        if free is None:
+            free = self._free[n] = []
+            _desks_kept.append(free)
+            if len(_desks_kept) > _MOST_DESKS:
+                _desks_kept.popleft().clear()
         try:
-            buffers = self._free.pop()
+            return free.pop()
         except IndexError:
-            pass
-        else:
-            if buffers.length >= n:
-                return buffers
-        _buffers_kept.append(self._free)
-        if len(_buffers_kept) > _MOST_BUFFERS:
-            _buffers_kept.popleft().clear()
-        n_items = n if ranker.n_items is None else ranker.n_items
-        return Buffers(n, ranker.scratch(n), np.zeros(n_items, np.bool_))
+            return Desk(ranker, n)
 
-    def _form(self, ranker: CompiledRanker, n: int) -> Form:
-        form = self._forms.get(n)
-        if form is None:
-            items, propensities, memo = ranker.blank_ticket(n)
-            parts = (items, propensities, *memo) if self.has_propensities else (items, *memo)
-            form = Form(self.feedback.length(n), tuple((part.shape, part.dtype) for part in parts))
-            if len(self._forms) >= _MOST_LENGTHS:
-                self._forms.clear()
-            self._forms[n] = form
-        return form
-
-    def _entry(self, kernel: Callable[..., Any], request: Any, arguments: tuple[Any, ...]) -> Any:
-        # The machine code for this kind of request; the kernel itself where it has to look at the types.
-        if request is None:
-            kind: Any = kernel
-        elif type(request) is np.ndarray and request.flags.num & _IN_ORDER == _IN_ORDER:
-            kind = kernel, request.dtype, request.ndim
-        else:
-            return kernel
-        entry = self._entries.get(kind)
-        if entry is None:
-            entry = self._entries[kind] = entry_point(kernel, arguments)
-        return entry
+    def give_back(self, desk: Desk) -> None:
+        """Leave a desk for the next call."""
+        self._free.setdefault(len(desk.items), []).append(desk)
 
 
 def _numbers(feedback: ArrayLike) -> NDArray[np.float64] | None:
@@ -188,17 +155,8 @@ def _numbers(feedback: ArrayLike) -> NDArray[np.float64] | None:
         except ValueError:  # rows of different lengths
             return None
     if feedback.dtype is _FLOAT:
-        return feedback if feedback.flags.num & _IN_ORDER == _IN_ORDER else None
+        return feedback
     return feedback.astype(np.float64) if feedback.dtype.kind in "biuf" else None
-
-
-def entry_point(kernel: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-    """The machine code of `kernel` for arguments of these types, which it takes for granted from then on."""
-    if not hasattr(kernel, "overloads"):
-        return kernel  # type: ignore[no-any-return]  # in Python: numba is switched off, or a reference version
-    types = tuple(map(kernel.typeof_pyval, arguments))
-    kernel.compile(types)
-    return kernel.overloads[types].entry_point  # type: ignore[no-any-return]
 
 
 class RankerKernels(NamedTuple):
@@ -255,7 +213,7 @@ class CompiledRanker(Ranker):
     kernels: RankerKernels
     params: Any  # a NamedTuple of numbers and arrays that never change
     fusable = True  # whether the kernels are compiled; a reference version in Python plays step by step
-    _prepared: PreparedCalls | None = None
+    _desks: Desks | None = None
     cuts_lists = False  # whether the kernels can leave out the end of a list that nobody looks at
     keeps_context = False  # whether `learn` needs the request again; it then travels in the ticket
 
@@ -295,35 +253,49 @@ class CompiledRanker(Ranker):
         return self.read_context(kept[0])
 
     def short_memo(self, memo: Memo) -> Memo:
-        return memo[: self._calls().n_memo] if self.keeps_context else memo
+        return memo[: self._own_desks().n_memo] if self.keeps_context else memo
 
     def whole_memo(self, memo: Memo, items: NDArray[np.int64], context: Callable[[], Any]) -> Memo:
-        short = self.keeps_context and len(memo) == self._calls().n_memo
+        short = self.keeps_context and len(memo) == self._own_desks().n_memo
         return (*memo, *self.keep_request(context())) if short else memo
 
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
         n, request = self.read_context(context)
-        items, propensities, memo = self.blank_ticket(n)
-        explored = self._calls().rank(self, request, draw_key(rng), items, propensities, memo)
+        desks = self._own_desks()
+        desk = desks.take(self, n)
+        explored = desk.rank(request, draw_key(rng))
+        items, memo = desk.items.copy(), tuple([part.copy() for part in desk.memo])
+        propensities = desk.propensities.copy() if desk.has_propensities else None
+        desks.give_back(desk)
         kept = (*memo, *self.keep_request(request)) if self.keeps_context else memo
-        return Ranking(items, propensities if len(propensities) else None, kept, explored)
+        return Ranking(items, propensities, kept, explored)
 
     def learn(self, ranking: Ranking, feedback: ArrayLike) -> None:
-        calls = self._calls()
-        revealed = calls.read(self, ranking, feedback)
-        if revealed is None:
-            self._learn_checked(ranking, feedback)
-        elif self.keeps_context:
-            own = calls.n_memo
-            request = self._kept_request(ranking, own)
-            ranking = Ranking(ranking.items, ranking.propensities, ranking.memo[:own], ranking.explored)
-            self.check_ticket(ranking)
-            calls.learn(self, ranking, revealed, request)
+        desks, items = self._own_desks(), ranking.items
+        n = len(items) if type(items) is np.ndarray and items.ndim == 1 else -1
+        if desks.knows_feedback and (n == self.n_positions or (self.n_positions is None and n > 0)):
+            desk = desks.take(self, n)
+            try:
+                learnt = self._learn_at(desk, ranking, desks.n_memo, feedback)
+            finally:
+                desks.give_back(desk)
         else:
-            self.check_ticket(ranking)
-            calls.learn(self, ranking, revealed, None)
+            learnt = False
+        if not learnt:
+            self._learn_checked(ranking, feedback)
         if self.until_pause() == 0:
             self.pause()
+
+    def _learn_at(self, desk: Desk, ranking: Ranking, own: int, feedback: ArrayLike) -> bool:
+        request = None
+        if not desk.accepts(ranking, ranking.memo[:own] if self.keeps_context else ranking.memo, feedback):
+            return False
+        if self.keeps_context:
+            request = self._kept_request(ranking, own)
+            ranking = Ranking(ranking.items, ranking.propensities, ranking.memo[:own], ranking.explored)
+        self.check_ticket(ranking)
+        desk.learn(request)
+        return True
 
     def _kept_request(self, ranking: Ranking, own: int) -> Any:
         n = len(ranking.items)
@@ -336,14 +308,14 @@ class CompiledRanker(Ranker):
             raise ValueError(f"ranking.memo must end with a request for {n} items, got one for {size}")
         return request
 
-    def _calls(self) -> PreparedCalls:
-        calls = self._prepared
-        if calls is None or not calls.are_of(self):
-            calls = self._prepared = PreparedCalls(self)
-        return calls
+    def _own_desks(self) -> Desks:
+        desks = self._desks
+        if desks is None or not desks.are_of(self):
+            desks = self._desks = Desks(self)
+        return desks
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_prepared"}
+        return {name: value for name, value in vars(self).items() if name != "_desks"}
 
     def _learn_checked(self, ranking: Ranking, feedback: ArrayLike) -> None:
         # Tells what is wrong, or learns from arrays of another kind, such as every second entry of a longer one.

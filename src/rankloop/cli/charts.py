@@ -20,7 +20,6 @@ from rankloop.base import Environment, Ranker
 from rankloop.compiled import CompiledRanker
 from rankloop.environments import FixedItems
 from rankloop.environments.click_worlds import ClickWorlds
-from rankloop.kernels.jit import muted
 from rankloop.rankers import FTPL, TopFTRL, Uniform
 from rankloop.simulation import Trace, play
 from rankloop.spacing import spread, thin
@@ -163,7 +162,7 @@ def watched(
             view = _regret_view(trace, rounds, console.width)
         live.update(view, refresh=True)
 
-    with muted(), live_view(Text("Starting (new code compiles once)", style="dim"), console=console) as live:
+    with live_view(Text("Starting (new code compiles once)", style="dim"), console=console) as live:
         yield show
 
 
@@ -313,7 +312,7 @@ def play_demo(*, console: Console, rounds: int = 1_000_000, seconds: float = 9.0
         raise ValueError(f"rounds must be at least 10, got {rounds}")
     if console.is_terminal:
         first = Text("Compiling the loops (the first time only)")
-        with muted(), live_view(first, console=console, transient=True):
+        with live_view(first, console=console, transient=True):
             for one in contestants(rounds):
                 one.play_until(1)
                 _dots(one.ranker, np.random.default_rng(1))

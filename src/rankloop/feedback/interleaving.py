@@ -457,7 +457,8 @@ def _programme(gaps: Floats, cost: Floats) -> Floats:
 
 
 def _minimised(cost: Floats, rows: Floats, limits: Floats, sums_to_one: Floats) -> Floats:
-    from scipy.optimize import linprog  # slow to import
+    require("scipy", extra="scipy", for_="optimised interleaving")
+    from scipy.optimize import linprog
 
     solved = linprog(cost, A_ub=rows, b_ub=limits, A_eq=sums_to_one, b_eq=[1.0], method="highs")
     if solved.x is None:

@@ -11,6 +11,10 @@ Use: rankers.TopFTRL(n_items=3, measure='dcg', k=1).
 
 from __future__ import annotations
 
+from rankloop.extras import require
+
+require("scipy", extra="scipy", for_="rankloop.games")
+
 from rankloop.games import signal_models, zoo
 from rankloop.games.classify import classify
 from rankloop.games.explain import explain

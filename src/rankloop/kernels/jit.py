@@ -1,81 +1,175 @@
-"""How every kernel is compiled: once, cached on disk, numpy's rules for division, without the interpreter lock."""
+"""How every kernel runs: from the library that the wheel brings, compiled by numba when it is called, or as plain Python.
+
+`RANKLOOP_KERNELS` chooses: `library`, `numba`, `python`, or the processor whose library is wanted, such as `x86-64-v2`.
+Without it the library is taken where there is one, else numba, else Python. What the library does not have, such as a
+kernel of a user's own, is compiled by numba. With `NUMBA_DISABLE_JIT=1` everything is plain Python, for a debugger.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
+import functools
+import importlib
+import importlib.util
 import os
-import shutil
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
-from numba.core import event
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from rankloop.kernels import elementary
+from rankloop.kernels.library import UNKNOWN, Library, Prepared, Variant, kind_of, opened
 
-__all__ = ["apart", "counts_references", "hot", "inlined", "kernel", "loop"]
+__all__ = ["Kernel", "apart", "chosen_by_type", "hot", "inlined", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Floats = NDArray[np.float64]
 Floats32 = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-PATIENCE = 2.0  # seconds of compiling before a word is said
-# Nothing here is passed to C as a function pointer, so none is made: it would be compiled for each kernel.
+# numba's options. Nothing here is passed to C as a function pointer, so no code for that is made.
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 _WITHOUT_RUNTIME = _OPTIONS | {"_nrt": False}  # not in numba's documentation: see docs/decisions/0007
 # For functions that are compiled with each caller, into it.
 IN_CALLERS: Any = {"error_model": "numpy", "nogil": True, "_nrt": False, "forceinline": True}
-_CONFIG: Any = numba.config
-_FOLDER = Path(__file__).parent
+# Functions that have another form for other types of arrays, and what chooses the form.
+CHOOSERS: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
 
 
-def _fingerprint() -> str:
-    digest = hashlib.sha256(numba.__version__.encode())
-    for folder in ("environments", "kernels", "rankers"):  # kernels there call kernels of other files
-        for source in sorted((_FOLDER.parent / folder).glob("*.py")):
-            digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
+def say(line: str) -> None:
+    """One line for whoever starts the program, once."""
+    if line not in _SAID:
+        _SAID.add(line)
+        print(f"rankloop: {line}", file=sys.stderr, flush=True)
 
 
-# numba compares a cached kernel with its own file only, so a kernel would go on calling the old version of one that
-# was edited in another file. Each state of these folders therefore has a cache of its own.
-CACHE = Path(_CONFIG.CACHE_DIR or _FOLDER / "__pycache__") / f"kernels-{_fingerprint()}"
+_SAID: set[str] = set()
 
 
-def _compile(function: Function, options: dict[str, Any]) -> Function:
-    if _CONFIG.DISABLE_JIT:  # for a debugger: kernels are plain Python, and warn of nothing, as compiled ones
-        return np.errstate(all="ignore")(function)
-    elsewhere = _CONFIG.CACHE_DIR
-    try:
-        CACHE.mkdir(parents=True, exist_ok=True)
-        _CONFIG.CACHE_DIR = str(CACHE)
-    except OSError:
-        pass  # a read-only installation: numba then finds a folder of the user's
-    try:
-        return cast(Function, numba.njit(**options)(function))
-    finally:
-        _CONFIG.CACHE_DIR = elsewhere
+def _how() -> tuple[str, Library | None]:
+    asked = os.environ.get("RANKLOOP_KERNELS", "")
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        asked = "python"
+    if asked in ("python", "numba"):
+        return asked, None
+    library = opened(asked, say)
+    if library is None and asked:
+        raise ImportError(
+            f"RANKLOOP_KERNELS={asked!r}: there is no such library of compiled kernels here; "
+            "use numba, python, or leave the variable unset"
+        )
+    return ("numba" if library is None else "library"), library
+
+
+MODE, LIBRARY = _how()
+# A file, for tests: the calls that this package makes and the library does not have are written there.
+_MISSED = os.environ.get("RANKLOOP_MISSED_KERNELS", "")
+
+
+@functools.cache
+def compiler() -> Any:
+    """The module that has numba compile, or None, with a line, where numba is not installed."""
+    if MODE == "python":
+        return None
+    if importlib.util.find_spec("numba") is None:
+        say(
+            "kernels that are not compiled run as plain Python, slowly; "
+            'pip install "rankloop[jit]" brings a compiler'
+        )
+        return None
+    return importlib.import_module("rankloop.kernels.numba_compiler")
+
+
+def find(kernel: Any, kind: str) -> Variant | None:
+    """What the library has for a call of `kernel` with arguments of this kind, if that is one of ours."""
+    if not isinstance(kernel, Kernel) or (LIBRARY is None and not _MISSED):
+        return None
+    variant = None if LIBRARY is None else LIBRARY.find(kernel.name, kind)
+    if variant is None and _MISSED and UNKNOWN not in kind and _is_ours(sys._getframe(1)):
+        with open(_MISSED, "a") as file:
+            file.write(f"{kernel.name} {kind}\n")
+    return variant
+
+
+def _is_ours(frame: Any) -> bool:
+    while frame.f_globals["__name__"] == __name__:
+        frame = frame.f_back
+    return str(frame.f_globals["__name__"]).startswith("rankloop.")
+
+
+class Kernel:
+    """A function of arrays and numbers that runs compiled."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.targetoptions = options  # numba asks for it by this name
+        self.plain = np.errstate(all="ignore")(function)  # a compiled kernel warns of nothing
+        self.name = f"{function.__module__}.{function.__qualname__}"
+        self._calls: dict[str, Callable[..., Any]] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        if LIBRARY is None and not _MISSED:
+            return self.compiled(*arguments)
+        kind = kind_of(arguments)
+        call = self._calls.get(kind)
+        if call is None:
+            variant = find(self, kind)
+            call = self._calls[kind] = self.compiled if variant is None else variant.call
+        return call(*arguments)
+
+    def __reduce__(self) -> Any:
+        module = sys.modules.get(self.py_func.__module__)
+        if getattr(module, self.py_func.__qualname__, None) is self:
+            return self.py_func.__qualname__
+        return Kernel, (self.py_func, self.targetoptions)
+
+    @functools.cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """The function as numba compiles it at the first call; as plain Python without numba."""
+        numba_compiler = compiler()
+        return self.plain if numba_compiler is None else numba_compiler.dispatcher(self)
+
+
+class Ready:
+    """A kernel with its arguments, to be called many times; those that are `Unset` are put in place before a call."""
+
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self._function = function
+        self._arguments = list(arguments)
+
+    def put(self, number: int, argument: Any) -> None:
+        """Another argument of the same kind in place `number`."""
+        self._arguments[number] = argument
+
+    def run(self) -> Any:
+        """Call the kernel."""
+        return self._function(*self._arguments)
+
+
+def ready(function: Any, arguments: tuple[Any, ...]) -> Ready | Prepared:
+    """A kernel with its arguments: of the library where it is in there, any other function as well."""
+    variant = find(function, kind_of(arguments))
+    return (
+        Ready(getattr(function, "compiled", function), arguments)
+        if variant is None
+        else variant.prepared(arguments)
+    )
+
+
+def _kernel(function: Function, options: dict[str, Any]) -> Function:
+    return cast(Function, Kernel(function, options))
 
 
 def kernel(function: Function) -> Function:
-    """Compile `function` on first call and keep the machine code on disk.
+    """Compile `function`, and keep the machine code on disk.
 
     Parameters
     ----------
     function : callable
         The kernel, in the Python that numba compiles.
     """
-    return _compile(function, _OPTIONS)
+    return _kernel(function, _OPTIONS)
 
 
 def hot(function: Function) -> Function:
@@ -86,7 +180,7 @@ def hot(function: Function) -> Function:
 
     Parameters as of `kernel`.
     """
-    return _compile(function, _WITHOUT_RUNTIME | {"forceinline": True})
+    return _kernel(function, _WITHOUT_RUNTIME | {"forceinline": True})
 
 
 def apart(function: Function) -> Function:
@@ -96,7 +190,7 @@ def apart(function: Function) -> Function:
 
     Parameters as of `kernel`.
     """
-    return _compile(function, _WITHOUT_RUNTIME)
+    return _kernel(function, _WITHOUT_RUNTIME)
 
 
 def inlined(function: Function) -> Function:
@@ -104,115 +198,10 @@ def inlined(function: Function) -> Function:
 
     Parameters as of `kernel`.
     """
-    return _compile(function, _OPTIONS | {"inline": "always"})
+    return _kernel(function, _OPTIONS | {"inline": "always"})
 
 
-def loop(function: Function) -> Function:
-    """Compile a function that takes kernels as arguments; such code cannot be cached on disk.
-
-    Parameters as of `kernel`.
-    """
-    return _compile(function, _OPTIONS | {"cache": False})
-
-
-def counts_references(compiled: Any) -> bool:
-    """Whether a kernel counts who holds the arrays that it returns, so that its callers must do so, too.
-
-    Parameters
-    ----------
-    compiled : callable
-        What one of the decorators here returned.
-
-    Returns
-    -------
-    bool
-        Whether it does; one that is `inlined` is part of its caller, and does what that does.
-    """
-    options = compiled.targetoptions
-    return bool(options.get("_nrt", True)) and options.get("inline") != "always"
-
-
-class Notice(event.Listener):
-    """One line on the terminal when compiling takes long, so that nobody waits for a silent program.
-
-    Compiled code is kept on disk, so it is shown the first time only, and again after rankloop or numba has changed;
-    and only where standard error is a terminal or RANKLOOP_PROGRESS is set, which switches it off if it is 0.
-    """
-
-    def __init__(self) -> None:
-        self.depth = 0  # of functions that are compiled for another one
-        self.begun = 0.0
-        self.what = ""
-        self.shown = False
-        self.muted = 0
-        self.lock = threading.Lock()
-
-    def on_start(self, event: Any) -> None:
-        with self.lock:
-            if self.depth == 0:
-                self.begun, self.what, self.shown = (
-                    time.perf_counter(),
-                    _name(event.data["dispatcher"]),
-                    False,
-                )
-            self.depth += 1
-            self._speak()
-
-    def on_end(self, event: Any) -> None:
-        with self.lock:
-            self._speak()
-            self.depth -= 1
-
-    def _speak(self) -> None:
-        # Parts are compiled one after another, each with a start and an end: no clock of its own is needed.
-        if self.shown or self.muted or time.perf_counter() - self.begun < PATIENCE or not wanted():
-            return
-        self.shown = True
-        line = f"rankloop: compiling {self.what}; the first time takes up to half a minute, then it is kept on disk"
-        print(line, file=sys.stderr, flush=True)
-
-
-def wanted() -> bool:
-    """Whether anybody is there to read it."""
-    asked = os.environ.get("RANKLOOP_PROGRESS", "")
-    return sys.stderr.isatty() if asked == "" else asked != "0"
-
-
-@contextmanager
-def muted() -> Iterator[None]:
-    """Say nothing meanwhile, for those who draw on the terminal themselves and say so there."""
-    NOTICE.muted += 1
-    try:
-        yield
-    finally:
-        NOTICE.muted -= 1
-
-
-def _name(dispatcher: Any) -> str:
-    function = dispatcher.py_func
-    rank, arrive = (function.__globals__.get(role) for role in ("rank", "arrive"))
-    if function.__name__ == "play_rounds" and rank is not None and arrive is not None:
-        return f"the loop of {_module(rank)} and {_module(arrive)}"
-    return f"{function.__module__}.{function.__name__}"
-
-
-def _module(kernel: Any) -> str:
-    return str(kernel.py_func.__module__).rpartition(".")[2]
-
-
-NOTICE = Notice()
-
-
-def _forget_old_code() -> None:
-    # Caches of earlier states of the sources, unless something was compiled into them within a week.
-    for folder in CACHE.parent.glob("kernels-*"):
-        with contextlib.suppress(OSError):  # another process may be doing the same
-            if folder != CACHE and folder.stat().st_mtime < time.time() - 7 * 86_400:
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-_forget_old_code()
-_register: Any = event.register
-_register("numba:compile", NOTICE)
-for _function in elementary.FUNCTIONS:
-    register_jitable(**IN_CALLERS)(_function)
+def chosen_by_type(function: Function, choose: Callable[..., Any]) -> Function:
+    """Let `choose` say, when a kernel that calls `function` is compiled, which function that is for its types."""
+    CHOOSERS.append((function, choose))
+    return function

@@ -1,29 +1,23 @@
-"""One compiled loop for each pair of ranker and environment kernels, kept on disk.
+"""The loop over rounds: it takes a ranker's and an environment's kernels and plays them without Python.
 
-numba does not cache a function that takes other functions as arguments. One that finds them by name in its module
-does cache, so each pair gets a module: the loop, with imports in place of its kernel arguments, written beside the
-compiled kernels and named after everything it depends on.
+There are two forms of it. `play_rounds` takes kernels as they are: numba builds them in, which takes a second or more
+for each pair of ranker and environment and cannot be kept on disk. `play_by_words` calls kernels of the library by
+their addresses, so that it is compiled once for all pairs.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import importlib.util
-import inspect
-import sys
-import tempfile
-import threading
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+import ctypes
+from typing import Any, NamedTuple
 
-from rankloop.kernels.jit import CACHE, counts_references, loop
+import numpy as np
 
-# The loop over rounds, once: it takes a ranker's and an environment's kernels and plays them without Python.
+from rankloop.kernels import jit
+from rankloop.kernels.jit import hot
+from rankloop.kernels.library import Prepared, Unset, kind_of, n_words
+from rankloop.kernels.vectors import Vector
 
 
-@loop
 def play_rounds(
     rank: Any,
     learn: Any,
@@ -74,76 +68,165 @@ def play_rounds(
     return t, place, total, window, explored
 
 
-_ONE_AT_A_TIME = threading.Lock()
-_ROLES = ("rank", "learn", "arrive", "respond", "value", "hindsight")
+@Vector
+def call(address: int, words: Any) -> None:
+    """Call the kernel of the library at `address` with its `words`."""
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(int(address))(words.ctypes.data)
 
 
-def fused(*kernels: Any) -> Callable[..., Any]:
-    """The loop over rounds with these kernels (rank, learn, arrive, respond, value, hindsight) built in."""
-    with _ONE_AT_A_TIME:
-        return _fused(*kernels)
+class Places(NamedTuple):
+    """Where in the words is what changes from round to round: word numbers."""
+
+    context: int  # what `arrive` returns, so many words, for `rank` and `learn`
+    n_context: int
+    rank_context: int
+    learn_context: int
+    arrive_key: int
+    rank_key: int
+    respond_key: int
+    explored: int
+    value: int
+    hindsight: int
 
 
-@functools.cache
-def _fused(*kernels: Any) -> Callable[..., Any]:
-    if not hasattr(play_rounds, "py_func"):
-        return functools.partial(play_rounds, *kernels)  # numba is switched off, for a debugger
-    sources = [_import_line(kernel, role) for kernel, role in zip(kernels, _ROLES, strict=True)]
-    if None in sources:
-        return functools.partial(play_rounds, *kernels)
-    way = "kernel" if any(map(counts_references, kernels)) else "apart"
-    text = "\n".join(
-        [
-            "from typing import Any",
-            *map(str, sources),
-            f"from rankloop.kernels.jit import {way} as compiled",
-            _named_loop(),
-        ]
+@hot
+def play_by_words(
+    places: Any,
+    addresses: Any,  # of rank, learn, arrive, respond, value, hindsight
+    words: Any,  # of each of these
+    numbers: Any,  # the words of value and hindsight as floating numbers
+    ranker_words: Any,
+    environment_words: Any,
+    record: Any,
+    out: Any,
+    t: int,
+    place: int,
+    total: float,
+    window: float,
+    explored: int,
+) -> Any:
+    """`play_rounds` with kernels of the library."""
+    rank, learn, arrive, respond, value, hindsight = words
+    value_out, total_out, hindsight_out, explored_out = out
+    window_start = record[place - 1] if place > 0 else 0
+    for i in range(len(ranker_words)):
+        arrive[places.arrive_key] = np.int64(environment_words[2 * i])
+        call(addresses[2], arrive)
+        for k in range(places.n_context):
+            word = arrive[places.context + k]
+            rank[places.rank_context + k] = word
+            learn[places.learn_context + k] = word
+        rank[places.rank_key] = np.int64(ranker_words[i])
+        call(addresses[0], rank)
+        explored += rank[places.explored]
+        call(addresses[4], value)
+        this_value = numbers[0][places.value]
+        respond[places.respond_key] = np.int64(environment_words[2 * i + 1])
+        call(addresses[3], respond)
+        call(addresses[1], learn)
+        total += this_value
+        window += this_value
+        t += 1
+        if t == record[place]:
+            call(addresses[5], hindsight)
+            value_out[place] = window / (t - window_start)
+            total_out[place] = total
+            hindsight_out[place] = numbers[1][places.hindsight]
+            explored_out[place] = explored
+            window = 0.0
+            window_start = t
+            place += 1
+    return t, place, total, window, explored
+
+
+class Loop:
+    """The rounds of one ranker in one environment: `arguments` are what `play_rounds` takes before the words."""
+
+    def __init__(self, kernels: tuple[Any, ...], parts: tuple[Any, ...]) -> None:
+        self.kernels, self.parts = kernels, parts
+        self._by_words = _prepared(kernels, parts)
+        if self._by_words is None and jit.MODE != "python":
+            compiler = jit.compiler()
+            self._play = play_rounds if compiler is None else compiler.loop(play_rounds)
+        else:
+            self._play = play_rounds
+
+    def play(self, ranker_words: Any, environment_words: Any, record: Any, out: Any, *so_far: Any) -> Any:
+        """Play a round for each word; `so_far` and what is returned are the last five arguments of `play_rounds`."""
+        words = ranker_words, environment_words
+        if self._by_words is not None:
+            return play_by_words(*self._by_words.arguments, *words, record, out, *so_far)
+        ranker_params, ranker_state, scratch, environment_params, environment_state, ticket, revealed = (
+            self.parts
+        )
+        kernels = [getattr(kernel, "compiled", kernel) for kernel in self.kernels]
+        before = ranker_params, ranker_state, scratch, environment_params, environment_state
+        return self._play(*kernels, *before, *words, ticket, revealed, record, out, *so_far)
+
+
+class _ByWords(NamedTuple):
+    arguments: tuple[Any, ...]  # the first ones of `play_by_words`
+    prepared: list[Prepared]  # keeps the words
+
+
+def _prepared(kernels: tuple[Any, ...], parts: tuple[Any, ...]) -> _ByWords | None:
+    # None where one of the kernels is not in the library.
+    params, state, scratch, environment_params, environment_state, ticket, revealed = parts
+    environment, key, items = (environment_params, environment_state), Unset("u"), ticket[0]
+    arrive = jit.find(kernels[2], kind_of((*environment, key)))
+    if arrive is None:
+        return None
+    context = Unset(arrive.returned)
+    arguments: list[tuple[Any, ...]] = [
+        (params, state, context, key, scratch, *ticket),
+        (params, state, context, scratch, *ticket, revealed),
+        (*environment, key),
+        (*environment, items, key, revealed),
+        (*environment, items),
+        environment,
+    ]
+    variants = [jit.find(kernel, kind_of(those)) for kernel, those in zip(kernels, arguments, strict=True)]
+    if None in variants or jit.find(play_by_words, kind_of(_kinds_of_loop())) is None:
+        return None
+    prepared = [
+        variant.prepared(those)
+        for variant, those in zip(variants, arguments, strict=True)
+        if variant is not None
+    ]
+    rank, learn, arriving, responding, value, hindsight = prepared
+    places = Places(
+        arriving.status + 1,
+        n_words(arrive.returned),
+        rank.places[2],
+        learn.places[2],
+        arriving.places[2],
+        rank.places[3],
+        responding.places[3],
+        rank.status + 1,
+        value.status + 1,
+        hindsight.status + 1,
     )
-    try:
-        module = _write_and_import(text, _digest(text, kernels))
-    except OSError:
-        return functools.partial(play_rounds, *kernels)  # nowhere to write: compile in every process
-    loop: Callable[..., Any] = module.play_rounds
-    return loop
+    words = tuple(np.frombuffer(one.words, np.int64) for one in prepared)
+    numbers = words[4].view(np.float64), words[5].view(np.float64)
+    addresses = np.array([one.variant.address for one in prepared])
+    return _ByWords((places, addresses, words, numbers), prepared)
 
 
-def _named_loop() -> str:
-    text = inspect.getsource(play_rounds.py_func).replace("@loop", "@compiled")  # type: ignore[attr-defined]
-    for role in _ROLES:
-        text = text.replace(f"    {role}: Any,\n", "")
-    return text
-
-
-def _import_line(kernel: Any, role: str) -> str | None:
-    function = kernel.py_func
-    module = sys.modules.get(function.__module__)
-    if function.__module__ == "__main__" or getattr(module, function.__name__, None) is not kernel:
-        return None  # made inside another function: no name to import it by
-    return f"from {function.__module__} import {function.__name__} as {role}"
-
-
-def _digest(text: str, kernels: tuple[Any, ...]) -> str:
-    digest = hashlib.sha256(text.encode())
-    for file in sorted({kernel.py_func.__code__.co_filename for kernel in kernels}):
-        digest.update(Path(file).read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _write_and_import(text: str, digest: str) -> Any:
-    name = f"rankloop_loop_{digest}"
-    if name in sys.modules:
-        return sys.modules[name]
-    path = CACHE / "loops" / f"{name}.py"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as part:
-            part.write(text)
-        Path(part.name).replace(path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise OSError(f"cannot import {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+def _kinds_of_loop() -> tuple[Any, ...]:
+    whole, real = np.zeros(1, np.int64), np.zeros(1)
+    words = np.zeros(1, np.uint64)
+    return (
+        Places(*[0] * len(Places._fields)),
+        whole,
+        (whole,) * 6,
+        (real,) * 2,
+        words,
+        words,
+        whole,
+        (real, real, real, whole),
+        0,
+        0,
+        0.0,
+        0.0,
+        0,
+    )

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.extending import overload, register_jitable
 
-from rankloop.kernels.jit import IN_CALLERS, Floats32, inlined
+from rankloop.kernels.elementary import both
+from rankloop.kernels.jit import Floats32, chosen_by_type, inlined
 from rankloop.kernels.sparse_rows import SparseRows
 from rankloop.kernels.vectors import NARROW_LANES as _LANES
 from rankloop.kernels.vectors import (
@@ -43,10 +43,7 @@ def _by_kind(dense: Any, sparse: Any, narrow: Any = None, narrow_sparse: Any = N
         return chosen(features)(features, *others)
 
     function.__doc__ = dense.__doc__
-    overload(function, jit_options=IN_CALLERS, strict=False)(
-        chosen
-    )  # strict: that names of arguments are the same
-    return function
+    return chosen_by_type(function, chosen)
 
 
 # In float64. Row i of sparse rows has the entries from `indptr[i]` up to, not including, `indptr[i + 1]`.
@@ -306,7 +303,7 @@ def _narrow_sparse_combine(features: Any, weights: Any, scratch: Any, out: Any) 
 narrow_combine = _by_kind(_wide_combine, _wide_combine, _narrow_combine, _narrow_sparse_combine)
 
 
-@register_jitable(**IN_CALLERS)
+@both
 def _wide_average(features: Any, weights: Any, scratch: Any, out: Any) -> None:
     """The mean row, with `weights` to work in. What all rows share is its own mean: four equal numbers sum exactly."""
     n = features.shape[0]

@@ -11,11 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from rankloop.kernels.jit import IN_CALLERS, apart, inlined, kernel
+from rankloop.kernels.jit import apart, chosen_by_type, inlined, kernel
 from rankloop.kernels.random import below
 from rankloop.kernels.vectors import LANES, count_above
 
@@ -56,12 +54,12 @@ def by_falling_score(scores: Any, n: int, items: Any, scratch: Any) -> bool:
 
 def _choose(scores: Any, n: Any, items: Any, scratch: Any) -> Any:
     # The same choice, made when a caller is compiled.
-    if scratch.dtype == types.int64:
+    if str(scratch.dtype) == "int64":
         return lambda scores, n, items, scratch: by_count(scores, n, items, scratch)
     return lambda scores, n, items, scratch: _by_either(scores, n, items, scratch)
 
 
-overload(by_falling_score, jit_options=IN_CALLERS, strict=False)(_choose)  # strict compares annotations, too
+chosen_by_type(by_falling_score, _choose)
 
 
 @inlined

@@ -1,178 +1,39 @@
-"""Vector instructions, written in LLVM: sums, products and counts in lanes of a fixed order, each beside a plain twin.
+"""Vectors: sums, products and counts in lanes of a fixed order, as NumPy has them.
 
 numba either adds one number after another, or lets the compiler choose an order that depends on the machine. Here the
 order is fixed, so that a sum has the same bits everywhere: lane l of eight sums entries l, l + 8, l + 16 and so on, and
-lanes are added in pairs, (0 + 4), (1 + 5), ..., then (0 + 4) + (2 + 6), ... then all. Every vector here takes at most
-two thirds of the time of the same arithmetic in a plain kernel.
+lanes are added in pairs, (0 + 4), (1 + 5), ..., then (0 + 4) + (2 + 6), ... then all.
 
-A twin has the arithmetic in NumPy: it is what runs where numba is switched off (`NUMBA_DISABLE_JIT=1`, for a debugger),
-and what tests compare the vector with, bit by bit.
+Compiled kernels have the same arithmetic in vector instructions, which `llvm` writes; tests compare the two bit by bit.
+What stands here runs where kernels are plain Python.
 """
 
 from __future__ import annotations
 
-import inspect
+import functools
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 LANES = 8
 NARROW_LANES = 16  # of float32
 TERMS = 8  # of the polynomials that `polynomials` evaluates
-TWINS: dict[str, Callable[..., Any]] = {}  # by the name of the vector
-
-_BUILD: Any = cgutils
-_CONFIG: Any = numba.config
-_TYPES: Any = types
-_DOUBLE, _FLOAT, _WORD = ir.DoubleType(), ir.FloatType(), ir.IntType(64)
-_VECTOR = ir.VectorType(_DOUBLE, LANES)
-_NARROW, _HALF_NARROW = ir.VectorType(_FLOAT, NARROW_LANES), ir.VectorType(_FLOAT, LANES)
-_WORDS = ir.VectorType(_WORD, LANES)
-_ZEROS = ir.Constant(_VECTOR, [0.0] * LANES)
-_PAIR = _TYPES.UniTuple(types.float64, 2)
 
 
-class _Code:
-    """What a vector is written with: its arguments, counted from 0, and loads, stores and loops."""
+class Vector:
+    """A function for kernels: what it does in Python; `llvm` has what it does when it is compiled."""
 
-    def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any) -> None:
-        self.context, self.builder, self.signature, self.arguments = context, builder, signature, arguments
+    def __init__(self, twin: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, twin)
+        self.twin = twin
 
-    def _array(self, k: int) -> Any:
-        kind = self.context.make_array(self.signature.args[k])
-        return kind(self.context, self.builder, self.arguments[k])
+    def __call__(self, *arguments: Any) -> Any:
+        return self.twin(*arguments)
 
-    def size(self, k: int, axis: int = 0) -> Any:
-        """How long argument k is."""
-        return self.builder.extract_value(self._array(k).shape, axis)
-
-    def start(self, k: int, row: Any = None) -> Any:
-        """Where argument k begins in memory, or one of its rows."""
-        begin = self._array(k).data
-        return begin if row is None else self.builder.gep(begin, [self.builder.mul(row, self.size(k, 1))])
-
-    def rows(self, number: int) -> list[Any]:
-        """Where the rows begin that the first arguments are: `number` pairs of a matrix and a row."""
-        return [self.start(k, self.arguments[k + 1]) for k in range(0, 2 * number, 2)]
-
-    def place(self, start: Any, i: Any, kind: Any = _VECTOR) -> Any:
-        """Where entry i lies, as an address of this kind."""
-        return self.builder.bitcast(self.builder.gep(start, [i]), kind.as_pointer())
-
-    def load(self, start: Any, i: Any, kind: Any = _VECTOR) -> Any:
-        """The entries from i on."""
-        align = 4 if kind in (_FLOAT, _NARROW, _HALF_NARROW) else 8
-        return self.builder.load(self.place(start, i, kind), align=align)
-
-    def store(self, value: Any, start: Any, i: Any) -> None:
-        """Write the entries from i on."""
-        align = 4 if value.type == _NARROW else 8
-        self.builder.store(value, self.place(start, i, value.type), align=align)
-
-    def loop(self, first: Any, last: Any, step: int) -> Any:
-        """For every `step`-th place from `first` on, below `last`."""
-        first, last = self.whole(first), self.whole(last)
-        return _BUILD.for_range_slice(self.builder, first, last, self.whole(step), intp=_WORD)
-
-    def variable(self, value: Any) -> Any:
-        """A number or vector that changes as the loop goes on."""
-        return _BUILD.alloca_once_value(self.builder, value)
-
-    def add_to(self, variable: Any, term: Any) -> None:
-        """Add to a variable."""
-        self.builder.store(self.builder.fadd(self.builder.load(variable), term), variable)
-
-    def whole(self, value: Any) -> Any:
-        """A whole number, as LLVM has it."""
-        return ir.Constant(_WORD, value) if isinstance(value, int) else value
-
-    def filled(self, length: Any, lanes: int = LANES) -> Any:
-        """How many of `length` entries fill vectors."""
-        return self.builder.and_(length, self.whole(-lanes))
-
-    def spread(self, value: Any, kind: Any = _VECTOR) -> Any:
-        """A vector with `value` in every lane; of a number, the number itself where `kind` is one."""
-        if kind is _DOUBLE:
-            return value
-        none = ir.Constant(kind, ir.Undefined)
-        first = self.builder.insert_element(none, value, ir.Constant(ir.IntType(32), 0))
-        return self.picked(first, first, [0] * kind.count)
-
-    def picked(self, a: Any, b: Any, places: list[int]) -> Any:
-        """These entries of a and b, one after the other."""
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places)
-        return self.builder.shuffle_vector(a, b, mask)
-
-    def in_pairs(self, vectors: list[Any]) -> Any:
-        """The sum of each vector's lanes, side by side in one: halves are added until one number is left."""
-        parts, together, length = (
-            vectors,
-            1,
-            vectors[0].type.count,
-        )  # a part: `length` numbers of so many vectors
-        while length > 1:
-            length //= 2
-            joined = 2 if len(parts) > 1 else 1
-            together *= joined
-            low = [2 * length * vector + i for vector in range(together) for i in range(length)]
-            high = [place + length for place in low]
-            pairs = zip(parts[::joined], parts[joined - 1 :: joined], strict=True)
-            parts = [self.builder.fadd(self.picked(a, b, low), self.picked(a, b, high)) for a, b in pairs]
-        return parts[0]
-
-    def sum_lanes(self, vector: Any) -> Any:
-        """The sum of one vector's lanes."""
-        return self.builder.extract_element(self.in_pairs([vector]), ir.Constant(ir.IntType(32), 0))
-
-    def accumulate(self, total: Any, first: Any, last: Any, step: int, term: Any) -> Any:
-        """Total + term(first) + term(first + step) + ... below last."""
-        sums = self.variable(total)
-        with self.loop(first, last, step) as (i, _):
-            self.add_to(sums, term(i))
-        return self.builder.load(sums)
-
-    def write_row(self, starts: Any, length: Any, compute: Callable[..., Any]) -> None:
-        """Into the first row, vector by vector: what `compute` makes of the same entries of all rows."""
-        with self.loop(0, length, LANES) as (k, _):
-            self.store(compute(*(self.load(start, k) for start in starts)), starts[0], k)
-
-
-_NUMBERS = {"n": types.intp, "x": types.float64}
-_ARRAYS = {"a": None, "f": types.float32, "i": types.int32}  # any array, one of float32, one of int32
-
-
-def _vector(kinds: str, twin: Callable[..., Any], returned: Any = types.void) -> Callable[[Any], Any]:
-    """Make a writer of LLVM a function for kernels, with a letter for each argument: an array or a number."""
-
-    def function(write: Any) -> Any:
-        def typed(typing: Any, *arguments: Any) -> Any:
-            for letter, kind in zip(kinds, arguments, strict=True):
-                # Addresses are counted out, so nothing but whole, contiguous arrays will do.
-                if letter in _ARRAYS and (kind.layout != "C" or _ARRAYS[letter] not in (None, kind.dtype)):
-                    return None
-            pairs = zip(kinds, arguments, strict=True)
-            return returned(*(_NUMBERS.get(letter, kind) for letter, kind in pairs)), codegen
-
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            value = write(_Code(context, builder, signature, arguments))
-            return context.get_dummy_value() if returned is types.void else value
-
-        own = inspect.signature(twin)
-        first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        described: Any = typed
-        described.__signature__ = own.replace(parameters=[first, *own.parameters.values()])
-        described.__name__, described.__doc__ = write.__name__, write.__doc__
-        TWINS[write.__name__] = twin
-        return twin if _CONFIG.DISABLE_JIT else intrinsic(typed)
-
-    return function
+    def __reduce__(self) -> str:
+        return self.twin.__name__
 
 
 def _in_pairs(lanes: Any) -> Any:
@@ -190,34 +51,18 @@ def _in_lanes(values: Any) -> Any:
 # Dot products and sums of any length. Of a dot product, what is left over goes to lane 0.
 
 
-def _plain_dot(x: Any, w: Any) -> Any:
+@Vector
+def dot(x: Any, w: Any) -> Any:
+    """The sum over j of x[j] * w[j]; x of float32 or float64 and not the shorter, w of float64."""
     products = x[: len(w)].astype(np.float64) * w
     lanes = _in_lanes(products)
     lanes[0] = reduce(np.add, products[len(w) // LANES * LANES :], lanes[0])
     return _in_pairs(lanes)
 
 
-@_vector("aa", _plain_dot, types.float64)
-def dot(code: _Code) -> Any:
-    """The sum over j of x[j] * w[j]; x of float32 or float64 and not the shorter, w of float64."""
-    builder, x, w, d = code.builder, code.start(0), code.start(1), code.size(1)
-    narrow = code.signature.args[0].dtype == types.float32
-    whole, first = code.filled(d), ir.Constant(ir.IntType(32), 0)
-
-    def product(j: Any, kind: Any) -> Any:
-        if narrow:
-            entries = builder.fpext(code.load(x, j, _FLOAT if kind is _DOUBLE else _HALF_NARROW), kind)
-        else:
-            entries = code.load(x, j, kind)
-        return builder.fmul(entries, code.load(w, j, kind))
-
-    lanes = code.accumulate(_ZEROS, 0, whole, LANES, partial(product, kind=_VECTOR))
-    rest = builder.extract_element(lanes, first)
-    rest = code.accumulate(rest, whole, d, 1, partial(product, kind=_DOUBLE))
-    return code.sum_lanes(builder.insert_element(lanes, rest, first))
-
-
-def _plain_sparse_dot(data: Any, indices: Any, first: int, last: int, w: Any) -> Any:
+@Vector
+def sparse_dot(data: Any, indices: Any, first: int, last: int, w: Any) -> Any:
+    """The sum over entries e from first up to last of data[e] * w[indices[e]], in the lanes that `dot` has for them."""
     lanes, whole = np.zeros(LANES), len(w) // LANES * LANES
     for entry in range(first, last):
         j = indices[entry]
@@ -225,40 +70,11 @@ def _plain_sparse_dot(data: Any, indices: Any, first: int, last: int, w: Any) ->
     return _in_pairs(lanes)
 
 
-@_vector("ainna", _plain_sparse_dot, types.float64)
-def sparse_dot(code: _Code) -> Any:
-    """The sum over entries e from first up to last of data[e] * w[indices[e]], in the lanes that `dot` has for them."""
-    builder, data, indices, w = code.builder, code.start(0), code.start(1), code.start(4)
-    narrow = code.signature.args[0].dtype == types.float32
-    whole = code.filled(code.size(4))
-    lanes = _BUILD.alloca_once(builder, ir.ArrayType(_DOUBLE, LANES))
-    begin = builder.bitcast(lanes, _DOUBLE.as_pointer())
-    code.store(_ZEROS, begin, code.whole(0))
-    with code.loop(code.arguments[2], code.arguments[3], 1) as (e, _):
-        x = builder.load(builder.gep(data, [e]))
-        j = builder.sext(builder.load(builder.gep(indices, [e])), _WORD)
-        own = builder.and_(j, code.whole(LANES - 1))
-        lane = builder.select(builder.icmp_signed("<", j, whole), own, code.whole(0))
-        weight = builder.load(builder.gep(w, [j]))
-        code.add_to(
-            builder.gep(begin, [lane]), builder.fmul(builder.fpext(x, _DOUBLE) if narrow else x, weight)
-        )
-    return code.sum_lanes(code.load(begin, code.whole(0)))
-
-
-def _plain_sum_stretch(x: Any, j: int, start: int, stop: int) -> Any:
+@Vector
+def sum_stretch(x: Any, j: int, start: int, stop: int) -> Any:
+    """x[j, start] + ... + x[j, stop - 1]; what is left over is added at the end."""
     values = x[j, start:stop]
     return reduce(np.add, values[len(values) // LANES * LANES :], _in_pairs(_in_lanes(values)))
-
-
-@_vector("annn", _plain_sum_stretch, types.float64)
-def sum_stretch(code: _Code) -> Any:
-    """x[j, start] + ... + x[j, stop - 1]; what is left over is added at the end."""
-    _, row, first, last = code.arguments
-    data = code.start(0, row)
-    middle = code.builder.add(first, code.filled(code.builder.sub(last, first)))
-    lanes = code.accumulate(_ZEROS, first, middle, LANES, partial(code.load, data))
-    return code.accumulate(code.sum_lanes(lanes), middle, last, 1, partial(code.load, data, kind=_DOUBLE))
 
 
 # Rows of float32 in sixteen lanes: what `rows` scores and adds up narrow rows with.
@@ -268,22 +84,7 @@ def sum_stretch(code: _Code) -> Any:
 # are not read.
 
 
-def _each(code: _Code, visit: Callable[[Any, Any], None]) -> None:
-    # visit(j, k) for every vector: j counts the entries of a row, k those of weights and sums.
-    d, filled = code.size(0, 1), code.arguments[3]
-    with code.loop(0, filled, NARROW_LANES) as (j, _):
-        visit(j, j)
-    with code.builder.if_then(code.builder.icmp_signed("<", filled, d)):
-        visit(code.builder.sub(d, code.whole(NARROW_LANES)), filled)
-
-
-def _next_rows(code: _Code, number: int) -> tuple[list[Any], list[Any]]:
-    # Rows i, i + 1, ...: their numbers, and where they begin.
-    places = [code.builder.add(code.arguments[1], code.whole(row)) for row in range(number)]
-    return places, [code.start(0, place) for place in places]
-
-
-def _plain_narrow_dots(number: int, features: Any, i: int, weights: Any, whole: int, scores: Any) -> None:
+def _narrow_dots(number: int, features: Any, i: int, weights: Any, whole: int, scores: Any) -> None:
     d = features.shape[1]
     for row in range(i, i + number):
         products = features[row, :whole] * weights[:whole]
@@ -293,35 +94,19 @@ def _plain_narrow_dots(number: int, features: Any, i: int, weights: Any, whole: 
         scores[row] = _in_pairs(lanes)
 
 
-def _write_narrow_dots(number: int, code: _Code) -> None:
-    _, starts = _next_rows(code, number)
-    weights = code.start(2)
-    sums = [code.variable(ir.Constant(_NARROW, [0.0] * NARROW_LANES)) for _ in starts]
-
-    def add(j: Any, k: Any) -> None:
-        those = code.load(weights, k, _NARROW)
-        for start, total in zip(starts, sums, strict=True):
-            code.add_to(total, code.builder.fmul(code.load(start, j, _NARROW), those))
-
-    _each(code, add)
-    totals = code.in_pairs([code.builder.load(total) for total in sums])
-    wide = code.builder.fpext(totals, ir.VectorType(_DOUBLE, number))
-    code.store(wide, code.start(4), code.arguments[1])
-
-
-@_vector("fnana", partial(_plain_narrow_dots, 1))
-def narrow_dot(code: _Code) -> None:
+@Vector
+def narrow_dot(features: Any, i: int, weights: Any, whole: int, scores: Any) -> None:
     """scores[i] = row i times the weights."""
-    _write_narrow_dots(1, code)
+    _narrow_dots(1, features, i, weights, whole, scores)
 
 
-@_vector("fnana", partial(_plain_narrow_dots, 4))
-def narrow_dots(code: _Code) -> None:
+@Vector
+def narrow_dots(features: Any, i: int, weights: Any, whole: int, scores: Any) -> None:
     """The same of rows i to i + 3, side by side, so that no addition waits for the one before it."""
-    _write_narrow_dots(4, code)
+    _narrow_dots(4, features, i, weights, whole, scores)
 
 
-def _plain_weigh(number: int, features: Any, i: int, weights: Any, whole: int, sums: Any) -> None:
+def _weigh(number: int, features: Any, i: int, weights: Any, whole: int, sums: Any) -> None:
     d = features.shape[1]
     for row in range(i, i + number):
         weight = np.float32(weights[row])
@@ -330,72 +115,32 @@ def _plain_weigh(number: int, features: Any, i: int, weights: Any, whole: int, s
             sums[whole : whole + NARROW_LANES] += weight * features[row, d - NARROW_LANES :]
 
 
-def _write_weigh(number: int, code: _Code) -> None:
-    places, starts = _next_rows(code, number)
-    weights, sums, builder = code.start(2), code.start(4), code.builder
-    numbers = [builder.fptrunc(builder.load(builder.gep(weights, [place])), _FLOAT) for place in places]
-    factors = [code.spread(factor, _NARROW) for factor in numbers]
-
-    def add(j: Any, k: Any) -> None:
-        total = code.load(sums, k, _NARROW)
-        for factor, start in zip(factors, starts, strict=True):
-            total = builder.fadd(total, builder.fmul(factor, code.load(start, j, _NARROW)))
-        code.store(total, sums, k)
-
-    _each(code, add)
-
-
-@_vector("fnana", partial(_plain_weigh, 1))
-def weigh_row(code: _Code) -> None:
+@Vector
+def weigh_row(features: Any, i: int, weights: Any, whole: int, sums: Any) -> None:
     """To each of `sums` the entry of row i, times the row's weight."""
-    _write_weigh(1, code)
+    _weigh(1, features, i, weights, whole, sums)
 
 
-@_vector("fnana", partial(_plain_weigh, 4))
-def weigh_rows(code: _Code) -> None:
+@Vector
+def weigh_rows(features: Any, i: int, weights: Any, whole: int, sums: Any) -> None:
     """The same of rows i to i + 3, one after the other, in one pass over the sums."""
-    _write_weigh(4, code)
+    _weigh(4, features, i, weights, whole, sums)
 
 
-def _plain_add_four(features: Any, i: int, out: Any, whole: int) -> None:
+@Vector
+def add_four(features: Any, i: int, out: Any, whole: int) -> None:
+    """To the first `whole` of `out`, float64, the entries of rows i to i + 3: two and two in float32, then all."""
     a, b, c, d = features[i : i + 4, :whole]
     out[:whole] += ((a + b) + (c + d)).astype(np.float64)
-
-
-@_vector("fnan", _plain_add_four)
-def add_four(code: _Code) -> None:
-    """To the first `whole` of `out`, float64, the entries of rows i to i + 3: two and two in float32, then all."""
-    builder, (_, starts), out = code.builder, _next_rows(code, 4), code.start(2)
-    kind = ir.VectorType(_DOUBLE, NARROW_LANES)
-    with code.loop(0, code.arguments[3], NARROW_LANES) as (j, _):
-        a, b, c, d = (code.load(start, j, _NARROW) for start in starts)
-        four = builder.fpext(builder.fadd(builder.fadd(a, b), builder.fadd(c, d)), kind)
-        code.store(builder.fadd(code.load(out, j, kind), four), out, j)
 
 
 # Sorting: every number meets eight others at once, whose counts stay in one register.
 
 
-def _plain_count_above(values: Any, n: int, counts: Any) -> None:
-    counts[:n] = (values[:n] > values[:n, None]).sum(axis=1)
-
-
-@_vector("ana", _plain_count_above)
-def count_above(code: _Code) -> None:
+@Vector
+def count_above(values: Any, n: int, counts: Any) -> None:
     """Into counts[i], for the first n values, at least eight: how many of them are larger than values[i]."""
-    builder, values, n = code.builder, code.start(0), code.arguments[1]
-    last = builder.sub(n, code.whole(LANES))
-    with code.loop(0, n, LANES) as (i, _):
-        first = builder.select(
-            builder.icmp_signed("<", i, last), i, last
-        )  # the last eight may be counted twice
-        eight = code.load(values, first)
-        counts = code.variable(ir.Constant(_WORDS, [0] * LANES))
-        with code.loop(0, n, 1) as (j, _):
-            other = code.spread(builder.load(builder.gep(values, [j])))
-            larger = builder.sext(builder.fcmp_ordered(">", other, eight), _WORDS)
-            builder.store(builder.sub(builder.load(counts), larger), counts)
-        code.store(builder.load(counts), code.start(2), first)
+    counts[:n] = (values[:n] > values[:n, None]).sum(axis=1)
 
 
 # Whole rows of matrices, as long as a multiple of eight: entry by entry, and dot products.
@@ -403,157 +148,74 @@ def count_above(code: _Code) -> None:
 # In plain code a vector is read right after its entries were written one by one, which the processor waits for.
 
 
-def _plain_fill_row(out: Any, i: int, x: Any, beyond: float) -> None:
+@Vector
+def fill_row(out: Any, i: int, x: Any, beyond: float) -> None:
+    """out[i] = x, and `beyond` where x has no entry any more."""
     number = min(len(x), out.shape[1])
     out[i] = beyond
     out[i, :number] = x[:number]
 
 
-@_vector("anax", _plain_fill_row)
-def fill_row(code: _Code) -> None:
-    """out[i] = x, and `beyond` where x has no entry any more."""
-    builder, x, number = code.builder, code.start(2), code.size(2)
-    (out,) = code.rows(1)
-    kind = [_VECTOR.as_pointer(), ir.IntType(32), ir.VectorType(ir.IntType(1), LANES), _VECTOR]
-    name = "llvm.masked.load.v8f64.p0"
-    load = _BUILD.get_or_insert_function(builder.module, ir.FunctionType(_VECTOR, kind), name)
-    beyond, align = code.spread(code.arguments[3]), ir.Constant(ir.IntType(32), 8)
-    with code.loop(0, code.size(0, 1), LANES) as (k, _):
-        left = code.spread(builder.sub(number, k), _WORDS)
-        there = builder.icmp_signed("<", ir.Constant(_WORDS, list(range(LANES))), left)
-        code.store(builder.call(load, [code.place(x, k), align, there, beyond]), out, k)
-
-
-def _plain_scale(values: Any, number: int, factor: float) -> None:
+@Vector
+def scale(values: Any, number: int, factor: float) -> None:
+    """Multiply the first `number` entries, a multiple of eight, of a vector or a matrix."""
     values.reshape(-1)[:number] *= factor
 
 
-@_vector("anx", _plain_scale)
-def scale(code: _Code) -> None:
-    """Multiply the first `number` entries, a multiple of eight, of a vector or a matrix."""
-    factor = code.spread(code.arguments[2])
-    code.write_row([code.start(0)], code.arguments[1], lambda own: code.builder.fmul(own, factor))
-
-
-def _plain_add_row(out: Any, i: int, x: Any, j: int, factor: float) -> None:
+@Vector
+def add_row(out: Any, i: int, x: Any, j: int, factor: float) -> None:
+    """out[i] += factor * x[j]."""
     out[i] += factor * x[j]
 
 
-@_vector("ananx", _plain_add_row)
-def add_row(code: _Code) -> None:
-    """out[i] += factor * x[j]."""
-    builder, factor = code.builder, code.spread(code.arguments[4])
-    code.write_row(code.rows(2), code.size(0, 1), lambda own, x: builder.fadd(own, builder.fmul(factor, x)))
-
-
-def _plain_multiply_rows(out: Any, i: int, x: Any, j: int, y: Any, k: int) -> None:
+@Vector
+def multiply_rows(out: Any, i: int, x: Any, j: int, y: Any, k: int) -> None:
+    """out[i] = x[j] * y[k]."""
     out[i] = x[j] * y[k]
 
 
-@_vector("ananan", _plain_multiply_rows)
-def multiply_rows(code: _Code) -> None:
-    """out[i] = x[j] * y[k]."""
-    code.write_row(code.rows(3), code.size(0, 1), lambda own, x, y: code.builder.fmul(x, y))
-
-
-def _plain_inverse_cubes(out: Any, i: int, x: Any, j: int, y: Any, k: int, c: float, t: float) -> None:
+@Vector
+def inverse_cubes(out: Any, i: int, x: Any, j: int, y: Any, k: int, c: float, t: float) -> None:
+    """out[i] = t / (x[j] + y[k] + c)^3."""
     inverse = 1.0 / (x[j] + c + y[k])
     out[i] = t * inverse * inverse * inverse
 
 
-@_vector("anananxx", _plain_inverse_cubes)
-def inverse_cubes(code: _Code) -> None:
-    """out[i] = t / (x[j] + y[k] + c)^3."""
-    builder, c, t = code.builder, code.spread(code.arguments[6]), code.spread(code.arguments[7])
-
-    def cube(own: Any, x: Any, y: Any) -> Any:
-        ones = ir.Constant(_VECTOR, [1.0] * LANES)
-        inverse = builder.fdiv(ones, builder.fadd(builder.fadd(x, c), y))
-        return builder.fmul(builder.fmul(builder.fmul(t, inverse), inverse), inverse)
-
-    code.write_row(code.rows(3), code.size(0, 1), cube)
-
-
-def _sum_up(code: _Code, out: Any, x: Any, y: int, add: Callable[..., Any]) -> None:
-    # Into row `out`: row x, to which `add` adds the rows of argument y, as many as the last argument says.
-    length = code.size(0, 1)
-    with code.loop(0, length, LANES) as (k, _):
-        sums = code.variable(code.load(x, k))
-        with code.loop(0, code.arguments[-1], 1) as (a, _):
-            row = code.load(code.start(y, a), k)
-            code.builder.store(add(code.builder.load(sums), row, a), sums)
-        code.store(code.builder.load(sums), out, k)
-
-
-def _plain_sum_rows(out: Any, i: int, x: Any, j: int, y: Any, number: int) -> None:
+@Vector
+def sum_rows(out: Any, i: int, x: Any, j: int, y: Any, number: int) -> None:
+    """out[i] = x[j] + y[0] + y[1] + ..., `number` rows of y."""
     out[i] = reduce(np.add, y[:number], x[j])
 
 
-@_vector("ananan", _plain_sum_rows)
-def sum_rows(code: _Code) -> None:
-    """out[i] = x[j] + y[0] + y[1] + ..., `number` rows of y."""
-    out, x = code.rows(2)
-    _sum_up(code, out, x, 4, lambda sums, row, a: code.builder.fadd(sums, row))
-
-
-def _plain_subtract_rows(out: Any, i: int, y: Any, weights: Any, number: int) -> None:
+@Vector
+def subtract_rows(out: Any, i: int, y: Any, weights: Any, number: int) -> None:
+    """out[i] = out[i] - weights[0] * y[0] - weights[1] * y[1] - ..., `number` rows of y."""
     for a in range(number):
         out[i] -= weights[a] * y[a]
 
 
-@_vector("anaan", _plain_subtract_rows)
-def subtract_rows(code: _Code) -> None:
-    """out[i] = out[i] - weights[0] * y[0] - weights[1] * y[1] - ..., `number` rows of y."""
-    builder, weights = code.builder, code.start(3)
-    (out,) = code.rows(1)
-
-    def subtract(sums: Any, row: Any, a: Any) -> Any:
-        weight = code.spread(builder.load(builder.gep(weights, [a])))
-        return builder.fsub(sums, builder.fmul(weight, row))
-
-    _sum_up(code, out, out, 2, subtract)
-
-
-def _dot_rows(code: _Code, x: Any, y: Any, length: Any) -> Any:
-    # Of rows that begin at x and y; the first products begin the sums.
-    def product(k: Any) -> Any:
-        return code.builder.fmul(code.load(x, k), code.load(y, k))
-
-    sums = code.variable(product(code.whole(0)))
-    with code.loop(LANES, length, LANES) as (k, _):
-        code.add_to(sums, product(k))
-    return code.sum_lanes(code.builder.load(sums))
-
-
-def _plain_row_dot(x: Any, i: int, y: Any, j: int) -> Any:
+@Vector
+def row_dot(x: Any, i: int, y: Any, j: int) -> Any:
+    """The sum over k of x[i, k] * y[j, k]."""
     return _in_pairs(reduce(np.add, (x[i] * y[j]).reshape(-1, LANES)))
 
 
-@_vector("anan", _plain_row_dot, types.float64)
-def row_dot(code: _Code) -> Any:
-    """The sum over k of x[i, k] * y[j, k]."""
-    x, y = code.rows(2)
-    return _dot_rows(code, x, y, code.size(0, 1))
-
-
-def _plain_row_dots(out: Any, i: int, x: Any, j: int, y: Any, number: int) -> None:
-    for b in range(number):
-        out[i, b] = _plain_row_dot(x, j, y, b)
-
-
-@_vector("ananan", _plain_row_dots)
-def row_dots(code: _Code) -> None:
+@Vector
+def row_dots(out: Any, i: int, x: Any, j: int, y: Any, number: int) -> None:
     """out[i, b] = the sum over k of x[j, k] * y[b, k], for each b below `number`; rows of `out` have any length."""
-    out, x = code.rows(2)
-    with code.loop(0, code.arguments[5], 1) as (b, _):
-        total = _dot_rows(code, x, code.start(4, b), code.size(2, 1))
-        code.builder.store(total, code.builder.gep(out, [b]))
+    for b in range(number):
+        out[i, b] = row_dot(x, j, y, b)
 
 
 # What FTRL-PBM's minimiser does in every step of Newton's method: see `tsallis` and `list_plan`.
 
 
-def _plain_find_tight_slots(u: Any, rows: Any, most: float, tight: Any) -> int:
+@Vector
+def find_tight_slots(u: Any, rows: Any, most: float, tight: Any) -> int:
+    """Write to `tight` where `u` is not zero or the row sum not at most `most`; returns how many, -1 without space.
+
+    Both arrays are as long as a multiple of eight. Few slots are tight, and those that are not cost next to nothing.
+    """
     places = np.flatnonzero((u != 0.0) | ~(rows <= most))
     if len(places) > len(tight):
         return -1
@@ -561,32 +223,9 @@ def _plain_find_tight_slots(u: Any, rows: Any, most: float, tight: Any) -> int:
     return len(places)
 
 
-@_vector("aaxa", _plain_find_tight_slots, types.intp)
-def find_tight_slots(code: _Code) -> Any:
-    """Write to `tight` where `u` is not zero or the row sum not at most `most`; returns how many, -1 without space.
-
-    Both arrays are as long as a multiple of eight. Few slots are tight, and those that are not cost next to nothing.
-    """
-    builder, u, rows, tight, space = code.builder, code.start(0), code.start(1), code.start(3), code.size(3)
-    zero, one, most = code.whole(0), code.whole(1), code.spread(code.arguments[2])
-    number, left = code.variable(zero), code.variable(zero)
-    with code.loop(0, code.size(1), LANES) as (s, _):
-        held = builder.fcmp_unordered("!=", code.load(u, s), _ZEROS)
-        here = builder.or_(held, builder.fcmp_unordered(">", code.load(rows, s), most))
-        bits = builder.zext(builder.bitcast(here, ir.IntType(LANES)), _WORD)
-        builder.store(bits, left)
-        with code.loop(0, builder.ctpop(bits), 1):
-            bits, count = builder.load(left), builder.load(number)
-            place = builder.select(builder.icmp_signed("<", count, space), count, zero)
-            lane = builder.cttz(bits, ir.Constant(ir.IntType(1), 1))
-            builder.store(builder.add(s, lane), builder.gep(tight, [place]))
-            builder.store(builder.and_(bits, builder.sub(bits, one)), left)
-            builder.store(builder.add(count, one), number)
-    count = builder.load(number)
-    return builder.select(builder.icmp_signed("<=", count, space), count, code.whole(-1))
-
-
-def _plain_polynomials(sums: Any, j: int, d: float, t: float, n_bins: int, whole: Any) -> None:
+@Vector
+def polynomials(sums: Any, j: int, d: float, t: float, n_bins: int, whole: Any) -> None:
+    """whole[j, b] = t times the sum over k of sums[j, k, b] d^k, for `n_bins` bins and up to seven more."""
     bins = -(-n_bins // LANES) * LANES
     value = sums[j, TERMS - 1, :bins]
     for k in range(TERMS - 2, -1, -1):
@@ -594,67 +233,15 @@ def _plain_polynomials(sums: Any, j: int, d: float, t: float, n_bins: int, whole
     whole[j, :bins] = value * t
 
 
-@_vector("anxxna", _plain_polynomials)
-def polynomials(code: _Code) -> None:
-    """whole[j, b] = t times the sum over k of sums[j, k, b] d^k, for `n_bins` bins and up to seven more."""
-    builder, bins = code.builder, code.size(0, 2)
-    _, row, d, t, n_bins, _ = code.arguments
-    d, t = code.spread(d), code.spread(t)
-    line = builder.mul(bins, code.whole(TERMS))
-    sums, out = builder.gep(code.start(0), [builder.mul(row, line)]), code.start(5, row)
-    with code.loop(0, n_bins, LANES) as (b, _):
+@Vector
+def evaluate_column(L: Any, j: int, u: Any, v: float, t: float, weight: float, x: Any, rows: Any) -> Any:
+    """x[j] = t / D^2, D = L[j] + u + v, with one division an entry, added to `rows`, which column 0 begins.
 
-        def coefficient(k: int) -> Any:
-            return code.load(sums, builder.add(builder.mul(bins, code.whole(k)), b))
-
-        value = coefficient(TERMS - 1)
-        for k in range(TERMS - 2, -1, -1):
-            value = builder.fadd(builder.fmul(value, d), coefficient(k))
-        code.store(builder.fmul(value, t), out, b)
-
-
-def _plain_evaluate_column(
-    L: Any, j: int, u: Any, v: float, t: float, weight: float, x: Any, rows: Any
-) -> Any:
+    Returns the sums of x over the items and of h = x / D, which counts where the multiplier is zero, times `weight`.
+    """
     inverse = 1.0 / (L[j] + u + v)
     x[j] = t * inverse * inverse
     rows[:] = x[j] if j == 0 else rows + x[j]
     h = x[j] * inverse * np.where(u == 0.0, weight, 0.0)
     whole = len(u) // LANES * LANES
     return tuple(reduce(np.add, part[whole:], _in_pairs(_in_lanes(part))) for part in (x[j], h))
-
-
-@_vector("anaxxxaa", _plain_evaluate_column, _PAIR)
-def evaluate_column(code: _Code) -> Any:
-    """x[j] = t / D^2, D = L[j] + u + v, with one division an entry, added to `rows`, which column 0 begins.
-
-    Returns the sums of x over the items and of h = x / D, which counts where the multiplier is zero, times `weight`.
-    """
-    builder, j, n = code.builder, code.arguments[1], code.size(0, 1)
-    losses, u, x, rows = code.start(0, j), code.start(2), code.start(6, j), code.start(7)
-    whole, begun = code.filled(n), builder.icmp_signed("!=", j, code.whole(0))
-
-    def so_far(totals: Any, kind: Any) -> Any:
-        # As bits, because a choice between two vectors would make the compiler write the loop twice.
-        bits, mask = (_WORD if kind is _DOUBLE else _WORDS), builder.sext(begun, _WORD)
-        mask = mask if kind is _DOUBLE else code.spread(mask, _WORDS)
-        return builder.bitcast(builder.and_(builder.bitcast(totals, bits), mask), kind)
-
-    def run(first: Any, last: Any, kind: Any, sums: Any) -> Any:
-        totals = [code.variable(total) for total in sums]
-        v, t, weight = (code.spread(code.arguments[k], kind) for k in (3, 4, 5))
-        one, zero = (code.spread(ir.Constant(_DOUBLE, value), kind) for value in (1.0, 0.0))
-        with code.loop(first, last, 1 if kind is _DOUBLE else LANES) as (i, _):
-            multiplier = code.load(u, i, kind)
-            D = builder.fadd(builder.fadd(code.load(losses, i, kind), multiplier), v)
-            inverse = builder.fdiv(one, D)
-            chance = builder.fmul(builder.fmul(t, inverse), inverse)
-            code.store(chance, x, i)
-            code.store(builder.fadd(so_far(code.load(rows, i, kind), kind), chance), rows, i)
-            factor = builder.select(builder.fcmp_ordered("==", multiplier, zero), weight, zero)
-            code.add_to(totals[0], chance)
-            code.add_to(totals[1], builder.fmul(builder.fmul(chance, inverse), factor))
-        return [builder.load(total) for total in totals]
-
-    sums = [code.sum_lanes(lanes) for lanes in run(0, whole, _VECTOR, [_ZEROS, _ZEROS])]
-    return code.context.make_tuple(builder, _PAIR, run(whole, n, _DOUBLE, sums))

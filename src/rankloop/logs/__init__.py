@@ -1,5 +1,9 @@
 """Learning from logs: click models fitted to them, and off-policy evaluation of other rankings."""
 
+from rankloop.extras import require
+
+require("scipy", extra="scipy", for_="rankloop.logs")
+
 from rankloop.logs.click_models import MODELS, ModelComparison, compare_models, fit_model
 from rankloop.logs.counterfactual import FittedRanker, fit_ranker
 from rankloop.logs.fitted_models import Estimate, FittedModel, Score

@@ -235,11 +235,11 @@ class MW(ClickRanker):
 
     def current(self, context: Any = None) -> Ints:
         """The likeliest list: the assignment of items to positions with the largest sum of weights."""
-        from scipy.optimize import linear_sum_assignment
-
         self.read_context(context)
         W = self.state.W
-        return in_order(W, np.asarray(linear_sum_assignment(W, maximize=True)[1], np.int64))
+        items = np.empty(len(W), np.int64)
+        lists.best_list(W, items)
+        return in_order(W, items)
 
     def regret_bound(self, rounds: int) -> float:
         """Our derivation: m (2 sqrt(n T log n / (1 - gamma)) + sqrt(n T log n)), for the constants of `horizon` = T.

@@ -17,6 +17,7 @@ import numpy as np
 from rankloop.arguments import number, one_of, share, whole
 from rankloop.base import Array, Floats, Ints, Ranking
 from rankloop.compiled import RankerKernels
+from rankloop.extras import require
 from rankloop.kernels import sorting
 from rankloop.kernels.click_counts import count, fit
 from rankloop.kernels.elementary import log
@@ -263,6 +264,7 @@ class PMED(ClickRanker):
         refit: int = 20,
         rates: str = "seen",
     ) -> None:
+        require("scipy", extra="scipy", for_="PMED")
         n, m = self.read_size(n_items, n_positions)
         self.alpha = number("alpha", alpha, at_least=0, below=1e6)
         self.growth = number("growth", growth, at_least=1, below=1e6)

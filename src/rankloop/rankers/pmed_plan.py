@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog
 
 from rankloop.base import Floats, Ints
 from rankloop.kernels.click_counts import item_root
@@ -379,6 +378,8 @@ class _Programs:
 
     def solve(self, rows: list[Floats]) -> Floats:
         """The cheapest displays that tell the alternatives with these rows."""
+        from scipy.optimize import linprog
+
         self.solved += 1
         m, n = rows[0].shape
         cuts = np.array([row.ravel() for row in rows])

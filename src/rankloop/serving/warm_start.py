@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop import base, environments, logs, simulation
+from rankloop import base, environments, simulation
 from rankloop.base import Environment, Ranker
 from rankloop.feedback import ClickLog
 from rankloop.serving.adapters.registry import build
@@ -82,6 +82,8 @@ def simulated_state(
         raise ValueError(
             f"{fold.config.algorithm} takes its items with each request: a simulation needs a ranker with items"
         )
+    from rankloop import logs
+
     found = logs.fit_pbm(log)
     attraction = _attraction(fold.items, found)
     ranker = build(fold.config, n_items=len(fold.items))

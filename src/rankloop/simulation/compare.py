@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import number, one_of, whole
 from rankloop.base import Environment, Ranker
-from rankloop.extras import local_folder
+from rankloop.extras import local_folder, require
 from rankloop.simulation.executors import Executor
 from rankloop.simulation.play import brief, check_match
 from rankloop.simulation.runs import play_many
@@ -43,6 +43,7 @@ def mean_interval(
     >>> float(mean), round(float(low), 3), round(float(high), 3)
     (2.0, -0.484, 4.484)
     """
+    require("scipy", extra="scipy", for_="an interval of Student's t")
     from scipy.special import stdtrit
 
     runs = np.asarray(values, dtype=np.float64)
@@ -61,6 +62,7 @@ def paired_t(differences: ArrayLike) -> float:
     >>> round(paired_t([1.0, 2.0, 3.0]), 4)
     0.0742
     """
+    require("scipy", extra="scipy", for_="a t test")
     from scipy.special import stdtr
 
     pairs = np.asarray(differences, dtype=np.float64)

@@ -21,15 +21,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import numba
 import numpy as np
-from numba import cloudpickle
-from numba.core.dispatcher import Dispatcher
 
 from rankloop.arguments import whole
 from rankloop.extras import require
@@ -415,7 +412,6 @@ def versions() -> dict[str, str]:
     return {
         "rankloop": code_fingerprint(),
         "numpy": np.__version__,
-        "numba": numba.__version__,
         "Python": ".".join(platform.python_version_tuple()[:2]),
     }
 
@@ -471,7 +467,7 @@ def dumps(value: Any, *, what: str = "this") -> bytes:
     """
     file = io.BytesIO()
     try:
-        _PICKLER(file, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+        _pickler()(file, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
     except RecursionError as error:
         raise NotSendable(f"{what} cannot be sent to another process: it is nested too deeply") from error
     except Exception as error:  # whatever a __reduce__ of somebody raises
@@ -487,18 +483,23 @@ def loads(data: bytes) -> Any:
     return pickle.loads(data)
 
 
-class _Pickler(cloudpickle.Pickler):
+class _ByName:
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, Dispatcher):
+        if hasattr(value, "py_func"):  # a kernel, or what numba makes of a function
             function: Any = value.py_func
             module = sys.modules.get(function.__module__)
             if function.__module__ != "__main__" and getattr(module, function.__name__, None) is value:
                 return _kernel, (function.__module__, function.__name__)
         parent: Any = super()
-        return parent.reducer_override(value)
+        return parent.reducer_override(value) if hasattr(parent, "reducer_override") else NotImplemented
 
 
-_PICKLER: Any = _Pickler  # numba brings it along without annotations
+@cache
+def _pickler() -> Any:
+    # cloudpickle writes functions of a notebook or a script by value; without it these cannot be sent.
+    with suppress(ImportError):
+        return type("Pickler", (_ByName, importlib.import_module("cloudpickle").Pickler), {})
+    return type("Pickler", (_ByName, pickle.Pickler), {})
 
 
 def _kernel(module: str, name: str) -> Any:

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from contextvars import ContextVar
 from html import escape
 from typing import Any, TextIO
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from rankloop.arguments import whole
 from rankloop.base import Environment, Ranker
 from rankloop.compiled import CompiledEnvironment, CompiledRanker
-from rankloop.kernels.jit import muted
+from rankloop.kernels.loop import Loop
 from rankloop.simulation.trace import Trace
 
 _LONGEST = 1_000  # characters that a trace keeps of a ranker's arguments
@@ -205,15 +204,14 @@ class FusedRun(Run):
     environment: CompiledEnvironment
 
     def __init__(self, *args: Any) -> None:
-        from rankloop.kernels.loop import fused
-
         super().__init__(*args)
-        self.play_rounds = fused(*self.ranker.kernels, *self.environment.kernels)
-        longest = self.environment.n_positions
-        self.scratch = self.ranker.scratch(longest)
-        self.revealed = np.empty(self.ranker.feedback.length(longest))
-        looked_at = max(self.environment.n_read, len(self.revealed))
-        self.ticket = self.ranker.blank_ticket(looked_at if self.ranker.cuts_lists else longest)
+        ranker, environment = self.ranker, self.environment
+        longest = environment.n_positions
+        revealed = np.empty(ranker.feedback.length(longest))
+        looked_at = max(environment.n_read, len(revealed))
+        ticket = ranker.blank_ticket(looked_at if ranker.cuts_lists else longest)
+        sides = ranker.params, ranker.state, ranker.scratch(longest), environment.params, environment.state
+        self.loop = Loop((*ranker.kernels, *environment.kernels), (*sides, ticket, revealed))
 
     def advance(self, n_rounds: int) -> None:
         end = self.t + n_rounds
@@ -224,16 +222,9 @@ class FusedRun(Run):
                 self.ranker.pause()
 
     def _play(self, n_rounds: int) -> None:
-        self.t, self.place, self.total, self.window, self.explored = self.play_rounds(
-            self.ranker.params,
-            self.ranker.state,
-            self.scratch,
-            self.environment.params,
-            self.environment.state,
+        self.t, self.place, self.total, self.window, self.explored = self.loop.play(
             self.ranker_rng.bit_generator.random_raw(n_rounds),
             self.environment_rng.bit_generator.random_raw(2 * n_rounds),
-            self.ticket,
-            self.revealed,
             self.record,
             self.out,
             self.t,
@@ -335,8 +326,7 @@ class Bar:
     """A line of plain text, redrawn in place; in a notebook, a bar below the cell.
 
     It appears only on a terminal or in a notebook, and only for what takes a while. What is left is estimated from the
-    second piece of work on: the first may have been compiling, once. `polled` says that `show` is called meanwhile, so
-    that it is the bar that tells of compiling.
+    second piece of work on: the first may have been compiling, once.
     """
 
     def __init__(
@@ -345,7 +335,6 @@ class Bar:
         *,
         wanted: bool | None,
         label: str = "rounds",
-        polled: bool = False,
         stream: TextIO | None = None,
     ) -> None:
         self.total, self.label = total, label
@@ -357,9 +346,6 @@ class Bar:
         self.begun = time.perf_counter()
         self.first: tuple[float, float] | None = None  # when the first work was done, and how much
         self.drawn = 0  # characters of the line on the screen
-        self._muted = ExitStack()
-        if self.wanted and polled:
-            self._muted.enter_context(muted())
 
     def __enter__(self) -> Bar:
         return self
@@ -403,7 +389,6 @@ class Bar:
             self._cell.update(shown, raw=True)
 
     def __exit__(self, *_: object) -> None:
-        self._muted.close()
         if self._cell is not None:
             self._show_in_cell("", "")
         elif self.drawn:

@@ -93,7 +93,7 @@ def play_many(
         played += jobs[place].rounds
 
     with (
-        Bar(sum(job.rounds for job in jobs), wanted=progress, polled=True) as bar,
+        Bar(sum(job.rounds for job in jobs), wanted=progress) as bar,
         opened(executor, workers=workers) as (chosen, count),
     ):
         if is_threads(executor):

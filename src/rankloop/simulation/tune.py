@@ -245,7 +245,7 @@ def tune(
         study["held_out"] = None if held_out is None else [repr(held_out), identity(held_out)]
         _claim(place, study)
     with (
-        Bar(settings + 1, wanted=progress, label="tune", polled=True) as bar,
+        Bar(settings + 1, wanted=progress, label="tune") as bar,
         opened(executor, workers=workers) as (chosen, count),
     ):
         search = _Search(ranker, rounds, Kept(None if place is None else place / "runs"), chosen, count)

@@ -202,7 +202,7 @@ def _bar(label: str, todo: Sequence[runs.Job], console: Console) -> Bar:
     # The time left is estimated from the costs: costly jobs come first and say little about the rest.
     total = sum(job.cost for job in todo)
     wanted = console.is_terminal or in_notebook()
-    bar = Bar(total, wanted=wanted, label=label, polled=True, stream=cast("TextIO", console.file))
+    bar = Bar(total, wanted=wanted, label=label, stream=cast("TextIO", console.file))
     if todo:
         bar.show(0, "until the first ends (new code compiles once)")
     return bar

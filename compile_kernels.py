@@ -1,0 +1,368 @@
+"""Compile all kernels into libraries that need no compiler at run time: `python -m compile_kernels`, or `make kernels`.
+
+`kernels.txt` lists the kernels and the kinds of their arguments. numba compiles each to LLVM that is not yet optimised;
+all are linked into one module, which is optimised and written as machine code for each processor.
+`rankloop.kernels.library` says how a kernel in it is called. The wheel is built with this (setup.py). numba and a C
+compiler, for linking, are needed here only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import functools
+import hashlib
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent
+BUILD = ROOT / "build/kernels"
+X86 = "x86_64-unknown-linux-gnu"
+ARM = "aarch64-unknown-linux-gnu"
+PROCESSORS = {"x86-64-v3": X86, "x86-64-v2": X86, "aarch64": ARM}
+# numba optimises nothing and asks nothing about the machine that it runs on.
+SETTINGS = {
+    "NUMBA_OPT": "0",
+    "NUMBA_CPU_NAME": "x86-64-v2",
+    "NUMBA_CPU_FEATURES": "",
+    "NUMBA_CACHE_DIR": str(
+        Path(tempfile.gettempdir()) / "rankloop-kernels"
+    ),  # unused: what is not optimised is not kept
+    "RANKLOOP_KERNELS": "numba",
+    "NUMBA_DISABLE_JIT": "0",
+}
+
+
+if __name__ == "__main__" and any(os.environ.get(name) != value for name, value in SETTINGS.items()):
+    _PATHS = {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    os.execve(
+        sys.executable,
+        [sys.executable, "-m", "compile_kernels", *sys.argv[1:]],
+        os.environ | SETTINGS | _PATHS,
+    )
+
+import llvmlite.binding as llvm
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.np.numpy_support import as_dtype, from_dtype
+
+from rankloop.kernels import library, numba_compiler
+
+
+class Called(NamedTuple):
+    """A kernel, and what it was called with."""
+
+    kernel: Any
+    kind: str
+    types: tuple[Any, ...]
+
+
+def listed() -> list[Called]:
+    """The kernels in kernels.txt."""
+    found = []
+    for line in (ROOT / "kernels.txt").read_text().splitlines():
+        name, _, kind = line.partition(" ")
+        module, _, function = name.rpartition(".")
+        kernel = getattr(importlib.import_module(module), function)
+        found.append(Called(kernel, kind, tuple(map(_type, library.parsed(kind).parts))))
+    return found
+
+
+def _type(part: Any) -> Any:
+    # What numba calls a part of a kind.
+    if isinstance(part, str):
+        scalars = {
+            "n": types.none,
+            "i": types.int64,
+            "u": types.uint64,
+            "f": types.float64,
+            "b": types.boolean,
+        }
+        if len(part) == 1:
+            return scalars[part]
+        return types.Array(from_dtype(np.dtype(part[0])), int(part[1]), part[2])
+    return types.BaseTuple.from_types([_type(inner) for inner in part.parts], part.make)
+
+
+def kind_of_type(kind: Any) -> str:
+    """What `library.kind_of` says of values of a type of numba's."""
+    if isinstance(kind, types.Array):
+        return f"{as_dtype(kind.dtype).char}{kind.ndim}{kind.layout}"
+    if isinstance(kind, types.BaseTuple):
+        made = getattr(kind, "instance_class", None)
+        name = "" if made is None else f"{made.__module__}:{made.__qualname__}"
+        return f"{name}({','.join(map(kind_of_type, kind.types))})"
+    if isinstance(kind, types.Boolean):
+        return "b"
+    if isinstance(kind, types.Integer):
+        return "i" if kind.signed else "u"
+    if kind == types.float64:
+        return "f"
+    if kind == types.none:
+        return "n"
+    raise TypeError(f"a kernel returns {kind}, which the library cannot hand over")
+
+
+def compiled(called: Called) -> tuple[bytes, str]:
+    """A kernel with its wrapper, as a module of LLVM that is not optimised; and what kind it returns."""
+    kernel = called.kernel.compiled
+    kernel.compile(called.types)
+    result = kernel.overloads[called.types]
+    wrapper = _wrapper(result.target_context, result, symbol(called))
+    module = result.library._get_module_for_linking()
+    module.link_in(llvm.parse_assembly(str(wrapper)))
+    return bytes(module.as_bitcode()), kind_of_type(result.signature.return_type)
+
+
+def symbol(called: Called) -> str:
+    """The name of a kernel in the library."""
+    return "rankloop_" + hashlib.sha256(f"{called.kernel.name} {called.kind}".encode()).hexdigest()[:16]
+
+
+def _wrapper(context: Any, result: Any, name: str) -> Any:
+    # Reads the arguments from words, calls the kernel, writes the status and what it returns behind them.
+    word = ir.IntType(64)
+    module = context.codegen()._create_empty_module(name)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [word.as_pointer()]), name)
+    builder = ir.IRBuilder(function.append_basic_block())
+    (words,) = function.args
+    signature = result.signature
+    packer = context.get_arg_packer(signature.args)
+
+    def place(k: int) -> Any:
+        return builder.gep(words, [ir.Constant(word, k)])
+
+    def read(k: int, kind: Any) -> Any:
+        value = builder.load(place(k))
+        if isinstance(kind, ir.PointerType):
+            return builder.inttoptr(value, kind)
+        if isinstance(kind, ir.DoubleType):
+            return builder.bitcast(value, kind)
+        return value if kind == word else builder.trunc(value, kind)
+
+    def write(k: int, value: Any) -> None:
+        kind = value.type
+        if isinstance(kind, ir.PointerType):
+            value = builder.ptrtoint(value, word)
+        elif isinstance(kind, ir.DoubleType):
+            value = builder.bitcast(value, word)
+        elif kind != word:
+            value = builder.zext(value, word)
+        builder.store(value, place(k))
+
+    flat = [read(k, kind) for k, kind in enumerate(packer.argument_types)]
+    arguments = packer.from_arguments(builder, flat)
+    kernel = context.declare_function(module, result.fndesc)
+    status, value = context.call_conv.call_function(
+        builder, kernel, signature.return_type, signature.args, arguments
+    )
+    write(len(flat), builder.zext(status.is_error, word))
+    returned = context.get_arg_packer((signature.return_type,))
+    leaves = returned.as_arguments(builder, [value])
+    for k, leaf in enumerate(leaves):
+        write(len(flat) + 1 + k, leaf)
+    builder.ret_void()
+    return module
+
+
+# numba's runtime, as far as kernels that allocate need it: an owner of memory is a count of holders and an address.
+RUNTIME = """
+declare ptr @malloc(i64)
+declare void @free(ptr)
+define ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) {
+  %wide = zext i32 %align to i64
+  %more = add i64 %wide, 64
+  %all = add i64 %size, %more
+  %owner = call ptr @malloc(i64 %all)
+  %none = icmp eq ptr %owner, null
+  br i1 %none, label %failed, label %made
+failed:
+  ret ptr null
+made:
+  %start = getelementptr i8, ptr %owner, i64 64
+  %address = ptrtoint ptr %start to i64
+  %below = add i64 %wide, -1
+  %reach = add i64 %address, %below
+  %mask = sub i64 0, %wide
+  %begin = and i64 %reach, %mask
+  %data = inttoptr i64 %begin to ptr
+  store i64 1, ptr %owner
+  %field = getelementptr i64, ptr %owner, i64 3
+  store ptr %data, ptr %field
+  %last = getelementptr i64, ptr %owner, i64 4
+  store i64 %size, ptr %last
+  ret ptr %owner
+}
+define ptr @NRT_MemInfo_alloc_safe_aligned(i64 %size, i32 %align) {
+  %owner = call ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align)
+  ret ptr %owner
+}
+define void @NRT_MemInfo_call_dtor(ptr %owner) {
+  call void @free(ptr %owner)
+  ret void
+}
+define void @rankloop_release(ptr %owner) {
+  %count = load i64, ptr %owner
+  %rest = add i64 %count, -1
+  store i64 %rest, ptr %owner
+  %last = icmp eq i64 %rest, 0
+  br i1 %last, label %go, label %stay
+go:
+  call void @free(ptr %owner)
+  ret void
+stay:
+  ret void
+}
+"""
+
+
+def link(bitcodes: list[bytes]) -> Any:
+    """All modules in one."""
+    whole = llvm.parse_assembly("")
+    for bitcode in bitcodes:
+        whole.link_in(llvm.parse_bitcode(bitcode))
+    return whole
+
+
+def closed(whole: Any) -> bytes:
+    """The module with the runtime, in which only kernels can be seen from outside."""
+    whole.link_in(llvm.parse_assembly(RUNTIME))
+    for function in whole.functions:
+        if not function.is_declaration:
+            seen = function.name.startswith("rankloop_")
+            function.linkage = "external" if seen else "internal"
+    for variable in whole.global_variables:
+        if not variable.is_declaration:
+            variable.linkage = "internal"
+    return bytes(whole.as_bitcode())
+
+
+def machine_code(bitcode: bytes, processor: str) -> bytes:
+    """Optimised code for a processor, as an object file."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    triple = PROCESSORS[processor]
+    module = llvm.parse_bitcode(bitcode)
+    module.triple = triple
+    cpu = "generic" if processor == "aarch64" else processor
+    machine = llvm.Target.from_triple(triple).create_target_machine(
+        cpu=cpu, features="", opt=3, reloc="pic", codemodel="default"
+    )
+    module.data_layout = str(machine.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, builder)
+    builder.getModulePassManager().run(module, builder)
+    module.verify()
+    return bytes(machine.emit_object(module))
+
+
+def _compile_without_extras() -> None:
+    # No cache, which would not take code that is not optimised, and no functions that Python could call.
+    def dispatcher(kernel: Any) -> Any:
+        options = kernel.targetoptions | {"cache": False, "no_cpython_wrapper": True}
+        return numba.njit(**options)(kernel.py_func)
+
+    numba_compiler.dispatcher = dispatcher
+
+
+def _compile(number: int) -> tuple[str, str]:
+    # In a process of its own: kernel `number` of those that are called, into a file, unless it is there.
+    warnings.simplefilter("ignore")
+    one = CALLED[number]
+    path = _path(one)
+    if not path.exists():
+        bitcode, returned = compiled(one)
+        part = path.with_suffix(f".{os.getpid()}")
+        part.write_bytes(returned.encode() + b"\n" + bitcode)
+        part.replace(path)
+    return one.kernel.name, path.read_bytes().split(b"\n", 1)[0].decode()
+
+
+CALLED: list[Called] = []
+
+
+def _path(one: Called) -> Path:
+    """Where the code of a kernel is kept: it depends on its own module, and on those that this imports."""
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for source in sorted(_imported(Path(one.kernel.py_func.__code__.co_filename))):
+        digest.update(source.read_bytes())
+    return BUILD / f"{symbol(one)}-{digest.hexdigest()[:16]}"
+
+
+@functools.cache
+def _imported(source: Path) -> frozenset[Path]:
+    found, new = {source}, [source]
+    while new:
+        for node in ast.walk(ast.parse(new.pop().read_text())):
+            module = getattr(node, "module", None) or ""
+            if isinstance(node, ast.ImportFrom) and module.startswith("rankloop."):
+                names = [module, *(f"{module}.{one.name}" for one in node.names)]
+                for name in names:
+                    path = ROOT / "src" / f"{name.replace('.', '/')}.py"
+                    if path.exists() and path not in found and path.name != "jit.py":
+                        found.add(path)
+                        new.append(path)
+    return frozenset(found)
+
+
+def build(target: Path, processors: list[str], jobs: int) -> None:
+    """Write the libraries for these processors, and their index, into the folder `target`."""
+    begun = time.perf_counter()
+    _compile_without_extras()
+    CALLED.extend(listed())
+    BUILD.mkdir(parents=True, exist_ok=True)
+    kernels: dict[str, list[str]] = {}
+    # Forked before anything is compiled: what was called need not be found out again.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
+        for one, (name, returned) in zip(CALLED, pool.map(_compile, range(len(CALLED))), strict=True):
+            kernels[f"{one.kernel.name} {one.kind}"] = [symbol(one), returned]
+            print(f"{len(kernels)}/{len(CALLED)} {name}", end="\n", flush=True)
+    print(f"compiled {time.perf_counter() - begun:.1f} s", flush=True)
+    bitcode = closed(link([_path(one).read_bytes().split(b"\n", 1)[1] for one in CALLED]))
+    target.mkdir(parents=True, exist_ok=True)
+    digests = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for processor in processors:
+            (folder / "kernels.o").write_bytes(machine_code(bitcode, processor))
+            print(f"{processor} {time.perf_counter() - begun:.1f} s", flush=True)
+            path = target / f"{library.fingerprint()}-{processor}.so"
+            linker = ["cc", "-shared", "-s", "-o", str(folder / "kernels.so"), str(folder / "kernels.o")]
+            subprocess.run(linker, check=True)
+            shutil.copyfile(folder / "kernels.so", path)
+            digests[processor] = hashlib.sha256(path.read_bytes()).hexdigest()
+            print(f"{path} {path.stat().st_size:,} bytes")
+    index = {"sha256": digests, "kernels": kernels}
+    (target / f"{library.fingerprint()}.json").write_text(json.dumps(index, indent=0, sort_keys=True))
+    print(len(kernels), "kernels")
+
+
+def main() -> None:
+    """What the command does."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--processors", default="x86-64-v3,x86-64-v2")
+    arguments = parser.parse_args()
+    build(ROOT / "src/rankloop/kernels/compiled", arguments.processors.split(","), arguments.jobs)
+
+
+if __name__ == "__main__":
+    main()
