@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo serve test test-library test-service test-papers setup lint format bench load torture soak docs lock clean
+.PHONY: help demo serve test test-library test-service test-papers setup kernels lint format bench load torture soak docs lock clean
 
 # Name another interpreter with `make setup PYTHON=/path/to/python`; a second environment beside the first with VENV=:
 # `make test PYTHON=python3.13 VENV=.venv-3.13`.
@@ -39,21 +39,24 @@ demo: $(RUNS) ## watch a ranker learn in the terminal, write a report, then run 
 serve: $(RUNS) ## keep a service with simulated users running; it prints the address of its dashboard, Ctrl-C stops it
 	@$(BIN)/rankloop serve --simulated-users --data results/live
 
-test: $(READY) ## run every test, every docstring example and every example in the docs
+test: kernels ## run every test, every docstring example and every example in the docs
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) $(PYTEST_MORE)
 
 # The three parts of the house; together they are all tests. The command line and what all share go with the library.
 SERVICE := src/rankloop/serving tests/serving tests/guards/test_stored_log.py tests/test_deploy.py
 PAPERS := src/rankloop/experiments tests/experiments
 
-test-library: $(READY) ## run the tests of the library and the command line
+test-library: kernels ## run the tests of the library and the command line
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) $(PYTEST_MORE) src tests $(addprefix --ignore=,$(SERVICE) $(PAPERS))
 
-test-service: $(READY) ## run the tests of the service
+test-service: kernels ## run the tests of the service
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) $(PYTEST_MORE) $(SERVICE)
 
-test-papers: $(READY) ## run the tests of the reproduced papers
+test-papers: kernels ## run the tests of the reproduced papers
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) $(PYTEST_MORE) $(PAPERS)
+
+kernels: $(READY) ## compile all kernels into a library, as a wheel brings it; what has not changed is kept in build/
+	@$(BIN)/python -m compile_kernels
 
 setup: $(READY) ## create .venv with the pinned versions, and the command .venv/bin/rankloop
 	@echo "Ready: $(BIN)/rankloop"

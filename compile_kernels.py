@@ -15,6 +15,7 @@ import hashlib
 import importlib
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -22,12 +23,15 @@ import tempfile
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent
 BUILD = ROOT / "build/kernels"
+LIST = ROOT / "kernels.txt"
+VERSION = "1"  # of how a kernel is compiled and wrapped, for what is kept in BUILD
 X86 = "x86_64-unknown-linux-gnu"
 ARM = "aarch64-unknown-linux-gnu"
 PROCESSORS = {"x86-64-v3": X86, "x86-64-v2": X86, "aarch64": ARM}
@@ -73,7 +77,7 @@ class Called(NamedTuple):
 def listed() -> list[Called]:
     """The kernels in kernels.txt."""
     found = []
-    for line in (ROOT / "kernels.txt").read_text().splitlines():
+    for line in LIST.read_text().splitlines():
         name, _, kind = line.partition(" ")
         module, _, function = name.rpartition(".")
         kernel = getattr(importlib.import_module(module), function)
@@ -283,17 +287,22 @@ def _compile_without_extras() -> None:
     numba_compiler.dispatcher = dispatcher
 
 
-def _compile(number: int) -> tuple[str, str]:
-    # In a process of its own: kernel `number` of those that are called, into a file, unless it is there.
+def _compile(number: int) -> str:
+    # In a process of its own: kernel `number` of the list, into a file, unless it is there; what kind it returns.
     warnings.simplefilter("ignore")
-    one = CALLED[number]
-    path = _path(one)
+    path = _path(CALLED[number])
     if not path.exists():
-        bitcode, returned = compiled(one)
+        bitcode, returned = compiled(CALLED[number])
         part = path.with_suffix(f".{os.getpid()}")
         part.write_bytes(returned.encode() + b"\n" + bitcode)
         part.replace(path)
-    return one.kernel.name, path.read_bytes().split(b"\n", 1)[0].decode()
+    return _kept(CALLED[number])[0]
+
+
+def _kept(one: Called) -> tuple[str, bytes]:
+    """What kind a kernel returns, and its code."""
+    returned, _, bitcode = _path(one).read_bytes().partition(b"\n")
+    return returned.decode(), bitcode
 
 
 CALLED: list[Called] = []
@@ -301,7 +310,7 @@ CALLED: list[Called] = []
 
 def _path(one: Called) -> Path:
     """Where the code of a kernel is kept: it depends on its own module, and on those that this imports."""
-    digest = hashlib.sha256(Path(__file__).read_bytes())
+    digest = hashlib.sha256(VERSION.encode())
     for source in sorted(_imported(Path(one.kernel.py_func.__code__.co_filename))):
         digest.update(source.read_bytes())
     return BUILD / f"{symbol(one)}-{digest.hexdigest()[:16]}"
@@ -324,44 +333,85 @@ def _imported(source: Path) -> frozenset[Path]:
 
 
 def build(target: Path, processors: list[str], jobs: int) -> None:
-    """Write the libraries for these processors, and their index, into the folder `target`."""
+    """Write the libraries for these processors, and their index, into the folder `target`, unless they are there."""
+    version = library.fingerprint()
+    made_of = hashlib.sha256(LIST.read_bytes() + Path(__file__).read_bytes()).hexdigest()
+    index = target / f"{version}.json"
+    with suppress(FileNotFoundError, ValueError, KeyError):
+        known = json.loads(index.read_text())
+        if known["made_of"] == made_of and set(processors) <= set(known["sha256"]):
+            return
     begun = time.perf_counter()
     _compile_without_extras()
     CALLED.extend(listed())
     BUILD.mkdir(parents=True, exist_ok=True)
     kernels: dict[str, list[str]] = {}
-    # Forked before anything is compiled: what was called need not be found out again.
+    # Forked before anything is compiled: nothing has to be imported again.
     with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
-        for one, (name, returned) in zip(CALLED, pool.map(_compile, range(len(CALLED))), strict=True):
+        for one, returned in zip(CALLED, pool.map(_compile, range(len(CALLED))), strict=True):
             kernels[f"{one.kernel.name} {one.kind}"] = [symbol(one), returned]
-            print(f"{len(kernels)}/{len(CALLED)} {name}", end="\n", flush=True)
-    print(f"compiled {time.perf_counter() - begun:.1f} s", flush=True)
-    bitcode = closed(link([_path(one).read_bytes().split(b"\n", 1)[1] for one in CALLED]))
+            _tell(f"{len(kernels)} of {len(CALLED)} kernels compiled, {one.kernel.name}")
+        (BUILD / "whole").write_bytes(closed(link([_kept(one)[1] for one in CALLED])))
+        _tell(f"optimising {len(kernels)} kernels for {', '.join(processors)}")
+        digests = dict(
+            zip(processors, pool.map(functools.partial(_link, target, version), processors), strict=True)
+        )
+    index.write_text(
+        json.dumps({"made_of": made_of, "sha256": digests, "kernels": kernels}, indent=0, sort_keys=True)
+    )
+    for old in target.iterdir():
+        if not old.name.startswith(version):
+            old.unlink()
+    seconds = time.perf_counter() - begun
+    _tell("")
+    print(f"{len(kernels)} kernels compiled for {', '.join(processors)} in {seconds:.0f} s")
+
+
+def _tell(line: str) -> None:
+    # Where somebody looks: how far it is.
+    if sys.stderr.isatty():
+        print(f"\r{line[:100]:<100}\r", end="", file=sys.stderr, flush=True)
+
+
+def _link(target: Path, version: str, processor: str) -> str:
+    # In a process of its own: the library for a processor; returns its digest.
     target.mkdir(parents=True, exist_ok=True)
-    digests = {}
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for processor in processors:
-            (folder / "kernels.o").write_bytes(machine_code(bitcode, processor))
-            print(f"{processor} {time.perf_counter() - begun:.1f} s", flush=True)
-            path = target / f"{library.fingerprint()}-{processor}.so"
-            linker = ["cc", "-shared", "-s", "-o", str(folder / "kernels.so"), str(folder / "kernels.o")]
-            subprocess.run(linker, check=True)
-            shutil.copyfile(folder / "kernels.so", path)
-            digests[processor] = hashlib.sha256(path.read_bytes()).hexdigest()
-            print(f"{path} {path.stat().st_size:,} bytes")
-    index = {"sha256": digests, "kernels": kernels}
-    (target / f"{library.fingerprint()}.json").write_text(json.dumps(index, indent=0, sort_keys=True))
-    print(len(kernels), "kernels")
+        code, linked = Path(name) / "kernels.o", Path(name) / "kernels.so"
+        code.write_bytes(machine_code((BUILD / "whole").read_bytes(), processor))
+        linker = _linker(processor)
+        subprocess.run([linker, "-shared", "--strip-all", "-o", str(linked), str(code)], check=True)
+        shutil.copyfile(linked, target / f"{version}-{processor}.so")
+        return hashlib.sha256(linked.read_bytes()).hexdigest()
+
+
+def _linker(processor: str) -> str:
+    """The program that links for this processor."""
+    machine = PROCESSORS[processor].partition("-")[0]
+    names = (["ld"] if machine == platform.machine() else []) + [f"{machine}-linux-gnu-ld", "ld.lld"]
+    for name in names:
+        if shutil.which(name):
+            return name
+    raise SystemExit(
+        f"linking for {machine} needs one of {', '.join(names)} (Debian: apt install binutils-{machine}-linux-gnu)"
+    )
 
 
 def main() -> None:
     """What the command does."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--processors", default="x86-64-v3,x86-64-v2")
+    parser = argparse.ArgumentParser(
+        description="Compile all kernels into libraries that need no compiler at run time."
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
+    here = [name for name, triple in PROCESSORS.items() if triple.startswith(platform.machine())]
+    parser.add_argument("--processors", default=",".join(here), help=f"of {', '.join(PROCESSORS)}")
     arguments = parser.parse_args()
-    build(ROOT / "src/rankloop/kernels/compiled", arguments.processors.split(","), arguments.jobs)
+    processors = arguments.processors.split(",")
+    if unknown := set(processors) - set(PROCESSORS):
+        parser.error(f"--processors must be among {', '.join(PROCESSORS)}, got {', '.join(unknown)}")
+    for processor in processors:
+        _linker(processor)
+    build(ROOT / "src/rankloop/kernels/compiled", processors, arguments.jobs)
 
 
 if __name__ == "__main__":

@@ -95,9 +95,8 @@ def _revealed(ranker: CompiledRanker, ticket: Ranking, rng: np.random.Generator)
     return rng.integers(0, n_signals, ranker.feedback.length(len(ticket.items))).astype(float)
 
 
-def _calls(ranker: Any) -> compiled.PreparedCalls:
-    calls: compiled.PreparedCalls = ranker._calls()
-    return calls
+def _free(ranker: Any) -> list[compiled.Desk]:
+    return [desk for free in ranker._own_desks()._free.values() for desk in free]
 
 
 def _mistakes(ranker: CompiledRanker, ticket: Ranking, feedback: Any) -> Iterator[tuple[Ranking, Any]]:
@@ -191,20 +190,21 @@ def test_a_ranker_that_gets_another_state_uses_it() -> None:
     assert ranker.state.t[0] == 1
 
 
-def test_two_calls_at_once_have_two_buffers_and_long_lists_have_longer_ones() -> None:
+def test_two_calls_at_once_have_two_desks_and_lists_of_another_length_another() -> None:
     ranker = RTopKF(n_features=3)
-    calls = _calls(ranker)
-    first, second = calls._take(ranker, 4), calls._take(ranker, 4)
+    desks = ranker._own_desks()
+    first, second = desks.take(ranker, 4), desks.take(ranker, 4)
     assert not np.shares_memory(first.scratch[0], second.scratch[0])
-    calls._free.extend([first, second])
-    assert calls._take(ranker, 3) is second
-    assert calls._take(ranker, 9).length == 9
+    desks.give_back(first)
+    desks.give_back(second)
+    assert desks.take(ranker, 4) is second
+    assert len(desks.take(ranker, 9).items) == 9
 
 
-def test_not_every_ranker_keeps_its_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "_MOST_BUFFERS", 3)
-    compiled._buffers_kept.clear()
+def test_not_every_ranker_keeps_its_desks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "_MOST_DESKS", 3)
+    compiled._desks_kept.clear()
     many = [RTop1F(n_items=3) for _ in range(5)]
     for ranker in many * 2:
         ranker.rank(rng=np.random.default_rng(1))
-    assert sum(len(_calls(ranker)._free) for ranker in many) == 3
+    assert sum(len(_free(ranker)) for ranker in many) == 3

@@ -15,7 +15,7 @@ import pytest
 import rankloop
 from rankloop import checks, environments, rankers
 from rankloop.base import Environment, Ranker, Ranking
-from rankloop.compiled import CompiledEnvironment, CompiledRanker, PreparedCalls, check_items
+from rankloop.compiled import CompiledEnvironment, CompiledRanker, check_items
 from tests.examples import every_environment, every_ranker, same
 
 RANKERS = dict(every_ranker())
@@ -213,9 +213,8 @@ def what_is_left_from_one_call_does_not_matter_to_the_next(make: MakeRanker) -> 
         twin._learn_checked(Ranking(mine.items, theirs.propensities, theirs.memo), answer)
         if twin.until_pause() == 0:
             twin.pause()
-        calls: PreparedCalls = ranker._calls()
-        for buffers in calls._free:
-            _overwrite(buffers.scratch)
+        for desk in [one for free in ranker._own_desks()._free.values() for one in free]:
+            _overwrite(desk.scratch)
     same_arrays(ranker, twin)
 
 

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _MOST_DESKS = (
-    1_000  # lists of desks kept at once, of all rankers together: a service may have 100,000 rankers
+    1_000  # kept at once, of all rankers together: a service may have a hundred thousand of them
 )
 _IN_ORDER = 0x101  # NumPy's flags of an array whose entries lie one after another, each where a number of its size may
 _FLOAT = np.dtype(np.float64)
@@ -132,20 +132,18 @@ class Desks:
 
     def take(self, ranker: CompiledRanker, n: int) -> Desk:
         """A desk for lists of n items. Nobody else has it until it is given back."""
-        free = self._free.get(n)
-        if free is None:
-            free = self._free[n] = []
-            _desks_kept.append(free)
-            if len(_desks_kept) > _MOST_DESKS:
-                _desks_kept.popleft().clear()
+        free = self._free.setdefault(n, [])
         try:
             return free.pop()
         except IndexError:
+            _desks_kept.append(free)
+            if len(_desks_kept) > _MOST_DESKS:
+                _desks_kept.popleft().clear()
             return Desk(ranker, n)
 
     def give_back(self, desk: Desk) -> None:
         """Leave a desk for the next call."""
-        self._free.setdefault(len(desk.items), []).append(desk)
+        self._free[len(desk.items)].append(desk)
 
 
 def _numbers(feedback: ArrayLike) -> NDArray[np.float64] | None:

@@ -1,80 +1,154 @@
-"""The line about compiling: shown once for what takes long, to those who can read it."""
+"""Where kernels run: in the library, by numba, as plain Python. Everywhere the same, and with a line where it is slow."""
 
 from __future__ import annotations
 
 import os
+import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from rankloop.kernels import jit
+import rankloop
+from rankloop.kernels import jit, library
+from rankloop.kernels.measures import separable_rows
 from rankloop.rankers import reference
 
-SLOW = """
-import time
+PACKAGE = Path(rankloop.__file__).parent
+STORY = """
+import sys
+from rankloop import environments, rankers, simulation
 from rankloop.kernels import jit
-from rankloop.kernels.jit import kernel
-jit.PATIENCE = {patience}
-@kernel
-def twice(x):
-    return x + x
-print(twice({argument}))
+users = environments.FixedItems([[1, 0, 1], [0, 1, 0]] * 20, measure="dcg")
+ranker = rankers.RTop1F(n_items=3, horizon=40)
+trace = simulation.play(ranker, users, rounds=40, seed=1)
+print(jit.MODE, "numba" in sys.modules, float(trace.total_regret).hex(), ranker.state.s.tobytes().hex())
 """
+WITHOUT_NUMBA = "import sys; sys.modules['numba'] = None\n"
+HAS_LIBRARY = pytest.mark.skipif(jit.LIBRARY is None, reason="no compiled kernels here: make kernels")
 
 
-class Compiling:
-    """What numba tells of a function that it compiles."""
-
-    data = {"dispatcher": reference.rank_uniform}  # noqa: RUF012
-
-
-def said(tmp_path: Path, *, patience: float, progress: str | None) -> str:
-    script = tmp_path / "slow.py"
-    script.write_text(SLOW.format(patience=patience, argument=3))
-    environment = {key: value for key, value in os.environ.items() if key != "RANKLOOP_PROGRESS"}
-    environment |= {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    if progress is not None:
-        environment["RANKLOOP_PROGRESS"] = progress
-    done = subprocess.run(
-        [sys.executable, script], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "6\n"
-    return done.stderr
+def run(program: str, package: Path = PACKAGE, **environment: str) -> subprocess.CompletedProcess[str]:
+    names = ("RANKLOOP_", "NUMBA_")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(names)}
+    environment |= {"PYTHONPATH": str(package.parent)}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=clean | environment, capture_output=True, text=True, check=False)
 
 
-def test_long_compiling_is_one_line(tmp_path: Path) -> None:
-    line = said(tmp_path, patience=0.0, progress="1")
-    assert line.count("\n") == 1
-    assert line.startswith("rankloop: compiling __main__.twice;")
+def told(done: subprocess.CompletedProcess[str]) -> list[str]:
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
 
 
-@pytest.mark.parametrize(("patience", "progress"), [(60.0, "1"), (0.0, "0"), (0.0, None)])
-def test_nothing_is_said_of_what_is_quick_or_to_nobody(
-    patience: float, progress: str | None, tmp_path: Path
-) -> None:
-    assert said(tmp_path, patience=patience, progress=progress) == ""
+@HAS_LIBRARY
+def test_every_way_plays_the_same() -> None:
+    here = told(run(STORY))
+    assert here[:2] == ["library", "False"]
+    others = [
+        told(run(STORY, RANKLOOP_KERNELS="numba")),
+        told(run(STORY, RANKLOOP_KERNELS="python")),
+        told(run(STORY, NUMBA_DISABLE_JIT="1")),
+        told(run(STORY, RANKLOOP_KERNELS="x86-64-v2")) if "x86-64-v2" in library.processors() else here,
+    ]
+    assert [other[0] for other in others] == ["numba", "python", "python", "library"]
+    assert {tuple(other[2:]) for other in others} == {tuple(here[2:])}
 
 
-def test_the_line_names_ranker_and_environment() -> None:
-    loop = type("Loop", (), {})()
-    source = "def play_rounds(): pass"
-    scope = {"rank": reference.rank_uniform, "arrive": reference.learn_nothing}
-    exec(source, scope)
-    loop.py_func = scope["play_rounds"]
-    assert jit._name(loop) == "the loop of reference and reference"
+@HAS_LIBRARY
+def test_the_library_needs_no_numba() -> None:
+    done = run(WITHOUT_NUMBA + STORY)
+    assert told(done)[0] == "library"
+    assert done.stderr == ""
 
 
-def test_those_who_draw_themselves_can_mute_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("RANKLOOP_PROGRESS", "1")
-    monkeypatch.setattr(jit, "PATIENCE", 0.0)
-    with jit.muted():
-        jit.NOTICE.on_start(Compiling())
-        jit.NOTICE.on_end(Compiling())
-    assert capsys.readouterr().err == ""
-    jit.NOTICE.on_start(Compiling())
-    jit.NOTICE.on_end(Compiling())
-    assert capsys.readouterr().err.startswith("rankloop: compiling rankloop.rankers.reference.rank_uniform;")
+def test_neither_library_nor_numba_is_plain_python_and_one_line(tmp_path: Path) -> None:
+    done = run(WITHOUT_NUMBA + STORY, copied(tmp_path))
+    assert told(done)[0] == "numba"
+    assert done.stderr.count("\n") == 1
+    assert 'pip install "rankloop[jit]"' in done.stderr
+
+
+def copied(folder: Path, *, with_library: bool = False) -> Path:
+    """The package somewhere else."""
+    left_out = ["__pycache__", "experiments", "serving"] + ["compiled"] * (not with_library)
+    shutil.copytree(PACKAGE, folder / "rankloop", ignore=shutil.ignore_patterns(*left_out))
+    return folder / "rankloop"
+
+
+@HAS_LIBRARY
+@pytest.mark.parametrize("fault", ["cut", "flipped", "index"])
+def test_a_damaged_library_is_not_used(fault: str, tmp_path: Path) -> None:
+    package = copied(tmp_path, with_library=True)
+    # The sources of experiments belong to what a library is made of.
+    (package / "experiments/pbm_2022").mkdir(parents=True)
+    own = "experiments/pbm_2022/rankers.py"
+    shutil.copyfile(PACKAGE / own, package / own)
+    (file,) = (package / "kernels/compiled").glob(f"*{'.json' if fault == 'index' else jit.LIBRARY.processor + '.so'}")  # type: ignore[union-attr]
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content[: len(content) // 2] if fault == "cut" else content)
+    if fault == "index":
+        file.write_text("{")
+    done = run(WITHOUT_NUMBA + STORY, package)
+    assert told(done)[0] == "numba"
+    assert "cannot be used" in done.stderr
+
+
+@HAS_LIBRARY
+def test_an_edited_kernel_is_not_taken_from_the_library(tmp_path: Path) -> None:
+    package = copied(tmp_path, with_library=True)
+    source = package / "kernels/random.py"
+    source.write_text(source.read_text().replace("0x9E3779B97F4A7C15", "0x9E3779B97F4A7C17"))
+    before = told(run(STORY))
+    after = told(run(STORY, package, RANKLOOP_KERNELS="", NUMBA_CACHE_DIR=str(tmp_path / "cache")))
+    assert after[0] == "numba"
+    assert after[2:] != before[2:]
+
+
+def test_what_is_not_there_is_refused_in_words() -> None:
+    done = run("import rankloop.rankers; rankloop.rankers.RTop1F", RANKLOOP_KERNELS="x86-64-v9")
+    assert done.returncode != 0
+    assert "RANKLOOP_KERNELS='x86-64-v9': there is no such library of compiled kernels here" in done.stderr
+
+
+def test_an_unknown_processor_has_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library.platform, "machine", lambda: "riscv64")
+    assert library.processors() == []
+    assert library.opened("", pytest.fail) is None
+    monkeypatch.setattr(library.platform, "system", lambda: "Darwin")
+    assert library.processors() == []
+
+
+class Pair(library.NamedTuple):  # type: ignore[misc, name-defined]
+    """Two parts with names."""
+
+    first: Any
+    second: Any
+
+
+def test_kinds_of_arguments() -> None:
+    rows = np.zeros((2, 3))
+    assert library.kind_of((rows, rows[:, 1], np.zeros(2, np.float32), True, np.uint64(1))) == "(d2C,d1A,f1C,b,u)"
+    name = f"{__name__}:Pair"
+    kind = library.kind_of((Pair(1, 2.0), (), None, (np.int64(3),), object()))
+    assert kind == f"({name}(i,f),(),n,(i),{library.UNKNOWN})"
+    assert library.n_words(f"({name}(i,d2C),(),n,(f))") == 1 + 9 + 0 + 1 + 1
+
+
+@HAS_LIBRARY
+def test_arrays_that_a_kernel_returns_are_copied() -> None:
+    orders, relevances = np.array([[1, 0], [0, 1]]), np.array([[0.0, 1.0]])
+    numbers = np.arange(2), np.zeros(2, np.int64)
+    for _ in range(1_000):
+        values = separable_rows(0, orders, relevances, *numbers, np.array([1.0, 0.5]))
+    np.testing.assert_array_equal(values, separable_rows.py_func(0, orders, relevances, *numbers, np.array([1.0, 0.5])))  # type: ignore[attr-defined]
+    assert values.base is None or values.base.base is None
+
+
+def test_a_kernel_travels_by_name() -> None:
+    assert pickle.loads(pickle.dumps(reference.rank_uniform)) is reference.rank_uniform

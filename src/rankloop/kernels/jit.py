@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -18,9 +17,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.extras import installed
 from rankloop.kernels.library import UNKNOWN, Library, Prepared, Variant, kind_of, opened
 
-__all__ = ["Kernel", "apart", "chosen_by_type", "hot", "inlined", "kernel"]
+__all__ = ["apart", "hot", "inlined", "kernel", "loop"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Floats = NDArray[np.float64]
@@ -71,7 +71,7 @@ def compiler() -> Any:
     """The module that has numba compile, or None, with a line, where numba is not installed."""
     if MODE == "python":
         return None
-    if importlib.util.find_spec("numba") is None:
+    if not installed("numba"):
         say(
             "kernels that are not compiled run as plain Python, slowly; "
             'pip install "rankloop[jit]" brings a compiler'
@@ -199,6 +199,14 @@ def inlined(function: Function) -> Function:
     Parameters as of `kernel`.
     """
     return _kernel(function, _OPTIONS | {"inline": "always"})
+
+
+def loop(function: Function) -> Function:
+    """Compile a function that takes kernels as arguments; such code cannot be kept on disk.
+
+    Parameters as of `kernel`.
+    """
+    return _kernel(function, _OPTIONS | {"cache": False})
 
 
 def chosen_by_type(function: Function, choose: Callable[..., Any]) -> Function:

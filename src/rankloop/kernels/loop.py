@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankloop.kernels import jit
-from rankloop.kernels.jit import hot
+from rankloop.kernels.jit import hot, loop
 from rankloop.kernels.library import Prepared, Unset, kind_of, n_words
 from rankloop.kernels.vectors import Vector
 
 
+@loop
 def play_rounds(
     rank: Any,
     learn: Any,
@@ -145,11 +146,6 @@ class Loop:
     def __init__(self, kernels: tuple[Any, ...], parts: tuple[Any, ...]) -> None:
         self.kernels, self.parts = kernels, parts
         self._by_words = _prepared(kernels, parts)
-        if self._by_words is None and jit.MODE != "python":
-            compiler = jit.compiler()
-            self._play = play_rounds if compiler is None else compiler.loop(play_rounds)
-        else:
-            self._play = play_rounds
 
     def play(self, ranker_words: Any, environment_words: Any, record: Any, out: Any, *so_far: Any) -> Any:
         """Play a round for each word; `so_far` and what is returned are the last five arguments of `play_rounds`."""
@@ -161,7 +157,7 @@ class Loop:
         )
         kernels = [getattr(kernel, "compiled", kernel) for kernel in self.kernels]
         before = ranker_params, ranker_state, scratch, environment_params, environment_state
-        return self._play(*kernels, *before, *words, ticket, revealed, record, out, *so_far)
+        return play_rounds(*kernels, *before, *words, ticket, revealed, record, out, *so_far)
 
 
 class _ByWords(NamedTuple):

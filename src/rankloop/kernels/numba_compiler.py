@@ -6,7 +6,6 @@ Imported where something is to be compiled, and by numba itself, as its extensio
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import shutil
 import sys
@@ -43,12 +42,6 @@ def dispatcher(kernel: jit.Kernel) -> Any:
         return numba.njit(**kernel.targetoptions)(kernel.py_func)
     finally:
         _CONFIG.CACHE_DIR = elsewhere
-
-
-@functools.cache
-def loop(play_rounds: Any) -> Any:
-    """The loop over rounds, which takes kernels as arguments: numba cannot keep such code on disk."""
-    return numba.njit(error_model="numpy", nogil=True)(play_rounds)
 
 
 def _forget_old_code() -> None:
