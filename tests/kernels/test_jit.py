@@ -26,7 +26,7 @@ from rankloop.kernels import jit
 users = environments.FixedItems([[1, 0, 1], [0, 1, 0]] * 20, measure="dcg")
 ranker = rankers.RTop1F(n_items=3, horizon=40)
 trace = simulation.play(ranker, users, rounds=40, seed=1)
-print(jit.MODE, "numba" in sys.modules, float(trace.total_regret).hex(), ranker.state.s.tobytes().hex())
+print(jit.MODE, "numba" in sys.modules, float(trace.total_regret).hex(), *(part.tobytes().hex() for part in ranker.state))
 """
 WITHOUT_NUMBA = "import sys; sys.modules['numba'] = None\n"
 HAS_LIBRARY = pytest.mark.skipif(jit.LIBRARY is None, reason="no compiled kernels here: make kernels")
