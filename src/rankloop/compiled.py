@@ -19,7 +19,7 @@ from rankloop.features import LARGEST_FEATURE as LARGEST_FEATURE
 from rankloop.features import read_features as read_features
 from rankloop.kernels.call_checks import ordinary
 from rankloop.kernels.jit import Ready, ready
-from rankloop.kernels.library import Unset, kind_of
+from rankloop.kernels.library import Prepared, Unset, kind_of
 
 __all__ = [
     "CompiledEnvironment",
@@ -30,9 +30,7 @@ __all__ = [
     "read_positions",
 ]
 
-_MOST_DESKS = (
-    1_000  # kept at once, of all rankers together: a service may have a hundred thousand of them
-)
+_MOST_DESKS = 1_000  # kept at once, of all rankers together: a service may have a hundred thousand of them
 _IN_ORDER = 0x101  # NumPy's flags of an array whose entries lie one after another, each where a number of its size may
 _FLOAT = np.dtype(np.float64)
 _desks_kept: deque[list[Desk]] = deque()
@@ -62,9 +60,9 @@ class Desk:
         clicks = ranker.feedback.kind == "clicks"
         seen = np.zeros(n_items, np.bool_)
         self.ordinary = ready(ordinary, (self.items, seen, n_items, self.revealed, clicks, most))
-        self._ready: dict[str, tuple[Ready, Ready]] = {}
+        self._ready: dict[str, tuple[Ready | Prepared, Ready | Prepared]] = {}
 
-    def calls(self, request: Any) -> tuple[Ready, Ready]:
+    def calls(self, request: Any) -> tuple[Ready | Prepared, Ready | Prepared]:
         """`rank` and `learn` for this kind of request."""
         kind = "n" if request is None else kind_of(request)
         calls = self._ready.get(kind)

@@ -1,4 +1,4 @@
-"""Where kernels run: in the library, by numba, as plain Python. Everywhere the same, and with a line where it is slow."""
+"""Where kernels run: in the library, by numba, as plain Python. Everywhere the same; a line where it is slow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from rankloop.kernels import jit
 users = environments.FixedItems([[1, 0, 1], [0, 1, 0]] * 20, measure="dcg")
 ranker = rankers.RTop1F(n_items=3, horizon=40)
 trace = simulation.play(ranker, users, rounds=40, seed=1)
-print(jit.MODE, "numba" in sys.modules, float(trace.total_regret).hex(), *(part.tobytes().hex() for part in ranker.state))
+state = [part.tobytes().hex() for part in ranker.state]
+print(jit.MODE, "numba" in sys.modules, float(trace.total_regret).hex(), *state)
 """
 WITHOUT_NUMBA = "import sys; sys.modules['numba'] = None\n"
 HAS_LIBRARY = pytest.mark.skipif(jit.LIBRARY is None, reason="no compiled kernels here: make kernels")
@@ -88,7 +89,9 @@ def test_a_damaged_library_is_not_used(fault: str, tmp_path: Path) -> None:
     (package / "experiments/pbm_2022").mkdir(parents=True)
     own = "experiments/pbm_2022/rankers.py"
     shutil.copyfile(PACKAGE / own, package / own)
-    (file,) = (package / "kernels/compiled").glob(f"*{'.json' if fault == 'index' else jit.LIBRARY.processor + '.so'}")  # type: ignore[union-attr]
+    (file,) = (package / "kernels/compiled").glob(
+        f"*{'.json' if fault == 'index' else jit.LIBRARY.processor + '.so'}"
+    )  # type: ignore[union-attr]
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content[: len(content) // 2] if fault == "cut" else content)
@@ -133,7 +136,10 @@ class Pair(library.NamedTuple):  # type: ignore[misc, name-defined]
 
 def test_kinds_of_arguments() -> None:
     rows = np.zeros((2, 3))
-    assert library.kind_of((rows, rows[:, 1], np.zeros(2, np.float32), True, np.uint64(1))) == "(d2C,d1A,f1C,b,u)"
+    assert (
+        library.kind_of((rows, rows[:, 1], np.zeros(2, np.float32), True, np.uint64(1)))
+        == "(d2C,d1A,f1C,b,u)"
+    )
     name = f"{__name__}:Pair"
     kind = library.kind_of((Pair(1, 2.0), (), None, (np.int64(3),), object()))
     assert kind == f"({name}(i,f),(),n,(i),{library.UNKNOWN})"
@@ -146,7 +152,9 @@ def test_arrays_that_a_kernel_returns_are_copied() -> None:
     numbers = np.arange(2), np.zeros(2, np.int64)
     for _ in range(1_000):
         values = separable_rows(0, orders, relevances, *numbers, np.array([1.0, 0.5]))
-    np.testing.assert_array_equal(values, separable_rows.py_func(0, orders, relevances, *numbers, np.array([1.0, 0.5])))  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(
+        values, separable_rows.py_func(0, orders, relevances, *numbers, np.array([1.0, 0.5]))
+    )  # type: ignore[attr-defined]
     assert values.base is None or values.base.base is None
 
 

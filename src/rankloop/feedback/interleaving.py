@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import number, numbers, one_of, whole
 from rankloop.base import draw_key
+from rankloop.extras import require
 from rankloop.feedback.revealed import Clicks
 from rankloop.kernels import lists as multileaving
 from rankloop.kernels import random

@@ -12,6 +12,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -86,7 +87,7 @@ def find(kernel: Any, kind: str) -> Variant | None:
         return None
     variant = None if LIBRARY is None else LIBRARY.find(kernel.name, kind)
     if variant is None and _MISSED and UNKNOWN not in kind and _is_ours(sys._getframe(1)):
-        with open(_MISSED, "a") as file:
+        with Path(_MISSED).open("a") as file:
             file.write(f"{kernel.name} {kind}\n")
     return variant
 

@@ -146,7 +146,7 @@ class Prepared:
     def _put(self, at: int, argument: Any) -> int:
         if isinstance(argument, Unset):
             return n_words(argument.kind)
-        form, leaves = "", []
+        form, leaves = "", list[Any]()
         for letters, words in _leaves(argument):
             form += letters
             leaves += words

@@ -151,13 +151,15 @@ class Loop:
         """Play a round for each word; `so_far` and what is returned are the last five arguments of `play_rounds`."""
         words = ranker_words, environment_words
         if self._by_words is not None:
-            return play_by_words(*self._by_words.arguments, *words, record, out, *so_far)
+            by_words: Any = play_by_words
+            return by_words(*self._by_words.arguments, *words, record, out, *so_far)
         ranker_params, ranker_state, scratch, environment_params, environment_state, ticket, revealed = (
             self.parts
         )
         kernels = [getattr(kernel, "compiled", kernel) for kernel in self.kernels]
         before = ranker_params, ranker_state, scratch, environment_params, environment_state
-        return play_rounds(*kernels, *before, *words, ticket, revealed, record, out, *so_far)
+        built_in: Any = play_rounds
+        return built_in(*kernels, *before, *words, ticket, revealed, record, out, *so_far)
 
 
 class _ByWords(NamedTuple):
@@ -202,7 +204,7 @@ def _prepared(kernels: tuple[Any, ...], parts: tuple[Any, ...]) -> _ByWords | No
         value.status + 1,
         hindsight.status + 1,
     )
-    words = tuple(np.frombuffer(one.words, np.int64) for one in prepared)
+    words = tuple(np.frombuffer(memoryview(one.words), np.int64) for one in prepared)
     numbers = words[4].view(np.float64), words[5].view(np.float64)
     addresses = np.array([one.variant.address for one in prepared])
     return _ByWords((places, addresses, words, numbers), prepared)

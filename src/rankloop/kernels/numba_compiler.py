@@ -22,6 +22,7 @@ from rankloop.kernels.vectors import Vector
 
 _CONFIG: Any = numba.config
 _EXTENDING: Any = typeof_impl
+_NUMBA: Any = numba
 # numba compares a cached kernel with its own file only, so a kernel would go on calling the old version of one that
 # was edited in another file. Each state of the sources therefore has a cache of its own.
 _VERSION = hashlib.sha256(f"{numba.__version__} {fingerprint()}".encode()).hexdigest()[:16]
@@ -52,16 +53,18 @@ def _forget_old_code() -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-@_EXTENDING.register(jit.Kernel)
 def _type_of_kernel(kernel: jit.Kernel, _: Any) -> Any:
-    return numba.typeof(kernel.compiled)
+    return _NUMBA.typeof(kernel.compiled)
 
 
-@_EXTENDING.register(Vector)
 def _type_of_vector(vector: Vector, _: Any) -> Any:
-    from numba.core.registry import cpu_target
+    return _NUMBA.core.registry.cpu_target.typing_context.resolve_value_type(
+        llvm.WRITTEN[vector.twin.__name__]
+    )
 
-    return cpu_target.typing_context.resolve_value_type(llvm.WRITTEN[vector.twin.__name__])
+
+_EXTENDING.register(jit.Kernel)(_type_of_kernel)
+_EXTENDING.register(Vector)(_type_of_vector)
 
 
 for _function in elementary.FUNCTIONS:
