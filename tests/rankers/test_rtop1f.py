@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import permutations
 from math import ceil, factorial, log2
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -598,39 +595,6 @@ def test_with_many_rankings_open_every_block_still_sees_every_item(n_open: int) 
     assert 0.9 * 4000 / max(40, n_open) <= closed <= 100
 
 
-ELSEWHERE = """
-import sys
-import numpy as np
-from rankloop import rankers
-from rankloop.base import Ranking
-
-folder = sys.argv[1]
-ranker = rankers.RTop1F(n_items=5, horizon=200, measure="dcg", max_grade=3, k=2)
-with np.load(f"{folder}/state.npz") as saved:
-    ranker.load(saved)
-for i in (2, 0, 1):
-    with np.load(f"{folder}/ticket{i}.npz") as ticket:
-        ranker.learn(Ranking.load(ticket), [i, 3 - i])
-np.savez(f"{folder}/after.npz", **ranker.save())
-"""
-
-
-def test_tickets_are_learnt_in_another_process(tmp_path: Path) -> None:
-    ranker = rankers.RTop1F(n_items=5, horizon=200, measure="dcg", max_grade=3, k=2)
-    rng = np.random.default_rng(6)
-    for _ in range(23):
-        ranker.learn(ranker.rank(rng=rng), [1.0, 2.0])
-    np.savez(tmp_path / "state.npz", **ranker.save())
-    tickets = [not_exploring(ranker), find(ranker, lambda shown: shown.explored), ranker.rank(rng=rng)]
-    for i, ticket in enumerate(tickets):
-        np.savez(tmp_path / f"ticket{i}.npz", **ticket.save())
-    subprocess.run([sys.executable, "-c", ELSEWHERE, str(tmp_path)], check=True)
-    for i in (2, 0, 1):
-        ranker.learn(tickets[i], [i, 3 - i])
-    with np.load(tmp_path / "after.npz") as after:
-        assert_same(ranker.save(), dict(after))
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -724,14 +688,3 @@ def test_a_damaged_state_is_refused_and_changes_nothing(name: str, value: list[f
     with pytest.raises(ValueError, match=name):
         ranker.load(damaged)
     assert_same(ranker.save(), before)
-
-
-def test_load_takes_over_and_does_not_share() -> None:
-    one, other = _learnt(n_items=4, horizon=400), rankers.RTop1F(n_items=4, horizon=400)
-    saved = one.save()
-    other.load(saved)
-    assert_same(other.save(), saved)
-    other.learn(other.rank(rng=np.random.default_rng(1)), [1.0])
-    assert_same(one.save(), saved)
-    with pytest.raises(AssertionError):
-        assert_same(other.save(), saved)

@@ -29,7 +29,7 @@ from rankloop.rankers.registry import find
 from rankloop.simulation import play
 from rankloop.simulation.by_name import Setting, check_settings, make_ranker, read_settings
 from rankloop.simulation.executors import Executor
-from rankloop.simulation.play import Bar, check_match
+from rankloop.simulation.play import check_match
 from rankloop.simulation.runs import Job, Kept, run_jobs
 from rankloop.simulation.trace import code_fingerprint, machine, versions
 from rankloop.suite.report import share_of_way
@@ -280,15 +280,9 @@ def run(
             reasons = {reason for (label, _), reason in refusals.items() if label == entry.label}
             raise ValueError(f"{entry.label} can play in none of the worlds: {'; '.join(sorted(reasons))}")
     jobs = [_job(part, hashes[part.world.name]) for part in parts]
-    with Bar(sum(job.cost for job in jobs if not kept.has(job.identity)), wanted=progress) as bar:
-        played = 0.0
-
-        def ended(job: Job) -> None:
-            nonlocal played
-            played += job.cost
-            bar.show(played)
-
-        finished = run_jobs(_play_part, jobs, kept=kept, executor=executor, workers=workers, ended=ended)
+    finished = run_jobs(
+        _play_part, jobs, kept=kept, executor=executor, workers=workers, progress=progress, label="suite"
+    )
     rows = {part.key: each.rows for part, each in zip(parts, finished, strict=True)}
     provenance = {
         "suite": VERSION,
