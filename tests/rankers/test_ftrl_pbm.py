@@ -16,6 +16,7 @@ from rankloop.base import Floats, Ranking
 from rankloop.environments import ClickMatrix, Periodic, PositionBased
 from rankloop.rankers import FTRLPBM
 from rankloop.rankers.ftrl_pbm import GUARD, WEIGHT, frank_wolfe
+from tests.examples import refused
 from tests.kernels import test_hybrid
 from tests.kernels.leader import Leader, check_chances, check_optimal, find
 from tests.kernels.lists import law
@@ -700,22 +701,16 @@ def test_a_ticket_that_was_tampered_with_is_refused_and_changes_nothing(
     ranker = FTRLPBM(n_items=5, n_positions=3, estimator="mean")
     rng = np.random.default_rng(4)
     ranker.learn(ranker.rank(rng=rng), [1, 0, 1])
-    before = ranker.save()
-    with pytest.raises(ValueError, match=r"items|ranking"):
+    with refused(ranker, r"items|ranking"):
         ranker.learn(tamper(ranker.rank(rng=rng)), [0, 0, 1])
-    for name, value in ranker.save().items():
-        np.testing.assert_array_equal(before[name], value)
 
 
 @pytest.mark.parametrize("clicks", [[0.5, 0, 0], [2, 0, 0]], ids=str)
 def test_feedback_that_is_no_clicks_is_refused_and_changes_nothing(clicks: Any) -> None:
     ranker = FTRLPBM(n_items=5, n_positions=3)
     shown = ranker.rank(rng=np.random.default_rng(5))
-    before = ranker.save()
-    with pytest.raises(ValueError, match="feedback"):
+    with refused(ranker, "feedback"):
         ranker.learn(shown, clicks)
-    for name, value in ranker.save().items():
-        np.testing.assert_array_equal(before[name], value)
 
 
 def _change(name: str, change: Callable[[Any], Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -754,12 +749,9 @@ def test_a_state_that_cannot_be_is_refused_and_changes_nothing(
     for _ in range(50):
         shown = ranker.rank(rng=rng)
         ranker.learn(shown, rng.random(3) < 0.9 - 0.2 * shown.items)
-    before = ranker.save()
-    with pytest.raises(ValueError, match="saved state"):
+    with refused(ranker, "saved state"):
         ranker.load(tamper(ranker.save()))
-    for name, value in ranker.save().items():
-        np.testing.assert_array_equal(before[name], value)
-    ranker.load(before)
+    ranker.load(ranker.save())
 
 
 def test_a_state_of_the_reference_is_loaded_whatever_its_multipliers() -> None:

@@ -14,6 +14,7 @@ from scipy import stats
 from rankloop import surrogates
 from rankloop.base import Ranking
 from rankloop.rankers import CalibratedSquared, ListNet
+from tests.examples import refused
 from tests.rankers.one_step import keyed, project
 
 KINDS = [ListNet, CalibratedSquared]
@@ -124,10 +125,8 @@ def test_a_state_that_cannot_be_is_refused_and_changes_nothing(kind: Any, part: 
     ranker = kind(n_features=2, radius=10.0)
     ranker.learn(ranker.rank(np.eye(2), rng=keyed(1)), [3.0, 0.0])
     before = ranker.save()
-    with pytest.raises(ValueError, match="saved state"):
+    with refused(ranker, "saved state"):
         ranker.load(before | {part: np.array(given, dtype=before[part].dtype)})
-    for name, value in ranker.save().items():
-        np.testing.assert_array_equal(before[name], value)
 
 
 @pytest.mark.parametrize("kind", KINDS)

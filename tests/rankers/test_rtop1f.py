@@ -17,6 +17,7 @@ from scipy import stats
 from rankloop import environments, measures, rankers, simulation
 from rankloop.base import Ints, Ranking
 from rankloop.rankers import rtop1f
+from tests.examples import refused
 
 Relevance = Callable[[int, int], float]
 
@@ -371,11 +372,8 @@ def test_without_a_horizon_there_may_be_very_many_items(m: int) -> None:
 def test_relevance_above_max_grade_is_refused_and_changes_nothing(relevance: float) -> None:
     # 2^1100 - 1 is infinite: one such label would put its item first for ever.
     ranker = rankers.RTop1F(n_items=3, horizon=30, measure="dcg", max_grade=1)
-    before = ranker.save()
-    with pytest.raises(ValueError, match=r"max_grade|feedback"):
+    with refused(ranker, r"max_grade|feedback"):
         ranker.learn(ranker.rank(rng=np.random.default_rng(1)), np.array([relevance]))
-    for name, value in ranker.save().items():
-        np.testing.assert_array_equal(value, before[name])
 
 
 UNLIKELY = 1e-4
@@ -608,10 +606,8 @@ def test_with_many_rankings_open_every_block_still_sees_every_item(n_open: int) 
 )
 def test_the_ticket_of_another_ranker_is_refused_and_changes_nothing(other: Any) -> None:
     ranker = rankers.RTop1F(n_items=4, horizon=100)
-    before = ranker.save()
-    with pytest.raises(ValueError, match="ranking"):
+    with refused(ranker, "ranking"):
         ranker.learn(other.rank(rng=np.random.default_rng(1)), [1.0])
-    assert_same(ranker.save(), before)
 
 
 def test_an_exploring_ticket_whose_front_is_no_slot_is_refused_and_changes_nothing() -> None:
@@ -619,10 +615,8 @@ def test_an_exploring_ticket_whose_front_is_no_slot_is_refused_and_changes_nothi
     ranker = rankers.RTop1F(n_items=4, horizon=100, k=2, measure="sum_loss")
     ticket = find(ranker, lambda shown: shown.explored)
     lie = dataclasses.replace(ticket, items=np.array([1, 2, 0, 3]))
-    before = ranker.save()
-    with pytest.raises(ValueError, match=r"ranking|items"):
+    with refused(ranker, r"ranking|items"):
         ranker.learn(lie, [1.0, 1.0])
-    assert_same(ranker.save(), before)
 
 
 def _learnt(**arguments: Any) -> rankers.RTop1F:
@@ -648,10 +642,8 @@ def _learnt(**arguments: Any) -> rankers.RTop1F:
 )
 def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(saved: State) -> None:
     ranker = _learnt(n_items=4, horizon=400)
-    before = ranker.save()
-    with pytest.raises(ValueError, match="saved state"):
+    with refused(ranker, "saved state"):
         ranker.load(saved)
-    assert_same(ranker.save(), before)
 
 
 def test_a_state_without_a_horizon_is_refused_by_a_ranker_with_one() -> None:
@@ -659,10 +651,8 @@ def test_a_state_without_a_horizon_is_refused_by_a_ranker_with_one() -> None:
     anytime = _learnt(n_items=2)
     assert anytime.state.epoch[0] > 0
     ranker = rankers.RTop1F(n_items=2, horizon=100)
-    before = ranker.save()
-    with pytest.raises(ValueError, match="epoch"):
+    with refused(ranker, "epoch"):
         ranker.load(anytime.state_arrays())
-    assert_same(ranker.save(), before)
 
 
 @pytest.mark.parametrize(

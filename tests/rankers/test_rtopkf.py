@@ -20,6 +20,7 @@ from scipy import stats
 from rankloop import checks, data, environments, rankers, simulation, surrogates
 from rankloop.base import Ranking
 from rankloop.rankers import RTopKF
+from tests.examples import refused
 from tests.rankers.one_step import FORMS, Learner, a_list, keyed, keys, project
 
 ALL = ["squared", "kl", "smooth_dcg", "ranksvm"]
@@ -576,7 +577,5 @@ def test_a_state_that_cannot_be_is_refused_and_changes_nothing(part: str, given:
     )
     ranker.learn(ranker.rank(np.eye(2), rng=keyed(1)), [3.0])
     before = ranker.save()
-    with pytest.raises(ValueError, match="saved state"):
+    with refused(ranker, "saved state"):
         ranker.load(before | {part: np.array(given, dtype=before[part].dtype)})
-    for name, value in ranker.save().items():
-        np.testing.assert_array_equal(before[name], value)

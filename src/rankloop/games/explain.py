@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rankloop import measures
+from rankloop.extras import counted
 from rankloop.games.classify import ADDITIVE
 from rankloop.games.verdict import Verdict
 from rankloop.measures import HIGHEST_GRADE
@@ -193,10 +194,9 @@ def _fits_feedexp3(m: int, k: int, grades: int) -> bool:
 
 
 def _of_cells(verdict: Verdict) -> str:
+    pairs = counted(len(verdict.neighbours), "pair")
     n = len(verdict.pareto)
-    pairs = len(verdict.neighbours)
-    counted = f"{pairs} pair{'' if pairs == 1 else 's'} of neighbours"
-    text = f"Of {verdict.n_actions} actions {n} are best somewhere, with {counted}."
+    text = f"Of {verdict.n_actions} actions {n} are best somewhere, with {pairs} of neighbours."
     blind = getattr(verdict.witness, "blind", None)
     if blind is not None and verdict.class_ in ("hard", "hopeless"):
         among = "neither of them, nor any action between them,"

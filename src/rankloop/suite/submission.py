@@ -103,7 +103,8 @@ class Entry:
     @property
     def label(self) -> str:
         """How it is named in results: as it was given."""
-        return ",".join([self.name, *(f"{key}={_written(value)}" for key, value in self.settings.items())])
+        told = {key: "none" if value is None else value for key, value in self.settings.items()}
+        return ",".join([self.name, *(f"{key}={value}" for key, value in told.items())])
 
     @property
     def code(self) -> str:
@@ -164,10 +165,6 @@ class Entry:
 def every_entry() -> list[Entry]:
     """All rankers of the package but the references, with their default arguments where these are not too slow."""
     return [Entry(name, _QUICKER.get(name, {})) for name in rankers.__all__ if name not in _REFERENCES]
-
-
-def _written(value: Setting) -> str:
-    return "none" if value is None else str(value)
 
 
 class Delayed(Ranker):
