@@ -162,6 +162,14 @@ def test_gzip_is_told_by_its_bytes_and_may_have_members(tmp_path: Path) -> None:
     assert read(path).features.tolist() == [[1], [2]]
 
 
+def test_zstd_is_told_by_its_bytes(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    path = tmp_path / "some.txt"
+    with arrow.CompressedOutputStream(str(path), "zstd") as file:
+        file.write(b"1 qid:1 1:1\n0 qid:1 1:2")
+    assert read(path).features.tolist() == [[1], [2]]
+
+
 def test_a_line_may_be_longer_than_a_block(tmp_path: Path) -> None:
     values = np.random.default_rng(0).random(2000)
     text = "1 qid:1 " + " ".join(f"{j}:{value!r}" for j, value in enumerate(values.tolist(), 1)) + "\n"
