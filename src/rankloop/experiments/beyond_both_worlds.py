@@ -95,7 +95,7 @@ class BeyondBothWorlds(Experiment):
             holds=all(ends[world] <= aim for world, aim in most.items()),
             measured=", ".join(f"{world} {end:,.0f}" for world, end in ends.items()),
             source="Aims that were set before the algorithm was changed",
-            fixed=True,
+            fixed=not quick,
             mutation=instead(RTOP1F, TOP),
         )
         steepest = STEEPEST_QUICK if quick else STEEPEST
