@@ -14,7 +14,7 @@ from rankloop.base import Floats
 from rankloop.kernels import permutahedron
 from rankloop.rankers import top_ftrl
 from rankloop.simulation import play
-from tests.rankers.test_top_ftrl import at, outcomes
+from tests.rankers.test_top_ftrl import at, conjugate, outcomes
 
 Y = 0.5  # half the largest gain
 MOST_V = 48.0  # times 1 / gap^2: the mean of (t / (D + K))^2; of the lead, a quarter of NEAR_SQUARED
@@ -110,6 +110,31 @@ def test_the_cost_of_a_round_is_small_where_leads_are_large() -> None:
                 clear = C * ((4 if n == 1 else 6) * n * Y / lead + 2 * (n * Y) ** 2 * t / lead**2)
                 bound += min(cap, clear) if lead >= 2 * beta * f1 else cap
             assert ranker.state.cost[0] <= bound * (1 + 1e-9)
+
+
+def test_many_coordinates_that_move_at_once() -> None:
+    """For k > 1: the divergence of any move is at most half the sum of B_i, with d_i / 2, of twice the moves."""
+    rng = np.random.default_rng(3)
+    tight = 0.0
+    for _ in range(4_000):
+        G = rng.normal(size=5) * 10 ** rng.uniform(-1, 1)
+        ranker = at(G.tolist(), beta=1.0, k=2)
+        f, order = ranker.params.f, ranker.state.order
+        scratch = leader(ranker)
+        move = rng.normal(size=5) * 10 ** rng.uniform(-2, 1, size=5)
+        F = conjugate(G + move, f, 1.0) - conjugate(G, f, 1.0) - float(scratch.p[np.argsort(order)] @ move)
+        bound = 0.0
+        for place, item in enumerate(order):
+            half_d, reach = top_ftrl._slack(ranker.params, place, scratch)
+            twice = 2 * abs(move[item])
+            if reach >= half_d or twice <= reach:
+                bound += twice**2 / 4
+            else:
+                bound += (reach * twice - reach**2 / 2 + max(0.0, twice - half_d) ** 2 / 2) / 2
+        assert F <= bound + 1e-9
+        if bound > 1e-6:
+            tight = max(tight, F / bound)
+    assert tight > 0.45
 
 
 def test_what_a_relative_step_costs() -> None:
