@@ -285,7 +285,7 @@ class PrecisionFTRL(SumsByItem):
         --------
         >>> ranker = PrecisionFTRL(n_items=10, measure="precision@3")
         >>> round(ranker.regret_bound(10_000)), round(ranker.regret_bound(10**9, gaps=[0.3] * 7))
-        (3795, 65138)
+        (3795, 62259)
         """
         T = whole("horizon", horizon, at_least=1)
         n, k, max_grade = self.params
