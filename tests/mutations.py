@@ -1,4 +1,4 @@
-"""Near mistakes in the rankers and their bounds, each against the judges that should notice: `python -m tests.mutations`.
+"""Near mistakes in rankers and bounds, each against the judges that should notice: `python -m tests.mutations`.
 
 A judge that only tells a learner from a random order lets a doubled rate pass. So every line here changes one constant
 a little (a rate doubled, a power exchanged, a term of a proof left out) in a copy of the package, and runs the tests
@@ -185,7 +185,9 @@ def survives(mutation: Mutation) -> bool:
             check=False,
         )
     if done.returncode not in (0, 1):
-        raise SystemExit(f"{mutation.name}: the judges could not run\n{done.stdout[-2_000:]}{done.stderr[-2_000:]}")
+        raise SystemExit(
+            f"{mutation.name}: the judges could not run\n{done.stdout[-2_000:]}{done.stderr[-2_000:]}"
+        )
     return done.returncode == 0
 
 

@@ -76,7 +76,17 @@ def test_the_bound_of_theorem_1_is_its_sum() -> None:
 
 @pytest.mark.judges("2015-065")
 def test_grades_never_make_a_game_easier() -> None:
-    names = ["sum_loss", "pairwise_loss", "dcg", "dcg@2", "precision@1", "precision@2", "ndcg", "ndcg@2", "err"]
+    names = [
+        "sum_loss",
+        "pairwise_loss",
+        "dcg",
+        "dcg@2",
+        "precision@1",
+        "precision@2",
+        "ndcg",
+        "ndcg@2",
+        "err",
+    ]
     harder = 0
     for m in (3, 4, 5, 6):
         plain, graded = (rates(n_items=m, names=names, grades=grades) for grades in (2, 3))
@@ -91,7 +101,11 @@ def test_grades_never_make_a_game_easier() -> None:
 @pytest.mark.parametrize("drawn", [False, True])
 def test_who_comes_does_not_depend_on_what_was_shown(drawn: bool) -> None:
     matrix = np.random.default_rng(1).integers(0, 2, (40, 4))
-    shown = [rankers.Fixed(order=[0, 1, 2, 3]), rankers.Fixed(order=[3, 1, 0, 2]), rankers.RTop1F(n_items=4, horizon=40)]
+    shown = [
+        rankers.Fixed(order=[0, 1, 2, 3]),
+        rankers.Fixed(order=[3, 1, 0, 2]),
+        rankers.RTop1F(n_items=4, horizon=40),
+    ]
     seen = []
     for ranker in shown:
         people = FixedItems(users.bernoulli([0.8, 0.6, 0.4, 0.2]) if drawn else matrix)

@@ -157,10 +157,12 @@ def test_floats_that_stand_for_no_fraction_are_refused() -> None:
     def logarithmic(order: tuple[int, ...], relevance: tuple[int, ...]) -> float:
         return -sum(relevance[item] / math.log2(1 + rank) for rank, item in enumerate(order, 1))
 
-    with pytest.raises(ValueError, match="measure 'logarithmic': .* is a rounded number.* give fractions"):
+    with pytest.raises(ValueError, match=r"measure 'logarithmic': .* is a rounded number.* give fractions"):
         classify(ranking_game(measure=logarithmic, n_items=3, k=1))
     nearly = summed("nearly", lambda n: np.array([1.0, 0.5, 0.5 + 1e-13][:n])[::-1])
-    with pytest.raises(ValueError, match="weighs ranks 1 and 2 with .*make them equal, or clearly different"):
+    with pytest.raises(
+        ValueError, match=r"weighs ranks 1 and 2 with .*make them equal, or clearly different"
+    ):
         ranking_game(measure=summed("close", lambda n: np.array([0.5 + 1e-13, 0.5, 0.1])[:n]), n_items=3)
     assert ranking_game(measure=nearly, n_items=3).levels is None
 

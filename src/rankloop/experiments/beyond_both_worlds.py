@@ -56,8 +56,8 @@ class BeyondBothWorlds(Experiment):
         "population; of one in which half of the items are equally good; and of two populations that take turns."
     )
     departures = points("""
-        - The paper has one rate for all worlds, T^(2/3). It is the rate against anybody; where users stay a logarithm is
-          possible: see the page of TopFTRL.
+        - The paper has one rate for all worlds, T^(2/3). It is the rate against anybody; where users stay a logarithm
+          is possible: see the page of TopFTRL.
     """)
 
     def jobs(self, *, quick: bool) -> list[Job]:
@@ -109,9 +109,7 @@ class BeyondBothWorlds(Experiment):
                 measured=f"exponent {found:.2f}; of RTop1F {other:.2f}",
                 source="The page of TopFTRL",
                 fixed=True,
-                mutation=times(
-                    1.5 if not quick else 2.0, learner=TOP, round=rounds_of(world, quick=quick)
-                ),
+                mutation=times(1.5 if not quick else 2.0, learner=TOP, round=rounds_of(world, quick=quick)),
             )
         for name, world, text in (
             ("ties", TIES, "Half of eight items are equally good, and half are equally bad"),

@@ -122,7 +122,12 @@ def _computed(verdict: Verdict) -> str:
     # With a cut-off below m - 1 the last difference of 1/Z is evaluated, for this m; docs/concepts/games.md.
     assert verdict.measure is not None
     scored, m = _packaged(verdict), verdict.n_items or 0
-    if scored is None or scored.family != "ndcg" or not 1 < (scored.cutoff or m) < m - 1 or verdict.route != "structure":
+    if (
+        scored is None
+        or scored.family != "ndcg"
+        or not 1 < (scored.cutoff or m) < m - 1
+        or verdict.route != "structure"
+    ):
         return ""
     return (
         f"Which k are enough was computed for these {m:,} items, with a bound on rounding; that it is so for every "

@@ -290,7 +290,9 @@ def verify_swaps(game: Game, verdict: Verdict) -> None:
         raise Refused("the witness is not about swaps")
     if not isinstance(game, RankingGame):
         raise Refused("a proof by swaps is about rankings only")
-    demand(game.is_known, "only measures whose structure is known, with grades 0, 1, 2, ..., have such a proof")
+    demand(
+        game.is_known, "only measures whose structure is known, with grades 0, 1, 2, ..., have such a proof"
+    )
     named = verdict.pareto or verdict.degenerate or verdict.dominated or verdict.neighbours
     demand(not named, "a proof by swaps names no actions")
     demand((verdict.n_actions, verdict.n_outcomes) == game.size, "the game has another size")

@@ -274,7 +274,8 @@ class TopFTRL(SumsByItem):
     Each round draws a list whose mean discounts maximise the gains estimated so far minus a regulariser. Items whose
     place is clear stand there for sure, the others are shuffled with their neighbours. Now and then an item that would
     be seen too seldom is moved to the top: the less clear its place, the more often. Regret of order T^(2/3) whatever
-    users do, of order log T where they come from one population, and no horizon, rate or share of exploration to choose.
+    users do, of order log T where they come from one population, and no horizon, rate or share of exploration to
+    choose.
 
     Parameters
     ----------
