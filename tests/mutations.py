@@ -162,8 +162,8 @@ MUTATIONS = (
         "PrecisionFTRL: a weight half again as large",
         "docs/rankers/PrecisionFTRL.md",
         "rankers/precision_ftrl.py",
-        "return 2.0 * np.sqrt(params.n * float(t) / params.k)",
-        "return 3.0 * np.sqrt(params.n * float(t) / params.k)",
+        "return np.sqrt(params.n * float(t) / params.k)",
+        "return 1.5 * np.sqrt(params.n * float(t) / params.k)",
         (f"{PRECISION}::test_one_step_of_learning",),
     ),
 )

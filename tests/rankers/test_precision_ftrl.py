@@ -115,7 +115,7 @@ def test_one_step_of_learning() -> None:
     L = np.zeros(5)
     L[shown.items[0]] = (3 / 2) * (1 - 1 / 4) / (3 / 5)
     np.testing.assert_allclose(ranker.state.L_hat, L)
-    np.testing.assert_allclose(ranker.state.x, bisected(L, 3, 2 * np.sqrt(3 * 2 / 2)), rtol=1e-9)
+    np.testing.assert_allclose(ranker.state.x, bisected(L, 3, np.sqrt(3 * 2 / 2)), rtol=1e-9)
     assert ranker.state.t[0] == 1
 
 
@@ -185,7 +185,7 @@ def test_odd_tickets_and_states_are_refused() -> None:
 def test_the_constants_of_the_logarithm() -> None:
     """Piece by piece, as on the page: what a round costs is at most B sqrt(n / (k t)) times the sum of sqrt(x)."""
     y = np.linspace(1e-6, 1.0, 100_001)[:-1]
-    for c in (2.0, 8.0, 100.0):  # in units of n / k, which c is at least twice from round n / k on
+    for c in (2.0, 8.0, 100.0):  # in units of n / k, which c is at least twice from round 4 n / k on
         near = y[y <= 0.5]
         step = 1 / ((1 - near) * c)
         assert ((1 - near) * c * near * (np.expm1(step) - step) <= 2 * np.sqrt(2) * near / c).all()
@@ -199,12 +199,12 @@ def test_the_constants_of_the_logarithm() -> None:
         if x.max() <= 1:
             entropy = -(y * np.log(y)).sum()
             assert entropy <= (2 / np.e + np.log(n)) * np.sqrt(x).sum() + 1e-9
-    root = np.sqrt(17 / 16)  # c rises by at most sqrt(n / k) / sqrt(t - 1) in round t
+    root = np.sqrt(17 / 16)  # c rises by at most sqrt(n / k) / (2 sqrt(t - 1)) in round t
     for n in (1, 2, 5, 50):
-        B = 1 + np.sqrt(2) + root * (2 + 2 / np.e + np.log(n))
-        assert 5.24 + 1.04 * np.log(n) >= B
+        B = 2 + 2 * np.sqrt(2) + root / 2 * (2 + 2 / np.e + np.log(n))
+        assert 6.24 + 0.52 * np.log(n) >= B
     x = np.linspace(0, 1e5, 1_000_001)
-    assert (2 * 5.24 * np.sqrt(x) - 0.1 * x).max() == pytest.approx(5.24**2 / 0.1)
+    assert (2 * 6.24 * np.sqrt(x) - 0.1 * x).max() == pytest.approx(6.24**2 / 0.1)
 
 
 def test_where_users_stay_regret_is_a_logarithm_and_below_its_bound() -> None:

@@ -90,7 +90,7 @@ def solve(L_hat: Any, n: int, c: float, level: float, x: Any) -> float:
 @inlined
 def weight(params: Any, t: int) -> Any:
     """The weight c of the regulariser in round t, counted from 1."""
-    return 2.0 * np.sqrt(params.n * float(t) / params.k)
+    return np.sqrt(params.n * float(t) / params.k)
 
 
 @hot
@@ -174,7 +174,7 @@ class PrecisionFTRL(SumsByItem):
 
     Notation
     --------
-    m: n_items, L_hat: state.L_hat, x: state.x, c_t: 2 sqrt(n t / k).
+    m: n_items, L_hat: state.L_hat, x: state.x, c_t: sqrt(n t / k).
 
     Departures
     ----------
@@ -266,7 +266,7 @@ class PrecisionFTRL(SumsByItem):
         return np.argsort(self.state.L_hat, kind="stable")
 
     def regret_bound(self, horizon: int, *, gaps: ArrayLike | None = None) -> float:
-        """4 n sqrt(m T / k) for T = `horizon`, and of order log T where users stay, times the highest grade.
+        """5 n sqrt(m T / k) for T = `horizon`, and of order log T where users stay, times the highest grade.
 
         Parameters
         ----------
@@ -285,18 +285,18 @@ class PrecisionFTRL(SumsByItem):
         --------
         >>> ranker = PrecisionFTRL(n_items=10, measure="precision@3")
         >>> round(ranker.regret_bound(10_000)), round(ranker.regret_bound(10**9, gaps=[0.3] * 7))
-        (3795, 62259)
+        (4743, 70938)
         """
         T = whole("horizon", horizon, at_least=1)
         n, k, max_grade = self.params
-        bound = float(4 * n * np.sqrt(self.n_items * T / k) * max_grade)
+        bound = float(5 * n * np.sqrt(self.n_items * T / k) * max_grade)
         if gaps is None:
             return bound
         differences = numbers("gaps", gaps)
         if differences.shape != (self.n_items - n,) or not ((differences > 0) & (differences <= 1)).all():
             raise ValueError(f"gaps must be {self.n_items - n} numbers above 0 and at most 1, got {gaps!r}")
-        steep = 5.24 + 1.04 * np.log(n)  # B on the page of this ranker, and its first rounds
-        early = 8 * n * np.sqrt(self.n_items * max(17.0, n / k) / k)
+        steep = 6.24 + 0.52 * np.log(n)  # B on the page of this ranker, and its first rounds
+        early = 10 * n * np.sqrt(self.n_items * max(17.0, 4 * n / k) / k)
         where_users_stay = early + steep**2 * n / k * (1 + np.log(T)) * sum((1 / differences).tolist())
         return min(bound, float(where_users_stay * max_grade))
 
