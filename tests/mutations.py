@@ -97,9 +97,9 @@ MUTATIONS = (
     Mutation(
         "FTRLPBM: another learning rate",
         "2022-193, 2022-184",
-        "rankers/ftrl_pbm.py",
-        "t, solver_scratch = rounds_kept(params, state), scratch[0]",
-        "t, solver_scratch = 2.0 * rounds_kept(params, state), scratch[0]",
+        "rankers/ftrl_pbm_plan.py",
+        "    state.t[0] += 1\n    t = float(state.t[0])\n",
+        "    state.t[0] += 1\n    t = 2.0 * float(state.t[0])\n",
         (f"{CONSTANTS}::test_the_learning_rate_of_ftrl_pbm",),
     ),
     Mutation(

@@ -44,6 +44,9 @@ def test_the_learning_rate_of_ftrl_pbm(rounds: int) -> None:
     M = np.sqrt(t / ranker.x) - ranker.state.L_hat
     mixed = M - M[:1] - M[:, :1] + M[0, 0]
     assert np.abs(mixed).max() < 1e-6 * np.abs(M).max()
+    for seed in range(20):  # and lists are drawn from that x
+        shown = ranker.rank(rng=np.random.default_rng(seed))
+        np.testing.assert_allclose(shown.propensities, ranker.x[[0, 1], shown.items], atol=1e-6)
 
 
 @pytest.mark.judges("2015-040")
