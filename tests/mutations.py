@@ -103,6 +103,14 @@ MUTATIONS = (
         (f"{CONSTANTS}::test_the_learning_rate_of_ftrl_pbm",),
     ),
     Mutation(
+        "FTRLPBM: another learning rate where x is found in full",
+        "2022-193, 2022-184",
+        "rankers/ftrl_pbm.py",
+        "t, solver_scratch = rounds_kept(params, state), scratch[0]",
+        "t, solver_scratch = 2.0 * rounds_kept(params, state), scratch[0]",
+        (f"{CONSTANTS}::test_the_learning_rate_of_ftrl_pbm",),
+    ),
+    Mutation(
         "FTRLPBM: the bound with 5 for 6",
         "2022-216",
         "rankers/ftrl_pbm.py",

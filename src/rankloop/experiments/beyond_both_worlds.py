@@ -122,7 +122,7 @@ class BeyondBothWorlds(Experiment):
                 holds=bool(gain > 3 * error),
                 measured=f"{_at_end(results, TOP, world).mean():,.0f}, and RTop1F {gain:,.0f} ± {error:,.0f} more",
                 source="The page of TopFTRL",
-                fixed=True,
+                fixed=name == "ties",  # the world of the other had been played,
                 mutation=instead(RTOP1F, TOP),
             )
 
