@@ -296,7 +296,9 @@ def _compile(number: int) -> str:
             bitcode, returned = compiled(CALLED[number])
         except Exception as error:  # of numba's, of many kinds
             name = f"{CALLED[number].kernel.name} {CALLED[number].kind}"
-            raise SystemExit(f"{name} cannot be compiled, correct or remove its line of {LIST.name}: {error}") from error
+            raise SystemExit(
+                f"{name} cannot be compiled, correct or remove its line of {LIST.name}: {error}"
+            ) from error
         part = path.with_suffix(f".{os.getpid()}")
         part.write_bytes(returned.encode() + b"\n" + bitcode)
         part.replace(path)

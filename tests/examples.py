@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from rankloop import rankers
 from rankloop.base import Environment, Floats, Ranker
@@ -419,6 +421,16 @@ def same(one: Any, other: Any) -> bool:
         for kind in ("state", "params")
         for mine, theirs in zip(_flat(getattr(one, kind)), _flat(getattr(other, kind)), strict=True)
     )
+
+
+@contextmanager
+def refused(ranker: Ranker, match: str) -> Iterator[None]:
+    """What follows is a ValueError in words that match, and leaves the ranker as it was."""
+    before = ranker.save()
+    with pytest.raises(ValueError, match=match):
+        yield
+    for name, value in ranker.save().items():
+        np.testing.assert_array_equal(before[name], value, err_msg=name)
 
 
 def _flat(parts: Any) -> list[Any]:

@@ -5,6 +5,8 @@ The rules of `rankloop.checks` come first; here are those around kernels, copies
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,55 @@ def test_ranker(name: str, tmp_path: Path) -> None:
         current_is_a_full_list_and_changes_nothing(make())
         parameters_are_not_state(make())
         what_is_left_from_one_call_does_not_matter_to_the_next(make)
+
+
+ELSEWHERE = """
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import rankloop
+from rankloop.base import Ranking
+
+for folder in Path(sys.argv[1]).iterdir():
+    ranker = rankloop.load(folder / "ranker")
+    for i in (2, 0, 3, 1):
+        with np.load(folder / f"{i}.npz") as ticket, np.load(folder / "answers.npz") as answers:
+            ranker.learn(Ranking.load(ticket), answers[str(i)])
+    np.savez(folder / "after.npz", **ranker.save())
+"""
+
+
+def test_tickets_are_learnt_in_another_process(tmp_path: Path) -> None:
+    estimates = {"k": 3, "estimator": "horvitz-thompson", "control_variate": "mean"}
+    learnt: dict[str, Any] = {
+        "slots": rankers.RTop1F(n_items=5, horizon=200, measure="dcg", max_grade=3, k=2),
+        "estimates": rankers.RTopKF(n_features=4, surrogate="smooth_dcg", **estimates),
+        "labels": rankers.ListNet(n_features=3),
+        "shares": rankers.CalibratedSquared(n_features=3),
+    }
+    for name, ranker in learnt.items():
+        rng, folder = np.random.default_rng(6), tmp_path / name
+        folder.mkdir()
+        for _ in range(23):
+            shown = ranker.rank(ranker.example_context(rng), rng=rng)
+            ranker.learn(shown, rng.integers(0, 3, ranker.feedback.length(len(shown.items))))
+        ranker.save(folder / "ranker")
+        tickets = [ranker.rank(ranker.example_context(rng), rng=rng) for _ in range(4)]
+        answers = [rng.integers(0, 3, ranker.feedback.length(len(ticket.items))) for ticket in tickets]
+        np.savez(folder / "answers.npz", **{str(i): answer for i, answer in enumerate(answers)})
+        for i, ticket in enumerate(tickets):
+            np.savez(folder / f"{i}.npz", **ticket.save())
+        for i in (2, 0, 3, 1):
+            ranker.learn(tickets[i], answers[i])
+        if name == "slots":
+            assert {bool(ticket.explored) for ticket in tickets} == {True, False}
+    subprocess.run([sys.executable, "-c", ELSEWHERE, str(tmp_path)], check=True)
+    for name, ranker in learnt.items():
+        with np.load(tmp_path / name / "after.npz") as after:
+            for part, value in ranker.save().items():
+                np.testing.assert_array_equal(after[part], value)
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -106,8 +157,13 @@ def files_bring_it_back(make: MakeRanker, folder: Path) -> None:
     assert type(back) is type(ranker)
     same_arrays(ranker, back)
     request = ranker.example_context(rng)
-    shown = [one.rank(request, rng=np.random.default_rng(7)).items for one in (ranker, back)]
-    np.testing.assert_array_equal(*shown)
+    shown = [one.rank(request, rng=np.random.default_rng(7)) for one in (ranker, back)]
+    np.testing.assert_array_equal(*(ranking.items for ranking in shown))
+    held = ranker.save()
+    back.load(held)
+    back.learn(shown[1], np.ones(back.feedback.length(len(shown[1].items))))
+    for part, value in ranker.save().items():  # what was loaded is not shared
+        np.testing.assert_array_equal(held[part], value)
 
 
 def same_arrays(one: Any, other: Any) -> None:

@@ -133,5 +133,14 @@ def sentence(text: str) -> str:
     return f"<div><b>{escape(kind)}</b> {escape(rest.removesuffix(')'))}</div>"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number of things, in words.
+
+    >>> counted(1, "seed"), counted(2_000, "round"), counted(0, "query", "queries")
+    ('1 seed', '2,000 rounds', '0 queries')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rankloop import experiments, rankers
+from rankloop import experiments
 from rankloop.cli import tables
 from rankloop.extras import MissingExtra
 from rankloop.rankers import registry
@@ -28,7 +28,7 @@ def test_registered_rankers_are_listed_even_when_they_are_broken(monkeypatch: py
 
     monkeypatch.setattr(registry, "find", find)
     found = tables.describe("rankers")
-    assert found["mine"] == tables._first_sentence(rankers.FTPL)
+    assert found["mine"] == tables._ranker_line("FTPL")
     assert found["broken"] == "cannot be used: cannot be imported"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gzip
 import io
 import os
@@ -20,8 +19,8 @@ from sklearn.datasets import load_svmlight_file
 from rankloop import data
 from rankloop.data import letor as letor_cache
 from rankloop.data import letor_documents
-from rankloop.data.text import SIZE
-from rankloop.data.text import blocks as text_blocks
+from rankloop.data.letor_documents import SIZE
+from rankloop.data.text import line_blocks
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 numbers = st.one_of(
@@ -75,7 +74,7 @@ def test_as_another_reader_has_it(
 ) -> None:
     path = write(tmp_path_factory.mktemp("letor"), text, "some.txt.gz" if zipped else "some.txt")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(letor_documents, "text_blocks", functools.partial(text_blocks, size=size))
+        patch.setattr(letor_documents, "SIZE", size)
         dataset = read(path)
     theirs, grades, queries = load_svmlight_file(io.BytesIO(text.encode()), query_id=True, zero_based=False)
     names = list(dict.fromkeys(queries.tolist()))
@@ -131,7 +130,7 @@ def test_queries_are_gathered_where_they_first_appear(tmp_path: Path) -> None:
     text = "1 qid:b 1:1 #p\n0 qid:a 1:2 #q\n2 qid:b 1:3 #r\n0 qid:c 1:4\n1 qid:a 1:5\n"
     for size in (1, SIZE):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(letor_documents, "text_blocks", functools.partial(text_blocks, size=size))
+            patch.setattr(letor_documents, "SIZE", size)
             dataset = read(write(tmp_path, text))
         assert dataset.query_ids == ("b", "a", "c")
         assert dataset.features[:, 0].tolist() == [1, 3, 2, 5, 4]
@@ -163,12 +162,20 @@ def test_gzip_is_told_by_its_bytes_and_may_have_members(tmp_path: Path) -> None:
     assert read(path).features.tolist() == [[1], [2]]
 
 
+def test_zstd_is_told_by_its_bytes(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    path = tmp_path / "some.txt"
+    with arrow.CompressedOutputStream(str(path), "zstd") as file:
+        file.write(b"1 qid:1 1:1\n0 qid:1 1:2")
+    assert read(path).features.tolist() == [[1], [2]]
+
+
 def test_a_line_may_be_longer_than_a_block(tmp_path: Path) -> None:
     values = np.random.default_rng(0).random(2000)
     text = "1 qid:1 " + " ".join(f"{j}:{value!r}" for j, value in enumerate(values.tolist(), 1)) + "\n"
     for name in ("some.txt", "some.txt.gz"):
         path = write(tmp_path, text * 3, name)
-        assert [len(block) for block in text_blocks(path, size=100)] == [len(text)] * 3
+        assert [len(block) for _, block in line_blocks(path, size=100)] == [len(text)] * 3
         np.testing.assert_array_equal(read(path).features, [values] * 3)
 
 
@@ -310,7 +317,7 @@ LINES = [
 def test_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, message: str | None, size: int
 ) -> None:
-    monkeypatch.setattr(letor_documents, "text_blocks", functools.partial(text_blocks, size=size))
+    monkeypatch.setattr(letor_documents, "SIZE", size)
     path = tmp_path / "some.txt"
     path.write_text(f"# words\n\n{FINE}{line}\n{FINE}worse\n")
     if message is not None:
@@ -396,7 +403,7 @@ def test_a_damaged_gzip_file(tmp_path: Path) -> None:
     path.write_bytes(packed)
     assert refusal(path).startswith(f"{path}: broken gzip file, after line ")
     path.write_bytes(gzip.compress(FINE.encode()) + b"garbage")
-    assert refusal(path).startswith(f"{path}: broken gzip file, after line 1: ")
+    assert refusal(path).startswith(f"{path}: broken gzip file, after line 0: ")
 
 
 @pytest.mark.parametrize(

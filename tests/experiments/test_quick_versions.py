@@ -37,6 +37,7 @@ PICTURES = {
     "pbm-2022-solver": {"solver"},
     "pbm-2022-leader": {"leader"},
     "beyond-precision": {"regret"},
+    "beyond-top-both-worlds": {"both-worlds"},
     "oltr-comparison": {"offline", "online"},
     "games-impossible": {"impossible"},
 }
@@ -51,6 +52,7 @@ OTHERWISE: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]] = 
     "pbm-2022-bounds": (lambda rows: rows.with_columns(_by_seed), {"theorem-1"}),
     "pbm-2022-solver": (lambda rows: rows.with_columns(_by_seed), {"solver"}),
     "beyond-precision": (times(2).change, {"regret"}),
+    "beyond-top-both-worlds": (times(2).change, {"both-worlds"}),
     "games-impossible": (times(2).change, {"impossible"}),
 }
 _by_seed = (pl.col("regret") * (1 + pl.col("seed"))).alias("regret")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from rankloop.kernels import list_network, tsallis
 
@@ -21,6 +22,32 @@ class Leader(NamedTuple):
     v: Floats
     steps: int  # of Newton's method; -1 where it did not end
     how: int  # 0 Newton's method, 1 the slow way, 2 the slow way, inexact
+
+
+def over_the_lists(
+    value: Callable[[Floats], float],
+    slope: Callable[[Floats], Floats],
+    shape: tuple[int, int],
+    most: float = 1.0,
+) -> Floats:
+    """The least value over the hull of lists, by SciPy's general solver, which knows nothing of the leader."""
+    m, n = shape
+    constraints: list[Any] = [
+        {"type": "eq", "fun": lambda x: x.reshape(m, n).sum(axis=1) - 1},
+        {"type": "ineq", "fun": lambda x: 1 - x.reshape(m, n).sum(axis=0)},
+    ]
+    if n == m:  # one of the equations follows from the others, and SLSQP minds
+        constraints[1] = {"type": "eq", "fun": lambda x: x.reshape(m, n).sum(axis=0)[1:] - 1}
+    found = minimize(
+        value,
+        np.full(m * n, 1 / n),
+        jac=slope,
+        bounds=[(1e-9, most)] * (m * n),
+        constraints=constraints,
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    return np.asarray(found.x).reshape(m, n)
 
 
 class Instance(NamedTuple):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 
@@ -22,8 +20,3 @@ def test_dcg_divides_by_the_logarithm_of_one_more_than_the_rank() -> None:
 def test_the_others() -> None:
     assert discounts.by_rank(3).tolist() == [1.0, 2.0, 3.0]
     assert discounts.evenly(2).tolist() == [1.0, 1.0]
-
-
-def test_naming_one_compiles_nothing() -> None:
-    code = "import sys, rankloop.kernels.discounts; print('numba' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import mpmath
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq
 
 from rankloop.kernels import hybrid
 from rankloop.kernels.hybrid import entry
-from tests.kernels.leader import check_chances, instances
+from tests.kernels.leader import Leader, check_chances, instances, over_the_lists
 
 Floats = NDArray[np.float64]
-
-
-class Leader(NamedTuple):
-    x: Floats
-    rows: Floats
-    u: Floats
-    v: Floats
-    steps: int  # of Newton's method; -1 where it did not end
-    how: int  # 0 Newton's method, 1 the slow way, 2 the slow way, inexact
 
 
 def find(
@@ -61,23 +50,12 @@ def check_optimal(c: float, L: Floats, leader: Leader) -> None:
 
 
 def by_slsqp(c: float, L: Floats) -> Floats:
-    m, n = L.shape
-    constraints: list[Any] = [
-        {"type": "eq", "fun": lambda x: x.reshape(m, n).sum(axis=1) - 1},
-        {"type": "ineq", "fun": lambda x: 1 - x.reshape(m, n).sum(axis=0)},
-    ]
-    if n == m:  # one of the equations follows from the others, and SLSQP minds
-        constraints[1] = {"type": "eq", "fun": lambda x: x.reshape(m, n).sum(axis=0)[1:] - 1}
-    found = minimize(
-        lambda x: value(c, L, x.reshape(m, n)),
-        np.full(m * n, 1 / n),
-        jac=lambda x: L.ravel() + c * (-0.5 / np.sqrt(x) - np.log(1 - x) - 1),
-        bounds=[(1e-9, 1 - 1e-9)] * (m * n),
-        constraints=constraints,
-        method="SLSQP",
-        options={"ftol": 1e-15, "maxiter": 500},
+    return over_the_lists(
+        lambda x: value(c, L, x.reshape(L.shape)),
+        lambda x: L.ravel() + c * (-0.5 / np.sqrt(x) - np.log(1 - x) - 1),
+        L.shape,
+        most=1 - 1e-9,
     )
-    return np.asarray(found.x).reshape(m, n)
 
 
 def test_an_entry_to_the_last_digits() -> None:

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from scipy.optimize import brentq, linear_sum_assignment, minimize
+from scipy.optimize import brentq, linear_sum_assignment
 
 from rankloop.kernels import list_network, tsallis
-from tests.kernels.leader import Floats, check_chances, check_optimal, find, instances
+from tests.kernels.leader import Floats, check_chances, check_optimal, find, instances, over_the_lists
 
 
 def by_slsqp(t: float, L: Floats) -> Floats:
     """Eq. (2) as it stands: <x, L> - 2 sqrt(t) sum sqrt(x) over the hull of lists."""
-    m, n = L.shape
-    constraints: list[Any] = [
-        {"type": "eq", "fun": lambda x: x.reshape(m, n).sum(axis=1) - 1},
-        {"type": "ineq", "fun": lambda x: 1 - x.reshape(m, n).sum(axis=0)},
-    ]
-    if n == m:  # one of the equations follows from the others, and SLSQP minds
-        constraints[1] = {"type": "eq", "fun": lambda x: x.reshape(m, n).sum(axis=0)[1:] - 1}
-    found = minimize(
+    return over_the_lists(
         lambda x: (x * L.ravel()).sum() - 2 * np.sqrt(t) * np.sqrt(x).sum(),
-        np.full(m * n, 1 / n),
-        jac=lambda x: L.ravel() - np.sqrt(t) / np.sqrt(x),
-        bounds=[(1e-9, 1)] * (m * n),
-        constraints=constraints,
-        method="SLSQP",
-        options={"ftol": 1e-15, "maxiter": 500},
+        lambda x: L.ravel() - np.sqrt(t) / np.sqrt(x),
+        L.shape,
     )
-    return np.asarray(found.x).reshape(m, n)
 
 
 @pytest.mark.judges("2022-157", "2022-163")

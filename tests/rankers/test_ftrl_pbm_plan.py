@@ -16,6 +16,7 @@ from rankloop.kernels import list_plan
 from rankloop.kernels.vectors import TERMS
 from rankloop.rankers import FTRLPBM, ftrl_pbm_plan
 from rankloop.rankers.ftrl_pbm import WithoutPlan
+from tests.examples import refused
 from tests.kernels.leader import Floats, check_chances, find
 from tests.kernels.test_tsallis import by_slsqp
 from tests.rankers.test_ftrl_pbm import check_leader
@@ -222,9 +223,6 @@ def test_a_plan_that_cannot_be_is_refused_and_changes_nothing(
     tamper: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> None:
     ranker = played(90, 3, 60)
-    before = ranker.save()
-    with pytest.raises(ValueError, match="saved state"):
+    with refused(ranker, "saved state"):
         ranker.load(tamper(ranker.save()))
-    for name, value in ranker.save().items():
-        np.testing.assert_array_equal(before[name], value)
-    ranker.load(before)
+    ranker.load(ranker.save())

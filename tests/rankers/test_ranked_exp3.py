@@ -41,7 +41,7 @@ def test_replacements_are_drawn_evenly_and_learn_nothing() -> None:
     np.testing.assert_array_equal(ranker.state.w, before["w"], "clicked, but not what the position wanted")
 
 
-@pytest.mark.judges("2022-198")
+@pytest.mark.judges("2022-198", "2022-205")
 def test_a_click_on_what_was_wanted_is_an_exp3_step() -> None:
     ranker = rankers.RankedExp3(n_items=3, n_positions=2, gamma=0.3)
     ticket = Ranking(np.array([1, 2]), None, (np.array([1, 2]), np.array([0.25, 0.5])))

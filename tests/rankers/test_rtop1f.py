@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import permutations
 from math import ceil, factorial, log2
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +17,7 @@ from scipy import stats
 from rankloop import environments, measures, rankers, simulation
 from rankloop.base import Ints, Ranking
 from rankloop.rankers import rtop1f
+from tests.examples import refused
 
 Relevance = Callable[[int, int], float]
 
@@ -374,11 +372,8 @@ def test_without_a_horizon_there_may_be_very_many_items(m: int) -> None:
 def test_relevance_above_max_grade_is_refused_and_changes_nothing(relevance: float) -> None:
     # 2^1100 - 1 is infinite: one such label would put its item first for ever.
     ranker = rankers.RTop1F(n_items=3, horizon=30, measure="dcg", max_grade=1)
-    before = ranker.save()
-    with pytest.raises(ValueError, match=r"max_grade|feedback"):
+    with refused(ranker, r"max_grade|feedback"):
         ranker.learn(ranker.rank(rng=np.random.default_rng(1)), np.array([relevance]))
-    for name, value in ranker.save().items():
-        np.testing.assert_array_equal(value, before[name])
 
 
 UNLIKELY = 1e-4
@@ -598,39 +593,6 @@ def test_with_many_rankings_open_every_block_still_sees_every_item(n_open: int) 
     assert 0.9 * 4000 / max(40, n_open) <= closed <= 100
 
 
-ELSEWHERE = """
-import sys
-import numpy as np
-from rankloop import rankers
-from rankloop.base import Ranking
-
-folder = sys.argv[1]
-ranker = rankers.RTop1F(n_items=5, horizon=200, measure="dcg", max_grade=3, k=2)
-with np.load(f"{folder}/state.npz") as saved:
-    ranker.load(saved)
-for i in (2, 0, 1):
-    with np.load(f"{folder}/ticket{i}.npz") as ticket:
-        ranker.learn(Ranking.load(ticket), [i, 3 - i])
-np.savez(f"{folder}/after.npz", **ranker.save())
-"""
-
-
-def test_tickets_are_learnt_in_another_process(tmp_path: Path) -> None:
-    ranker = rankers.RTop1F(n_items=5, horizon=200, measure="dcg", max_grade=3, k=2)
-    rng = np.random.default_rng(6)
-    for _ in range(23):
-        ranker.learn(ranker.rank(rng=rng), [1.0, 2.0])
-    np.savez(tmp_path / "state.npz", **ranker.save())
-    tickets = [not_exploring(ranker), find(ranker, lambda shown: shown.explored), ranker.rank(rng=rng)]
-    for i, ticket in enumerate(tickets):
-        np.savez(tmp_path / f"ticket{i}.npz", **ticket.save())
-    subprocess.run([sys.executable, "-c", ELSEWHERE, str(tmp_path)], check=True)
-    for i in (2, 0, 1):
-        ranker.learn(tickets[i], [i, 3 - i])
-    with np.load(tmp_path / "after.npz") as after:
-        assert_same(ranker.save(), dict(after))
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -644,10 +606,8 @@ def test_tickets_are_learnt_in_another_process(tmp_path: Path) -> None:
 )
 def test_the_ticket_of_another_ranker_is_refused_and_changes_nothing(other: Any) -> None:
     ranker = rankers.RTop1F(n_items=4, horizon=100)
-    before = ranker.save()
-    with pytest.raises(ValueError, match="ranking"):
+    with refused(ranker, "ranking"):
         ranker.learn(other.rank(rng=np.random.default_rng(1)), [1.0])
-    assert_same(ranker.save(), before)
 
 
 def test_an_exploring_ticket_whose_front_is_no_slot_is_refused_and_changes_nothing() -> None:
@@ -655,10 +615,8 @@ def test_an_exploring_ticket_whose_front_is_no_slot_is_refused_and_changes_nothi
     ranker = rankers.RTop1F(n_items=4, horizon=100, k=2, measure="sum_loss")
     ticket = find(ranker, lambda shown: shown.explored)
     lie = dataclasses.replace(ticket, items=np.array([1, 2, 0, 3]))
-    before = ranker.save()
-    with pytest.raises(ValueError, match=r"ranking|items"):
+    with refused(ranker, r"ranking|items"):
         ranker.learn(lie, [1.0, 1.0])
-    assert_same(ranker.save(), before)
 
 
 def _learnt(**arguments: Any) -> rankers.RTop1F:
@@ -684,10 +642,8 @@ def _learnt(**arguments: Any) -> rankers.RTop1F:
 )
 def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(saved: State) -> None:
     ranker = _learnt(n_items=4, horizon=400)
-    before = ranker.save()
-    with pytest.raises(ValueError, match="saved state"):
+    with refused(ranker, "saved state"):
         ranker.load(saved)
-    assert_same(ranker.save(), before)
 
 
 def test_a_state_without_a_horizon_is_refused_by_a_ranker_with_one() -> None:
@@ -695,10 +651,8 @@ def test_a_state_without_a_horizon_is_refused_by_a_ranker_with_one() -> None:
     anytime = _learnt(n_items=2)
     assert anytime.state.epoch[0] > 0
     ranker = rankers.RTop1F(n_items=2, horizon=100)
-    before = ranker.save()
-    with pytest.raises(ValueError, match="epoch"):
+    with refused(ranker, "epoch"):
         ranker.load(anytime.state_arrays())
-    assert_same(ranker.save(), before)
 
 
 @pytest.mark.parametrize(
@@ -724,14 +678,3 @@ def test_a_damaged_state_is_refused_and_changes_nothing(name: str, value: list[f
     with pytest.raises(ValueError, match=name):
         ranker.load(damaged)
     assert_same(ranker.save(), before)
-
-
-def test_load_takes_over_and_does_not_share() -> None:
-    one, other = _learnt(n_items=4, horizon=400), rankers.RTop1F(n_items=4, horizon=400)
-    saved = one.save()
-    other.load(saved)
-    assert_same(other.save(), saved)
-    other.learn(other.rank(rng=np.random.default_rng(1)), [1.0])
-    assert_same(one.save(), saved)
-    with pytest.raises(AssertionError):
-        assert_same(other.save(), saved)

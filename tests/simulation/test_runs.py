@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,10 +23,16 @@ def square(n: int) -> pl.DataFrame:
 
 def test_rows_come_in_order_and_are_found_again(tmp_path: Path) -> None:
     kept = runs.Kept(tmp_path)
-    ended: list[str] = []
-    first = runs.run_jobs(square, JOBS, kept=kept, workers=1, ended=lambda job: ended.append(job.name))
+    screen, began = io.StringIO(), list[int]()
+
+    def work(n: int) -> pl.DataFrame:
+        began.append(n)
+        return square(n)
+
+    first = runs.run_jobs(work, JOBS, kept=kept, workers=1, progress=True, label="squares", stream=screen)
     assert [each.rows.item() for each in first] == [0, 1, 4, 9, 16]
-    assert ended == ["job 4", "job 3", "job 2", "job 1", "job 0"]  # the costliest begin
+    assert began == [4, 3, 2, 1, 0]  # the costliest begin
+    assert [mark in screen.getvalue() for mark in ("squares", "40% 1/5 jobs", "100% 5/5 jobs")] == [True] * 3
     with ThreadPoolExecutor(1) as pool:
         again = runs.run_jobs(square, JOBS, kept=runs.Kept(tmp_path), executor=pool)
     assert all(each.resumed for each in again)

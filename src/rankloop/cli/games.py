@@ -24,7 +24,7 @@ from rankloop.cli.settings import (
     plain_console,
     say,
 )
-from rankloop.extras import require
+from rankloop.extras import counted, require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -209,7 +209,7 @@ def tell_verdict(verdict: Verdict, *, console: Console) -> None:
 def _subject(verdict: Verdict) -> str:
     if verdict.measure is None:
         return f"A game of {verdict.n_actions} actions and {verdict.n_outcomes} outcomes:"
-    items = f"{verdict.n_items} item{'s' if verdict.n_items != 1 else ''}"
+    items = counted(verdict.n_items or 0, "item")
     seen = "the top item" if verdict.k == 1 else f"the top {verdict.k} items"
     grades = "" if verdict.max_grade == 1 else f", grades 0 to {verdict.max_grade}"
     signal = (

@@ -19,8 +19,15 @@ import typer
 from typer import Argument, Option
 
 from rankloop.cli.service_store import LiveStoreOptions, StoreOptions, allow_rankers, chosen, now
-from rankloop.cli.settings import DATA, AllowOption, DataOption, FirstPosition, service_option
-from rankloop.extras import require
+from rankloop.cli.settings import (
+    DATA,
+    AllowOption,
+    DataOption,
+    FirstPosition,
+    named_values,
+    service_option,
+)
+from rankloop.extras import counted, require
 
 if TYPE_CHECKING:
     from rankloop.serving.engine import Engine
@@ -200,7 +207,7 @@ def _check(place: StoreOptions) -> str:
         return len(names), rows
 
     rankers, rows = place.read(look)
-    return f"{rankers:,} {'ranker' if rankers == 1 else 'rankers'}, {rows:,} rows, every digest holds"
+    return f"{counted(rankers, 'ranker')}, {rows:,} rows, every digest holds"
 
 
 def trim(
@@ -271,7 +278,7 @@ def erase(
     if not n_keys:
         typer.echo("there is no key of this subject: nothing to erase")
         return
-    typer.echo(f"{n_keys} {'key' if n_keys == 1 else 'keys'} destroyed")
+    typer.echo(f"{counted(n_keys, 'key')} destroyed")
 
 
 def export(
@@ -452,7 +459,7 @@ class _History:
         from rankloop.serving.warm_start import digest_of_files
 
         chosen = self.options
-        self.columns = dict(_pair(one) for one in chosen.columns or [])
+        self.columns = dict(named_values("--columns", chosen.columns or (), form="OURS=THEIRS"))
         self.name = chosen.name or digest_of_files(
             self.files,
             chosen.part,
@@ -490,13 +497,6 @@ class _History:
         )
         with _progress() as show:
             yield from parts(show(lists), most_lists=self.options.part)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    ours, equals, theirs = text.partition("=")
-    if not equals:
-        raise ValueError(f"--columns must be OURS=THEIRS, got {text!r}")
-    return ours, theirs
 
 
 def _send(history: _History, ranker: str, url: str, key: str | None) -> dict[str, Any]:

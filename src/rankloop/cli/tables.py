@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rankloop.cli.settings import say
-from rankloop.extras import MissingExtra
+from rankloop.extras import MissingExtra, counted
 from rankloop.simulation.play import duration
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def tell_times(
         rows.append((name, left, margin, duration(work.seconds / cores)))
     if len(rows) > 1:
         rows.append(("together", "", duration(total), duration(total / cores)))
-    head = ("experiment", "jobs left", "computing", f"on {cores} core{'s' if cores > 1 else ''}")
+    head = ("experiment", "jobs left", "computing", f"on {counted(cores, 'core')}")
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(4)]
     for row in (head, *rows):
         line = f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:>{widths[3]}}"
@@ -127,13 +127,9 @@ def _ranker_line(name: str) -> str:
     from rankloop.rankers import registry
 
     try:
-        return _first_sentence(registry.find(name))
+        return (inspect.getdoc(registry.find(name)) or "").split("\n\n")[0].replace("\n", " ")
     except ValueError as error:  # of another package, which may be broken; the list is not
         return f"cannot be used: {error}"
-
-
-def _first_sentence(thing: object) -> str:
-    return (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ")
 
 
 def _measure_line(measure: Measure) -> tuple[str, str]:

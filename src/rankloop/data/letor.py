@@ -135,7 +135,7 @@ def read_letor(
     first_feature: int = 1,
     name: str | None = None,
 ) -> Dataset:
-    r"""Read queries and documents from SVMlight or LETOR text, plain or gzip.
+    r"""Read queries and documents from SVMlight or LETOR text, plain, gzip or zstd.
 
     A line is a document: a grade, the query, features, and perhaps a comment, as in
     ``2 qid:10 1:0.5 7:3.25 # docid = GX-00``. Documents of a query need not be next to each other: they are gathered

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 
 from rankloop.data.dataset import Dataset, Features
 from rankloop.data.letor import MARKER, Options
-from rankloop.data.text import blocks as text_blocks
+from rankloop.data.text import line_blocks
 from rankloop.kernels import text as kernels
 
 # Where the number of features is not given: rows are dense, and a typing error is likelier.
 LARGEST_ID = 100_000
 _TOKEN = re.compile(rb"[^\s#]*")
 _SHOWN = 40
+# Bytes: small enough for a processor's cache, large enough for Python's part of the work not to matter.
+SIZE = 1 << 21
 
 
 class Documents(NamedTuple):
@@ -33,7 +35,6 @@ class Documents(NamedTuple):
     queries: list[bytes]  # for each run of documents of one query
     lengths: NDArray[np.int64]
     comments: list[str] | None
-    n_lines: int
 
 
 class Mistake(Exception):
@@ -93,7 +94,6 @@ def parse_block(block: bytes, options: Options, *, n_columns: int = 0) -> Docume
         queries=[block[begin:end] for begin, end in runs[:n_runs, :2].tolist()],
         lengths=np.diff(begins),
         comments=_texts(block, spans) if (spans[:, 1] > spans[:, 0]).any() else None,
-        n_lines=n_lines,
     )
 
 
@@ -199,24 +199,22 @@ def _features(
 
 
 def _documents(files: Sequence[Path], options: Options) -> Iterator[Documents]:
-    waiting: deque[tuple[int, Future[Documents]]] = deque()
-    n_lines = [0] * len(files)
+    waiting: deque[tuple[Path, int, Future[Documents]]] = deque()
     n_columns = 0
 
     def next_documents() -> Documents:
-        file, future = waiting.popleft()
+        path, line, future = waiting.popleft()
         try:
-            documents = future.result()
+            return future.result()
         except Mistake as mistake:
-            raise ValueError(f"{files[file]}, line {n_lines[file] + mistake.line}: {mistake}") from None
-        n_lines[file] += documents.n_lines
-        return documents
+            raise ValueError(f"{path}, line {line - 1 + mistake.line}: {mistake}") from None
 
     n_threads = min(os.cpu_count() or 1, _MOST_THREADS)
     with ThreadPoolExecutor(n_threads) as pool:
-        for file, path in enumerate(files):
-            for block in text_blocks(path):
-                waiting.append((file, pool.submit(parse_block, block, options, n_columns=n_columns)))
+        for path in files:
+            for line, block in line_blocks(path, size=SIZE):
+                whole = block if block.endswith(b"\n") else block + b"\n"
+                waiting.append((path, line, pool.submit(parse_block, whole, options, n_columns=n_columns)))
                 # The first tells the others how wide the rows are, and has the kernels compiled.
                 if n_columns == 0 or len(waiting) > n_threads:
                     documents = next_documents()

@@ -110,19 +110,21 @@ def read_rows(path: Path, *, separator: str = ",", strict: bool = True) -> Itera
         raise ValueError(f"{path}, line {line + 1}: {error}") from error
 
 
-def line_blocks(path: Path, watch: Callable[[float], None] = lambda _: None) -> Iterator[tuple[int, bytes]]:
+def line_blocks(
+    path: Path, watch: Callable[[float], None] = lambda _: None, *, size: int | None = None
+) -> Iterator[tuple[int, bytes]]:
     """Whole lines of a file, a block at a time, each with the number of its first line; `watch` is told the share."""
-    line, size = 1, max(path.stat().st_size, 1)
+    line, packed = 1, max(path.stat().st_size, 1)
     with broken_file_named(path, lambda: line - 1):
         file, read = open_watched(path)
         with file:
-            while block := file.read(BLOCK):
+            while block := file.read(size or BLOCK):
                 block += file.readline()
                 if line == 1:
                     block = block.removeprefix(_BYTE_ORDER_MARK)
                 yield line, block
                 line += block.count(b"\n")
-                watch(min(read() / size, 1.0))
+                watch(min(read() / packed, 1.0))
 
 
 def lines_of(path: Path, number: int, block: bytes) -> Iterator[tuple[int, str]]:
@@ -146,56 +148,3 @@ def json_object(path: Path, number: int, line: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         malformed(path, number, f"not a JSON object: {line.strip()[:80]!r}")
     return fields
-
-
-# Small enough for a processor's cache, large enough for Python's part of the work not to matter.
-SIZE = 1 << 21
-
-
-def blocks(path: Path, *, size: int = SIZE) -> Iterator[bytes]:
-    """Consecutive pieces of the file of about `size` bytes, each ending in a newline, also where the file does not.
-
-    Gzip is recognised by its first two bytes, because names can be wrong.
-    """
-    rest: list[bytes | memoryview] = []
-    n_lines = 0
-    first = True
-    with path.open("rb") as file:
-        pieces = _unzipped(file, size) if file.peek(2)[:2] == _GZIP else iter(lambda: file.read(size), b"")
-        try:
-            for piece in pieces:
-                if first:
-                    piece = piece.removeprefix(_BYTE_ORDER_MARK)
-                    first = False
-                cut = piece.rfind(b"\n") + 1
-                if cut:
-                    block = b"".join((*rest, memoryview(piece)[:cut]))
-                    n_lines += block.count(b"\n")
-                    yield block
-                    rest.clear()
-                rest.append(memoryview(piece)[cut:])
-        except (EOFError, zlib.error) as error:
-            raise ValueError(f"{path}: broken gzip file, after line {n_lines}: {error}") from error
-    last = b"".join(rest)
-    if last:
-        yield last + b"\n"
-
-
-def _unzipped(file: IO[bytes], size: int) -> Iterator[bytes]:
-    # The standard library's reader takes the file in steps of 8 KB, and the interpreter's lock with each.
-    unpack = zlib.decompressobj(wbits=31)
-    while packed := file.read(size):
-        while True:
-            if unpack.eof:  # a file may have several members, and zeros to fill up the last block of a tape
-                packed = packed.lstrip(b"\0")
-                if not packed:
-                    break
-                unpack = zlib.decompressobj(wbits=31)
-            piece = unpack.decompress(packed, size)
-            packed = unpack.unused_data if unpack.eof else unpack.unconsumed_tail
-            if piece:
-                yield piece
-            elif not packed:
-                break
-    if not unpack.eof:
-        raise EOFError("it ends before its end marker")

@@ -34,6 +34,7 @@ _KNOWN = {
     "pbm-2022-solver": "rankloop.experiments.pbm_2022.solver:PBMSolver",
     "pbm-2022-leader": "rankloop.experiments.pbm_2022.leader:PBMLeader",
     "beyond-precision": "rankloop.experiments.beyond_precision:BeyondPrecision",
+    "beyond-top-both-worlds": "rankloop.experiments.beyond_both_worlds:BeyondBothWorlds",
     "oltr-comparison": "rankloop.experiments.oltr_comparison:OLTRComparison",
     "games-impossible": "rankloop.experiments.games_impossible:GamesImpossible",
 }

@@ -126,7 +126,7 @@ class BeyondPrecision(Experiment):
         )
         yield Claim(
             name="bound",
-            text="PrecisionFTRL stays below 4 n sqrt(m T / k) in every world, and a random order passes it at "
+            text="PrecisionFTRL stays below 5 n sqrt(m T / k) in every world, and a random order passes it at "
             f"{T[-1]:,} rounds of the clear gap",
             holds=bool(share < 1 < chance),
             measured=f"largest share of the bound {share:.2f}; a random order {chance:.1f} times it",

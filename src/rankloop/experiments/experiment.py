@@ -16,9 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import numpy as np
+
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from rankloop.experiments.mutations import Mutation
 
@@ -198,6 +201,14 @@ class OnOwnData(Experiment):
     @property
     def options(self) -> tuple[str, ...]:
         return tuple(f"--dataset {shlex.quote(f'{own.name}={own.path}')}" for own in self._own)
+
+
+def digest_of(about: object, *arrays: tuple[NDArray[Any], str]) -> str:
+    """The first digits of the SHA-256 of contents, however their files were cut or compressed; with types in bytes."""
+    digest = hashlib.sha256(repr(about).encode())
+    for numbers, kind in arrays:
+        digest.update(np.ascontiguousarray(numbers, dtype=kind).tobytes())
+    return digest.hexdigest()[:12]
 
 
 def check_name(name: str, taken: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import ArgumentError, numbers, share, whole
-from rankloop.extras import sentence
+from rankloop.extras import counted, sentence
 from rankloop.features import read_features
 
 Floats = NDArray[np.float64]
@@ -42,8 +42,8 @@ class FrozenLog:
 
     def _summary(self, *parts: str, n_clicks: int) -> str:
         bad = sum(self.bad_rows.values())
-        left_out = f"; {_several(bad, 'bad row')} left out" if bad else ""
-        text = ", ".join([*parts, _several(n_clicks, "click")])
+        left_out = f"; {counted(bad, 'bad row')} left out" if bad else ""
+        text = ", ".join([*parts, counted(n_clicks, "click")])
         return f"{type(self).__name__}({self.name!r}: {text}{left_out})"
 
     def _pair_names(self, codes: Ints) -> tuple[tuple[str, str], ...]:
@@ -80,10 +80,6 @@ class ShownLists(FrozenLog):
     def n_items(self) -> int:
         """How many items have a name."""
         return len(self.item_ids)
-
-
-def _several(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def _numbered(most: int) -> tuple[str, ...]:
@@ -264,10 +260,10 @@ class ClickLog(FrozenLog):
 
     def __repr__(self) -> str:
         return self._summary(
-            _several(len(self.query_ids), "query", "queries"),
-            _several(len(self.item_ids), "item"),
-            _several(self.n_positions, "position"),
-            _several(self.n_rows, "row"),
+            counted(len(self.query_ids), "query", "queries"),
+            counted(len(self.item_ids), "item"),
+            counted(self.n_positions, "position"),
+            counted(self.n_rows, "row"),
             n_clicks=int(self.clicked.sum()),
         )
 
@@ -485,7 +481,7 @@ class LoggedLists(ShownLists):
         items = f"{self.n_items:,} items"
         if self.features is not None:
             items = f"up to {self.n_items:,} candidates with {self.features.n_features:,} features"
-        lists = f"{_several(self.n_rows, 'list')} of {self.items.shape[1]}"
+        lists = f"{counted(self.n_rows, 'list')} of {self.items.shape[1]}"
         return self._summary(lists, items, n_clicks=int(self.clicks.sum()))
 
     def shares(self) -> Floats:
@@ -607,7 +603,7 @@ class Sessions(ShownLists):
     def __repr__(self) -> str:
         return self._summary(
             f"{self.n_rows:,} pages of up to {self.n_positions}",
-            _several(self.n_queries, "query", "queries"),
+            counted(self.n_queries, "query", "queries"),
             f"{self.n_items:,} items",
             n_clicks=int(self.clicks.sum()),
         )

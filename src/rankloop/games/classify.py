@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
+from itertools import groupby, product
 from math import comb
 
 import numpy as np
@@ -35,7 +35,7 @@ from rankloop.arguments import one_of, whole
 from rankloop.games.cells import find_cells, on_segment
 from rankloop.games.exact import RowSpace, difference_is_nonzero, discounts, exact_value, mean_gains
 from rankloop.games.game import Game
-from rankloop.games.ranking_game import RankingGame, expected_loss, ranking_game
+from rankloop.games.ranking_game import RankingGame, expected_loss, is_packaged, ranking_game
 from rankloop.games.verdict import (
     Blind,
     CellWitness,
@@ -251,8 +251,8 @@ def _named(game: Game, worlds: Worlds) -> Worlds:
 
 def classify_ranking(game: RankingGame) -> Verdict:
     """The verdict from the swaps of the measure."""
-    if game.scored is None:
-        raise ValueError("a custom function has no known structure: classify it by its cells")
+    if game.scored is None and game.levels is None:
+        raise ValueError(f"measure {game.measure!r} has no known structure: classify it by its cells")
     if game.grades != tuple(range(len(game.grades))):
         raise ValueError(f"grades must be 0, 1, 2, ... for this route, got {list(game.grades)}")
     if not game.k:
@@ -272,7 +272,7 @@ def classify_ranking(game: RankingGame) -> Verdict:
 def thresholds(game: RankingGame) -> tuple[int, int]:
     """The smallest k at which the game is hard, and at which it is easy; (0, 0) where it is trivial."""
     m, family, n = game.n_items, game.family, game.cutoff
-    if m == 1 or (family == "precision" and n == m):
+    if m == 1 or (family == "precision" and n == m) or len(set(game.levels or range(2))) == 1:
         return 0, 0
     if _adds_up(game):
         sizes = [size for count, size in _blocks(game) for size in [size] * min(count, 2)]
@@ -297,7 +297,7 @@ def thresholds(game: RankingGame) -> tuple[int, int]:
 def _adds_up(game: RankingGame) -> bool:
     # Whether a swap is worth a function of r_x minus the same function of r_y, whatever the others are.
     m, family, n = game.n_items, game.family, game.cutoff
-    if family in ADDITIVE:
+    if game.levels is not None or family in ADDITIVE:
         return True
     if game.max_grade > 1 or family == "err":
         return False
@@ -316,6 +316,9 @@ def _decide(game: RankingGame, order: int, *, start: int, base: bool = False) ->
 
 
 def _blocks(game: RankingGame) -> Runs:
+    if game.levels is not None:
+        sizes = [len(list(alike)) for _, alike in groupby(game.levels)]
+        return tuple((len(list(run)), size) for size, run in groupby(sizes))
     m, n = game.n_items, game.cutoff
     count, size = (1, n) if game.family == "precision" else (n, 1)
     if n == m:
@@ -504,7 +507,7 @@ def rates(
         cells: CellWitness | None = None
         for k in range(1, m + 1):
             game = ranking_game(measure=scored, n_items=m, k=k, grades=grades)
-            if route == "cells":
+            if route == "cells" or not game.is_known:
                 cells = cells or find_cells(game)
                 classes.append(classify_cells(game, cells=cells).class_)
                 continue
@@ -529,6 +532,8 @@ def usual_measures(n_items: int, *, grades: int = 2) -> list[str]:
 def source(measure: Measure, k: int, n_items: int, *, graded: bool = False) -> str:
     """Who proved the rate: of the measures without cut-off, and of precision; all cut-offs of others are ours."""
     family = measure.family
+    if not is_packaged(measure):
+        return OURS
     if measure.cutoff is not None and family != "precision":
         return OURS
     if graded:

@@ -30,6 +30,9 @@ _GRID = 1 << 50
 _CLEAR = 1e-7  # below, an optimum of HiGHS is not told from zero
 _SURE = 1e-9  # a sum of floats this far from zero has the right sign: rounding is below 1e-12
 _DENSE = 20_000  # entries; beyond, the matrix goes to HiGHS as a sparse one
+_ROUNDING = 32  # roundings that a computed value may have gone through
+_LONGEST = 10_000  # denominator of a fraction that a float is taken for
+_CHANCE = 1e-6  # that a number which is none is as near to one
 _FEWEST_BITS = 256
 _MOST_WORK = 1 << 21  # cut-off times binary digits: more takes more than a second or so
 
@@ -57,6 +60,32 @@ def fraction(value: Any) -> Fraction:
         return Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError):
         raise ValueError(f"{value!r} is not a number") from None
+
+
+def recovered(value: Any) -> Fraction:
+    """`value` exactly; of a float that was computed, the one short fraction next to it, or a ValueError.
+
+    Sums of rounded numbers differ by a little where they should be equal, and lose what adds up to zero. So a float
+    counts as a fraction only where chance would put one in a million as near to one as short. Others are refused.
+
+    >>> recovered(1 / 2 + 1 / 3), recovered(0.1 + 0.2)
+    (Fraction(5, 6), Fraction(3, 10))
+    """
+    if not isinstance(value, float | np.floating) or float(value).is_integer():
+        return fraction(value)
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is not a finite number")
+    off = _ROUNDING * float(np.finfo(type(value)).eps) * max(1.0, abs(float(value)))
+    longest = max(1, min(_LONGEST, math.isqrt(int(_CHANCE / off))))
+    decimals = 10 ** min(8, max(0, math.floor(math.log10(_CHANCE / off))))
+    exact = Fraction(float(value))
+    for short in (exact.limit_denominator(longest), Fraction(round(exact * decimals), decimals)):
+        if abs(short - exact) <= off:
+            return short
+    raise ValueError(
+        f"{value!r} is a rounded number, and the class of a game depends on exact sums: give fractions, "
+        "such as fractions.Fraction(1, 3)"
+    )
 
 
 @cache

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from rankloop import measures
+from rankloop.extras import counted
 from rankloop.games.classify import ADDITIVE
 from rankloop.games.verdict import Verdict
-from rankloop.measures import HIGHEST_GRADE
+from rankloop.measures import HIGHEST_GRADE, Measure
 
 _MOST_PLAYED_ITEMS = 4  # by games.Player
 _MOST_FEEDEXP3_ITEMS, _MOST_FEEDEXP3_ENTRIES = 5, 1 << 23  # beyond, its constructor takes minutes, or refuses
@@ -120,8 +121,13 @@ def _easier(verdict: Verdict) -> str:
 def _computed(verdict: Verdict) -> str:
     # With a cut-off below m - 1 the last difference of 1/Z is evaluated, for this m; docs/concepts/games.md.
     assert verdict.measure is not None
-    scored, m = measures.get(verdict.measure), verdict.n_items or 0
-    if scored.family != "ndcg" or not 1 < (scored.cutoff or m) < m - 1 or verdict.route != "structure":
+    scored, m = _packaged(verdict), verdict.n_items or 0
+    if (
+        scored is None
+        or scored.family != "ndcg"
+        or not 1 < (scored.cutoff or m) < m - 1
+        or verdict.route != "structure"
+    ):
         return ""
     return (
         f"Which k are enough was computed for these {m:,} items, with a bound on rounding; that it is so for every "
@@ -138,7 +144,8 @@ def learner(verdict: Verdict) -> str:
         none = "Use: no ranker of the package learns from this feedback yet."
         return "Use: games.Player(game)." if few else none
     if verdict.class_ == "hopeless":
-        instead = _LEARNABLE.get(measures.get(verdict.measure).family, "sum_loss")
+        scored = _packaged(verdict)
+        instead = _LEARNABLE.get(scored.family if scored is not None else "", "sum_loss")
         return f"Use: no ranker can. Optimise {instead} instead, which can be learnt from this feedback."
     call = constructor(verdict)
     if call is None and few:
@@ -158,7 +165,9 @@ def constructor(verdict: Verdict) -> str | None:
         return None
     if verdict.class_ in ("trivial", "hopeless"):
         return None
-    scored = measures.get(verdict.measure)
+    scored = _packaged(verdict)
+    if scored is None:
+        return None
     m, k, family, graded = verdict.n_items, verdict.k, scored.family, verdict.max_grade > 1
     name, most = scored.name, f", max_grade={verdict.max_grade}" if graded else ""
     if scored.cutoff == 1 and family in ("dcg", "ndcg", "err") and not graded:
@@ -184,6 +193,14 @@ def constructor(verdict: Verdict) -> str | None:
     return None
 
 
+def _packaged(verdict: Verdict) -> Measure | None:
+    # None for a measure of one's own: what is known of the package's does not hold for it.
+    try:
+        return measures.get(verdict.measure or "")
+    except ValueError:
+        return None
+
+
 def _fits_feedexp3(m: int, k: int, grades: int) -> bool:
     # FeedExp3 keeps a weight for each order, order shown and pattern of labels, and lists all outcomes.
     if m > _MOST_FEEDEXP3_ITEMS:
@@ -193,10 +210,9 @@ def _fits_feedexp3(m: int, k: int, grades: int) -> bool:
 
 
 def _of_cells(verdict: Verdict) -> str:
+    pairs = counted(len(verdict.neighbours), "pair")
     n = len(verdict.pareto)
-    pairs = len(verdict.neighbours)
-    counted = f"{pairs} pair{'' if pairs == 1 else 's'} of neighbours"
-    text = f"Of {verdict.n_actions} actions {n} are best somewhere, with {counted}."
+    text = f"Of {verdict.n_actions} actions {n} are best somewhere, with {pairs} of neighbours."
     blind = getattr(verdict.witness, "blind", None)
     if blind is not None and verdict.class_ in ("hard", "hopeless"):
         among = "neither of them, nor any action between them,"

@@ -18,11 +18,12 @@ from rankloop.games.exact import Whole, fraction, whole_numbers
 
 _DOUBLE, _SHORTER = Fraction(1, 10**9), Fraction(1, 10**5)  # of the largest loss
 _COMPUTED_DIGITS = 15  # nobody writes so many by hand
+_LARGEST_MEANT = 10**6  # denominator of a fraction that a float may stand for
 _LARGEST_SCALE = 1 << 31  # whole numbers of signal matrices are kept in 64 bits
 
 
 class NearTieWarning(UserWarning):
-    """Two losses differ, but so little that they look like a tie that was computed with rounding."""
+    """A loss looks computed with rounding: nearly, but not, equal to another one, or to no short fraction."""
 
 
 def warn_of_near_ties(losses: Sequence[Sequence[Any]], exact: Sequence[Sequence[Fraction]]) -> None:
@@ -50,6 +51,26 @@ def warn_of_near_ties(losses: Sequence[Sequence[Any]], exact: Sequence[Sequence[
                 stacklevel=3,
             )
             return
+
+
+def warn_of_rounding(losses: Sequence[Sequence[Any]], exact: Sequence[Sequence[Fraction]]) -> None:
+    """Warn where a float looks computed: what adds up to nothing in fractions need not do so in rounded numbers."""
+    for a, row in enumerate(exact):
+        for x, value in enumerate(row):
+            if isinstance(losses[a][x], float) and _is_long(losses[a][x], value):
+                warnings.warn(
+                    f"loss[{a}, {x}] = {losses[a][x]!r} is no short fraction, and the class of a game depends on exact "
+                    'sums, which rounding loses: give fractions, or text such as "3/10"',
+                    NearTieWarning,
+                    stacklevel=3,
+                )
+                return
+
+
+def _is_long(value: float, exact: Fraction) -> bool:
+    # Neither a short fraction nor a short decimal rounds to it, so it was computed.
+    digits = "".join(c for c in repr(value).partition("e")[0] if c.isdigit()).strip("0")
+    return exact.denominator > _LARGEST_MEANT and len(digits) >= _COMPUTED_DIGITS
 
 
 def _doubt(value: Any) -> Fraction:
@@ -180,6 +201,7 @@ class Game:
                 except ValueError as problem:
                     raise ValueError(f"loss[{a}, {x}]: {problem}") from None
         warn_of_near_ties(rows, exact)
+        warn_of_rounding(rows, exact)
         self._listed = matrices(exact, seen)
 
     @property

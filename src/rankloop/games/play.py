@@ -482,8 +482,8 @@ class Player(CompiledRanker):
     def regret_bound(self) -> float:
         """Log n / eta plus the summed bounds of all rounds so far, in units of the loss.
 
-        Its expectation bounds the expected regret. Nothing is assumed about the outcomes, and nothing about how well
-        the search for exploration went.
+        Its expectation bounds the expected regret; a single run may reach several times its own. Nothing is assumed
+        about the outcomes, and nothing about how well the search for exploration went.
         """
         if len(self.state.L_hat) == 1:
             return 0.0

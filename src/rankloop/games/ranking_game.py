@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ import numpy as np
 from rankloop import measures
 from rankloop.arguments import whole
 from rankloop.games import signal_models
-from rankloop.games.exact import Whole, exact_value, fraction
-from rankloop.games.game import Game, Observations, matrices, warn_of_near_ties
+from rankloop.games.exact import Whole, exact_value, recovered
+from rankloop.games.game import Game, Observations, matrices
 from rankloop.games.signal_models import SignalModel
+from rankloop.kernels import discounts
 from rankloop.measures import Measure
 
+_NEAR = 1e-9  # of the largest weight: nearer than that, two weights may be meant to be equal
 _LARGEST = 1 << 21
 _COUNTED = 1_000
 Revealing = str | SignalModel | Callable[[tuple[int, ...], tuple[int, ...]], Any]
@@ -58,25 +61,36 @@ class RankingGame(Game):
         self.feedback = None if self.k else self.model.name
         self.grades = _grades(grades)
         self.max_grade = self.grades[-1]
-        self.scoring: Scoring | None = None
+        self.scored: Measure | None = None  # the package's
+        self.scoring: Scoring | None = None  # one's own
+        self.levels: tuple[float, ...] | None = None
         if isinstance(measure, str | Measure):
-            self.scored: Measure | None = measures.get(measure)
-            if self.scored.cutoffs == "required" and self.scored.cutoff is None:
-                raise ValueError(f"{self.scored.family} needs a cut-off: write {self.scored.family}@k")
-            if self.scored.binary and self.max_grade > 1:
+            found = measures.get(measure)
+            if found.cutoffs == "required" and found.cutoff is None:
+                raise ValueError(f"{found.family} needs a cut-off: write {found.family}@k")
+            if found.binary and self.max_grade > 1:
                 raise ValueError(
-                    f"measure {self.scored.name!r} takes relevance 0 or 1, got grades={list(self.grades)}"
+                    f"measure {found.name!r} takes relevance 0 or 1, got grades={list(self.grades)}"
                 )
-            self.measure = self.scored.name
+            self.measure = found.name
+            if is_packaged(found):
+                self.scored = found
+            else:
+                self.scoring, self.levels = _Valued(found), _levels(found, self.n_items)
         else:
-            self.scored, self.scoring = None, measure
+            self.scoring = measure
             self.measure = getattr(measure, "__name__", "measure")
+        if self.scored is None and _is_name(self.measure):
+            self.measure += " (own)"
 
     @property
     def is_known(self) -> bool:
-        """Whether measure and feedback are the package's, with grades 0, 1, 2, ...: its structure is then known."""
+        """Whether the structure of the measure is known, the top labels are seen, and grades are 0, 1, 2, ...
+
+        The structure of the package's measures is, and that of weights that fall with the rank, times a gain.
+        """
         plain = self.grades == tuple(range(len(self.grades)))
-        return self.scored is not None and plain and self.k > 0
+        return (self.scored is not None or self.levels is not None) and plain and self.k > 0
 
     @property
     def family(self) -> str:
@@ -116,9 +130,6 @@ class RankingGame(Game):
     @cached_property
     def _matrices(self) -> tuple[Whole, Fraction, Observations]:
         losses = [[self.value(order, r) for r in self.outcomes] for order in self.orders]
-        if self.scoring is not None:
-            computed = [[self.scoring(order, r) for r in self.outcomes] for order in self.orders]
-            warn_of_near_ties(computed, losses)
         return matrices(losses, [[self.model(order, r) for r in self.outcomes] for order in self.orders])
 
     def value(self, order: Sequence[int], relevance: Sequence[int]) -> Fraction:
@@ -130,9 +141,13 @@ class RankingGame(Game):
             Items by position, and the relevance of each item.
         """
         if self.scoring is not None:
-            return fraction(self.scoring(tuple(order), tuple(relevance)))
+            try:
+                return recovered(self.scoring(tuple(order), tuple(relevance)))
+            except ValueError as problem:
+                raise ValueError(f"measure {self.measure!r}: {problem}") from None
         assert self.scored is not None
-        worth = exact_value(self.scored, order, relevance, max_grade=max(1, self.max_grade))
+        highest = max(1, self.max_grade, self.scored.max_grade or 1)
+        worth = exact_value(self.scored, order, relevance, max_grade=highest)
         return worth if self.scored.is_loss else -worth
 
     def described(self) -> dict[str, Any]:
@@ -153,6 +168,55 @@ class RankingGame(Game):
         return f"<game of {self.measure}, {self.n_items} items, {self.model.name}>"
 
 
+class _Valued:
+    """The loss that a measure of one's own gives: a float, which is no more than that."""
+
+    def __init__(self, measure: Measure) -> None:
+        self.measure, self.sign = measure, 1.0 if measure.is_loss else -1.0
+
+    def __call__(self, order: tuple[int, ...], relevance: tuple[int, ...]) -> float:
+        return self.sign * float(self.measure(order, relevance))
+
+
+def is_packaged(measure: Measure) -> bool:
+    """Whether `measure` is one of the package, with any cut-off it may have; not one that only bears its name."""
+    if not _is_name(measure.family) or type(measure) is not Measure:
+        return False
+    known = measures.get(measure.family)
+    if measure.cutoff is not None and known.cutoffs == "none":
+        return False
+    return dataclasses.replace(measure, cutoff=None, max_grade=known.max_grade) == known
+
+
+def _is_name(name: str) -> bool:
+    try:
+        measures.get(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _levels(measure: Measure, m: int) -> tuple[float, ...] | None:
+    # The weights by rank where the value is their sum times a gain of each item alone, and a lower rank never counts
+    # more: then only which weights are equal matters. Otherwise None.
+    plain = {field.name: field.default for field in dataclasses.fields(Measure)}
+    computed = type(measure) is Measure and measure.score is plain["score"]
+    if not computed or measure.kind not in (discounts.IDENTITY, discounts.EXP2):
+        return None
+    weights = [float(weight) for weight in measure.discount(m)]
+    falling = [-weight for weight in weights] if measure.is_loss else weights
+    if not all(math.isfinite(weight) for weight in weights) or sorted(falling, reverse=True) != falling:
+        return None
+    near = _NEAR * max(map(abs, weights))
+    for rank, (one, other) in enumerate(pairwise(weights), 1):
+        if 0.0 < abs(one - other) <= near:
+            raise ValueError(
+                f"measure {measure.name!r} weighs ranks {rank} and {rank + 1} with {one!r} and {other!r}, and the "
+                "class of a game depends on which weights are equal: make them equal, or clearly different"
+            )
+    return tuple(weights)
+
+
 def ranking_game(
     *,
     measure: str | Measure | Scoring,
@@ -166,7 +230,9 @@ def ranking_game(
     Parameters
     ----------
     measure : str, Measure or Scoring
-        A measure of the package, or a function of an order and a relevance vector that gives a loss.
+        A measure of the package, one of your own, or a function of an order and a relevance vector that gives a
+        loss. Yours is classified by what it computes, whatever its name. Give fractions: of floats, those are taken
+        for fractions that can only be these, and others are refused.
     n_items : int
         How many items there are, m. There are m! actions.
     k : int, optional

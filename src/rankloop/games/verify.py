@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import Any
@@ -290,7 +290,9 @@ def verify_swaps(game: Game, verdict: Verdict) -> None:
         raise Refused("the witness is not about swaps")
     if not isinstance(game, RankingGame):
         raise Refused("a proof by swaps is about rankings only")
-    demand(game.is_known, "only measures of the package with grades 0, 1, 2, ... have a known structure")
+    demand(
+        game.is_known, "only measures whose structure is known, with grades 0, 1, 2, ..., have such a proof"
+    )
     named = verdict.pareto or verdict.degenerate or verdict.dominated or verdict.neighbours
     demand(not named, "a proof by swaps names no actions")
     demand((verdict.n_actions, verdict.n_outcomes) == game.size, "the game has another size")
@@ -325,17 +327,23 @@ def counts(game: RankingGame, rank: int) -> bool:
     """Whether ranks `rank` and `rank` + 1 count differently."""
     if not 1 <= rank < game.n_items:
         return False
+    if game.levels is not None:
+        return game.levels[rank - 1] != game.levels[rank]
     return rank == game.cutoff if game.family == "precision" else rank <= game.cutoff
 
 
 def _last_counting(game: RankingGame) -> int:
     # The last rank that counts differently from the next; 0 if none does.
+    if game.levels is not None:
+        return max((rank for rank in range(1, game.n_items) if counts(game, rank)), default=0)
     last = min(game.cutoff, game.n_items - 1)
     return last if counts(game, last) else 0
 
 
-def _ends(game: RankingGame) -> range:
+def _ends(game: RankingGame) -> Sequence[int]:
     # After which ranks blocks end, but for the last.
+    if game.levels is not None:
+        return [rank for rank in range(1, game.n_items) if counts(game, rank)]
     last = _last_counting(game)
     first = last if game.family == "precision" else 1
     return range(first, last + 1) if last else range(0)
@@ -345,7 +353,10 @@ def _blocks(game: RankingGame) -> Runs:
     ends, m = _ends(game), game.n_items
     if not ends:
         return ((1, m),)
-    runs = [[1, ends[0]], [len(ends) - 1, 1], [1, m - ends[-1]]]
+    if game.levels is not None:
+        runs = [[1, end - start] for start, end in pairwise([0, *ends, m])]
+    else:
+        runs = [[1, ends[0]], [len(ends) - 1, 1], [1, m - ends[-1]]]
     joined: list[list[int]] = []
     for count, size in runs:
         if joined and joined[-1][1] == size:
@@ -358,7 +369,7 @@ def _blocks(game: RankingGame) -> Runs:
 def _is_constant(game: RankingGame) -> bool:
     # Whether h does not depend on the other labels, so that the cells are those of sorting expected gains.
     family, m = game.family, game.n_items
-    if family in ("sum_loss", "dcg", "precision"):
+    if game.levels is not None or family in ("sum_loss", "dcg", "precision"):
         return True
     if game.max_grade > 1 or family == "err":
         return False
@@ -464,8 +475,10 @@ def reach(game: RankingGame, term: Term) -> int:
     Items may be shuffled within their blocks. Of the items below, those that stand lowest are taken.
     """
     ends = _ends(game)
-    # All blocks but the first and the last have one rank.
-    start = 0 if term.rank == ends[0] else term.rank - 1
+    # Where the block that ends with this rank begins; of the package's, all but the first and the last have one rank.
+    start = term.rank - 1
+    while start and not counts(game, start):
+        start -= 1
     if term.steps is not None:
         return term.rank + 1 if term.above + term.below == 0 and start == term.rank - 1 else 0
     if term.below:

@@ -1,4 +1,4 @@
-"""How every kernel runs: from the library that the wheel brings, compiled by numba when it is called, or as plain Python.
+"""How a kernel runs: from the library that a wheel brings, compiled by numba when it is called, or as plain Python.
 
 `RANKLOOP_KERNELS` chooses: `library`, `numba`, `python`, or the processor whose library is wanted, such as `x86-64-v2`.
 Without it the library is taken where there is one, else numba, else Python. What the library does not have, such as a

@@ -12,6 +12,7 @@ from scipy.special import expit, logit, ndtri
 
 import rankloop
 from rankloop import feedback
+from rankloop.extras import counted
 from rankloop.feedback import ClickModel, SavedModel, Sessions
 from rankloop.kernels.click_fits import User, predict
 
@@ -121,9 +122,7 @@ class FittedModel:
     log: Sessions
 
     def __repr__(self) -> str:
-        end = f"{self.steps:,} step{'' if self.steps == 1 else 's'}" + (
-            "" if self.converged else ", not converged"
-        )
+        end = counted(self.steps, "step") + ("" if self.converged else ", not converged")
         return (
             f"FittedModel({self.name} on {self.log.name!r}: {len(self.items):,} items,"
             f" {self.log.n_positions} positions, {end})"

@@ -11,6 +11,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 
+from rankloop.extras import counted
+
 Floats = NDArray[np.float64]
 
 
@@ -128,13 +130,9 @@ def _ties(
     if not best:
         return f"; no item ties {listed(here)} to another position"
     more = f" and {len(best) - _MOST_NAMES:,} more" if len(best) > _MOST_NAMES else ""
-    shown = ", ".join(f"{name(i)} ({_clicks(clicks[i])})" for i in best[:_MOST_NAMES])
+    shown = ", ".join(f"{name(i)} ({counted(round(clicks[i]), 'click')})" for i in best[:_MOST_NAMES])
     tied = "the item that ties" if len(best) == 1 else "the items that tie"
     return f"; {tied} {listed(here)} to the others: {shown}{more}"
-
-
-def _clicks(count: float) -> str:
-    return f"{count:,.0f} click{'' if count == 1 else 's'}"
 
 
 def listed(which: NDArray[np.bool_]) -> str:

@@ -582,7 +582,7 @@ def evaluate(
         rows_of(wanted, w),
         confidence=confidence,
         size=size,
-        mean_weight=_mean_weight(w, log),
+        mean_weight=float(w[_shown(w, log)].mean()),
         bias=bias,
         drawing=drawing,
     )
@@ -670,10 +670,6 @@ def _weights(log: LoggedLists, policy: Policy, estimator: str) -> Floats:
 def _shown(w: Floats, log: LoggedLists) -> NDArray[np.bool_]:
     """Which weights belong to something that was shown."""
     return log.items >= 0 if w.shape == log.items.shape else np.ones(w.shape, np.bool_)
-
-
-def _mean_weight(w: Floats, log: LoggedLists) -> float:
-    return float(w[_shown(w, log)].mean())
 
 
 def _check_mean(w: Floats, log: LoggedLists) -> None:

@@ -167,7 +167,8 @@ class Newton:
             direction[free] = _solve(curvature[np.ix_(free, free)], slope[free])
             small = float(np.abs(direction * self.beta).max(initial=0.0)) <= tolerance
             risen = self._step(direction / max(1.0, np.abs(direction).max(initial=0.0)), slope, trace[-1])
-            if small and (risen or self._level(slope, free)):
+            level = bool((np.abs(slope[free]) <= 1e-9 * self.clicks_at[free]).all())
+            if small and (risen or level):
                 return Maximum(self.alpha, self.beta, np.array(trace), True)
             if not risen:  # a corner: given alpha, each position by itself, and then the other way round
                 self.beta = self._best_beta()
@@ -198,9 +199,6 @@ class Newton:
                 return True
             length *= 0.5
         return False
-
-    def _level(self, slope: Floats, free: NDArray[np.bool_]) -> bool:
-        return bool((np.abs(slope[free]) <= 1e-9 * self.clicks_at[free]).all())
 
     def _best_alpha(self, beta: Floats, start: Floats) -> Floats:
         prior, by_item, x = self.prior, self.by_item, start.copy()

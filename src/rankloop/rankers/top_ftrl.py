@@ -15,13 +15,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from rankloop.arguments import whole
+from rankloop.arguments import numbers, whole
 from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels import permutahedron
-from rankloop.kernels.elementary import power
+from rankloop.kernels.elementary import log, power
 from rankloop.kernels.jit import hot
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.permutahedron import (
@@ -42,6 +43,11 @@ from rankloop.servable import carried_sums
 KAPPA = 0.15  # the share of a round's cost that the regulariser may cost
 NEAREST = 0.1  # of the largest distance: nearer to a fixed list than that, beta grows no faster
 CAUTION = 1.3  # what exploration is taken to cost, as a multiple of the most that it can
+STEADY = 2.0  # A: the variance of a lead L that is learnt by round t grows by at most 2 L^2 / (A t) a round
+SHORTEST = 2.0  # no single observation moves a lead by more than one part in so many
+# Of the bound where users stay, which needs STEADY = 2: E[(t/D)^2] <= NEAR_SQUARED / gap^2 and E[t/D] <= NEAR / gap.
+NEAR_SQUARED, NEAR = 192.0, 13.9
+BAD = 31_100.0  # rounds to the power 2/3 in which two items are not clear, in units of Y z / gap^2
 
 
 class TopFTRLParams(NamedTuple):
@@ -150,7 +156,8 @@ def prepare(params: Any, state: Any, scratch: Any) -> None:
     first_chances(state.breaks, k, first)
     first_chances(state.breaks, k - 1, before)
     for place in range(m):
-        state.observed[place] = least_chance(params, beta, place, leader)
+        least = least_chance(params, beta, place, leader)
+        state.observed[place] = max(least, _steady_chance(params, state, place))
     total = _share_exploration(state.observed, first, state.explore)
     cost = 0.0
     for place in range(m):
@@ -187,6 +194,28 @@ def least_chance(params: Any, beta: float, place: int, scratch: Any) -> float:
     if reach < slack and beta * reach * reach < 2.0 * times * cost:
         square += beta * beta * (slack - reach) * (slack + reach)
     return times * 0.5 * params.largest_gain / np.sqrt(square) if square > 0.0 else 0.0
+
+
+@hot
+def _steady_chance(params: Any, state: Any, place: int) -> float:
+    """The chance of being observed that keeps a lead from being lost to few observations.
+
+    Never more than what an item needs whose place is not clear at all, so that the cost of a round is never larger.
+    """
+    times = 1.0 if params.k == 1 else 2.0
+    largest = times * 0.5 * params.largest_gain
+    if params.f[0] <= 0.0:
+        return 0.0
+    most = largest / np.sqrt(2.0 * times * state.beta[0] * CAUTION * params.largest_gain * params.f[0])
+    own, ahead = state.G_hat[state.order[place]], 1e300
+    if place > 0:
+        ahead = state.G_hat[state.order[place - 1]] - own
+    if place < len(params.f) - 1:
+        ahead = min(ahead, own - state.G_hat[state.order[place + 1]])
+    if ahead <= 0.0:
+        return float(most)
+    steady = STEADY * largest * (state.t[0] + 1.0) / ahead
+    return float(min(most, max(steady, SHORTEST) * largest / ahead))
 
 
 @hot
@@ -245,7 +274,8 @@ class TopFTRL(SumsByItem):
     Each round draws a list whose mean discounts maximise the gains estimated so far minus a regulariser. Items whose
     place is clear stand there for sure, the others are shuffled with their neighbours. Now and then an item that would
     be seen too seldom is moved to the top: the less clear its place, the more often. Regret of order T^(2/3) whatever
-    users do, far less where they come from one population, and no horizon, rate or share of exploration to choose.
+    users do, of order log T where they come from one population, and no horizon, rate or share of exploration to
+    choose.
 
     Parameters
     ----------
@@ -289,6 +319,7 @@ class TopFTRL(SumsByItem):
     """
 
     summary = "Observes the relevance of the top items, and explores what is not clear yet."
+    algorithm_version = 2
     estimate_from = "weights"
     kernels = RankerKernels(rank, learn)
     n_items: int
@@ -424,15 +455,62 @@ class TopFTRL(SumsByItem):
         found: Ints = self.state.order.copy()
         return found
 
-    def regret_bound(self, rounds: int) -> float:
-        """Of order h^(1/3) (a T)^(2/3) for T = `rounds`, with lower terms; docs/rankers/TopFTRL.md derives it.
+    def regret_bound(self, rounds: int, *, gaps: ArrayLike | None = None) -> float:
+        """Of order T^(2/3) whatever users do, and of order log T where they stay; docs/rankers/TopFTRL.md derives both.
+
+        Parameters
+        ----------
+        rounds : int
+            The number of rounds, T. No feedback may be late.
+        gaps : array_like, optional
+            Where each user is drawn from one distribution: by how much the mean gains of the items differ, in
+            falling order, from each one to the next.
+
+        Returns
+        -------
+        float
+            The bound on the expected regret against the best list, the smaller one of the two with `gaps`.
 
         Examples
         --------
         >>> round(TopFTRL(n_items=10, measure="dcg").regret_bound(10_000))
         2815
+        >>> three = TopFTRL(n_items=3, measure="dcg")
+        >>> f"{three.regret_bound(10**12):.1e} {three.regret_bound(10**12, gaps=[0.4, 0.4]):.1e}"
+        '1.6e+08 2.4e+07'
         """
         T = whole("rounds", rounds, at_least=1)
+        bound = self._bound_for_anybody(T)
+        if gaps is None or bound == 0.0:
+            return bound
+        differences = numbers("gaps", gaps)
+        right = differences.shape == (self.n_items - 1,) and np.isfinite(differences).all()
+        if not right or not (differences > 0.0).all() or differences.sum() > self.params.largest_gain:
+            raise ValueError(
+                f"gaps must be {self.n_items - 1} positive numbers with a sum of at most "
+                f"{self.params.largest_gain:g}, got {gaps!r}"
+            )
+        return min(bound, self._bound_where_users_stay(T, differences))
+
+    def _bound_where_users_stay(self, T: int, gaps: Floats) -> float:
+        # The names are those of the page.
+        h, G, f1, n = self.params.farthest, self.params.largest_gain, float(self.params.f[0]), self._times()
+        first, Y, C = self._first_beta(), 0.5 * G, CAUTION * G * f1
+        a = self.n_items * n * Y * (2.0 * C / n) ** 0.5
+        fastest = KAPPA * a / (NEAREST * h)
+        b = first**1.5 + 1.5 * (1.0 + fastest / first**1.5) ** 0.5 * fastest
+        z = (2.0 * n * C) ** 0.5 * float(power(b, 1 / 3))
+        blocks = n * Y * (4.0 * C * f1 / n) ** 0.5 * (2.0 * f1) ** 1.5 * b
+        unclear = h / KAPPA * float(power(1.5 * KAPPA * a / h, 2 / 3))
+        early = logarithmic = 0.0
+        for gap in gaps.tolist():
+            early += BAD * Y * z / gap**2
+            alone = (4 if n == 1 else 6) * n * Y * C * NEAR / gap
+            logarithmic += 2.0 * (alone + (2.0 * C * (n * Y) ** 2 + blocks) * NEAR_SQUARED / gap**2)
+        rounds = a / first**0.5 + unclear * early + logarithmic * float(log(float(T)))
+        return float(first * h + (1 + KAPPA) * rounds)
+
+    def _bound_for_anybody(self, T: int) -> float:
         h, G, spread = self.params.farthest, self.params.largest_gain, float(self.params.f[0])
         if spread == 0.0:
             return 0.0

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MEASURES = ("regret", "value", "mean_value")
+_KINDS: dict[str, tuple[type, str]] = {
+    "rankers": (Ranker, "a ranker"),
+    "worlds": (Environment, "an environment"),
+}
 RankerOrMaker = Ranker | Callable[[], Ranker] | Callable[[Any], Ranker]
 WorldOrMaker = Environment | Callable[[], Environment]
 EXACT_RUNS = 16  # up to here every pattern of signs is tried
@@ -471,12 +475,11 @@ def _check_names(argument: str, named: Any) -> None:
         raise ValueError(f'{argument} must be a mapping such as {{"name": ...}}, got {type(named).__name__}')
     if not named:
         raise ValueError(f"{argument} must name at least one, got none")
-    kind = Ranker if argument == "rankers" else Environment
+    kind, wanted = _KINDS[argument]
     for name, value in named.items():
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"{argument} must have names that are not empty, got {name!r}")
         if not (isinstance(value, kind) or callable(value)):
-            wanted = "a ranker" if argument == "rankers" else "an environment"
             raise ValueError(
                 f"{argument}[{name!r}] must be {wanted} or a function that makes one, got {type(value).__name__}"
             )
@@ -492,7 +495,11 @@ def _pair(
     users = (
         environment.clone() if isinstance(environment, Environment) else _made("worlds", world, environment)
     )
-    learner = _copy(ranker) if isinstance(ranker, Ranker) else _made("rankers", name, ranker, users)
+    if isinstance(ranker, Ranker):
+        learner = ranker.clone()
+        learner.load(ranker.save())
+    else:
+        learner = _made("rankers", name, ranker, users)
     try:
         check_match(learner, users, rounds)
     except ValueError as error:
@@ -500,25 +507,16 @@ def _pair(
     return learner, users
 
 
-def _copy(ranker: Ranker) -> Ranker:
-    copied = ranker.clone()
-    copied.load(ranker.save())
-    return copied
-
-
 def _made(argument: str, name: str, maker: Callable[..., Any], world: Environment | None = None) -> Any:
-    wanted = Environment if world is None else Ranker
+    kind, wanted = _KINDS[argument]
     arguments = () if world is None or not _takes_one(maker) else (world,)
     try:
         thing = maker(*arguments)
     except Exception as error:
         error.add_note(f"while calling {argument}[{name!r}]")
         raise
-    if not isinstance(thing, wanted):
-        raise ValueError(
-            f"{argument}[{name!r}] must make {'an environment' if world is None else 'a ranker'}, "
-            f"made {type(thing).__name__}"
-        )
+    if not isinstance(thing, kind):
+        raise ValueError(f"{argument}[{name!r}] must make {wanted}, made {type(thing).__name__}")
     return thing
 
 

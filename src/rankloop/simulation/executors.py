@@ -426,7 +426,7 @@ def pack(work: Callable[[Any], Any], job: Any, *, name: str) -> bytes:
 
 def run_sent(data: bytes) -> bytes:
     """Run a job, wherever this is called, and return what `unpack` reads."""
-    work, job, surroundings = loads(data)
+    work, job, surroundings = pickle.loads(data)
     for name, value in surroundings.items():
         os.environ.setdefault(name, value)
     answer = _timed(work, job)
@@ -442,7 +442,7 @@ def run_sent(data: bytes) -> bytes:
 
 def _sendable(error: BaseException) -> BaseException:
     try:
-        loads(dumps(error))
+        pickle.loads(dumps(error))
     except Exception:  # an exception with arguments of its own often cannot be made again
         return RuntimeError("".join(traceback.format_exception(error)))
     return error
@@ -450,7 +450,7 @@ def _sendable(error: BaseException) -> BaseException:
 
 def unpack(data: bytes) -> Answer:
     """What `run_sent` returned; RuntimeError where other versions computed there than here."""
-    theirs, answer = loads(data)
+    theirs, answer = pickle.loads(data)
     for name, here in versions().items():
         if theirs[name] != here:
             raise RuntimeError(
@@ -460,7 +460,7 @@ def unpack(data: bytes) -> Answer:
 
 
 def dumps(value: Any, *, what: str = "this") -> bytes:
-    """A value as bytes; NotSendable where something in it cannot be sent, such as an open file.
+    """A value as bytes for `pickle.loads`; NotSendable where something in it cannot be sent, such as an open file.
 
     Functions and classes of a notebook or a script are written by value, so nobody needs to import them. Kernels
     travel by name, so that whoever receives them uses its own compiled ones.
@@ -476,11 +476,6 @@ def dumps(value: Any, *, what: str = "this") -> bytes:
             'executor="threads" sends nothing'
         ) from error
     return file.getvalue()
-
-
-def loads(data: bytes) -> Any:
-    """The value that `dumps` wrote."""
-    return pickle.loads(data)
 
 
 class _ByName:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.arguments import one_of, whole
-from rankloop.extras import require, write_text, write_whole
+from rankloop.extras import counted, require, write_text, write_whole
 from rankloop.simulation.compare import mean_interval, paired_differences, smaller_is_better
 from rankloop.simulation.trace import Trace, provenance, read_frame, write_frame
 from rankloop.simulation.tune import FINAL
@@ -76,15 +76,6 @@ def table(head: str, rows: Iterable[str]) -> str:
     """A table that scrolls where the page is narrow, from cells that are HTML already."""
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def counted(number: int, thing: str) -> str:
-    """A number of things, in words.
-
-    >>> counted(1, "seed"), counted(2_000, "round")
-    ('1 seed', '2,000 rounds')
-    """
-    return f"{number:,} {thing}" + ("" if number == 1 else "s")
 
 
 def save_figure(

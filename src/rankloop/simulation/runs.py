@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -223,24 +223,34 @@ def run_jobs(
     executor: str | Executor = "threads",
     workers: int | None = None,
     fresh: bool = False,
-    ended: Callable[[Job], None] = lambda job: None,
+    progress: bool | None = False,
+    label: str = "jobs",
+    stream: TextIO | None = None,
 ) -> list[Finished]:
     """Run what is not kept yet, or with `fresh` everything, and return all of it in the order of `jobs`.
 
-    `work` takes the argument of a job and returns its rows. `ended` is called with every job that was run, in this
-    thread and once its rows are kept.
+    `work` takes the argument of a job and returns its rows. `progress`, `label` and `stream` are of a `Bar`, which
+    moves by the costs of the jobs: costly ones come first, and their number says little about the rest.
     """
     finished = {} if fresh else {job.identity: rows for job in jobs if (rows := kept.find(job.identity))}
     # The costliest first, so that no core is left alone with a long job at the end.
     todo = sorted((job for job in jobs if job.identity not in finished), key=lambda job: -job.cost)
 
+    found, done = len(finished), 0.0
+
     def keep(place: int, rows: pl.DataFrame, seconds: float) -> None:
+        nonlocal done
         kept.keep(todo[place].identity, rows, seconds)
         finished[todo[place].identity] = Finished(rows, seconds, resumed=False)
-        ended(todo[place])
+        done += todo[place].cost
+        bar.show(done, f"{len(finished) - found}/{len(todo)} jobs")
 
     if todo:
-        with opened(executor, workers=workers) as (chosen, count):
+        with (
+            Bar(sum(job.cost for job in todo), wanted=progress, label=label, stream=stream) as bar,
+            opened(executor, workers=workers) as (chosen, count),
+        ):
+            bar.show(0, "until the first ends (new code compiles once)")
             Dispatch(
                 work,
                 [job.argument for job in todo],

@@ -29,7 +29,7 @@ from rankloop.rankers.registry import find
 from rankloop.simulation import play
 from rankloop.simulation.by_name import Setting, check_settings, make_ranker, read_settings
 from rankloop.simulation.executors import Executor
-from rankloop.simulation.play import Bar, check_match
+from rankloop.simulation.play import check_match
 from rankloop.simulation.runs import Job, Kept, run_jobs
 from rankloop.simulation.trace import code_fingerprint, machine, versions
 from rankloop.suite.report import share_of_way
@@ -103,7 +103,8 @@ class Entry:
     @property
     def label(self) -> str:
         """How it is named in results: as it was given."""
-        return ",".join([self.name, *(f"{key}={_written(value)}" for key, value in self.settings.items())])
+        told = {key: "none" if value is None else value for key, value in self.settings.items()}
+        return ",".join([self.name, *(f"{key}={value}" for key, value in told.items())])
 
     @property
     def code(self) -> str:
@@ -164,10 +165,6 @@ class Entry:
 def every_entry() -> list[Entry]:
     """All rankers of the package but the references, with their default arguments where these are not too slow."""
     return [Entry(name, _QUICKER.get(name, {})) for name in rankers.__all__ if name not in _REFERENCES]
-
-
-def _written(value: Setting) -> str:
-    return "none" if value is None else str(value)
 
 
 class Delayed(Ranker):
@@ -280,15 +277,9 @@ def run(
             reasons = {reason for (label, _), reason in refusals.items() if label == entry.label}
             raise ValueError(f"{entry.label} can play in none of the worlds: {'; '.join(sorted(reasons))}")
     jobs = [_job(part, hashes[part.world.name]) for part in parts]
-    with Bar(sum(job.cost for job in jobs if not kept.has(job.identity)), wanted=progress) as bar:
-        played = 0.0
-
-        def ended(job: Job) -> None:
-            nonlocal played
-            played += job.cost
-            bar.show(played)
-
-        finished = run_jobs(_play_part, jobs, kept=kept, executor=executor, workers=workers, ended=ended)
+    finished = run_jobs(
+        _play_part, jobs, kept=kept, executor=executor, workers=workers, progress=progress, label="suite"
+    )
     rows = {part.key: each.rows for part, each in zip(parts, finished, strict=True)}
     provenance = {
         "suite": VERSION,

@@ -9,10 +9,10 @@ from typing import Any
 
 from rankloop.experiments import names
 from rankloop.experiments.experiment import WORDED
-from rankloop.extras import write_text
+from rankloop.extras import counted, write_text
 from rankloop.plotting import table_of
 from rankloop.simulation.play import duration
-from rankloop.simulation.report import counted, facts, page, shown_figure, table
+from rankloop.simulation.report import facts, page, shown_figure, table
 
 Record = dict[str, Any]  # claims.json as read
 
@@ -105,11 +105,8 @@ def _verdict(record: Record) -> str:
     broken = sum(not claim["holds"] for claim in claims)
     if broken:
         return f'<span class="verdict bad">✗ {broken} of {len(claims)} broken</span>'
-    return f'<span class="verdict good">✓ {_all_hold(len(claims))}</span>'
-
-
-def _all_hold(count: int) -> str:
-    return {0: "no claims", 1: "1 holds"}.get(count, f"all {count} hold")
+    all_hold = {0: "no claims", 1: "1 holds"}.get(len(claims), f"all {len(claims)} hold")
+    return f'<span class="verdict good">✓ {all_hold}</span>'
 
 
 def _claims(record: Record) -> str:

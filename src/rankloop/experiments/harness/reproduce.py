@@ -7,7 +7,7 @@ Under ``<out>/<label>``: ``jobs/`` with the rows of each, ``results.parquet`` wi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, TypedDict, Unpack, cast
@@ -19,7 +19,7 @@ from rankloop.experiments.experiment import Claim, Experiment, Job, Plain, share
 from rankloop.extras import sweep, write_text, write_whole
 from rankloop.simulation import runs
 from rankloop.simulation.executors import Executor
-from rankloop.simulation.play import Bar, in_notebook
+from rankloop.simulation.play import in_notebook
 from rankloop.simulation.report import save_figure
 from rankloop.simulation.trace import machine, now, versions
 
@@ -141,20 +141,21 @@ def run_jobs(
     jobs = experiment.jobs(quick=quick) if jobs is None else jobs
     sweep(out / experiment.label)
     kept, pieces = _pieces(experiment, jobs, out)
-    todo = [piece for piece in pieces if fresh or not kept.has(piece.identity)]
-    if len(todo) < len(pieces) and console.is_terminal:
-        resumed = f"{len(pieces) - len(todo)} of {len(pieces)} jobs were finished earlier and are resumed"
+    done = 0 if fresh else sum(kept.has(piece.identity) for piece in pieces)
+    if done and console.is_terminal:
+        resumed = f"{done} of {len(pieces)} jobs were finished earlier and are resumed"
         console.print(f"{experiment.label}: {resumed}", highlight=False)
-    with _bar(experiment.label, todo, console) as bar:
-        finished = runs.run_jobs(
-            _rows,
-            pieces,
-            kept=kept,
-            executor=executor,
-            workers=workers,
-            fresh=fresh,
-            ended=_counting(bar, len(todo)),
-        )
+    finished = runs.run_jobs(
+        _rows,
+        pieces,
+        kept=kept,
+        executor=executor,
+        workers=workers,
+        fresh=fresh,
+        progress=console.is_terminal or in_notebook(),
+        label=experiment.label,
+        stream=cast("TextIO", console.file),
+    )
     frames = [
         each.rows.select(
             pl.lit(job.name).alias("job"), pl.lit(job.seed, dtype=pl.Int64).alias("seed"), pl.all()
@@ -196,25 +197,3 @@ def _pieces(experiment: Experiment, jobs: Sequence[Job], out: Path) -> tuple[run
 def _rows(argument: tuple[Experiment, Job]) -> pl.DataFrame:
     experiment, job = argument
     return experiment.run(job)
-
-
-def _bar(label: str, todo: Sequence[runs.Job], console: Console) -> Bar:
-    # The time left is estimated from the costs: costly jobs come first and say little about the rest.
-    total = sum(job.cost for job in todo)
-    wanted = console.is_terminal or in_notebook()
-    bar = Bar(total, wanted=wanted, label=label, stream=cast("TextIO", console.file))
-    if todo:
-        bar.show(0, "until the first ends (new code compiles once)")
-    return bar
-
-
-def _counting(bar: Bar, count: int) -> Callable[[runs.Job], None]:
-    ended = 0
-    work = 0.0
-
-    def count_one(job: runs.Job) -> None:
-        nonlocal ended, work
-        ended, work = ended + 1, work + job.cost
-        bar.show(work, f"{ended}/{count} jobs")
-
-    return count_one

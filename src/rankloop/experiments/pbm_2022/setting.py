@@ -8,7 +8,6 @@ come from a click log of one's own.
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from rankloop import data, environments, logs, plotting
 from rankloop.environments.click_worlds import ClickWorlds, PositionBased
-from rankloop.experiments.experiment import Job, Plain, seeded
+from rankloop.experiments.experiment import Job, Plain, digest_of, seeded
 from rankloop.feedback import ClickLog
 
 if TYPE_CHECKING:
@@ -218,12 +217,6 @@ def _estimate(name: str, log: ClickLog, query: str) -> Users:
         f"{f'query {query!r}' if query else 'the whole log'}: {log.shown.sum():,} impressions and"
         f" {log.clicked.sum():,} clicks of {N_ITEMS} items, attraction {attraction}; examination {examination}"
     )
-    return _remember(f"{called}@{_digest(log)}", fit.attraction, fit.examination, described)
-
-
-def _digest(log: ClickLog) -> str:
-    """The first digits of the SHA-256 of the counts, however the log was written."""
-    digest = hashlib.sha256(repr((log.query_ids, log.item_ids)).encode())
-    for numbers in (log.items, log.positions, log.shown, log.clicked):
-        digest.update(np.ascontiguousarray(numbers, dtype="<i8").tobytes())
-    return digest.hexdigest()[:12]
+    counts = ((numbers, "<i8") for numbers in (log.items, log.positions, log.shown, log.clicked))
+    digest = digest_of((log.query_ids, log.item_ids), *counts)
+    return _remember(f"{called}@{digest}", fit.attraction, fit.examination, described)

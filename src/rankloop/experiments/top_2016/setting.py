@@ -8,7 +8,6 @@ s, so that over five runs every query is held out once.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +20,7 @@ import polars as pl
 from rankloop import data
 from rankloop.data import Dataset
 from rankloop.environments import QueryStream
-from rankloop.experiments.experiment import OnOwnData, Plain, check_name
+from rankloop.experiments.experiment import OnOwnData, Plain, check_name, digest_of
 from rankloop.rankers import ListNet, RTopKF, Uniform
 from rankloop.simulation import Trace, play
 
@@ -60,20 +59,15 @@ def read_own(name: str, path: str | Path) -> OwnData:
         queries = data.read_letor(path, name=name).bounded()
     except (OSError, ValueError) as error:
         raise ValueError(f"data set {name!r}: {error}") from error
-    return _remember(name, str(path), _digest(queries), queries)
+    arrays = ((queries.offsets, "<i8"), (queries.relevance, "<f8"), (queries.features, "<f4"))
+    return _remember(
+        name, str(path), digest_of((queries.features.shape, queries.max_grade), *arrays), queries
+    )
 
 
 def _remember(name: str, path: str, digest: str, queries: Dataset) -> OwnData:
     own = OwnData(name, path, digest, queries)
     return OWN_DATA.setdefault(own.key, own)
-
-
-def _digest(queries: Dataset) -> str:
-    """The first digits of the SHA-256 of grades and features, however the files were cut or compressed."""
-    digest = hashlib.sha256(repr((queries.features.shape, queries.max_grade)).encode())
-    for numbers, kind in ((queries.offsets, "<i8"), (queries.relevance, "<f8"), (queries.features, "<f4")):
-        digest.update(np.ascontiguousarray(numbers, dtype=kind).tobytes())
-    return digest.hexdigest()[:12]
 
 
 PAPER = "S. Chaudhuri and A. Tewari, Online learning to rank with feedback at the top, AISTATS 2016"
