@@ -52,7 +52,8 @@ OPTIONAL = (
     "uvicorn",
 )
 SERVICE = 'the service needs apsw, asyncpg, msgspec, starlette and uvicorn: pip install "rankloop[serve]"'
-CORE = ("llvmlite", "numba", "numpy", "scipy")
+CORE = ("numpy",)
+NOT_CORE = ("llvmlite", "numba", "scipy")
 
 
 def run_without(names: tuple[str, ...], code: str) -> subprocess.CompletedProcess[str]:
@@ -128,7 +129,7 @@ def test_python_names_the_extra() -> None:
 
 
 def test_the_client_needs_nothing_but_httpx() -> None:
-    absent = (*CORE, *(name for name in OPTIONAL if name != "httpx"))
+    absent = (*CORE, *NOT_CORE, *(name for name in OPTIONAL if name != "httpx"))
     done = run_without(
         absent,
         """

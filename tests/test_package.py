@@ -65,7 +65,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     folder = tmp_path_factory.mktemp("wheel")
     copy = folder / "rankloop"
     shutil.copytree(PACKAGE, copy / "src" / "rankloop", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "setup.py", "compile_kernels.py", "kernels.txt"):
         shutil.copy(ROOT / name, copy / name)
     build = f"from setuptools import build_meta; build_meta.build_wheel({str(folder)!r})"
     subprocess.run([sys.executable, "-c", build], cwd=copy, capture_output=True, check=True)
