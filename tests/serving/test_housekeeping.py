@@ -7,7 +7,7 @@ from typing import Any
 
 from rankloop.serving.log.records import Row
 from rankloop.serving.schemas import ActivateRequest
-from rankloop.serving.stores.due import Due
+from rankloop.serving.stores.contract import Due
 from rankloop.serving.stores.memory import MemoryStore
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 

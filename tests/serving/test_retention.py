@@ -22,12 +22,12 @@ from rankloop.serving.log.export import answered_lists
 from rankloop.serving.log.verify import verify
 from rankloop.serving.retention import Retention, close_history, read_retention
 from rankloop.serving.schemas import FreezeRequest, RankRequest
+from rankloop.serving.stores import segments
 from rankloop.serving.stores.backup import backup, restore
 from rankloop.serving.stores.contract import Damaged, Store, StoreError
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
-from rankloop.serving.stores.segments import closed_history, parquet
-from rankloop.serving.stores.segments.manifest import read_manifest
+from rankloop.serving.stores.segments import read_manifest
 from rankloop.serving.stores.sqlite import SQLiteStore
 from rankloop.serving.trimming import Trimming
 from tests.serving.postgresql import Server
@@ -48,9 +48,8 @@ def make(request: pytest.FixtureRequest, tmp_path: Path, fresh_schema: Callable[
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a short log has several groups of rows."""
-    monkeypatch.setattr(parquet, "GROUP", 8)
-    monkeypatch.setattr(closed_history, "GROUP", 8)
-    monkeypatch.setattr(closed_history, "_GROUPS", 2)
+    monkeypatch.setattr(segments, "GROUP", 8)
+    monkeypatch.setattr(segments, "_GROUPS", 2)
 
 
 async def _close(engine: Engine, rows: int = 5, **more: Any) -> Any:

@@ -19,7 +19,7 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.records import Entry, Row
 from rankloop.serving.messages import tracing
-from rankloop.serving.stores.errors import Stale
+from rankloop.serving.stores.contract import Stale
 
 MOST_IN_A_BATCH = 512
 

@@ -15,8 +15,7 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.records import Entry, waiting_time
 from rankloop.serving.served_ranker import ServedRanker
-from rankloop.serving.stores.contract import Fenced, Left, Missing, StoreError
-from rankloop.serving.stores.due import OpenList
+from rankloop.serving.stores.contract import Fenced, Left, Missing, OpenList, StoreError
 from rankloop.serving.trimming import Trimming
 
 if TYPE_CHECKING:

@@ -21,18 +21,19 @@ from rankloop.serving.log.records import Row
 from rankloop.serving.log.snapshots import newest_fold
 from rankloop.serving.served_ranker import related_rows
 from rankloop.serving.stores.contract import Damaged, Snapshot, Store
-from rankloop.serving.stores.segments.closed_history import ClosedHistory
-from rankloop.serving.stores.segments.ids import IdIndex
-from rankloop.serving.stores.segments.manifest import (
+from rankloop.serving.stores.segments import (
+    MANY,
+    ClosedHistory,
+    IdIndex,
     Segment,
+    SegmentWriter,
     chained,
     digest_of_file,
+    read_groups,
     sync,
     write_durable,
     write_manifest,
 )
-from rankloop.serving.stores.segments.parquet import SegmentWriter, read_groups
-from rankloop.serving.stores.segments.segmented import MANY
 
 MOST = 250_000  # rows of one segment
 _PAGE = 1_000

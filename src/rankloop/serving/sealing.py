@@ -14,8 +14,7 @@ from rankloop.serving.errors import RequestError, TooLarge, Unavailable
 from rankloop.serving.limits import Limits
 from rankloop.serving.log.sealed_context import encrypted
 from rankloop.serving.schemas import RankRequest
-from rankloop.serving.stores.contract import Store, StoreError
-from rankloop.serving.stores.subjects import SubjectKey
+from rankloop.serving.stores.contract import Store, StoreError, SubjectKey
 
 KEY_BYTES = 64
 REMEMBERED = 60.0  # seconds that a process uses a key without asking the store again

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rankloop.extras import require
-from rankloop.serving.stores.contract import Store
-from rankloop.serving.stores.subjects import SubjectKey
+from rankloop.serving.stores.contract import Store, SubjectKey
 
 _CODE = 83  # of the MessagePack extension
 

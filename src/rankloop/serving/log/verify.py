@@ -22,9 +22,14 @@ from rankloop.serving.log.stored_features import features_of
 from rankloop.serving.log.trials import baseline_of, draw_for
 from rankloop.serving.served_ranker import related_rows
 from rankloop.serving.stores.contract import Head, Snapshot, Store, StoreError
-from rankloop.serving.stores.segments.closed_history import ClosedHistory
-from rankloop.serving.stores.segments.ids import check_index
-from rankloop.serving.stores.segments.manifest import Segment, digest_of_file, faults, read_manifest
+from rankloop.serving.stores.segments import (
+    ClosedHistory,
+    Segment,
+    check_index,
+    digest_of_file,
+    faults,
+    read_manifest,
+)
 
 _PAGE = 1_000
 _NEWEST = 100_000  # rows among which the newest acknowledged one must be

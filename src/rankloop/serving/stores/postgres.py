@@ -20,20 +20,22 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.log.digests import archived_name, beginning, content, seal
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores.contract import (
+    MOST_UNATTENDED,
     Appended,
     Broken,
     Damaged,
+    Due,
     Full,
     Head,
     Left,
     Missing,
+    OpenList,
     Snapshot,
     Store,
     StoredKey,
     StoreError,
+    SubjectKey,
 )
-from rankloop.serving.stores.due import Due, OpenList
-from rankloop.serving.stores.leases import MOST_UNATTENDED
 from rankloop.serving.stores.postgres_setup import (
     CHANNEL,
     LOST,
@@ -47,10 +49,7 @@ from rankloop.serving.stores.postgres_setup import (
     prepare,
     without_password,
 )
-from rankloop.serving.stores.segments.closed_history import ClosedHistory
-from rankloop.serving.stores.segments.manifest import Segment, folder_name
-from rankloop.serving.stores.segments.segmented import MANY
-from rankloop.serving.stores.subjects import SubjectKey
+from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment, folder_name
 
 Result = TypeVar("Result")
 _APPEND = (
@@ -576,13 +575,7 @@ class PostgresStore(Store):
         return [StoredKey(*row) for row in await self._do(lambda one: one.fetch(sql))]
 
     async def take_leases(
-        self,
-        holder: str,
-        rankers: Collection[str],
-        *,
-        seconds: float,
-        now: float,
-        at_once: bool = False,
+        self, holder: str, rankers: Collection[str], *, seconds: float, now: float, at_once: bool = False
     ) -> dict[str, int]:
         sql = "SELECT * FROM take_leases($1, $2::text[], $3, $4, $5)"
         values = (holder, list(rankers), seconds, self._moment(now), at_once)
