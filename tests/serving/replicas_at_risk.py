@@ -11,7 +11,7 @@ from hypothesis.stateful import rule
 
 from rankloop.serving.errors import Unavailable
 from rankloop.serving.log import fingerprint
-from rankloop.serving.log.upgrade import upgrade
+from rankloop.serving.log.snapshots import upgrade
 from rankloop.serving.log.verify import verify
 from rankloop.serving.schemas import FreezeRequest, RankRequest
 from tests.serving.replicas import DECISIONS, NAME, REPLICAS, Replicas

@@ -18,7 +18,7 @@ from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Unavailable
 from rankloop.serving.log import fingerprint, records
 from rankloop.serving.log.records import Config
-from rankloop.serving.log.upgrade import upgrade
+from rankloop.serving.log.snapshots import upgrade
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import Store, StoreError
 from rankloop.serving.stores.memory import MemoryStore

@@ -120,7 +120,7 @@ def upgrade(
       rankloop upgrade --data my-rankers
     """
     allow_rankers(allow)
-    from rankloop.serving.log.upgrade import upgrade as go_on
+    from rankloop.serving.log.snapshots import upgrade as go_on
 
     failed: list[str] = []
 
@@ -324,7 +324,7 @@ def replay(
       rankloop replay unwind --ranker RTop1F --set measure=sum_loss
     """
     allow_rankers([*(allow or []), *([other] if ":" in other else [])])
-    from rankloop.serving.log.replay import replay as play
+    from rankloop.serving.log.export import replay as play
 
     parameters: dict[str, Any] = {}
     for setting in settings or []:

@@ -34,7 +34,7 @@ from rankloop.serving.log.fingerprint import stamped
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws
 from rankloop.serving.log.records import Config, Entry, Row
-from rankloop.serving.log.upgrade import unsigned
+from rankloop.serving.log.snapshots import signature
 from rankloop.serving.outcomes import conflict, event_answer, rank_answer, unlogged_answer
 from rankloop.serving.request_features import packed_matrix
 from rankloop.serving.roster import Roster
@@ -130,9 +130,10 @@ class Engine(Administration):
         self.ready = True
 
     async def _sign(self, served: ServedRanker) -> None:
-        if entries := await unsigned(served):
+        config = served.fold.config
+        if not config.probe and served.read_only is None:
             with contextlib.suppress(NotFound):
-                await self.append(entries)
+                await self.append([await asyncio.to_thread(signature, served.name, config)])
 
     async def _fold_all_in_background(self) -> None:
         while True:

@@ -17,9 +17,9 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.log import snapshots
 from rankloop.serving.log.digests import check_row, own_name, seal
 from rankloop.serving.log.fold import Fold, Saved
+from rankloop.serving.log.reader import fold_through, pages
 from rankloop.serving.log.records import Row
 from rankloop.serving.log.snapshots import newest_fold
-from rankloop.serving.served_ranker import related_rows
 from rankloop.serving.stores.contract import Damaged, Snapshot, Store
 from rankloop.serving.stores.segments import (
     MANY,
@@ -36,8 +36,6 @@ from rankloop.serving.stores.segments import (
 )
 
 MOST = 250_000  # rows of one segment
-_PAGE = 1_000
-_AT_ONCE = 250  # rows folded before others get a turn
 _CLEARED = 2_000  # rows deleted in one transaction
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
@@ -99,7 +97,7 @@ async def close_history(
     fold, _ = await newest_fold(store, ranker, through=last)
     if fold.applied > last:
         return None  # from before an upgrade: this code has no state of these rows
-    await _fold_through(store, ranker, fold, last)
+    await fold_through(fold, store, ranker, last)
     segment, links = await _written(store, ranker, closed, fold)
     await store.add_segment(ranker, segment, links=links)
     reach("after-closing")
@@ -152,19 +150,6 @@ async def _old(store: Store, ranker: str, retention: Retention, through: int, no
     return low
 
 
-async def _fold_through(store: Store, ranker: str, fold: Fold, last: int) -> None:
-    while fold.applied < last:
-        page = await store.read(ranker, after=fold.applied, limit=min(_AT_ONCE, last - fold.applied))
-        if not page:
-            raise Damaged(f"row {fold.applied + 1} of {ranker!r} is missing")
-        for row in page:
-            check_row(row)
-        related = await related_rows(fold, store, ranker, page)
-        for row in page:
-            fold.fold(row, related)
-        await asyncio.sleep(0)  # others are served meanwhile
-
-
 async def _written(
     store: Store, ranker: str, closed: ClosedHistory, fold: Fold
 ) -> tuple[Segment, dict[int, bytes]]:
@@ -178,18 +163,13 @@ async def _written(
     ends: list[Row] = []
     stay = set(_parked(fold))
     links: dict[int, bytes] = {}
-    after = first - 1
-    while after < last:
-        page = await store.read(ranker, after=after, limit=min(_PAGE, last - after))
-        if not page:
-            raise Damaged(f"row {after + 1} of {ranker!r} is missing")
+    async for page in pages(store, ranker, after=first - 1, through=last):
         for row in page:
             check_row(row)
             if row.seq in stay or row.kind not in MANY:
                 links[row.seq - 1] = row.before
         await asyncio.to_thread(writer.add, page)
         ends = [ends[0] if ends else page[0], page[-1]]
-        after = page[-1].seq
     links[last] = ends[1].link
     links.pop(0, None)
     await asyncio.to_thread(writer.close)

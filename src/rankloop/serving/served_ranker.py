@@ -15,13 +15,14 @@ from rankloop.serving.asking import read_request
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.failpoints import reach
 from rankloop.serving.limits import Limits
-from rankloop.serving.log import imports, records
+from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import feedback_length, written_memo
-from rankloop.serving.log.decision_state import DecisionState, Outcome, RelatedRows, replay_decision
+from rankloop.serving.log.decision_state import DecisionState, Outcome
 from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fingerprint import OtherVersion
 from rankloop.serving.log.fold import Fold, OtherHistory
 from rankloop.serving.log.randomness import Draws, key_of
+from rankloop.serving.log.reader import fold_rows, state_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.snapshots import newest_fold, old_fold, warm_up
 from rankloop.serving.log.trials import draw_for
@@ -145,15 +146,8 @@ class ServedRanker:
         return row.seq == self.fold.applied and row.link != self.fold.link
 
     async def _fold(self, new: list[Row], contents: dict[int, Any] | None = None) -> None:
-        related = await related_rows(self.fold, self.store, self.name, new)
-        related.contents = contents or {}
-        fold, outcomes = self.fold.fold, self._outcomes
-        for row in new:
-            if row.kind == "import":
-                await imports.learn_ahead(self.fold, row, related)
-            outcome = fold(row, related)
-            if row.kind != "decision":
-                outcomes[row.seq] = outcome
+        outcomes = self._outcomes
+        await fold_rows(self.fold, self.store, self.name, new, contents=contents, outcomes=outcomes)
         while len(outcomes) > _REMEMBERED:
             del outcomes[next(iter(outcomes))]
 
@@ -169,7 +163,7 @@ class ServedRanker:
             missing = [one for one, state in found.items() if state is None]
             for one, story in (await self.store.stories(self.name, missing)).items():
                 # Through the end of the log: on a replica the decision may be written and not folded yet.
-                found[one] = _state_of(self.fold, story, through=1 << 60)
+                found[one] = state_of(self.fold, story)
         return found
 
     async def crowded(self, *, now: int) -> bool:
@@ -301,38 +295,3 @@ def check_digest(entry: Entry, row: Row) -> None:
         f"{entry.kind} {entry.event_id!r} is there already and says something else (row {row.seq})",
         field="decision_id" if entry.kind == "decision" else "event_id",
     )
-
-
-async def related_rows(fold: Fold, store: Store, name: str, new: list[Row]) -> RelatedRows:
-    """Everything that folding `new` will ask for."""
-    related = RelatedRows()
-    await imports.find_parts(store, name, new, related)
-    wanted: dict[str, None] = {}
-    for row in new:
-        about = row.decision
-        if row.kind == "decision" and fold.parked and row.event_id in fold.parked:
-            about = row.event_id
-        if about is not None:
-            state = fold.recent.get(about)
-            if state is None:
-                # Feedback waits for this one, so it is not there yet: nothing to read.
-                if row.kind == "decision" or about not in fold.parked:
-                    wanted[about] = None
-            else:
-                related.states[about] = state
-    if wanted:
-        for about, story in (await store.stories(name, list(wanted))).items():
-            for row in story:
-                check_row(row)
-            state = _state_of(fold, story, through=fold.applied)
-            if state is not None:
-                related.states[about] = state
-                fold.recent.put(about, state)
-            related.early[about] = [
-                row for row in story if row.kind == "feedback" and row.seq <= fold.applied
-            ]
-    return related
-
-
-def _state_of(fold: Fold, story: list[Row], *, through: int) -> DecisionState | None:
-    return replay_decision(story, through=through, policy=fold.policies, silence_counts=fold.silence_counts)

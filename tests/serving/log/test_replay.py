@@ -8,9 +8,8 @@ import pytest
 from rankloop.base import Ranking
 from rankloop.rankers import FTRLPBM, RTop1F
 from rankloop.serving.engine import Engine
-from rankloop.serving.log.export import Answered
+from rankloop.serving.log.export import Answered, _chances, _summary, replay
 from rankloop.serving.log.records import Decision, Row, pack
-from rankloop.serving.log.replay import _chances, _summary, replay
 from rankloop.serving.log.stored_features import StoredFeatures
 from tests.serving.service import ITEMS, answer, create, play, rank, running
 

@@ -389,9 +389,8 @@ class Fold:
     def _reset(self, row: Row, related: RelatedRows) -> Outcome:
         config = msgspec.structs.replace(records.read_body(row), policy=self.config.policy)
         if self.stored.n_columns > config.parameters.get("n_features", self.stored.n_columns):
-            return Outcome(
-                "conflict"
-            )  # features were stored between the check of this change and its writing
+            # Features were stored between the check of this change and its writing.
+            return Outcome("conflict")
         check_same(config)
         self._begin(config)
         self.generation += 1
@@ -447,24 +446,24 @@ class Fold:
     def save(self) -> Saved:
         """Everything, for a snapshot."""
         return Saved(
-            self.config,
-            self.applied,
-            self.at,
-            self.generation,
-            self.catalogue,
-            self.active.tolist(),
-            self.learnt(),
-            self.frozen,
-            dict(self.parked),
-            list(self.dead),
-            self.counts,
-            self.expire_cursor,
-            self.series,
-            self.estimates.save(),
-            self.item_counts.save(),
-            (self.policies.first, self.policies.changes),
-            self.trial,
-            self.stored.save(),
+            config=self.config,
+            applied=self.applied,
+            at=self.at,
+            generation=self.generation,
+            catalogue=self.catalogue,
+            active=self.active.tolist(),
+            learnt=self.learnt(),
+            frozen=self.frozen,
+            parked=dict(self.parked),
+            dead=list(self.dead),
+            counts=self.counts,
+            expire_cursor=self.expire_cursor,
+            series=self.series,
+            estimates=self.estimates.save(),
+            items=self.item_counts.save(),
+            policies=(self.policies.first, self.policies.changes),
+            trial=self.trial,
+            stored=self.stored.save(),
         )
 
     @classmethod

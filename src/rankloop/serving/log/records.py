@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 Body = TypeVar("Body")
+# The place here is what stores write: append to it, never reorder it.
 Kind = Literal[
     "config",
     "decision",
@@ -34,24 +35,7 @@ Kind = Literal[
     "promote",
     "import",
 ]
-# The place in this tuple is what stores write: append to it, never reorder it.
-KINDS: tuple[Kind, ...] = (
-    "config",
-    "decision",
-    "activate",
-    "feedback",
-    "expire",
-    "items",
-    "freeze",
-    "rollback",
-    "reset",
-    "conflict",
-    "degraded",
-    "upgrade",
-    "policy",
-    "promote",
-    "import",
-)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 NUMBER_OF_KIND: dict[Kind, int] = {kind: number for number, kind in enumerate(KINDS)}
 # What happens to lists. All other kinds change the ranker: nobody may be shown a list from before, once it was told.
 ABOUT_LISTS: tuple[Kind, ...] = ("decision", "activate", "feedback", "expire", "conflict", "degraded")
@@ -353,30 +337,25 @@ class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
 # gc=False: none of them can be part of a cycle, and a service keeps so many that looking for cycles would take long.
 
 _encode = msgspec.msgpack.Encoder().encode
-_DECODERS: dict[Any, Callable[[bytes], Any]] = {
-    of: msgspec.msgpack.Decoder(of).decode
-    for of in (
-        *(Config, Decision, Answer, Items, Freeze, Expire, Rollback, Conflict, Upgrade, PolicyChange),
-        *(Promote, Import),
-    )
-}
-
-
+_read_decision = msgspec.msgpack.Decoder(Decision).decode
 _BODIES: dict[str, Callable[[bytes], Any]] = {
-    "config": _DECODERS[Config],
-    "reset": _DECODERS[Config],
-    "decision": _DECODERS[Decision],
-    "degraded": _DECODERS[Decision],
-    "feedback": _DECODERS[Answer],
-    "items": _DECODERS[Items],
-    "freeze": _DECODERS[Freeze],
-    "promote": _DECODERS[Promote],
-    "expire": _DECODERS[Expire],
-    "rollback": _DECODERS[Rollback],
-    "conflict": _DECODERS[Conflict],
-    "upgrade": _DECODERS[Upgrade],
-    "policy": _DECODERS[PolicyChange],
-    "import": _DECODERS[Import],
+    kind: msgspec.msgpack.Decoder(body).decode
+    for kind, body in (
+        ("config", Config),
+        ("reset", Config),
+        ("decision", Decision),
+        ("degraded", Decision),
+        ("feedback", Answer),
+        ("items", Items),
+        ("freeze", Freeze),
+        ("promote", Promote),
+        ("expire", Expire),
+        ("rollback", Rollback),
+        ("conflict", Conflict),
+        ("upgrade", Upgrade),
+        ("policy", PolicyChange),
+        ("import", Import),
+    )
 }
 _LITTLE = sys.byteorder == "little"
 
@@ -401,8 +380,7 @@ def decode(of: type[Body], told: bytes) -> Body:
 
 def read_decision(body: bytes) -> Decision:
     """The body of a `decision` row."""
-    decision: Decision = _DECODERS[Decision](body)
-    return decision
+    return _read_decision(body)
 
 
 def read_body(row: Row | Entry) -> Any:

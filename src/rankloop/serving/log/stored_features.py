@@ -247,14 +247,14 @@ class StoredFeatures:
         numbers = np.array(list(self.present.values()), np.int64)
         slots = self._slot[numbers]
         return SavedFeatures(
-            self.names,
-            numbers.tolist(),
-            self._since[slots].tolist(),
-            pack(self._vectors[slots]),
-            list(self._replaced),
-            self.feature_names,
-            self.digest,
-            self.version,
+            names=self.names,
+            numbers=numbers.tolist(),
+            since=self._since[slots].tolist(),
+            vectors=pack(self._vectors[slots]),
+            replaced=list(self._replaced),
+            feature_names=self.feature_names,
+            digest=self.digest,
+            version=self.version,
         )
 
     @classmethod

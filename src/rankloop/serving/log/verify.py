@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
 
 from rankloop.serving.log import records
-from rankloop.serving.log import records as rows
 from rankloop.serving.log.candidate_lists import free_of, written_memo
 from rankloop.serving.log.digests import beginning, check_seal, link_of, own_name
 from rankloop.serving.log.fingerprint import readable
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import reach_of
 from rankloop.serving.log.randomness import Draws, key_of
+from rankloop.serving.log.reader import fold_rows, pages, related_rows
 from rankloop.serving.log.records import Row
 from rankloop.serving.log.snapshots import first_fold, read_sound, revive
 from rankloop.serving.log.stored_features import features_of
 from rankloop.serving.log.trials import baseline_of, draw_for
-from rankloop.serving.served_ranker import related_rows
 from rankloop.serving.stores.contract import Head, Snapshot, Store, StoreError
 from rankloop.serving.stores.segments import (
     ClosedHistory,
@@ -119,7 +118,7 @@ async def _replay(
     states = {seq: told for seq, told in seen.states.items() if start <= seq <= last}
     wanted = {*snapshots, *targets, *states, start}
     hashes[start] = fold.state_hash()
-    async for page in _pages(store, ranker, after=start, through=last):
+    async for page in pages(store, ranker, after=start, through=last):
         related = await related_rows(fold, store, ranker, page)
         for row in page:
             fold.fold(row, related)
@@ -145,21 +144,12 @@ async def _replay(
             await _from_snapshot(store, ranker, revive(snapshot), last, verdict)
 
 
-async def _pages(store: Store, ranker: str, *, after: int, through: int) -> AsyncIterator[list[Row]]:
-    while after < through:
-        page = [row for row in await store.read(ranker, after=after, limit=_PAGE) if row.seq <= through]
-        if not page:
-            return
-        after = page[-1].seq
-        yield page
-
-
 async def _look_through(store: Store, ranker: str, last: int, verdict: Verdict, seen: _Seen) -> None:
     """Check the digests, numbers and times of all rows, and gather what the replay needs to know beforehand."""
     identities: set[int] = set()
     expected, at = 1, 0
     before = {beginning(await store.origin(ranker), ranker)}
-    async for page in _pages(store, ranker, after=0, through=last):
+    async for page in pages(store, ranker, after=0, through=last):
         for seq in await store.unfiled(ranker, page):
             verdict.complain(f"row {seq} is not found by its ID: an index is damaged")
         for row in page:
@@ -179,9 +169,9 @@ async def _look_through(store: Store, ranker: str, last: int, verdict: Verdict, 
                 del seen.links[next(iter(seen.links))]
             try:
                 if row.kind == "decision":
-                    seen.drawn.append((rows.read_decision(row.body).model_seq, row.seq))
+                    seen.drawn.append((records.read_decision(row.body).model_seq, row.seq))
                 elif row.kind == "rollback":
-                    body = rows.read_body(row)
+                    body = records.read_body(row)
                     seen.targets[body.to_seq] = body.state_hash
             except (msgspec.DecodeError, ValueError, RecursionError) as error:
                 verdict.complain(f"row {row.seq} cannot be read: {error or type(error).__name__}")
@@ -232,10 +222,8 @@ async def _sound_snapshots(store: Store, ranker: str, last: int, verdict: Verdic
 
 async def _from_snapshot(store: Store, ranker: str, fold: Fold, last: int, verdict: Verdict) -> None:
     seq = fold.applied
-    async for page in _pages(store, ranker, after=seq, through=last):
-        related = await related_rows(fold, store, ranker, page)
-        for row in page:
-            fold.fold(row, related)
+    async for page in pages(store, ranker, after=seq, through=last):
+        await fold_rows(fold, store, ranker, page)
     if fold.state_hash() != verdict.state_hash:
         verdict.complain(
             f"a replay from the snapshot at {seq} ends in another state than one from the beginning"
