@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import pytest
 
-from rankloop.serving.alerts import alerts_of
+from rankloop.serving.housekeeping import alerts_of
 from rankloop.serving.http.app import App
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Policy, PolicyChange

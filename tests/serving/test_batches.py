@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 import rankloop
-from rankloop.serving.batches import rank_many
 from rankloop.serving.errors import NotFound, RequestError
 from rankloop.serving.http.app import App
 from rankloop.serving.limits import Limits
@@ -71,7 +70,7 @@ def test_a_hundred_lists_share_a_commit(tmp_path: Path) -> None:
         async with running(store) as engine:
             await create(engine)
             before = store.n_commits
-            told = await rank_many(engine, "unwind", [RankRequest(f"d{i}") for i in range(100)])
+            told = await engine.rank_many("unwind", [RankRequest(f"d{i}") for i in range(100)])
             assert store.n_commits == before + 1
             assert {one.answer.model_seq for one in told if one.answer} == {1}
             assert [one.answer and one.answer.decision_id for one in told] == [f"d{i}" for i in range(100)]
@@ -85,10 +84,10 @@ def test_too_many_and_no_ranker_are_refused_as_a_whole() -> None:
         async with running(limits=msgspec.structs.replace(Limits(), batch=2)) as engine:
             await create(engine)
             with pytest.raises(RequestError, match="limit reached: 2 lists in one request, got 3"):
-                await rank_many(engine, "unwind", [RankRequest()] * 3)
+                await engine.rank_many("unwind", [RankRequest()] * 3)
             with pytest.raises(NotFound, match="nobody"):
-                await rank_many(engine, "nobody", [RankRequest()])
-            assert (await rank_many(engine, "unwind", [])) == []
+                await engine.rank_many("nobody", [RankRequest()])
+            assert (await engine.rank_many("unwind", [])) == []
 
     play(story)
 

@@ -20,7 +20,7 @@ from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, Unavailable
 from rankloop.serving.log.export import answered_lists
 from rankloop.serving.log.verify import verify
-from rankloop.serving.retention import Retention, close_history, read_retention
+from rankloop.serving.retention import Retention, Trimming, close_history, read_retention
 from rankloop.serving.schemas import FreezeRequest, RankRequest
 from rankloop.serving.stores import segments
 from rankloop.serving.stores.backup import backup, restore
@@ -29,7 +29,6 @@ from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.segments import read_manifest
 from rankloop.serving.stores.sqlite import SQLiteStore
-from rankloop.serving.trimming import Trimming
 from tests.serving.postgresql import Server
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, rounds, running
 
@@ -327,7 +326,7 @@ def test_a_missing_index_is_made_again_and_missing_segments_are_said(tmp_path: P
             assert list(folder.glob("*.ids"))
         shutil.rmtree(folder)
         async with running(SQLiteStore(tmp_path)) as engine:
-            assert "is not there" in engine.roster.absent["unwind"].reason
+            assert "is not there" in engine.loaded.absent["unwind"].reason
         store = SQLiteStore(tmp_path, read_only=True)
         await store.open()
         with pytest.raises(Damaged, match="is not there"):

@@ -51,7 +51,7 @@ def test_new_code_serves_the_old_state_and_learns_after_the_upgrade(version_2: C
             words = "read-only: its log is of version 1 of RTop1F, and this code has version 2; run `rankloop upgrade`"
             with pytest.raises(Unavailable, match=words):
                 await answer(engine, "open")
-            assert words in engine.roster.notices()[0]
+            assert words in engine.loaded.notices()[0]
             assert engine.ready
             assert await store.last_seq("unwind") == 16
         verdict = await verify(store, "unwind")

@@ -449,7 +449,7 @@ class _History:
     bad_rows: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        from rankloop.serving.warm_start import digest_of_files
+        from rankloop.serving.history_import import digest_of_files
 
         chosen = self.options
         self.columns = dict(_pair(one) for one in chosen.columns or [])
@@ -477,7 +477,7 @@ class _History:
     def parts(self, feedback: str) -> Iterator[tuple[list[Any], int, bool]]:
         """The lists, as the ranker takes them, for one row of the log each time; counted on the terminal."""
         from rankloop.data import read_lists
-        from rankloop.serving.warm_start import parts
+        from rankloop.serving.history_import import parts
 
         lists = read_lists(
             list(self.files),
@@ -542,8 +542,7 @@ async def _write_to(engine: Engine, history: _History, ranker: str) -> Any:
     import msgspec
 
     from rankloop.data import read_clicks
-    from rankloop.serving.importing import ImportRequest, import_history
-    from rankloop.serving.warm_start import saved_state, simulated_state
+    from rankloop.serving.history_import import ImportRequest, import_history, saved_state, simulated_state
 
     fold = (await engine.find_to_write(ranker)).fold
     if history.is_state:

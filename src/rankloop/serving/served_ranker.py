@@ -11,7 +11,6 @@ import numpy as np
 from rankloop.kernels.call_checks import within
 from rankloop.serving.adapters.estimates import weigh
 from rankloop.serving.admission import digest_of
-from rankloop.serving.asking import read_request
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.failpoints import reach
 from rankloop.serving.limits import Limits
@@ -26,6 +25,7 @@ from rankloop.serving.log.reader import fold_rows, state_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.snapshots import newest_fold, old_fold, warm_up
 from rankloop.serving.log.trials import draw_for
+from rankloop.serving.rank_request import read_request
 from rankloop.serving.schemas import FeedbackRequest, RankRequest
 from rankloop.serving.stores.contract import Diverged, Head, Store
 
@@ -128,7 +128,8 @@ class ServedRanker:
             if is_next:
                 await self._fold(new, contents)
         if not is_next:
-            if new[-1].seq <= self.fold.applied and self._unlike(new[-1]):
+            # Written only now, and its number was folded already, as something else.
+            if new[-1].seq == self.fold.applied and new[-1].link != self.fold.link:
                 raise Diverged(f"row {new[-1].seq} of the log is another one than this state had folded")
             self.met_others |= new[0].seq > self.fold.applied + 1
             await self.catch_up()
@@ -140,10 +141,6 @@ class ServedRanker:
         if [row.seq for row in new] != list(range(first, first + len(new))):
             return False
         return not self.store.shared or new[0].before == self.fold.link
-
-    def _unlike(self, row: Row) -> bool:
-        """Whether a row that is written only now has a number that was folded already, as something else."""
-        return row.seq == self.fold.applied and row.link != self.fold.link
 
     async def _fold(self, new: list[Row], contents: dict[int, Any] | None = None) -> None:
         outcomes = self._outcomes
@@ -228,12 +225,12 @@ class ServedRanker:
                 raise RequestError(str(error), field="event_id") from None
         answer = records.Answer("clicks" if kind == "clicks" else "relevance", packed)
         return Entry(
-            self.name,
-            "feedback",
-            event_id,
-            records.encode(answer),
-            digest,
-            request.decision_id,
+            ranker=self.name,
+            kind="feedback",
+            event_id=event_id,
+            body=records.encode(answer),
+            digest=digest,
+            decision=request.decision_id,
             content=answer,
         )
 
@@ -250,32 +247,33 @@ class ServedRanker:
         if drawn.choice is None and drawn.ranking is not None:
             weights = weigh(fold.ranker, asked.features, drawn.ranking, k=fold.estimates.k)
         decision = Decision(
-            fold.applied,
-            fold.generation,
-            drawn.shown.astype(_SHOWN).tobytes(),
-            key,
-            0,
-            drawn.explored,
-            None if drawn.propensities is None else drawn.propensities.astype(_FLOAT).tobytes(),
-            tuple([records.pack(part) for part in written_memo(fold, drawn.memo)]),
-            asked.names,
-            None if asked.features is None or asked.stored is not None else records.pack(asked.features),
-            request.context,
-            None if weights is None else weights.astype("<f8").tobytes(),
-            round(fold.config.policy.deadline_seconds * 1000),
-            drawn.choice,
-            drawn.trial,
-            asked.stored,
-            drawn.rails,
+            model_seq=fold.applied,
+            generation=fold.generation,
+            shown=drawn.shown.astype(_SHOWN).tobytes(),
+            key=key,
+            deadline=0,
+            explored=drawn.explored,
+            propensities=None if drawn.propensities is None else drawn.propensities.astype(_FLOAT).tobytes(),
+            memo=tuple([records.pack(part) for part in written_memo(fold, drawn.memo)]),
+            candidates=asked.names,
+            features=None
+            if asked.features is None or asked.stored is not None
+            else records.pack(asked.features),
+            context=request.context,
+            weights=None if weights is None else weights.astype(_FLOAT).tobytes(),
+            allowed=round(fold.config.policy.deadline_seconds * 1000),
+            choice=drawn.choice,
+            trial=drawn.trial,
+            stored=asked.stored,
+            rails=drawn.rails,
         )
-        drawn_from = (fold.applied, fold.link)
         entry = Entry(
-            self.name,
-            "decision",
-            decision_id,
-            records.encode(decision),
-            asked.digest,
-            drawn_from=drawn_from,
+            ranker=self.name,
+            kind="decision",
+            event_id=decision_id,
+            body=records.encode(decision),
+            digest=asked.digest,
+            drawn_from=(fold.applied, fold.link),
             content=decision,
         )
         return entry, decision

@@ -15,9 +15,9 @@ from rankloop.serving.log.events import events_of
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import rail_of
 from rankloop.serving.log.records import Decision, Row
-from rankloop.serving.log.sealed_context import read_context
 from rankloop.serving.log.stored_features import candidate_names
 from rankloop.serving.log.trials import lift
+from rankloop.serving.privacy import read_context
 from rankloop.serving.schemas import (
     DeadLettersAnswer,
     DecisionAnswer,

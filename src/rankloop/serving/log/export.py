@@ -26,13 +26,13 @@ from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.reader import learnt_rows, pages
 from rankloop.serving.log.records import DEFAULTS, Config, Decision, Row, read_history, unpack
-from rankloop.serving.log.sealed_context import key_name
 from rankloop.serving.log.snapshots import config_fold
 from rankloop.serving.log.stored_features import (
     StoredFeatures,
     candidate_names,
     features_of,
 )
+from rankloop.serving.privacy import key_name
 from rankloop.serving.stores.contract import Store
 
 _GROUP = 50_000  # rows in memory at once

@@ -185,8 +185,12 @@ _PAGE = 1_000
 _HERE = f"(SELECT id FROM ranker WHERE {THERE})"
 _KIND = (1 << KIND_BITS) - 1
 _SNAPSHOT = ("ranker", "seq", "at", "epoch", "code", "config", "hash", "state", "link", "seal")
-_KEY = ("id", "role", "digest", "at", "note")
-_SUBJECT_KEY = ("id", "subject", "key", "at", "erased")
+# Tables that are the same in both.
+_SAME = {
+    "api_key": ("id", "role", "digest", "at", "note"),
+    "subject_key": ("id", "subject", "key", "at", "erased"),
+    "segment": ("ranker", "last", "entry"),
+}
 _LOG = ("ranker", "seq", "at", "kind", "event", "decision", "digest", "body", "link")
 
 
@@ -225,8 +229,9 @@ async def _copy_all(connection: Any, target: apsw.Connection) -> None:
         target.execute("INSERT INTO ranker (id, name) VALUES (?, ?)", (number, name))
         if origin is not None:  # it was moved here
             target.execute("INSERT INTO meta VALUES (?, ?)", (f"origin/{number}", origin))
-    for row in await connection.fetch(f"SELECT {', '.join(_KEY)} FROM api_key"):
-        target.execute("INSERT INTO api_key VALUES (?, ?, ?, ?, ?)", tuple(row))
+    for table, columns in _SAME.items():
+        for row in await connection.fetch(f"SELECT {', '.join(columns)} FROM {table}"):
+            target.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(columns))})", tuple(row))
     insert = (
         "INSERT INTO log (id, topic, at, event, decision, digest, body, link) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
     )
@@ -240,10 +245,6 @@ async def _copy_all(connection: Any, target: apsw.Connection) -> None:
                 for ranker, seq, at, kind, *rest in page
             ],
         )
-    for row in await connection.fetch("SELECT ranker, last, entry FROM segment"):
-        target.execute("INSERT INTO segment (ranker, last, entry) VALUES (?, ?, ?)", tuple(row))
-    for row in await connection.fetch(f"SELECT {', '.join(_SUBJECT_KEY)} FROM subject_key"):
-        target.execute("INSERT INTO subject_key VALUES (?, ?, ?, ?, ?)", tuple(row))
     for number, seq, link in await connection.fetch("SELECT ranker, seq, link FROM gap"):
         target.execute("INSERT INTO gap (id, link) VALUES (?, ?)", (number << SEQ_BITS | seq, link))
     sql = f"SELECT {', '.join(_SNAPSHOT)} FROM snapshot WHERE ranker IN {_HERE} ORDER BY ranker, seq"
@@ -298,12 +299,11 @@ async def _fill(connection: Any, source: apsw.Connection) -> None:
             await connection.copy_records_to_table("log", records=page, columns=_LOG)
             page = []
     await connection.copy_records_to_table("log", records=page, columns=_LOG)
-    closed = list(source.execute("SELECT ranker, last, entry FROM segment ORDER BY ranker, last"))
-    await connection.copy_records_to_table("segment", records=closed, columns=("ranker", "last", "entry"))
-    for number, last, _ in closed:
+    for table, columns in _SAME.items():
+        same = list(source.execute(f"SELECT {', '.join(columns)} FROM {table}"))
+        await connection.copy_records_to_table(table, records=same, columns=columns)
+    for number, last in list(source.execute("SELECT ranker, max(last) FROM segment GROUP BY ranker")):
         await connection.execute("UPDATE ranker SET closed_through = $2 WHERE id = $1", number, last)
-    subjects = list(source.execute(f"SELECT {', '.join(_SUBJECT_KEY)} FROM subject_key"))
-    await connection.copy_records_to_table("subject_key", records=subjects, columns=_SUBJECT_KEY)
     gaps = [
         (number >> SEQ_BITS, number & SEQ, link)
         for number, link in source.execute("SELECT id, link FROM gap")
@@ -311,5 +311,3 @@ async def _fill(connection: Any, source: apsw.Connection) -> None:
     await connection.copy_records_to_table("gap", records=gaps, columns=("ranker", "seq", "link"))
     for row in source.execute(f"SELECT {', '.join(_SNAPSHOT)} FROM snapshot"):
         await connection.copy_records_to_table("snapshot", records=[row], columns=_SNAPSHOT)
-    keys = list(source.execute(f"SELECT {', '.join(_KEY)} FROM api_key"))
-    await connection.copy_records_to_table("api_key", records=keys, columns=_KEY)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -236,6 +236,23 @@ class Due(NamedTuple):
     next_at: int | None = None
 
 
+# Of a row: its number, whether it is a list, its time and ID; whether it has no answer in time, and feedback at all.
+Searched = tuple[int, bool, int, str, bool, bool]
+
+
+def due_of(rows: Iterable[Searched], *, after: int, before: int) -> Due:
+    """What a search of the rows after `after` comes to, as `Store.due` has it."""
+    found: list[OpenList] = []
+    through = after
+    for seq, is_list, at, decision, is_open, has_feedback in rows:
+        if is_list and at >= before:
+            return Due(found, through, at)
+        if is_list and is_open:
+            found.append(OpenList(seq, decision, has_feedback))
+        through = seq
+    return Due(found, through)
+
+
 class Store(abc.ABC):
     """The storage of a service. All calls come from one event loop."""
 
@@ -387,18 +404,14 @@ class Store(abc.ABC):
         rows = await self.read(ranker, after=after, limit=limit)
         lists = [row.event_id for row in rows if row.kind == "decision" and row.at < before]
         stories = await self.stories(ranker, lists)
-        found: list[OpenList] = []
-        through = rows[0].seq - 1 if rows else 0
-        for row in rows:
-            if row.kind == "decision":
-                if row.at >= before:
-                    return Due(found, through, row.at)
-                story = stories[row.event_id]
-                if not any(_settles(one, row, allowed) for one in story):
-                    has_feedback = any(one.kind == "feedback" for one in story)
-                    found.append(OpenList(row.seq, row.event_id, has_feedback))
-            through = row.seq
-        return Due(found, through)
+
+        def searched(row: Row) -> Searched:
+            story = stories.get(row.event_id, []) if row.kind == "decision" else []
+            is_open = not any(_settles(one, row, allowed) for one in story)
+            touched = any(one.kind == "feedback" for one in story)
+            return row.seq, row.kind == "decision", row.at, row.event_id, is_open, touched
+
+        return due_of(map(searched, rows), after=after, before=before)
 
     # Who looks after a ranker: of the processes that share a store, one holds its lease, snapshots and expires it.
     # What others may do, they all do: rank, and take in feedback. A lease keeps two from doing the same work, and its

@@ -117,15 +117,15 @@ class MemoryStore(Store):
         seq = len(log) + 1
         before = log[-1].link if log else beginning(self.timeline, entry.ranker)
         row = Row(
-            seq,
-            time,
-            entry.kind,
-            entry.event_id,
-            entry.body,
-            entry.digest,
-            entry.decision,
-            link(before, seq, time, content(entry)),
-            before,
+            seq=seq,
+            at=time,
+            kind=entry.kind,
+            event_id=entry.event_id,
+            body=entry.body,
+            digest=entry.digest,
+            decision=entry.decision,
+            link=link(before, seq, time, content(entry)),
+            before=before,
         )
         log.append(row)
         self._index[entry.ranker, entry.kind, entry.event_id] = row

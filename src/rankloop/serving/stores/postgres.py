@@ -29,12 +29,12 @@ from rankloop.serving.stores.contract import (
     Head,
     Left,
     Missing,
-    OpenList,
     Snapshot,
     Store,
     StoredKey,
     StoreError,
     SubjectKey,
+    due_of,
 )
 from rankloop.serving.stores.postgres_setup import (
     CHANNEL,
@@ -354,22 +354,15 @@ class PostgresStore(Store):
         number = await self._id(ranker)
         listed, heard, over = (NUMBER_OF_KIND[kind] for kind in _ABOUT_LISTS)
         sql = (
-            f"SELECT seq, kind, at, event, kind = {listed} AND at < $3 AND NOT EXISTS ("
+            f"SELECT seq, kind = {listed}, at, event, kind = {listed} AND at < $3 AND NOT EXISTS ("
             "SELECT 1 FROM log WHERE ranker = $1 AND decision = one.event AND seq > one.seq AND ("
             f"kind = {heard} AND at <= one.at + $4 OR kind = {over})) AS is_open, "
             f"EXISTS (SELECT 1 FROM log WHERE ranker = $1 AND kind = {heard} AND decision = one.event) "
             "AS touched "
             "FROM log AS one WHERE ranker = $1 AND seq > $2 ORDER BY seq LIMIT $5"
         )
-        found: list[OpenList] = []
-        through = after
-        for row in await self._do(lambda one: one.fetch(sql, number, after, before, allowed, limit)):
-            if row["kind"] == listed and row["at"] >= before:
-                return Due(found, through, row["at"])
-            if row["is_open"]:
-                found.append(OpenList(row["seq"], row["event"], row["touched"]))
-            through = row["seq"]
-        return Due(found, through)
+        found = await self._do(lambda one: one.fetch(sql, number, after, before, allowed, limit))
+        return due_of(found, after=after, before=before)
 
     async def head(self, ranker: str) -> Head:
         sql = f"SELECT last_seq, link FROM ranker WHERE name = $1 AND {THERE}"
@@ -428,15 +421,15 @@ class PostgresStore(Store):
             before = beginning(self._origins.get(ranker, self.timeline), ranker) if row["seq"] == 1 else b""
         kind: Kind = KINDS[row["kind"]] if row["kind"] < len(KINDS) else "conflict"
         return Row(
-            row["seq"],
-            row["at"],
-            kind,
-            row["event"],
-            row["body"],
-            row["digest"],
-            row["decision"],
-            row["link"],
-            before,
+            seq=row["seq"],
+            at=row["at"],
+            kind=kind,
+            event_id=row["event"],
+            body=row["body"],
+            digest=row["digest"],
+            decision=row["decision"],
+            link=row["link"],
+            before=before,
         )
 
     # Closed history. Which rows are in segments is in the database, where all replicas see it; the segments

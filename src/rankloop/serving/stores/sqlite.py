@@ -31,13 +31,13 @@ from rankloop.serving.stores.contract import (
     Fenced,
     Head,
     Missing,
-    OpenList,
     SetBack,
     Snapshot,
     Store,
     StoredKey,
     StoreError,
     SubjectKey,
+    due_of,
 )
 from rankloop.serving.stores.segments import ClosedHistory, Segment, folder_name
 from rankloop.serving.stores.sqlite_file import (
@@ -73,7 +73,7 @@ _NEWEST_KEY = "SELECT id, key FROM subject_key WHERE subject = ? ORDER BY at DES
 # 7: lists from before this time; 8: milliseconds in which an answer is in time; 9: how many rows.
 _DUE = """
 SELECT id - ?4, topic = ?1, at, event,
-    CASE WHEN topic = ?1 AND at < ?7 THEN EXISTS (
+    CASE WHEN topic = ?1 AND at < ?7 THEN NOT EXISTS (
         SELECT 1 FROM log WHERE decision = one.event AND id > one.id AND id <= ?5
         AND (topic = ?2 AND at <= one.at + ?8 OR topic = ?3)) END,
     CASE WHEN topic = ?1 AND at < ?7 THEN EXISTS (
@@ -473,16 +473,11 @@ class SQLiteStore(Store):
             base >> SEQ_BITS - KIND_BITS | NUMBER_OF_KIND[kind] for kind in ("decision", "feedback", "expire")
         ]
         values = (*topics, base, base | SEQ, base + after, before, allowed, limit)
-        found: list[OpenList] = []
-        through = after
-        rows = await self._read(lambda: self._rows(self._reader, _DUE, values), rows=limit)
-        for seq, is_list, written, decision, settled, touched in rows:
-            if is_list and written >= before:
-                return Due(found, through, written)
-            if is_list and not settled:
-                found.append(OpenList(seq, decision, bool(touched)))
-            through = seq
-        return Due(found, through)
+        return due_of(
+            await self._read(lambda: self._rows(self._reader, _DUE, values), rows=limit),
+            after=after,
+            before=before,
+        )
 
     async def look(self) -> None:
         self._has_room = await self._read(lambda: sqlite_file.has_room(self.folder))
