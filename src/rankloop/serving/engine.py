@@ -175,7 +175,7 @@ class Engine:
 
     @property
     def trouble(self) -> str | None:
-        """Why it is not ready, in words; None where it is."""
+        """Why it is not ready, as a sentence; None where it is."""
         if self.broken:
             return self.broken
         if not self.ready:
@@ -446,8 +446,8 @@ class Engine:
         known = [is_known for _, is_known in entries]
         if known == [False]:
             raise Busy(f"limit reached: {self.limits.parked:,} feedback events that wait for their decision")
-        told = iter(await self._feedback_answers([entry for entry, is_known in entries if is_known]))
-        return [next(told) if is_known else EventAnswer("busy", 0) for is_known in known]
+        answers = iter(await self._feedback_answers([entry for entry, is_known in entries if is_known]))
+        return [next(answers) if is_known else EventAnswer("busy", 0) for is_known in known]
 
     async def _feedback_answers(self, entries: list[Entry]) -> list[EventAnswer]:
         if not entries:

@@ -66,7 +66,7 @@ class ImportRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """History to learn from: lists, or a state for a ranker that has learnt nothing yet.
 
     history: names the import; the same again changes nothing. By default it is derived from the lists. A long history
-    comes in parts, counted from 1; it is learnt when the `last` has come. source: where it is from, in words.
+    comes in parts, counted from 1; it is learnt when the `last` has come. source: where it is from, in a few words.
     """
 
     lists: list[ShownList] = []
@@ -149,8 +149,8 @@ def _body_of(fold: Fold, request: ImportRequest, limits: Limits) -> Import:
     packed = _packed(places), _packed(values), _packed(chances), _packed(features)
     history = request.history
     if history is None:
-        told = [part.data for part in packed if part is not None]
-        history = digest_of(kind, "\n".join(names), *told).hex()
+        arrays = [part.data for part in packed if part is not None]
+        history = digest_of(kind, "\n".join(names), *arrays).hex()
     return Import(history, request.part, request.last, request.source, kind, list(names), *packed)
 
 
@@ -168,8 +168,8 @@ def _check_list(fold: Fold, one: ShownList, i: int) -> None:
         raise RequestError("items must be names, none twice", field=f"lists[{i}].items")
     given = _numbers(values, len(one.items), field)
     if (given < 0).any() or (kind == "clicks" and not np.isin(given, _CLICKS).all()):
-        told = "0 or 1" if kind == "clicks" else "0 or more"
-        raise RequestError(f"{kind} must be {told}, got {values}", field=field)
+        allowed = "0 or 1" if kind == "clicks" else "0 or more"
+        raise RequestError(f"{kind} must be {allowed}, got {values}", field=field)
     most = fold.ranker.max_grade
     if most is not None and (given > most).any():
         raise RequestError(f"{kind} must be at most {most}, got {values}", field=field)

@@ -278,13 +278,13 @@ class LoadedRankers:
 
     def notices(self) -> list[str]:
         """A sentence for each ranker with which something is wrong."""
-        told = [f"ranker {name!r} is {why.status}: {why.reason}" for name, why in self.absent.items()]
-        told += [
+        notices = [f"ranker {name!r} is {why.status}: {why.reason}" for name, why in self.absent.items()]
+        notices += [
             f"ranker {one.name!r} is read-only: {one.read_only}"
             for one in self.rankers.values()
             if one.read_only
         ]
-        return told
+        return notices
 
 
 def _heard(task: asyncio.Task[None]) -> None:

@@ -281,16 +281,16 @@ def _rows(fold: Fold, request: RankRequest, names: list[str], n_free: int) -> ND
 
 
 def _digest(request: RankRequest, features: records.Packed | None) -> bytes:
-    told: list[Any] = [request.items, features, request.context]
+    parts: list[Any] = [request.items, features, request.context]
     if _is_partial(request):
-        told += [request.exclude, request.n_positions, sorted(request.pinned.items())]
+        parts += [request.exclude, request.n_positions, sorted(request.pinned.items())]
     if request.baseline is not None:
-        told += ["baseline", request.baseline]
+        parts += ["baseline", request.baseline]
     if request.shared is not None:
-        told += ["shared", request.shared]
-    if told == [None, None, None]:
+        parts += ["shared", request.shared]
+    if parts == [None, None, None]:
         return b"\0"
-    return hashlib.blake2b(msgspec.msgpack.encode(told, order="deterministic"), digest_size=16).digest()
+    return hashlib.blake2b(msgspec.msgpack.encode(parts, order="deterministic"), digest_size=16).digest()
 
 
 # The features of the candidates: brought by the request, stored beforehand, or both.

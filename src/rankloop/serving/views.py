@@ -110,7 +110,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
         through=1 << 60,
         policy=fold.policies,
         silence_counts=fold.silence_counts,
-        told=told,
+        outcomes=told,
     )
     if state is None:
         raise NotFound(f"there is no decision {decision_id!r}", field="decision_id")

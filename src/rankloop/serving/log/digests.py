@@ -64,9 +64,9 @@ def content(row: Entry | Row) -> bytes:
     return hashlib.blake2b(b"".join((lengths, event, about, digest, row.body)), digest_size=SIZE).digest()
 
 
-def link(before: bytes, seq: int, at: int, told: bytes) -> bytes:
-    """The link of the row with number `seq`, time `at` and content digest `told`, after the link `before`."""
-    return hashlib.sha256(before + _PLACE.pack(seq, at) + told).digest()[:SIZE]
+def link(before: bytes, seq: int, at: int, digest: bytes) -> bytes:
+    """The link of the row with number `seq`, time `at` and content digest `digest`, after the link `before`."""
+    return hashlib.sha256(before + _PLACE.pack(seq, at) + digest).digest()[:SIZE]
 
 
 def link_of(row: Row, before: bytes) -> bytes:

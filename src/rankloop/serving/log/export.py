@@ -39,7 +39,7 @@ _GROUP = 50_000  # rows in memory at once
 
 
 class Answered(NamedTuple):
-    """A list that was answered: its row, the ticket, the names that were shown, and what came back, by position.
+    """A list that was answered: its row, the decision, the names that were shown, and what came back, by position.
 
     stored: the catalogue of stored features, for `stored_features.features_of`. erased: whether its context was.
     """

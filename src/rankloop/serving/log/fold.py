@@ -372,8 +372,8 @@ class Fold:
         return Outcome("accepted")
 
     def _policy(self, row: Row, related: RelatedRows) -> Outcome:
-        self.policies.change(row.seq, told := records.read_body(row))
-        self.config = msgspec.structs.replace(self.config, policy=told.policy)
+        self.policies.change(row.seq, body := records.read_body(row))
+        self.config = msgspec.structs.replace(self.config, policy=body.policy)
         return Outcome("accepted")
 
     _import = imports.take
@@ -398,13 +398,13 @@ class Fold:
         return Outcome("accepted")
 
     def _upgrade(self, row: Row, related: RelatedRows) -> Outcome:
-        told = records.read_body(row)
-        if not told.saved and (self.config.probe or told.version != self.config.version):
+        body = records.read_body(row)
+        if not body.saved and (self.config.probe or body.version != self.config.version):
             return Outcome("conflict")  # another process was quicker to say it
-        config = msgspec.structs.replace(self.config, version=told.version, probe=told.probe)
+        config = msgspec.structs.replace(self.config, version=body.version, probe=body.probe)
         check_same(config)
-        if told.saved:
-            self._become(records.decode(Saved, told.saved))
+        if body.saved:
+            self._become(records.decode(Saved, body.saved))
             self.at = row.at
         self.config = config
         return Outcome("accepted")
@@ -431,17 +431,17 @@ class Fold:
 
     def state_hash(self) -> str:
         """Equal wherever the same log was folded as far."""
-        told: Any = [
+        parts: Any = [
             self.generation,
             self.frozen,
             sorted(self.parked.items()),
             msgspec.to_builtins(self.learnt(), builtin_types=(bytes,)),
         ]
         if self.trial.live is not None:
-            told.append(self.trial.live)
+            parts.append(self.trial.live)
         if self.stored.digest:
-            told.append(self.stored.digest)
-        return hashlib.sha256(msgspec.msgpack.encode(told, order="deterministic")).hexdigest()
+            parts.append(self.stored.digest)
+        return hashlib.sha256(msgspec.msgpack.encode(parts, order="deterministic")).hexdigest()
 
     def save(self) -> Saved:
         """Everything, for a snapshot."""

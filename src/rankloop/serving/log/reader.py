@@ -104,7 +104,7 @@ def state_of(
 ) -> DecisionState | None:
     """The state of a list of this ranker after row `through`; None where the list is not in its `story` by then."""
     return replay_decision(
-        story, through=through, policy=fold.policies, silence_counts=fold.silence_counts, told=outcomes
+        story, through=through, policy=fold.policies, silence_counts=fold.silence_counts, outcomes=outcomes
     )
 
 

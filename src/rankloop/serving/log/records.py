@@ -204,11 +204,11 @@ class Rails(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A list that was drawn: the whole ticket, and what the draw was made from.
+    """A list that was drawn, with all that learning from it needs, and what the draw was made from.
 
     shown: numbers of the shown items, best first (int32): of the catalogue, or of the request's own list.
     candidates: the names in the request's own list; None where the ranker has items of its own, or `stored` has them.
-    generation: how often the ranker's items had changed; a ticket of another generation has other item numbers.
+    generation: how often the ranker's items had changed; a list of another generation has other item numbers.
     key: 128 bits that the whole draw follows from.
     allowed: milliseconds from this row to the last row that may answer it. Times of two rows are compared, so no
     clock but the log's own counts. None in older rows, where `deadline` is a time by the clock of who drew the list.
@@ -373,9 +373,9 @@ def encode(body: msgspec.Struct) -> bytes:
     return _encode(body)
 
 
-def decode(of: type[Body], told: bytes) -> Body:
+def decode(of: type[Body], packed: bytes) -> Body:
     """What `encode` wrote, as the type that it was."""
-    return msgspec.msgpack.decode(told, type=of)
+    return msgspec.msgpack.decode(packed, type=of)
 
 
 def read_decision(body: bytes) -> Decision:
@@ -480,9 +480,9 @@ class PolicyHistory:
             raise ValueError("with policy.answers 'sum' feedback needs an event_id")
         return f"{decision_id}#{digest.hex()}" if policy.collects else decision_id
 
-    def change(self, seq: int, told: PolicyChange) -> None:
+    def change(self, seq: int, body: PolicyChange) -> None:
         """Row `seq` changes the policy."""
-        self.changes = [*self.changes, (seq, told.event_id, told.policy)]
+        self.changes = [*self.changes, (seq, body.event_id, body.policy)]
 
 
 async def read_history(store: Store, ranker: str, first: Policy) -> PolicyHistory:

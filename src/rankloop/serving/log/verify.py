@@ -114,8 +114,8 @@ async def _replay(
     verdict.earlier = start - 1
     redraw = Redraw(store, ranker, [one for one in sorted(seen.drawn) if one[0] >= start], verdict.complain)
     await redraw.at(fold)
-    targets = {to: told for to, told in seen.targets.items() if to >= start}
-    states = {seq: told for seq, told in seen.states.items() if start <= seq <= last}
+    targets = {to: state for to, state in seen.targets.items() if to >= start}
+    states = {seq: state for seq, state in seen.states.items() if start <= seq <= last}
     wanted = {*snapshots, *targets, *states, start}
     hashes[start] = fold.state_hash()
     async for page in pages(store, ranker, after=start, through=last):
@@ -128,11 +128,11 @@ async def _replay(
     verdict.state_hash = fold.state_hash()
     verdict.learnt = fold.counts.learnt
     verdict.decisions = redraw.done
-    for to_seq, told in targets.items():
-        if hashes.get(to_seq) != told:
+    for to_seq, state in targets.items():
+        if hashes.get(to_seq) != state:
             verdict.complain(f"a rollback to {to_seq} brought back another state than was there")
-    for seq, told in states.items():
-        if hashes.get(seq) != told:
+    for seq, state in states.items():
+        if hashes.get(seq) != state:
             verdict.complain(f"the state after the segment that ends with row {seq} differs from a replay")
     for seq, snapshot in snapshots.items():
         if seq < start or not readable(snapshot.code_hash, fold.config):

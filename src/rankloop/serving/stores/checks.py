@@ -445,9 +445,9 @@ async def check_stories(store: Store) -> None:
         at=1,
     )
     await store.append([an_entry("a", "nobody", kind="feedback", decision="f")], at=1)
-    told = await store.stories("a", ["d", "e", "f"])
+    stories = await store.stories("a", ["d", "e", "f"])
     demand(
-        {name: [row.seq for row in rows] for name, rows in told.items()}
+        {name: [row.seq for row in rows] for name, rows in stories.items()}
         == {"d": [2, 3, 4], "e": [5], "f": []},
-        f"stories are {told}",
+        f"stories are {stories}",
     )

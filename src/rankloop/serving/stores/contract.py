@@ -52,7 +52,7 @@ __all__ = [
     "StoredKey",
 ]
 
-MOST_UNATTENDED = 16  # rankers that are told of at once
+MOST_UNATTENDED = 16  # rankers that are named at once
 
 
 class StoreError(Exception):

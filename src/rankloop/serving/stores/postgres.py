@@ -100,10 +100,10 @@ class _Batch:
             [through[i] for i in self._order],
         )
 
-    def appended(self, told: Iterable[Any], read: Callable[[Any, str], Row]) -> list[Appended]:
+    def appended(self, answers: Iterable[Any], read: Callable[[Any, str], Row]) -> list[Appended]:
         """What became of each entry; `read` makes a row of one that was there already, from what was told of it."""
         made: dict[int, Appended] = {}
-        for row in told:
+        for row in answers:
             place, fresh, seq, at, link, before, *_ = row
             i = self._order[place - 1]
             one = self._entries[i]
@@ -222,8 +222,8 @@ class PostgresStore(Store):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._news.wait(), seconds)
         self._news.clear()
-        told, self._news_of = self._news_of, set()
-        return told or None
+        names, self._news_of = self._news_of, set()
+        return names or None
 
     async def _do(self, work: Callable[[Any], Awaitable[Result]]) -> Result:
         """Run `work` with a connection. All of it may be repeated: what is there already is found, not doubled."""
@@ -306,11 +306,11 @@ class PostgresStore(Store):
         async def work(connection: Any) -> Any:
             self._pids.add(connection.get_server_pid())
             reach("before-commit")
-            told = await connection.fetch(
+            rows = await connection.fetch(
                 _APPEND, time, *batch.columns, epoch, *self._clock.expected(), quiet
             )
             reach("after-commit")
-            return told
+            return rows
 
         return batch.appended(await self._do(work), self._row)
 
@@ -324,7 +324,7 @@ class PostgresStore(Store):
 
     async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
         number = await self._id(ranker)
-        told: dict[str, list[Row]] = {decision: [] for decision in decisions}
+        stories: dict[str, list[Row]] = {decision: [] for decision in decisions}
         sql = (
             f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND kind = {NUMBER_OF_KIND['decision']} AND event = ANY($2) "
             f"UNION ALL SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND decision IN ("
@@ -332,8 +332,8 @@ class PostgresStore(Store):
             "ORDER BY seq"
         )
         for row in await self._do(lambda one: one.fetch(sql, number, decisions)):
-            told[row["decision"] or row["event"]].append(self._row(row, ranker))
-        return await self._with_closed(ranker, told)
+            stories[row["decision"] or row["event"]].append(self._row(row, ranker))
+        return await self._with_closed(ranker, stories)
 
     async def time(self, ranker: str, *, at: int) -> int:
         sql = f"SELECT log_time($1, last_at, ahead) FROM ranker WHERE name = $2 AND {THERE}"
@@ -344,7 +344,7 @@ class PostgresStore(Store):
     async def look(self) -> None:
         sql = "SELECT * FROM look_at_clock($1, $2, $3)"
         if self._database_clock:
-            await self._clock.look(lambda *told: self._do(lambda one: one.fetchrow(sql, *told)))
+            await self._clock.look(lambda *known: self._do(lambda one: one.fetchrow(sql, *known)))
             self.clock_jumps = self._clock.jumps
 
     def remarks(self) -> list[str]:
@@ -509,17 +509,17 @@ class PostgresStore(Store):
         closed = await self._closed_part(ranker, again=True)
         return await asyncio.to_thread(closed.find, kind, event_id) if closed.segments else None
 
-    async def _with_closed(self, ranker: str, told: dict[str, list[Row]]) -> dict[str, list[Row]]:
+    async def _with_closed(self, ranker: str, stories: dict[str, list[Row]]) -> dict[str, list[Row]]:
         """The rows about decisions, with those that are in segments."""
-        missing = [decision for decision, rows in told.items() if not rows]
+        missing = [decision for decision, rows in stories.items() if not rows]
         if not missing:
-            return told
+            return stories
         closed = await self._closed_part(ranker, again=True)
         for decision in missing if closed.segments else ():
             if old := await asyncio.to_thread(closed.story, decision):
                 late = await self._live(ranker, "decision = $2 ORDER BY seq", decision)
-                told[decision] = [*old, *(row for row in late if row.seq > closed.through)]
-        return told
+                stories[decision] = [*old, *(row for row in late if row.seq > closed.through)]
+        return stories
 
     async def history(self, ranker: str) -> ClosedHistory | None:
         if await self._id(ranker) is None:
@@ -576,8 +576,8 @@ class PostgresStore(Store):
 
     async def let_go(self, holder: str, rankers: Collection[Left], *, now: float) -> None:
         sql = (
-            "UPDATE ranker_lease SET holder = '', until = moment, looked = told.looked, wake = moment + told.wake_in "
-            "FROM unnest($2::text[], $3::bigint[], $4::float8[]) AS told (name, looked, wake_in) "
+            "UPDATE ranker_lease SET holder = '', until = moment, looked = given.looked, wake = moment + given.wake_in "
+            "FROM unnest($2::text[], $3::bigint[], $4::float8[]) AS given (name, looked, wake_in) "
             f"JOIN ranker USING (name), {_MOMENT.format('$5')} "
             "WHERE ranker_lease.ranker = ranker.id AND holder = $1"
         )

@@ -95,8 +95,8 @@ def folder_name(ranker: str, link: bytes) -> str:
 
 def write_manifest(folder: Path, segments: list[Segment]) -> None:
     """Write the manifest beside the segments; it is on the disk when this returns."""
-    told = msgspec.json.format(msgspec.json.encode(segments), indent=1)
-    write_durable(folder / FILE, lambda part: part.write_bytes(told))
+    text = msgspec.json.format(msgspec.json.encode(segments), indent=1)
+    write_durable(folder / FILE, lambda part: part.write_bytes(text))
 
 
 def read_manifest(folder: Path) -> list[Segment]:
@@ -233,10 +233,10 @@ def _name(first: int, last: int) -> str:
 
 def _head(path: Path) -> tuple[int, int, int, bytes]:
     with path.open("rb") as file:
-        told = file.read(_HEAD.size)
-    if len(told) < _HEAD.size or not told.startswith(_MAGIC):
+        head = file.read(_HEAD.size)
+    if len(head) < _HEAD.size or not head.startswith(_MAGIC):
         raise Damaged(f"the index {path} is damaged")
-    _, first, last, n, digest = _HEAD.unpack(told)
+    _, first, last, n, digest = _HEAD.unpack(head)
     if path.stat().st_size != _HEAD.size + 12 * n:
         raise Damaged(f"the index {path} is damaged: its length is wrong")
     if path.name != _name(first, last):
@@ -483,8 +483,8 @@ class ClosedHistory:
         for one in self.segments:
             if one.last == seq:
                 try:
-                    told = (self.folder / one.snapshot).read_bytes()
-                    return msgspec.msgpack.decode(told, type=Snapshot)
+                    packed = (self.folder / one.snapshot).read_bytes()
+                    return msgspec.msgpack.decode(packed, type=Snapshot)
                 except (OSError, msgspec.DecodeError) as error:
                     raise Damaged(
                         f"the snapshot {self.folder / one.snapshot} cannot be read: {error}"

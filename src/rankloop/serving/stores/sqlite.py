@@ -279,7 +279,7 @@ class SQLiteStore(Store):
             self._writer.set_busy_timeout(round(1000 * self._busy_seconds))
 
     def _losses(self) -> dict[int, str]:
-        """What was acknowledged and is not there, by the number of the ranker, in words."""
+        """What was acknowledged and is not there, by the number of the ranker; a sentence each."""
         lost = {}
         names = {number: name for name, number in self._known.ids.items()}
         for number, mark in self._marks.all().items():
@@ -317,10 +317,10 @@ class SQLiteStore(Store):
         today = datetime.now(UTC).date()
         with self._writer:
             for what in lost.values():
-                told = f"{what}: acknowledged, lost, and given up on {today}"
+                sentence = f"{what}: acknowledged, lost, and given up on {today}"
                 self._writer.execute(
                     "INSERT INTO meta SELECT 'lost/' || (1 + count(*)), ? FROM meta WHERE name LIKE 'lost/%'",
-                    (told,),
+                    (sentence,),
                 )
         heads = {number: self._known.head(name) for name, number in self._known.ids.items() if number in lost}
         self._marks.write(heads)

@@ -207,8 +207,8 @@ class Marks:
         """Keep these. A full or failing disk is no reason to fail: what they prove is durable already."""
         with contextlib.suppress(OSError):
             for number, head in heads.items():
-                told = _MARK.pack(head.seq, head.link)
-                os.pwrite(self._file, told + _check(number, told), _SLOT * number)
+                mark = _MARK.pack(head.seq, head.link)
+                os.pwrite(self._file, mark + _check(number, mark), _SLOT * number)
 
     def forget(self, number: int) -> None:
         """Have no mark of a ranker any more."""
@@ -223,17 +223,17 @@ class Marks:
     def read(self, number: int) -> Head | None:
         """The mark of a ranker; None where there is none, ValueError where it is damaged."""
         first, size = _SLOT * number, _MARK.size + SIZE
-        told = self._seen[first : first + size] if self._file < 0 else os.pread(self._file, size, first)
-        if not any(told):
+        slot = self._seen[first : first + size] if self._file < 0 else os.pread(self._file, size, first)
+        if not any(slot):
             return None
-        mark, check = told[: _MARK.size], told[_MARK.size :]
+        mark, check = slot[: _MARK.size], slot[_MARK.size :]
         if check != _check(number, mark):
             raise ValueError("the mark of its newest acknowledged row is damaged")
         return Head(*_MARK.unpack(mark))
 
 
-def _check(number: int, told: bytes) -> bytes:
-    return hashlib.blake2b(number.to_bytes(8, "big") + told, digest_size=SIZE).digest()
+def _check(number: int, mark: bytes) -> bytes:
+    return hashlib.blake2b(number.to_bytes(8, "big") + mark, digest_size=SIZE).digest()
 
 
 # Tables, their format, and how an older file is brought forward.
@@ -351,10 +351,10 @@ def _link_all(connection: apsw.Connection) -> None:
                 [(links[row.seq], number << SEQ_BITS | row.seq) for row in page],
             )
         for (seq,) in list(connection.execute("SELECT seq FROM snapshot WHERE ranker = ?", (number,))):
-            (told,) = connection.execute(
+            (values,) = connection.execute(
                 f"SELECT {_SNAPSHOT} FROM snapshot WHERE ranker = ? AND seq = ?", (number, seq)
             )
-            snapshot = msgspec.structs.replace(Snapshot(*told), link=links.get(seq, b""))
+            snapshot = msgspec.structs.replace(Snapshot(*values), link=links.get(seq, b""))
             connection.execute(
                 "UPDATE snapshot SET link = ?, seal = ? WHERE ranker = ? AND seq = ?",
                 (snapshot.link, seal(name, snapshot), number, seq),
