@@ -17,7 +17,7 @@ import msgspec
 
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import snapshots
-from rankloop.serving.log.digests import BadRow, check_row, own_name, seal
+from rankloop.serving.log.digests import BadRow, check_row, own_name, sealed
 from rankloop.serving.log.fold import Fold, Saved
 from rankloop.serving.log.reader import fold_through, pages
 from rankloop.serving.log.records import Row
@@ -179,8 +179,7 @@ async def _written(
     links[last] = ends[1].link
     links.pop(0, None)
     await asyncio.to_thread(writer.close)
-    snapshot = snapshots.take(fold, epoch=0)
-    snapshot = msgspec.structs.replace(snapshot, seal=seal(ranker, snapshot))
+    snapshot = sealed(ranker, snapshots.take(fold, epoch=0))
     packed = msgspec.msgpack.encode(snapshot)
     await asyncio.to_thread(write_durable, folder / f"{name}.snapshot", lambda file: file.write_bytes(packed))
     sync(part)

@@ -12,6 +12,8 @@ import struct
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rankloop.serving.log.records import NUMBER_OF_KIND, Entry, Row
 
 if TYPE_CHECKING:
@@ -89,6 +91,11 @@ def seal(ranker: str, snapshot: Snapshot) -> bytes:
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
     return digest.digest()
+
+
+def sealed(ranker: str, snapshot: Snapshot) -> Snapshot:
+    """The snapshot with its seal."""
+    return msgspec.structs.replace(snapshot, seal=seal(ranker, snapshot))
 
 
 def check_seal(ranker: str, snapshot: Snapshot) -> None:

@@ -71,7 +71,8 @@ async def fold_rows(
 async def related_rows(fold: Fold, store: Store, ranker: str, new: list[Row]) -> RelatedRows:
     """Everything that folding `new` will ask for."""
     related = RelatedRows()
-    await imports.find_parts(store, ranker, new, related)
+    if any(row.kind == "import" for row in new):
+        await imports.find_parts(store, ranker, new, related)
     wanted: dict[str, None] = {}
     for row in new:
         about = row.decision

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from rankloop.serving.clock import held, next_time
-from rankloop.serving.log.digests import archived_name, beginning, content, link, seal
+from rankloop.serving.log.digests import archived_name, beginning, content, link, sealed
 from rankloop.serving.log.records import ABOUT_LISTS, Entry, Kind, Row
 from rankloop.serving.stores.contract import (
     MOST_UNATTENDED,
@@ -164,8 +164,7 @@ class MemoryStore(Store):
         self._check_epoch(ranker, snapshot.epoch)
         self._check_history(ranker, Head(snapshot.seq, snapshot.link))
         kept = [old for old in self._snapshots.get(ranker, ()) if old.seq != snapshot.seq]
-        sealed = msgspec.structs.replace(snapshot, seal=seal(ranker, snapshot))
-        bisect.insort(kept, sealed, key=lambda one: one.seq)
+        bisect.insort(kept, sealed(ranker, snapshot), key=lambda one: one.seq)
         self._snapshots[ranker] = kept[-keep:]
 
     async def snapshots(self, ranker: str) -> list[Snapshot]:

@@ -17,7 +17,7 @@ import asyncpg
 import msgspec
 
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.digests import archived_name, beginning, content, seal
+from rankloop.serving.log.digests import archived_name, beginning, content, sealed
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores.contract import (
     MOST_UNATTENDED,
@@ -389,17 +389,7 @@ class PostgresStore(Store):
     async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
         number = await self._id(ranker)
         sql = "SELECT write_snapshot($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
-        values = (
-            snapshot.seq,
-            snapshot.at,
-            snapshot.epoch,
-            snapshot.code_hash,
-            snapshot.config_hash,
-            snapshot.state_hash,
-            snapshot.state,
-            snapshot.link,
-            seal(ranker, snapshot),
-        )
+        values = msgspec.structs.astuple(sealed(ranker, snapshot))
         reach("during-snapshot")
         await self._do(lambda one: one.execute(sql, number, *values, keep))
         reach("after-snapshot")
@@ -556,8 +546,7 @@ class PostgresStore(Store):
             "INSERT INTO api_key VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO UPDATE "
             "SET role = $2, digest = $3, at = $4, note = $5"
         )
-        values = (key.key_id, key.role, key.digest, key.at, key.note)
-        await self._do(lambda one: one.execute(sql, *values))
+        await self._do(lambda one: one.execute(sql, *msgspec.structs.astuple(key)))
 
     async def delete_key(self, key_id: str) -> bool:
         sql = "DELETE FROM api_key WHERE id = $1 RETURNING id"

@@ -17,9 +17,10 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import apsw
+import msgspec
 
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.digests import archived_name, beginning, link_of, seal
+from rankloop.serving.log.digests import archived_name, beginning, link_of, sealed
 from rankloop.serving.log.records import NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.contract import (
@@ -540,8 +541,7 @@ class SQLiteStore(Store):
 
     async def write_key(self, key: StoredKey) -> None:
         sql = "INSERT OR REPLACE INTO api_key VALUES (?, ?, ?, ?, ?)"
-        values = (key.key_id, key.role, key.digest, key.at, key.note)
-        await self._write(lambda: self._writer.execute(sql, values))
+        await self._write(lambda: self._writer.execute(sql, msgspec.structs.astuple(key)))
 
     async def delete_key(self, key_id: str) -> bool:
         sql = "DELETE FROM api_key WHERE id = ? RETURNING id"
@@ -586,8 +586,10 @@ class SQLiteStore(Store):
 
     def _snapshot(self, ranker: str, seq: int) -> Snapshot | None:
         number = self._known.ids.get(ranker)
-        found = _read_snapshot(self._reader, number, seq)
-        return found if found or number is None else self._closed_part(ranker).snapshot(seq)
+        found = _snapshots(self._reader, "state", "ranker = ? AND seq = ?", (number, seq))
+        if found or number is None:
+            return found[0] if found else None
+        return self._closed_part(ranker).snapshot(seq)
 
     async def history(self, ranker: str) -> ClosedHistory:
         if ranker not in self._known.ids:
@@ -682,18 +684,7 @@ def _write_snapshot(
         raise Diverged(f"the log of {ranker!r} has no such row {snapshot.seq}")
     writer.execute(
         "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            number,
-            snapshot.seq,
-            snapshot.at,
-            snapshot.epoch,
-            snapshot.code_hash,
-            snapshot.config_hash,
-            snapshot.state_hash,
-            snapshot.state,
-            snapshot.link,
-            seal(ranker, snapshot),
-        ),
+        (number, *msgspec.structs.astuple(sealed(ranker, snapshot))),
     )
     reach("during-snapshot")
     writer.execute(
@@ -701,12 +692,6 @@ def _write_snapshot(
         "(SELECT seq FROM snapshot WHERE ranker = ?1 ORDER BY seq DESC LIMIT ?2)",
         (number, keep),
     )
-
-
-def _read_snapshot(reader: apsw.Connection, number: int | None, seq: int) -> Snapshot | None:
-    """One of them, whole."""
-    found = _snapshots(reader, "state", "ranker = ? AND seq = ?", (number, seq))
-    return found[0] if found else None
 
 
 def _snapshots(reader: apsw.Connection, state: str, which: str, values: tuple[Any, ...]) -> list[Snapshot]:

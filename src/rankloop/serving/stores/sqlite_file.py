@@ -22,7 +22,7 @@ import msgspec
 
 from rankloop.serving.clock import next_time
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.digests import SIZE, beginning, content, link, link_of, seal
+from rankloop.serving.log.digests import SIZE, beginning, content, link, link_of, sealed
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores.contract import (
     Appended,
@@ -354,10 +354,10 @@ def _link_all(connection: apsw.Connection) -> None:
             (values,) = connection.execute(
                 f"SELECT {_SNAPSHOT} FROM snapshot WHERE ranker = ? AND seq = ?", (number, seq)
             )
-            snapshot = msgspec.structs.replace(Snapshot(*values), link=links.get(seq, b""))
+            snapshot = sealed(name, msgspec.structs.replace(Snapshot(*values), link=links.get(seq, b"")))
             connection.execute(
                 "UPDATE snapshot SET link = ?, seal = ? WHERE ranker = ? AND seq = ?",
-                (snapshot.link, seal(name, snapshot), number, seq),
+                (snapshot.link, snapshot.seal, number, seq),
             )
 
 
