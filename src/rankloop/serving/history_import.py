@@ -146,16 +146,23 @@ def _body_of(fold: Fold, request: ImportRequest, limits: Limits) -> Import:
             chances[i, :n] = one.propensities
         if features is not None:
             features[i, :n] = one.features
-    packed = _packed(places), _packed(values), _packed(chances), _packed(features)
-    history = request.history
-    if history is None:
-        arrays = [part.data for part in packed if part is not None]
-        history = digest_of(kind, "\n".join(names), *arrays).hex()
-    return Import(history, request.part, request.last, request.source, kind, list(names), *packed)
-
-
-def _packed(array: NDArray[Any] | None) -> Packed | None:
-    return None if array is None else records.pack(array)
+    body = Import(
+        history=request.history or "",
+        part=request.part,
+        last=request.last,
+        source=request.source,
+        form=kind,
+        names=list(names),
+        lists=records.pack(places),
+        values=records.pack(values),
+        propensities=None if chances is None else records.pack(chances),
+        features=None if features is None else records.pack(features),
+    )
+    if request.history is not None:
+        return body
+    arrays = (body.lists, body.values, body.propensities, body.features)
+    packed = [one.data for one in arrays if one is not None]
+    return msgspec.structs.replace(body, history=digest_of(kind, "\n".join(names), *packed).hex())
 
 
 def _check_list(fold: Fold, one: ShownList, i: int) -> None:
@@ -216,7 +223,7 @@ def _state_body(fold: Fold, request: ImportRequest, state: SavedRanker, limits: 
     arrays = {name: Packed(one.dtype, one.shape, one.data) for name, one in sorted(state.arrays.items())}
     learnt = records.encode(Learnt(arrays, state.items, state.rounds))
     history = digest_of(learnt).hex() if request.history is None else request.history
-    return Import(history, 1, True, request.source, "state", learnt=learnt)
+    return Import(history=history, part=1, last=True, source=request.source, form="state", learnt=learnt)
 
 
 def _check_use(fold: Fold, body: Import) -> None:

@@ -225,9 +225,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     candidates: list[str] | None = None
     features: Packed | None = None
     context: Any = None
-    weights: bytes | None = (
-        None  # float64: what an answer counts for in the estimate of the whole list's value
-    )
+    weights: bytes | None = None  # float64: what an answer counts for in the estimate of the list's value
     allowed: int | None = None
     choice: Choice | None = None
     trial: Trial | None = None

@@ -44,9 +44,7 @@ class Verdict(msgspec.Struct):
     learnt: int = 0
     snapshots: int = 0
     other_code: int = 0  # snapshots made by other code: not used, so not compared
-    earlier: int = (
-        0  # rows of an earlier version of the algorithm: their digests are checked, they are not replayed
-    )
+    earlier: int = 0  # rows of an earlier version of the algorithm, whose digests are checked: not replayed
     segments: int = 0  # files of closed history, whose digests were checked
     state_hash: str = ""
     n_problems: int = 0
@@ -93,16 +91,13 @@ async def verify(store: Store, ranker: str, *, through: int | None = None, repla
     return verdict
 
 
-class _Seen:
+class _Seen(msgspec.Struct):
     """What a first look at all rows finds."""
 
-    def __init__(self) -> None:
-        self.drawn: list[
-            tuple[int, int]
-        ] = []  # of each decision: the row that its state had folded, its own row
-        self.targets: dict[int, str] = {}  # what rollbacks say was there
-        self.links: dict[int, bytes] = {}  # of the newest rows
-        self.states: dict[int, str] = {}  # what segments say was there after their last row
+    drawn: list[tuple[int, int]] = []  # of each decision: the row that its state had folded, its own row
+    targets: dict[int, str] = {}  # what rollbacks say was there
+    links: dict[int, bytes] = {}  # of the newest rows
+    states: dict[int, str] = {}  # what segments say was there after their last row
 
 
 async def _replay(

@@ -123,10 +123,8 @@ async def _link_all(connection: Any, timeline: str) -> None:
 # Whether a PostgreSQL server keeps what it has acknowledged: its settings, checked before anything is written.
 
 
-_WAITS = (
-    "on",
-    "remote_apply",
-)  # with these a commit waits for the disk, and for standbys that it has to wait for
+# With these a commit waits for the disk, and for standbys that it has to wait for.
+_WAITS = ("on", "remote_apply")
 _NEEDED = {
     "fsync": "a crash of the machine can destroy the database",
     "full_page_writes": "a crash of the machine can leave torn pages",
@@ -171,7 +169,7 @@ class DatabaseClock:
         self._steady = steady
         self._seconds = seconds
         self._seen: tuple[int, float] | None = (
-            None  # the time of the logs, in milliseconds, and when it was told
+            None  # the time of the logs, in milliseconds, and when it was seen
         )
         self.behind = 0.0  # seconds that the clock of the logs is behind the database's
         self.jumps = 0
