@@ -312,7 +312,7 @@ def test_names_that_nobody_has_are_not_remembered() -> None:
             told = await asyncio.gather(*asked, return_exceptions=True)
             assert {type(error) for error in told} == {NotFound}
             assert store.asked <= 30  # who asks at the same time shares a look
-            roster = one.roster
-            assert [roster._looking, roster._waiting, roster._loading, roster.absent] == [{}, {}, {}, {}]
+            loaded = one.loaded
+            assert [loaded._looking, loaded._waiting, loaded._loading, loaded.absent] == [{}, {}, {}, {}]
 
     play(story)

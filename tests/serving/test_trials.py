@@ -10,7 +10,6 @@ import pytest
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log.fold import Fold
-from rankloop.serving.policy_changes import change_policy
 from rankloop.serving.schemas import ItemsRequest, PolicyRequest, PromoteRequest, ResetRequest
 from rankloop.serving.views import decision_answer, ranker_answer
 from tests.serving.service import ITEMS, adds_up, answer, create, play, rank, running
@@ -99,7 +98,7 @@ def test_promotion_is_a_row_and_the_holdout_stays() -> None:
             assert trial.lift.mean == pytest.approx(trial.ranker_mean - trial.baseline_mean, abs=0.05)
             assert Fold.restore(fold.save()).trial == fold.trial
             await adds_up(engine, "any")
-            await change_policy(engine, "any", PolicyRequest(holdout=0.9))
+            await engine.change_policy("any", PolicyRequest(holdout=0.9))
             assert sum(await _rounds(engine, 4_000, 30)) > 20
             await adds_up(engine, "any")
             await engine.reset("any", ResetRequest())

@@ -127,7 +127,7 @@ def upgrade(
       rankloop upgrade --data my-rankers
     """
     allow_rankers(allow)
-    from rankloop.serving.log.upgrade import upgrade as go_on
+    from rankloop.serving.log.snapshots import upgrade as go_on
 
     failed: list[str] = []
 
@@ -331,7 +331,7 @@ def replay(
       rankloop replay unwind --ranker RTop1F --set measure=sum_loss
     """
     allow_rankers([*(allow or []), *([other] if ":" in other else [])])
-    from rankloop.serving.log.replay import replay as play
+    from rankloop.serving.log.export import replay as play
 
     parameters: dict[str, Any] = {}
     for setting in settings or []:
@@ -456,7 +456,7 @@ class _History:
     bad_rows: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        from rankloop.serving.warm_start import digest_of_files
+        from rankloop.serving.history_import import digest_of_files
 
         chosen = self.options
         self.columns = dict(named_values("--columns", chosen.columns or (), form="OURS=THEIRS"))
@@ -484,7 +484,7 @@ class _History:
     def parts(self, feedback: str) -> Iterator[tuple[list[Any], int, bool]]:
         """The lists, as the ranker takes them, for one row of the log each time; counted on the terminal."""
         from rankloop.data import read_lists
-        from rankloop.serving.warm_start import parts
+        from rankloop.serving.history_import import parts
 
         lists = read_lists(
             list(self.files),
@@ -542,8 +542,7 @@ async def _write_to(engine: Engine, history: _History, ranker: str) -> Any:
     import msgspec
 
     from rankloop.data import read_clicks
-    from rankloop.serving.importing import ImportRequest, import_history
-    from rankloop.serving.warm_start import saved_state, simulated_state
+    from rankloop.serving.history_import import ImportRequest, import_history, saved_state, simulated_state
 
     fold = (await engine.find_to_write(ranker)).fold
     if history.is_state:

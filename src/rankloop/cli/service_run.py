@@ -205,13 +205,13 @@ def rankers(*, place: StoreOptions, as_json: JsonFlag = False, allow: AllowOptio
     import msgspec
 
     from rankloop.serving.limits import Limits
-    from rankloop.serving.roster import Roster
+    from rankloop.serving.loaded_rankers import LoadedRankers
     from rankloop.serving.views import ranker_answer
 
     async def look(store: Store) -> tuple[list[Any], list[str]]:
-        roster = Roster(store, Limits())
-        await roster.load_all()
-        return [await ranker_answer(served) for served in roster.rankers.values()], roster.notices()
+        loaded = LoadedRankers(store, Limits())
+        await loaded.load_all()
+        return [await ranker_answer(served) for served in loaded.rankers.values()], loaded.notices()
 
     answers, notices = place.read(look)
     for notice in notices:

@@ -13,9 +13,9 @@ from rankloop.serving.log.candidate_lists import free_of
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import bound_of, rail_of
 from rankloop.serving.log.records import Decision
-from rankloop.serving.log.sealed_context import read_context
 from rankloop.serving.log.stored_features import features_of
 from rankloop.serving.past_state import state_at
+from rankloop.serving.privacy import read_context
 from rankloop.serving.served_ranker import ServedRanker
 
 _FEATURES = 3  # that weighed most

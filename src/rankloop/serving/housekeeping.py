@@ -1,23 +1,25 @@
-"""What goes on beside the requests: holding leases, snapshots, expiry, and following other replicas."""
+"""What goes on beside the requests: leases, snapshots, expiry, following other replicas, and alerts."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import heapq
 import logging
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
-from rankloop.serving.alerts import AlertWatch
-from rankloop.serving.deadlines import Deadlines
 from rankloop.serving.errors import NotFound, RequestError, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records, snapshots
+from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Entry, waiting_time
+from rankloop.serving.log.trials import lift
+from rankloop.serving.retention import Trimming
+from rankloop.serving.series import Bucket
 from rankloop.serving.served_ranker import ServedRanker
-from rankloop.serving.stores.contract import Fenced, Left, Missing, StoreError
-from rankloop.serving.stores.due import OpenList
-from rankloop.serving.trimming import Trimming
+from rankloop.serving.stores.contract import Fenced, Left, Missing, OpenList, StoreError
 
 if TYPE_CHECKING:
     from rankloop.serving.engine import Engine
@@ -96,7 +98,7 @@ class Housekeeping:
         return not self.engine.store.shared or name in self.epochs
 
     def _is_alone(self, name: str) -> bool:
-        return name in self.epochs and self.engine.roster.is_alone(name)
+        return name in self.epochs and self.engine.loaded.is_alone(name)
 
     async def hold_leases(self) -> None:
         """Take or renew the leases of the rankers that are here. Who has a store alone need not renew anything."""
@@ -187,7 +189,7 @@ class Housekeeping:
             idle = now - served.asked_at
             if idle >= _UNUSED and not (served.name in self.changed or served.looking_back.locked()):
                 unused.append(served)
-            elif idle >= _ASKED and name in self.epochs and not engine.roster.is_alone(name):
+            elif idle >= _ASKED and name in self.epochs and not engine.loaded.is_alone(name):
                 left.append(name)  # another one is asked for it
         for served in unused:
             if self.is_mine(served.name) and served.fold.applied - served.snapshot_seq >= _WORTH_A_SNAPSHOT:
@@ -196,10 +198,10 @@ class Housekeeping:
         await self.let_go(left + [served.name for served in unused])
         for served in unused:
             if now - served.asked_at >= _UNUSED:  # nobody came meanwhile
-                engine.roster.forget(served.name)
+                engine.loaded.forget(served.name)
         if now >= self._look_at:
             self._look_at = now + _ASKED // 4
-            cannot = [*engine.roster.absent, *(one.name for one in engine.rankers.values() if one.read_only)]
+            cannot = [*engine.loaded.absent, *(one.name for one in engine.rankers.values() if one.read_only)]
             names = await engine.store.unattended(seconds=LEASE_SECONDS, now=now / 1000, besides=cannot)
             if names and (self._adopting is None or self._adopting.done()):
                 self._adopting = asyncio.create_task(self._adopt(names))
@@ -231,8 +233,8 @@ class Housekeeping:
             served = self.engine.rankers.get(name)
             if served is None or served.read_only or name not in self.epochs:
                 continue
-            if not self.engine.roster.is_current(served):
-                await self.engine.roster.fold_new(served)
+            if not self.engine.loaded.is_current(served):
+                await self.engine.loaded.fold_new(served)
             if name not in self._deadlines:
                 self._deadlines.put(name, self.engine.now())
             if served.fold.applied - served.snapshot_seq >= self.snapshot_every:
@@ -319,19 +321,19 @@ class Housekeeping:
 
     async def take_in_news(self, names: set[str] | None = None) -> None:
         """Note which rankers others wrote to: who is asked for one folds it then."""
-        roster = self.engine.roster
+        loaded = self.engine.loaded
         if names is None:
-            here = {*roster.rankers, *roster.absent}
+            here = {*loaded.rankers, *loaded.absent}
             heads = await self.engine.store.heads(here)
             for name in here.difference(heads):  # another process archived or moved it
-                roster.forget(name)
+                loaded.forget(name)
                 self.engine.degraded.forget(name)
-            ends = {name: (one.fold.applied, one.fold.link) for name, one in roster.rankers.items()}
+            ends = {name: (one.fold.applied, one.fold.link) for name, one in loaded.rankers.items()}
             names = {name for name, head in heads.items() if name in ends and ends[name] != head}
             for name in names:
-                roster.rankers[name].current_until = 0
+                loaded.rankers[name].current_until = 0
         else:
-            roster.hear(names)
+            loaded.hear(names)
         self.changed |= names & self.epochs.keys()
         self.engine.changed.set()
 
@@ -352,3 +354,167 @@ class Housekeeping:
             except Exception:
                 _log.exception("following other replicas failed; it is tried again")
                 await asyncio.sleep(0.2)
+
+
+class Deadlines:
+    """The next deadline of each name.
+
+    >>> deadlines = Deadlines()
+    >>> for name, at in (("b", 20), ("a", 10), ("c", 30)):
+    ...     deadlines.put(name, at)
+    >>> list(deadlines.due(20)), "c" in deadlines, "a" in deadlines
+    (['a', 'b'], True, False)
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, str]] = []
+        self._at: dict[str, int] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._at
+
+    def at(self, name: str) -> int | None:
+        """The next deadline of a name; None where it has none."""
+        return self._at.get(name)
+
+    def put(self, name: str, at: int) -> None:
+        """Set the next deadline of a name; the one before it counts no longer."""
+        self._at[name] = at
+        heapq.heappush(self._heap, (at, name))
+
+    def due(self, now: int) -> Iterator[str]:
+        """The names whose deadline has come by now, each once; they have none afterwards."""
+        found = []
+        while self._heap and self._heap[0][0] <= now:
+            at, name = heapq.heappop(self._heap)
+            if self._at.get(name) == at:
+                del self._at[name]
+                found.append(name)
+        return iter(found)
+
+
+# Alerts about a ranker: exploration that collapses, feedback that stops or comes late, a baseline that is better.
+#
+# All but the last compare the last hour with the rest of the last day, by the log's own series, and only where there
+# was enough of both to tell. The last one looks at the interval of the lift, which may be watched at any time: however
+# often it is looked at, an alert that is wrong ever comes about a ranker with a probability of 5% at most.
+
+KINDS = ("exploration", "feedback", "late", "holdout")
+_EXPECTED = 20.0  # lists that would have explored, or been answered, at the usual rate
+_SHARE = 0.1  # of what was expected, or less
+_USUAL_HOURS = 6.0  # of the day before, at least, to know what is usual
+_LATE = 10  # late feedback in an hour, at least
+_SOON = 900.0  # seconds: where feedback usually takes longer, its absence in an hour tells nothing
+_HOUR = 3_600_000
+_LOOK_SECONDS = 30
+
+
+class Alert(NamedTuple):
+    """What is not as it should be: one of `KINDS`, and a sentence."""
+
+    kind: str
+    sentence: str
+
+
+class _Sums(NamedTuple):
+    decisions: int
+    explored: int
+    answers: int
+    late: int
+    delay: float
+
+    @classmethod
+    def of(cls, buckets: list[Bucket]) -> _Sums:
+        return cls(*(sum(getattr(one, field) for one in buckets) for field in cls._fields))
+
+
+def alerts_of(fold: Fold, *, now: int) -> list[Alert]:
+    """The alerts about one ranker at the time `now`, in milliseconds."""
+    recent = fold.series.window("hour", now=now)[1]
+    if not recent:
+        return []
+    hour = _Sums.of(recent)
+    before = [one for one in fold.series.window("day", now=now)[1] if one.last_at < now - _HOUR]
+    usual = _Sums.of(before)
+    found = []
+    known = bool(before) and now - before[0].first_at >= (_USUAL_HOURS + 1) * _HOUR and usual.decisions > 0
+    # Who changed the policy, perhaps the exploration cap, need not be told what came of it.
+    as_before = not any(seq >= before[0].first_seq for seq, *_ in fold.policies.changes) if before else False
+    if known and as_before and _fell(hour.explored, usual.explored, hour.decisions, usual.decisions):
+        found.append(
+            Alert(
+                "exploration",
+                f"{hour.explored:,} of the last hour's {hour.decisions:,} lists explored, before it were "
+                f"{usual.explored / usual.decisions:.1%}",
+            )
+        )
+    soon = usual.answers > 0 and usual.delay / usual.answers <= _SOON
+    if (
+        known
+        and soon
+        and not fold.frozen
+        and _fell(hour.answers, usual.answers, hour.decisions, usual.decisions)
+    ):
+        found.append(
+            Alert(
+                "feedback",
+                f"{hour.answers:,} of the last hour's {hour.decisions:,} lists have feedback, before it had "
+                f"{usual.answers / usual.decisions:.1%}",
+            )
+        )
+    if hour.late >= _LATE and hour.late > hour.answers:
+        found.append(
+            Alert("late", f"{hour.late:,} answers of the last hour came late, and {hour.answers:,} in time")
+        )
+    worse = _worse_than_baseline(fold)
+    return found if worse is None else [*found, worse]
+
+
+def _worse_than_baseline(fold: Fold) -> Alert | None:
+    own, other = fold.trial.ranker, fold.trial.baseline
+    difference = lift(own, other)
+    if difference is None or difference.high >= 0.0:
+        return None
+    return Alert(
+        "holdout",
+        f"the baseline is better: a mean reward of {other.total / other.n:.4g} in {other.n:,} lists, the ranker has "
+        f"{own.total / own.n:.4g} in {own.n:,}; the lift is between {difference.low:.4g} and {difference.high:.4g}",
+    )
+
+
+def _fell(found: int, before: int, lists: int, lists_before: int) -> bool:
+    """Whether there is a tenth, or less, of what the rate before lets expect."""
+    expected = before / lists_before * lists
+    return expected >= _EXPECTED and found <= _SHARE * expected
+
+
+class AlertWatch:
+    """Looks at all rankers now and then, and tells in the service's messages when an alert begins and ends."""
+
+    def __init__(self) -> None:
+        self.active: dict[tuple[str, str], str] = {}  # by ranker and kind: the sentence
+        self._next = 0
+
+    def tick(self, engine: Engine) -> None:
+        """Look, where it is time again."""
+        if engine.now() >= self._next:
+            self._next = engine.now() + 1000 * _LOOK_SECONDS
+            self.look(engine)
+
+    def look(self, engine: Engine) -> None:
+        """Look at every ranker now."""
+        found = {
+            (name, alert.kind): alert.sentence
+            for name, served in list(engine.rankers.items())
+            if engine.housekeeping.is_mine(name)
+            for alert in alerts_of(served.fold, now=engine.now())
+        }
+        for name, kind in found.keys() - self.active.keys():
+            _log.warning("alert %s of ranker %r: %s", kind, name, found[name, kind])
+        for name, kind in self.active.keys() - found.keys():
+            _log.warning("alert %s of ranker %r is over", kind, name)
+        self.active = found
+
+    def sentences(self) -> list[str]:
+        """All alerts there are."""
+        return [f"ranker {name!r}: {sentence}" for (name, _), sentence in sorted(self.active.items())]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from rankloop.serving.log.fold import Fold, OtherHistory
+from rankloop.serving.log.reader import fold_through
 from rankloop.serving.log.snapshots import newest_fold
-from rankloop.serving.served_ranker import ServedRanker, related_rows
+from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import StoreError
 
 _MOST = 20_000  # rows that are folded again; by default there is a snapshot after as many
-_AT_ONCE = 250  # before others get a turn
 
 
 async def state_at(served: ServedRanker, seq: int, *, most: int = _MOST) -> Fold | None:
@@ -22,15 +20,7 @@ async def state_at(served: ServedRanker, seq: int, *, most: int = _MOST) -> Fold
             fold, _ = await newest_fold(served.store, served.name, through=seq)
             if not 0 <= seq - fold.applied <= most:
                 return None
-            while fold.applied < seq:
-                limit = min(_AT_ONCE, seq - fold.applied)
-                page = await served.store.read(served.name, after=fold.applied, limit=limit)
-                if not page:
-                    return None
-                related = await related_rows(fold, served.store, served.name, page)
-                for row in page:
-                    fold.fold(row, related)
-                await asyncio.sleep(0)
+            await fold_through(fold, served.store, served.name, seq)
         except (StoreError, OtherHistory, ValueError):  # damaged, or of another code: `verify` says how
             return None
         return fold

@@ -20,10 +20,9 @@ from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.http.connections import Connections
 from rankloop.serving.limits import Limits
-from rankloop.serving.retention import Retention
+from rankloop.serving.retention import Retention, Trimming
 from rankloop.serving.simulated_users import come_and_go
 from rankloop.serving.stores.contract import Store, StoreError
-from rankloop.serving.trimming import Trimming
 
 _log = logging.getLogger("rankloop.serving")
 _PATIENCE = 5.0  # seconds of folding before the service says that it is at it

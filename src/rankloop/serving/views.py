@@ -15,9 +15,9 @@ from rankloop.serving.log.events import events_of
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import rail_of
 from rankloop.serving.log.records import Decision, Row
-from rankloop.serving.log.sealed_context import read_context
 from rankloop.serving.log.stored_features import candidate_names
 from rankloop.serving.log.trials import lift
+from rankloop.serving.privacy import read_context
 from rankloop.serving.schemas import (
     DeadLettersAnswer,
     DecisionAnswer,
@@ -110,7 +110,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
         through=1 << 60,
         policy=fold.policies,
         silence_counts=fold.silence_counts,
-        told=told,
+        outcomes=told,
     )
     if state is None:
         raise NotFound(f"there is no decision {decision_id!r}", field="decision_id")

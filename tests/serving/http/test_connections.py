@@ -25,10 +25,9 @@ from rankloop.serving.http.connections import Connections
 from rankloop.serving.limits import Limits
 from rankloop.serving.log.records import Entry
 from rankloop.serving.schemas import CreateRequest
-from rankloop.serving.stores.contract import Appended, Store
+from rankloop.serving.stores.contract import Appended, Store, SubjectKey
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
-from rankloop.serving.stores.subjects import SubjectKey
 from tests.serving.process import Service
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -18,7 +18,6 @@ import msgspec
 from rankloop.serving import explain, views
 from rankloop.serving import schemas as m
 from rankloop.serving.auth import Guard
-from rankloop.serving.batches import rank_many
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import (
     Conflict,
@@ -32,13 +31,12 @@ from rankloop.serving.errors import (
     Unsupported,
 )
 from rankloop.serving.failpoints import reach
+from rankloop.serving.history_import import ImportAnswer, ImportRequest, import_history
 from rankloop.serving.http.metrics import notices
-from rankloop.serving.importing import ImportAnswer, ImportRequest, import_history
 from rankloop.serving.item_features import ItemFeaturesAnswer, item_features
 from rankloop.serving.item_table import item_table
 from rankloop.serving.messages import tracing
 from rankloop.serving.permissions import Permission
-from rankloop.serving.policy_changes import change_policy
 from rankloop.serving.stores.contract import StoreError
 
 Scope = Any
@@ -324,7 +322,7 @@ async def _archive(engine: Engine, parameters: Parameters, body: None) -> m.Arch
 
 def _rank(engine: Engine, parameters: Parameters, body: Any) -> Awaitable[Any]:
     if isinstance(body, list):
-        return rank_many(engine, parameters["name"], body)
+        return engine.rank_many(parameters["name"], body)
     return engine.rank(parameters["name"], body)
 
 
@@ -361,7 +359,7 @@ async def _rollback(engine: Engine, parameters: Parameters, body: m.RollbackRequ
 
 
 async def _policy(engine: Engine, parameters: Parameters, body: m.PolicyRequest) -> m.EventAnswer:
-    return await change_policy(engine, parameters["name"], body)
+    return await engine.change_policy(parameters["name"], body)
 
 
 async def _reset(engine: Engine, parameters: Parameters, body: m.ResetRequest) -> m.EventAnswer:

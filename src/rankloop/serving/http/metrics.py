@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from rankloop.serving.alerts import KINDS as ALERTS
 from rankloop.serving.engine import Engine
+from rankloop.serving.housekeeping import KINDS as ALERTS
 from rankloop.serving.log.trials import lift
 
 _MOST = 20  # rankers that are spelled out
@@ -20,7 +20,7 @@ _MOST = 20  # rankers that are spelled out
 
 def notices(engine: Engine) -> list[str]:
     """What is wrong with single rankers: those that cannot be served, and alerts."""
-    return [*engine.roster.notices(), *engine.housekeeping.alerts.sentences()]
+    return [*engine.loaded.notices(), *engine.housekeeping.alerts.sentences()]
 
 
 def remarks(engine: Engine) -> list[str]:
@@ -61,7 +61,7 @@ class _Collector:
         for name, help_, value in (
             ("rankloop_waiting", "Events that wait for the disk", commit.waiting),
             ("rankloop_ready", "Whether it can rank and write", float(engine.trouble is None)),
-            ("rankloop_cache_bytes", "Lists at hand, of all rankers", engine.roster.cache.n_bytes),
+            ("rankloop_cache_bytes", "Lists at hand, of all rankers", engine.loaded.cache.n_bytes),
             ("rankloop_clock_offset_seconds", "This machine's clock minus the log's", engine.clock.offset),
             (
                 "rankloop_degraded_waiting",

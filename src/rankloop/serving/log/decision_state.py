@@ -130,14 +130,14 @@ def replay_decision(
     through: int,
     policy: Policy | PolicyHistory,
     silence_counts: bool,
-    told: dict[int, Outcome] | None = None,
+    outcomes: dict[int, Outcome] | None = None,
 ) -> DecisionState | None:
     """The state of a decision from its rows up to and with seq `through`; None where it is not among them.
 
     policy: of this list, or of all lists of the ranker over time.
-    told: gets the outcome of each row.
+    outcomes: gets the outcome of each row.
     """
-    outcomes = {} if told is None else told
+    outcomes = {} if outcomes is None else outcomes
     rules = policy if isinstance(policy, Policy) else policy.first
     early: list[Row] = []
     state: DecisionState | None = None

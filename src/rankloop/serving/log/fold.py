@@ -68,7 +68,7 @@ class Parked(dict[str, list[tuple[int, int]]]):
         # The same as a heap: for each decision the time of the oldest, or of an older one that is gone.
         self._waiting = sorted((there[0][1], name) for name, there in self.items())
 
-    def add(self, row: Row) -> DeadLetter | None:
+    def add(self, row: Row) -> list[DeadLetter]:
         """Let the feedback in `row` wait; what must go for it, where too much waits for the same list."""
         decision = row.decision or ""
         there = self.setdefault(decision, [])
@@ -76,8 +76,8 @@ class Parked(dict[str, list[tuple[int, int]]]):
             heapq.heappush(self._waiting, (row.at, decision))
         there.append((row.seq, row.at))
         if len(there) <= PARKED_PER_DECISION:
-            return None
-        return DeadLetter(*there.pop(0), decision, "newer feedback waits for the same decision")
+            return []
+        return [DeadLetter(*there.pop(0), decision, "newer feedback waits for the same decision")]
 
     def give_up(self, oldest: float) -> list[DeadLetter]:
         """What came before the time `oldest`, and waits no longer."""
@@ -202,8 +202,7 @@ class Fold:
             raise OtherHistory(row.seq)
         self.at = row.at
         if self.parked:
-            for letter in self.parked.give_up(row.at - self.config.policy.parking_seconds * 1000):
-                self.bury(letter)
+            self._bury_all(self.parked.give_up(row.at - self.config.policy.parking_seconds * 1000))
         outcome = self._handlers[row.kind](row, related)
         reach("after-learn")
         self.applied, self.link = row.seq, row.link
@@ -214,19 +213,21 @@ class Fold:
         return min((there[0][1] for there in self.parked.values()), default=None)
 
     def _park(self, row: Row, related: RelatedRows) -> Outcome:
-        gone = self.parked.add(row)
-        if gone is not None:
-            self.bury(gone)
+        self._bury_all(self.parked.add(row))
         related.early.setdefault(row.decision or "", []).append(row)
         return Outcome("parked")
 
-    def bury(self, letter: DeadLetter) -> None:
+    def _bury(self, row: Row, why: str) -> Outcome:
+        self._bury_all([DeadLetter(row.seq, row.at, row.decision or "", why)])
+        return Outcome("unknown")
+
+    def _bury_all(self, letters: list[DeadLetter]) -> None:
         """Keep feedback that came to nothing."""
-        self.counts.dead += 1
-        self.dead.append(letter)
+        self.counts.dead += len(letters)
+        self.dead.extend(letters)
 
     def _config(self, row: Row, related: RelatedRows) -> Outcome:
-        return Outcome("accepted")
+        return _ACCEPTED
 
     def _decision(self, row: Row, related: RelatedRows) -> Outcome:
         state = DecisionState.of(row, related.contents.get(row.seq))
@@ -261,8 +262,7 @@ class Fold:
             return self._answer(row, state, at=row.at, answer=related.contents.get(row.seq))
         if self.config.policy.parking_seconds > 0:
             return self._park(row, related)
-        self.bury(DeadLetter(row.seq, row.at, row.decision or "", "no such decision"))
-        return Outcome("unknown")
+        return self._bury(row, "no such decision")
 
     def _answer(
         self, row: Row, state: DecisionState, *, at: int, answer: records.Answer | None = None
@@ -293,8 +293,7 @@ class Fold:
             learnt, ranking = guard_rails.learn(self, decision, values)
         except ValueError as error:
             # Checked before it was written, but for parked feedback, whose list was not there yet.
-            self.bury(DeadLetter(row.seq, row.at, row.decision or "", str(error)))
-            return Outcome("unknown")
+            return self._bury(row, str(error))
         if not learnt:
             if candidate_lists.is_chosen(decision):
                 return Outcome("late")
@@ -324,8 +323,7 @@ class Fold:
             return outcome
         values = at_deadline(state, self.policies.at(state.seq), self.ranker)
         if values is None:
-            self.bury(DeadLetter(row.seq, row.at, row.decision or "", "its feedback is of another length"))
-            return Outcome("unknown")
+            return self._bury(row, "its feedback is of another length")
         return self._learn(outcome, row, state, values, at=row.at)
 
     def _items(self, row: Row, related: RelatedRows) -> Outcome:
@@ -345,7 +343,7 @@ class Fold:
             change()
         except ValueError:
             return Outcome("conflict")
-        return Outcome("accepted")
+        return _ACCEPTED
 
     def _carry_to(self, names: list[str], known: Ranker, before: list[str], rounds: int) -> None:
         fresh = carried(known, self.config, before=before, names=names)
@@ -365,22 +363,22 @@ class Fold:
 
     def _promote(self, row: Row, related: RelatedRows) -> Outcome:
         self.trial.live = records.read_body(row).share
-        return Outcome("accepted")
+        return _ACCEPTED
 
     def _freeze(self, row: Row, related: RelatedRows) -> Outcome:
         self.frozen = records.read_body(row).frozen
-        return Outcome("accepted")
+        return _ACCEPTED
 
     def _policy(self, row: Row, related: RelatedRows) -> Outcome:
-        self.policies.change(row.seq, told := records.read_body(row))
-        self.config = msgspec.structs.replace(self.config, policy=told.policy)
-        return Outcome("accepted")
+        self.policies.change(row.seq, body := records.read_body(row))
+        self.config = msgspec.structs.replace(self.config, policy=body.policy)
+        return _ACCEPTED
 
     _import = imports.take
 
     def _degraded(self, row: Row, related: RelatedRows) -> Outcome:
         self.counts.degraded += 1
-        return Outcome("accepted")
+        return _ACCEPTED
 
     def _conflict(self, row: Row, related: RelatedRows) -> Outcome:
         self.counts.conflicts += 1
@@ -389,26 +387,25 @@ class Fold:
     def _reset(self, row: Row, related: RelatedRows) -> Outcome:
         config = msgspec.structs.replace(records.read_body(row), policy=self.config.policy)
         if self.stored.n_columns > config.parameters.get("n_features", self.stored.n_columns):
-            return Outcome(
-                "conflict"
-            )  # features were stored between the check of this change and its writing
+            # Features were stored between the check of this change and its writing.
+            return Outcome("conflict")
         check_same(config)
         self._begin(config)
         self.generation += 1
         self.frozen = False
-        return Outcome("accepted")
+        return _ACCEPTED
 
     def _upgrade(self, row: Row, related: RelatedRows) -> Outcome:
-        told = records.read_body(row)
-        if not told.saved and (self.config.probe or told.version != self.config.version):
+        body = records.read_body(row)
+        if not body.saved and (self.config.probe or body.version != self.config.version):
             return Outcome("conflict")  # another process was quicker to say it
-        config = msgspec.structs.replace(self.config, version=told.version, probe=told.probe)
+        config = msgspec.structs.replace(self.config, version=body.version, probe=body.probe)
         check_same(config)
-        if told.saved:
-            self._become(records.decode(Saved, told.saved))
+        if body.saved:
+            self._become(records.decode(Saved, body.saved))
             self.at = row.at
         self.config = config
-        return Outcome("accepted")
+        return _ACCEPTED
 
     def _rollback(self, row: Row, related: RelatedRows) -> Outcome:
         learnt = records.decode(Learnt, records.read_body(row).learnt)
@@ -432,39 +429,39 @@ class Fold:
 
     def state_hash(self) -> str:
         """Equal wherever the same log was folded as far."""
-        told: Any = [
+        parts: Any = [
             self.generation,
             self.frozen,
             sorted(self.parked.items()),
             msgspec.to_builtins(self.learnt(), builtin_types=(bytes,)),
         ]
         if self.trial.live is not None:
-            told.append(self.trial.live)
+            parts.append(self.trial.live)
         if self.stored.digest:
-            told.append(self.stored.digest)
-        return hashlib.sha256(msgspec.msgpack.encode(told, order="deterministic")).hexdigest()
+            parts.append(self.stored.digest)
+        return hashlib.sha256(msgspec.msgpack.encode(parts, order="deterministic")).hexdigest()
 
     def save(self) -> Saved:
         """Everything, for a snapshot."""
         return Saved(
-            self.config,
-            self.applied,
-            self.at,
-            self.generation,
-            self.catalogue,
-            self.active.tolist(),
-            self.learnt(),
-            self.frozen,
-            dict(self.parked),
-            list(self.dead),
-            self.counts,
-            self.expire_cursor,
-            self.series,
-            self.estimates.save(),
-            self.item_counts.save(),
-            (self.policies.first, self.policies.changes),
-            self.trial,
-            self.stored.save(),
+            config=self.config,
+            applied=self.applied,
+            at=self.at,
+            generation=self.generation,
+            catalogue=self.catalogue,
+            active=self.active.tolist(),
+            learnt=self.learnt(),
+            frozen=self.frozen,
+            parked=dict(self.parked),
+            dead=list(self.dead),
+            counts=self.counts,
+            expire_cursor=self.expire_cursor,
+            series=self.series,
+            estimates=self.estimates.save(),
+            items=self.item_counts.save(),
+            policies=(self.policies.first, self.policies.changes),
+            trial=self.trial,
+            stored=self.stored.save(),
         )
 
     @classmethod

@@ -11,7 +11,8 @@ not have, or has more than d places below the list's end, are not shown. There a
 - moved: a ranker that can learn from any list draws one of all items, of which items are then moved into reach.
 - tiles: a ranker of clicks orders groups of d + 1 neighbours of the baseline, each as a request of its own with these
   candidates. Where the first group ends is drawn from the key, so that no two neighbours are always kept apart.
-- top: any other ranker orders the first d + 1 items of the baseline. The others stay; see `rankloop.serving.asking`.
+- top: any other ranker orders the first d + 1 items of the baseline. The others stay; see
+  `rankloop.serving.rank_request`.
 
 In the last two the ranker draws from what is in reach alone, so its propensities are exact given the groups.
 """

@@ -13,20 +13,19 @@ from cryptography.exceptions import InvalidTag
 from typer.testing import CliRunner
 
 from rankloop.cli import app
-from rankloop.serving import sealing
+from rankloop.serving import privacy
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError, TooLarge
 from rankloop.serving.explain import explain_answer
 from rankloop.serving.log import records
 from rankloop.serving.log.export import answered_lists, positions
-from rankloop.serving.log.sealed_context import encrypted, read_context
+from rankloop.serving.privacy import encrypted, read_context
 from rankloop.serving.retention import Retention, close_history
 from rankloop.serving.stores.backup import backup, restore
-from rankloop.serving.stores.contract import Store, StoreError
+from rankloop.serving.stores.contract import Store, StoreError, SubjectKey
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
-from rankloop.serving.stores.subjects import SubjectKey
 from rankloop.serving.views import decision_answer
 from tests.serving.postgresql import Server
 from tests.serving.service import adds_up, answer, create, play, rank, running
@@ -103,7 +102,7 @@ def test_a_request_that_is_sent_again_is_the_same_until_its_key_is_gone(tmp_path
                 engine, "a2"
             )  # this process still has the key, and nobody reads what it encrypts with it
             assert await _context(engine, "a2") == (None, True)
-            engine.clock._steady.seconds += sealing.REMEMBERED + 1
+            engine.clock._steady.seconds += privacy.REMEMBERED + 1
             await _ask(engine, "a3")  # a key of its own
             assert await _context(engine, "a3") == ({"street": SECRET}, False)
             with pytest.raises(Conflict):

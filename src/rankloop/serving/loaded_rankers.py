@@ -39,7 +39,7 @@ class Absent(NamedTuple):
     reason: str
 
 
-class Roster:
+class LoadedRankers:
     """All rankers in a store, by name: those that are served in `rankers`, the others in `absent`."""
 
     def __init__(self, store: Store, limits: Limits, now: Callable[[], int] = lambda: 0) -> None:
@@ -172,10 +172,6 @@ class Roster:
         served = self.rankers.get(name)
         return served is not None and not served.met_others and self._now() >= served.others_until
 
-    def let_go_of(self, entry: Entry) -> bool:
-        """Whether a row was written to a ranker that was let go of meanwhile: nobody here folds it."""
-        return entry.kind != "config" and entry.ranker not in self.rankers
-
     def _check(self, config: Config) -> None:
         """Refuse a ranker that would take too much memory, before it takes any."""
         check_size(config, self.limits, n_items=len(config.items or ()))
@@ -275,20 +271,20 @@ class Roster:
         """How far the logs have been folded.
 
         >>> from rankloop.serving.stores.memory import MemoryStore
-        >>> Roster(MemoryStore(), Limits()).progress()
+        >>> LoadedRankers(MemoryStore(), Limits()).progress()
         'folding, 0 %'
         """
         return f"folding, {100 * self._folded // max(self._to_fold, 1)} %"
 
     def notices(self) -> list[str]:
         """A sentence for each ranker with which something is wrong."""
-        told = [f"ranker {name!r} is {why.status}: {why.reason}" for name, why in self.absent.items()]
-        told += [
+        notices = [f"ranker {name!r} is {why.status}: {why.reason}" for name, why in self.absent.items()]
+        notices += [
             f"ranker {one.name!r} is read-only: {one.read_only}"
             for one in self.rankers.values()
             if one.read_only
         ]
-        return told
+        return notices
 
 
 def _heard(task: asyncio.Task[None]) -> None:

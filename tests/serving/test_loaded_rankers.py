@@ -110,7 +110,7 @@ def test_a_ranker_that_cannot_be_folded_is_quarantined_and_the_others_serve(
                     assert refused.value.status == 503
                 await rounds(engine, 3, first=3)
                 await rank(engine, "d", "after")
-                (notice,) = engine.roster.notices()
+                (notice,) = engine.loaded.notices()
                 assert notice.startswith("ranker 'bad' is quarantined: ")
                 assert "ranker 'bad' is quarantined, the others are served" in caplog.text
                 verdicts = {name: await verify(engine.store, name) for name in await engine.store.rankers()}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterable
-from typing import Any, NamedTuple
+import re
+import struct
+from collections.abc import Container
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.kernels.call_checks import within
 from rankloop.serving.admission import check_value
 from rankloop.serving.errors import RequestError, TooLarge
 from rankloop.serving.limits import Limits
@@ -17,12 +20,19 @@ from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import Free, revealed
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import bound_of, way_of
-from rankloop.serving.request_features import chosen_rows, request_rows
-from rankloop.serving.schemas import RankRequest
+from rankloop.serving.log.records import ByReference, Packed, pack
+from rankloop.serving.log.stored_features import StoredFeatures, by_reference, merged
+from rankloop.serving.schemas import Matrix, RankRequest
+
+Floats = NDArray[np.float32]
+Whole = NDArray[np.int64]
+_NAME_LENGTH = 256
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_LARGEST = np.float64(1e30)
 
 
-class Asked(NamedTuple):
-    """A request that was read.
+class ReadRequest(NamedTuple):
+    """A request for a list that was checked against its ranker.
 
     names: of the request's own list, pinned items at its end; None where the ranker has items of its own.
     features: a row for each of them that the ranker may choose. free: None where it may choose everything.
@@ -40,18 +50,13 @@ class Asked(NamedTuple):
     reach: NDArray[np.int64] | None = None
 
 
-_EVERYTHING = Asked(None, None, None, b"\0")  # of a plain request; the digest as `_digest` has it
+_EVERYTHING = ReadRequest(None, None, None, b"\0")  # of a plain request; the digest as `_digest` has it
 
 
-def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
+def read_request(fold: Fold, request: RankRequest, limits: Limits) -> ReadRequest:
     """Check a request for a list against the ranker that is to answer it."""
     if request.context is not None and request.subject is None:  # otherwise it was checked, and encrypted
-        check_value(request.context, field="context")
-        size = len(msgspec.json.encode(request.context))
-        if size > limits.context_bytes:
-            raise TooLarge(
-                f"context must be at most {limits.context_bytes} bytes, got {size}", field="context"
-            )
+        check_context(request.context, limits)
     bound = bound_of(fold.config.policy)
     if bound and request.baseline is None:
         raise RequestError(
@@ -67,7 +72,15 @@ def read_request(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
     return asked
 
 
-def _read(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
+def check_context(context: Any, limits: Limits) -> None:
+    """Refuse a context that cannot be written, or is too large."""
+    check_value(context, field="context")
+    size = len(msgspec.json.encode(context))
+    if size > limits.context_bytes:
+        raise TooLarge(f"context must be at most {limits.context_bytes} bytes, got {size}", field="context")
+
+
+def _read(fold: Fold, request: RankRequest, limits: Limits) -> ReadRequest:
     _check_pinned(request)
     if fold.has_items:
         for field in ("features", "shared"):
@@ -75,11 +88,11 @@ def _read(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
                 raise RequestError(f"{fold.config.algorithm} takes no features", field=field)
         free = _free_items(fold, request)
         baseline, reach = _baseline_items(fold, request, free)
-        return Asked(None, None, free, _digest(request, None), baseline, reach=reach)
+        return ReadRequest(None, None, free, _digest(request, None), baseline, reach=reach)
     return _own_list(fold, request, limits)
 
 
-def _top_only(fold: Fold, request: RankRequest, asked: Asked, bound: int) -> RankRequest:
+def _top_only(fold: Fold, request: RankRequest, asked: ReadRequest, bound: int) -> RankRequest:
     """The same request, where all items of the baseline are pinned but the first `bound` + 1."""
     rows = _names(fold, asked)
     known = fold.catalogue if fold.has_items else rows
@@ -98,7 +111,7 @@ def _top_only(fold: Fold, request: RankRequest, asked: Asked, bound: int) -> Ran
     )
 
 
-def _names(fold: Fold, asked: Asked) -> list[str]:
+def _names(fold: Fold, asked: ReadRequest) -> list[str]:
     """The names of the rows of features; none where the ranker takes none."""
     if asked.stored is None:
         return asked.names or []
@@ -124,8 +137,8 @@ def _is_partial(request: RankRequest) -> bool:
 
 
 def _check_pinned(request: RankRequest) -> None:
-    _check_once(request.items or (), field="items")
-    _check_once(request.pinned.values(), field="pinned")
+    _check_once(request.items or [], field="items")
+    _check_once([*request.pinned.values()], field="pinned")
     for position, name in request.pinned.items():
         if position < 0:
             raise RequestError(f"pinned must have positions from 0 on, got {position}", field="pinned")
@@ -133,9 +146,8 @@ def _check_pinned(request: RankRequest) -> None:
             raise RequestError(f"pinned and exclude both name {name!r}", field="pinned")
 
 
-def _check_once(names: Iterable[str], *, field: str) -> None:
-    found = list(names)
-    if len(set(found)) != len(found):
+def _check_once(names: list[str], *, field: str) -> None:
+    if len(set(names)) != len(names):
         raise RequestError(f"{field} must not repeat an item", field=field)
 
 
@@ -240,14 +252,14 @@ def _baseline(
     return kept
 
 
-def _own_list(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
+def _own_list(fold: Fold, request: RankRequest, limits: Limits) -> ReadRequest:
     rows = request_rows(fold, request, limits)
     names = rows.names
     digest = _digest(request, None if rows.given is None else records.pack(rows.given))
     if not _is_partial(request):
         features, stored = chosen_rows(fold, rows, None, [])
         baseline = _rows(fold, request, names, len(names))
-        return Asked(names if stored is None else None, features, None, digest, baseline, stored)
+        return ReadRequest(names if stored is None else None, features, None, digest, baseline, stored)
     gone = {*request.exclude, *request.pinned.values()}
     kept = [i for i, name in enumerate(names) if name not in gone]
     positions = _positions(request, len(kept), len(kept) + len(request.pinned))
@@ -257,7 +269,7 @@ def _own_list(fold: Fold, request: RankRequest, limits: Limits) -> Asked:
     baseline = _rows(fold, request, own[: len(kept)], len(positions))
     features, stored = chosen_rows(fold, rows, kept, list(request.pinned.values()))
     chosen = features if len(positions) else None
-    return Asked(own if stored is None else None, chosen, free, digest, baseline, stored)
+    return ReadRequest(own if stored is None else None, chosen, free, digest, baseline, stored)
 
 
 def _rows(fold: Fold, request: RankRequest, names: list[str], n_free: int) -> NDArray[np.int64] | None:
@@ -269,13 +281,168 @@ def _rows(fold: Fold, request: RankRequest, names: list[str], n_free: int) -> ND
 
 
 def _digest(request: RankRequest, features: records.Packed | None) -> bytes:
-    told: list[Any] = [request.items, features, request.context]
+    parts: list[Any] = [request.items, features, request.context]
     if _is_partial(request):
-        told += [request.exclude, request.n_positions, sorted(request.pinned.items())]
+        parts += [request.exclude, request.n_positions, sorted(request.pinned.items())]
     if request.baseline is not None:
-        told += ["baseline", request.baseline]
+        parts += ["baseline", request.baseline]
     if request.shared is not None:
-        told += ["shared", request.shared]
-    if told == [None, None, None]:
+        parts += ["shared", request.shared]
+    if parts == [None, None, None]:
         return b"\0"
-    return hashlib.blake2b(msgspec.msgpack.encode(told, order="deterministic"), digest_size=16).digest()
+    return hashlib.blake2b(msgspec.msgpack.encode(parts, order="deterministic"), digest_size=16).digest()
+
+
+# The features of the candidates: brought by the request, stored beforehand, or both.
+
+
+class CandidateRows(NamedTuple):
+    """The candidates of a request.
+
+    names: of the items. given: the features that the request brought, a row for each item. numbers: of the items in
+    the catalogue, None where everything is in the request. shared: numbers of the request as a whole.
+    """
+
+    names: list[str]
+    given: Floats | None
+    numbers: Whole | None = None
+    shared: Floats | None = None
+
+
+def read_matrix(given: list[list[float]] | Matrix, limits: Limits, *, field: str = "features") -> Floats:
+    """CandidateRows of features, checked."""
+    if isinstance(given, Matrix):
+        n, d = given.shape
+        if n < 1 or d < 1 or len(given.data) != 4 * n * d:
+            raise RequestError(
+                f"{field}.data must be {n} x {d} float32, got {len(given.data)} bytes", field=field
+            )
+        features = np.frombuffer(given.data, "<f4").reshape(n, d).astype(np.float32)
+    else:
+        features = _from_lists(given, field)
+    if features.shape[0] > limits.items or features.shape[1] > limits.features:
+        raise TooLarge(
+            f"{field} must be at most {limits.items} x {limits.features}, got {features.shape}", field=field
+        )
+    _check_finite(features, field)
+    return features
+
+
+def _from_lists(given: list[list[float]], field: str) -> Floats:
+    if not given or not given[0]:
+        raise RequestError(f"{field} must be rows of one length, at least one of each", field=field)
+    pack_row = struct.Struct(f"={len(given[0])}f").pack  # less than half the time of an array of lists
+    try:
+        packed = b"".join([pack_row(*row) for row in given])
+    except struct.error:
+        raise RequestError(f"{field} must be rows of one length, at least one of each", field=field) from None
+    except OverflowError:
+        raise RequestError(f"{field} must be finite, and at most 1e30", field=field) from None
+    return np.frombuffer(packed, np.float32).reshape(len(given), -1)
+
+
+def packed_matrix(given: list[list[float]] | Matrix | None, limits: Limits) -> Packed | None:
+    """Features to store, checked, as the log has them; None where there are none."""
+    return None if given is None else pack(read_matrix(given, limits))
+
+
+def _check_finite(features: Floats, field: str) -> None:
+    if not within(features.ravel(), -_LARGEST, _LARGEST):
+        row, column = np.argwhere(~(np.abs(features) <= _LARGEST))[0].tolist()
+        raise RequestError(
+            f"{field} must be finite, and at most 1e30, got {features[row, column]} in row {row}, column {column}",
+            field=field,
+        )
+
+
+def request_rows(fold: Fold, request: RankRequest, limits: Limits) -> CandidateRows:
+    """The candidates of a request to a ranker with features."""
+    n_features = fold.ranker.n_features
+    given = None if request.features is None else read_matrix(request.features, limits)
+    if given is not None and given.shape[1] == n_features and request.shared is None:
+        names = [str(i) for i in range(len(given))] if request.items is None else request.items
+        _check_length(given, names)
+        _check_names(names)
+        return CandidateRows(names, given)
+    if not fold.stored.n_columns:
+        if given is not None:
+            raise RequestError(
+                f"features must have {n_features} columns, got {given.shape[1]}", field="features"
+            )
+        field = "features" if request.shared is None else "shared"
+        raise RequestError(
+            f"{fold.config.algorithm} needs features, of each item with the request or stored beforehand",
+            field=field,
+        )
+    return _stored_rows(fold, request, given)
+
+
+def _check_names(names: list[str]) -> None:
+    """Names that are written into the log as they are; others must be known, and were checked when they came."""
+    lengths = list(map(len, names))
+    if lengths and min(lengths) >= 1 and max(lengths) <= _NAME_LENGTH and not _CONTROL.search("".join(names)):
+        return
+    for i, name in enumerate(names):
+        if not 1 <= len(name) <= _NAME_LENGTH or _CONTROL.search(name):
+            raise RequestError(
+                f"items must be names of 1 to {_NAME_LENGTH} characters, none of them a control character, "
+                f"got {name!r:.300}",
+                field=f"items[{i}]",
+            )
+
+
+def _check_length(given: Floats, names: list[str]) -> None:
+    if len(names) != len(given):
+        raise RequestError(
+            f"there are {len(given)} rows of features for {len(names)} items", field="features"
+        )
+
+
+def _stored_rows(fold: Fold, request: RankRequest, given: Floats | None) -> CandidateRows:
+    catalogue, n_features = fold.stored, fold.ranker.n_features
+    if request.items is None:
+        names, numbers = list(catalogue.present), list(catalogue.present.values())
+        if not names:
+            raise RequestError("no item is left to show: all are retired", field="items")
+    else:
+        names = request.items
+        numbers = known_numbers(catalogue, names, field="items")
+    if given is not None:
+        _check_length(given, names)
+    shared = None if request.shared is None else np.array(request.shared, np.float32)
+    n_added, n_shared = 0 if given is None else given.shape[1], 0 if shared is None else len(shared)
+    if shared is not None:
+        _check_finite(shared.reshape(1, -1), "shared")
+    total = catalogue.n_columns * (1 + n_shared) + n_added
+    if total != n_features:
+        field = "features" if n_added else "shared" if n_shared else "items"
+        raise RequestError(
+            f"stored features ({catalogue.n_columns}), features of the request ({n_added}) and products with shared "
+            f"({n_shared} x {catalogue.n_columns}) must be {n_features} columns together, got {total}",
+            field=field,
+        )
+    return CandidateRows(names, given, np.array(numbers, np.int64), shared)
+
+
+def known_numbers(catalogue: StoredFeatures, names: list[str], *, field: str) -> list[int]:
+    """The numbers of items with stored features; RequestError where one has none."""
+    numbers = catalogue.numbers(names)
+    if None in numbers:
+        raise RequestError(f"{names[numbers.index(None)]!r} has no stored features", field=field)
+    return cast("list[int]", numbers)
+
+
+def chosen_rows(
+    fold: Fold, rows: CandidateRows, kept: list[int] | None, pinned: list[str]
+) -> tuple[Floats, ByReference | None]:
+    """The features of the candidates at the places `kept`, and how the log refers to them."""
+    given = rows.given if kept is None or rows.given is None else rows.given[kept]
+    if rows.numbers is None:
+        return given if given is not None else np.empty((0, 0), np.float32), None
+    numbers = rows.numbers if kept is None else rows.numbers[kept]
+    features = merged(fold.stored.vectors(numbers), given, rows.shared)
+    if rows.shared is not None:
+        _check_finite(features, "shared")
+    if pinned:
+        numbers = np.concatenate([numbers, known_numbers(fold.stored, pinned, field="pinned")])
+    return features, by_reference(numbers, given, rows.shared)

@@ -1,14 +1,18 @@
-"""Warm start: history from elsewhere becomes rows of a ranker's log, checked before anything is written."""
+"""History from elsewhere, for a warm start: it becomes rows of a ranker's log, checked before anything is written."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from rankloop import base
 from rankloop.serving.adapters.item_changes import carried
 from rankloop.serving.adapters.registry import build
 from rankloop.serving.admission import check_names, check_size, digest_of, refuse
@@ -20,6 +24,10 @@ from rankloop.serving.log import imports, records
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Entry, Import, Learnt, Packed
 from rankloop.serving.schemas import ItemName, Status
+
+if TYPE_CHECKING:
+    from rankloop.base import Environment, Ranker
+    from rankloop.feedback import ClickLog
 
 History = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=100)]
 _CLICKS = (0.0, 1.0)
@@ -58,7 +66,7 @@ class ImportRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """History to learn from: lists, or a state for a ranker that has learnt nothing yet.
 
     history: names the import; the same again changes nothing. By default it is derived from the lists. A long history
-    comes in parts, counted from 1; it is learnt when the `last` has come. source: where it is from, in words.
+    comes in parts, counted from 1; it is learnt when the `last` has come. source: where it is from, in a few words.
     """
 
     lists: list[ShownList] = []
@@ -138,16 +146,23 @@ def _body_of(fold: Fold, request: ImportRequest, limits: Limits) -> Import:
             chances[i, :n] = one.propensities
         if features is not None:
             features[i, :n] = one.features
-    packed = _packed(places), _packed(values), _packed(chances), _packed(features)
-    history = request.history
-    if history is None:
-        told = [part.data for part in packed if part is not None]
-        history = digest_of(kind, "\n".join(names), *told).hex()
-    return Import(history, request.part, request.last, request.source, kind, list(names), *packed)
-
-
-def _packed(array: NDArray[Any] | None) -> Packed | None:
-    return None if array is None else records.pack(array)
+    body = Import(
+        history=request.history or "",
+        part=request.part,
+        last=request.last,
+        source=request.source,
+        form=kind,
+        names=list(names),
+        lists=records.pack(places),
+        values=records.pack(values),
+        propensities=None if chances is None else records.pack(chances),
+        features=None if features is None else records.pack(features),
+    )
+    if request.history is not None:
+        return body
+    arrays = (body.lists, body.values, body.propensities, body.features)
+    packed = [one.data for one in arrays if one is not None]
+    return msgspec.structs.replace(body, history=digest_of(kind, "\n".join(names), *packed).hex())
 
 
 def _check_list(fold: Fold, one: ShownList, i: int) -> None:
@@ -160,8 +175,8 @@ def _check_list(fold: Fold, one: ShownList, i: int) -> None:
         raise RequestError("items must be names, none twice", field=f"lists[{i}].items")
     given = _numbers(values, len(one.items), field)
     if (given < 0).any() or (kind == "clicks" and not np.isin(given, _CLICKS).all()):
-        told = "0 or 1" if kind == "clicks" else "0 or more"
-        raise RequestError(f"{kind} must be {told}, got {values}", field=field)
+        allowed = "0 or 1" if kind == "clicks" else "0 or more"
+        raise RequestError(f"{kind} must be {allowed}, got {values}", field=field)
     most = fold.ranker.max_grade
     if most is not None and (given > most).any():
         raise RequestError(f"{kind} must be at most {most}, got {values}", field=field)
@@ -208,7 +223,7 @@ def _state_body(fold: Fold, request: ImportRequest, state: SavedRanker, limits: 
     arrays = {name: Packed(one.dtype, one.shape, one.data) for name, one in sorted(state.arrays.items())}
     learnt = records.encode(Learnt(arrays, state.items, state.rounds))
     history = digest_of(learnt).hex() if request.history is None else request.history
-    return Import(history, 1, True, request.source, "state", learnt=learnt)
+    return Import(history=history, part=1, last=True, source=request.source, form="state", learnt=learnt)
 
 
 def _check_use(fold: Fold, body: Import) -> None:
@@ -235,3 +250,111 @@ def _try_state(fold: Fold, learnt: Learnt) -> None:
     known.load({name: records.unpack(part) for name, part in learnt.arrays.items()})
     if learnt.active != fold.items:
         carried(known, fold.config, before=learnt.active, names=fold.items)
+
+
+# What is imported: a long history in parts, a state from a file, and a state from a simulation.
+
+MOST_LISTS = 10_000  # in a part
+_MOST_CELLS = 200_000  # names and numbers in a part: a few megabytes
+
+
+class Part(NamedTuple):
+    """Some lists of a history: which part of it they are, from 1, and whether they are the last."""
+
+    lists: list[dict[str, Any]]
+    number: int
+    last: bool
+
+
+def parts(lists: Iterable[dict[str, Any]], *, most_lists: int = MOST_LISTS) -> Iterator[Part]:
+    """A history in parts, each small enough for one request.
+
+    Examples
+    --------
+    >>> [(len(part.lists), part.number, part.last) for part in parts([{"items": ["a"]}] * 3, most_lists=2)]
+    [(2, 1, False), (1, 2, True)]
+    """
+    held: list[dict[str, Any]] = []
+    number, cells = 1, 0
+    for one in lists:
+        if len(held) >= most_lists or (held and cells >= _MOST_CELLS):
+            yield Part(held, number, False)
+            held, number, cells = [], number + 1, 0
+        held.append(one)
+        cells += len(one["items"]) * (3 + len(one.get("features", [[]])[0]))
+    if held:
+        yield Part(held, number, True)
+
+
+def digest_of_files(files: Iterable[Path], *options: object) -> str:
+    """What an import of these files is called: the same content read in the same way has the same name."""
+    digest = hashlib.blake2b(repr(options).encode(), digest_size=16)
+    for file in files:
+        with file.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "blake2b").digest())
+    return digest.hexdigest()
+
+
+def saved_state(fold: Fold, path: Path) -> SavedRanker:
+    """The state in a file that `Ranker.save` wrote, for a served ranker with the same algorithm and parameters."""
+    saved = base.read_state(path)
+    base.check_origin(saved, fold.ranker)
+    arrays = {name: value for name, value in saved.items() if name != base.ORIGIN}
+    rounds = int(arrays["t"].max()) if "t" in arrays else 1
+    return _state(arrays, fold, max(rounds, 1))
+
+
+def simulated_state(
+    fold: Fold, log: ClickLog, *, rounds: int, seed: int, progress: bool | None = None
+) -> SavedRanker:
+    """The state of the ranker after a simulation with users fitted to a click log.
+
+    A position-based model is fitted to the log. A ranker of clicks plays against it; for one of relevance each item is
+    relevant with the probability of a click where it is examined. An item that is not in the log is as attractive as
+    the mean of those that are.
+    """
+    from rankloop import logs, simulation  # which a service does without
+
+    if not fold.has_items:
+        raise ValueError(
+            f"{fold.config.algorithm} takes its items with each request: a simulation needs a ranker with items"
+        )
+    found = logs.fit_pbm(log)
+    attraction = _attraction(fold.items, found)
+    ranker = build(fold.config, n_items=len(fold.items))
+    world = _world(ranker, attraction, found.examination)
+    simulation.play(ranker, world, rounds=rounds, seed=seed, progress=progress)
+    return _state(ranker.state_arrays(), fold, rounds)
+
+
+def _attraction(items: list[str], found: Any) -> NDArray[np.float64]:
+    place = {name: i for i, name in enumerate(items)}
+    total, shown = np.zeros(len(items)), np.zeros(len(items))
+    for (_, item), value, times in zip(found.items, found.attraction, found.shown, strict=True):
+        if item in place:
+            total[place[item]] += value * times
+            shown[place[item]] += times
+    known = shown > 0
+    if not known.any():
+        raise ValueError(f"no item of the ranker is in the log: {items[0]!r}, for example, is not")
+    mean = total / np.maximum(shown, 1.0)
+    return np.where(known, mean, mean[known].mean())
+
+
+def _world(ranker: Ranker, attraction: NDArray[np.float64], examination: NDArray[np.float64]) -> Environment:
+    from rankloop import environments
+
+    if ranker.feedback.kind != "clicks":
+        return environments.FixedItems(environments.users.bernoulli(attraction))
+    needed = ranker.n_positions or len(attraction)
+    if len(examination) < needed:
+        raise ValueError(
+            f"the ranker shows {needed} positions, and the log has {len(examination)}: create it with fewer"
+        )
+    return environments.PositionBased(attraction=attraction, examination=examination[:needed])
+
+
+def _state(arrays: Any, fold: Fold, rounds: int) -> SavedRanker:
+    packed = {name: records.pack(np.asarray(value)) for name, value in arrays.items()}
+    saved = {name: SavedArray(*msgspec.structs.astuple(one)) for name, one in packed.items()}
+    return SavedRanker(saved, rounds, fold.items)
