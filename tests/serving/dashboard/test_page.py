@@ -74,8 +74,13 @@ def test_it_loads_and_tells_what_the_service_knows(visit: Opened, service: Servi
     assert summary
     expect(page.locator(".badge").first).to_have_text(f"RTop1F: {summary}")
     expect(page.locator("ol.order li > span:first-child")).to_have_text(current)
-    for kind in ("own", "frozen", "random"):
-        expect(page.locator(f".lines path.line.{kind}").first).to_have_attribute("d", re.compile(r"M.*L"))
+    expect(page.locator(".lines path.line.own").first).to_have_attribute("d", re.compile(r"M.*L"))
+    tile = page.locator(".tile", has_text="Observed relevance")
+    expect(tile).to_contain_text("95%: between 0.")
+    expect(page.locator("[data-part=summary]")).to_contain_text(
+        "Mean relevance of the positions that reveal theirs, as observed"
+    )
+    expect(page.locator("[data-part=summary]")).to_contain_text("Not shown: DCG, Precision@5. Only the top")
     expect(page.locator("path.band.own")).to_have_attribute("d", re.compile(r"M.*L"))
     points = page.locator(".lines path.line.own").first.get_attribute("d") or ""
     assert points.count("L") < 240

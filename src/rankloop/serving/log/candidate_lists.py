@@ -303,27 +303,29 @@ class TrialSums(msgspec.Struct):
         if trial is None or not len(values) or len(values) != feedback_length(ranker, decision):
             return
         rewards = np.minimum(values / float(ranker.max_grade or 1), 1.0)
-        reward = sum(rewards.tolist()) / len(rewards)
         positions = free_positions(decision)
-        chance = self.chance(policies, decision.model_seq)
-        if len(positions) and decision.model_seq >= self.since >= 0 and 0.0 < chance < 1.0:
-            self._compare(reward, chance, shows_ranker=not trial.would)
-        arm = self.baseline if trial.would else self.ranker
-        arm.n += 1
-        arm.total += reward
+        counts = len(positions) > 0 and decision.model_seq >= self.since >= 0
+        chance = self.chance(policies, decision.model_seq) if counts else 0.0
+        self.count(sum(rewards.tolist()) / len(rewards), chance, shows_ranker=not trial.would)
         if trial.would:
             same = np.frombuffer(trial.would, _INT) == np.frombuffer(trial.baseline, _INT)
             for j in positions[same].tolist():
                 if j < len(rewards):
                     self.at_least += float(rewards[j]) / len(rewards)
 
-    def _compare(self, reward: float, chance: float, *, shows_ranker: bool) -> None:
-        # The coin alone decides whose list is shown, so that the mean of this is the present difference, whatever is
-        # taken off the reward beforehand and however users change. What is taken off is near what leaves least spread.
-        off = (1.0 - chance) * _mean(self.ranker) + chance * _mean(self.baseline)
-        edges = off / chance, off / (1.0 - chance), (1.0 - off) / chance, (1.0 - off) / (1.0 - chance)
-        found = (reward - off) / chance if shows_ranker else (off - reward) / (1.0 - chance)
-        self.difference.add_difference(found, -max(edges[0], edges[3]), max(edges[1], edges[2]))
+    def count(self, reward: float, chance: float, *, shows_ranker: bool) -> None:
+        """Count one list, which had this chance to show the ranker's order."""
+        if 0.0 < chance < 1.0:
+            # The coin alone decides whose list is shown, so that the mean of this is the present difference, whatever
+            # is taken off the reward beforehand and however users change. Little spread is left where it is about this.
+            off = (1.0 - chance) * _mean(self.ranker) + chance * _mean(self.baseline)
+            sign, weight = (1.0, 1.0 / chance) if shows_ranker else (-1.0, 1.0 / (1.0 - chance))
+            low = -max(off / chance, (1.0 - off) / (1.0 - chance))
+            high = max((1.0 - off) / chance, off / (1.0 - chance))
+            self.difference.add_difference(sign * weight * (reward - off), low, high)
+        arm = self.ranker if shows_ranker else self.baseline
+        arm.n += 1
+        arm.total += reward
 
     def lift(self) -> Lift | None:
         """The mean reward of the ranker's lists less that of the baseline's at the same time.
