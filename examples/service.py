@@ -29,7 +29,9 @@ for _ in range(600):
 told = client.ranker("unwind")
 top = told.estimates["value"]["relevance"]
 print("Current order:", " > ".join(told.current))
-print(f"The top helped, observed: {top.mean:.2f}, with 95% probability between {top.low:.2f} and {top.high:.2f}")
+print(
+    f"The top helped, observed: {top.mean:.2f}, with 95% probability between {top.low:.2f} and {top.high:.2f}"
+)
 print(f"The top helps, true mean: {np.mean(true):.2f}")
 print(f"DCG: {told.not_estimated['dcg']}")
 service.terminate()

@@ -127,7 +127,7 @@ export function rankerView(element, name, choose, others) {
     const rest = silent > 0 ? `; ${count(silent)} more counted as no click` : "";
     const [main] = Object.entries(ranker.estimates.value);
     const tile = main
-      ? [nameOf(main[0]), decimal(main[1].mean), `95%: ${between(main[1])}, at whatever time you look`]
+      ? [nameOf(main[0]), decimal(main[1].mean), `with 95% probability ${between(main[1])}, however often you look`]
       : ["Quality", "–", "not enough feedback yet"];
     parts["explored-card"].hidden = !explores();
     put(
