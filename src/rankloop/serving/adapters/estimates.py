@@ -253,7 +253,7 @@ class Estimates:
         most = sums.possible / sums.n
         low, high = max(found.low, 0.0), min(found.high, most)
         observed = name == self.measures[0] or self.form == "told"
-        if not observed and high - low > _WIDEST * high:
+        if low > high or (not observed and high - low > _WIDEST * high):
             return None
         return Interval(min(max(found.mean, low), high), low, high, sums.n)
 
