@@ -7,8 +7,7 @@ import pytest
 
 from rankloop.serving import explain
 from rankloop.serving.errors import NotFound
-from rankloop.serving.explain import explain_answer
-from rankloop.serving.past_state import state_at
+from rankloop.serving.explain import explain_answer, state_at
 from rankloop.serving.schemas import ItemsRequest
 from tests.serving.service import ITEMS, answer, create, play, rank, running
 

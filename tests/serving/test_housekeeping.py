@@ -175,25 +175,25 @@ def test_exploration_that_a_change_of_policy_ended_is_no_alert() -> None:
 def test_the_baseline_beats_the_ranker(own: float, other: float, found: list[str]) -> None:
     fold, rng = _fold(), np.random.default_rng(5)
     _lists(fold, 0, HOUR)
-    for _ in range(400):
-        fold.trial.ranker.add(float(rng.random() < own))
-        fold.trial.baseline.add(float(rng.random() < other))
+    for i in range(800):
+        fold.trial.count(float(rng.random() < (other if i % 2 else own)), 0.5, shows_ranker=not i % 2)
     alerts = alerts_of(fold, now=HOUR)
     assert [one.kind for one in alerts] == found
     for one in alerts:
-        assert one.sentence.startswith("the baseline is better: a mean reward of 0.8")
-        assert "the ranker has 0.2" in one.sentence
+        assert one.sentence.startswith(
+            "the baseline is better: over 800 lists the lift in mean reward is between -0.7"
+        )
 
 
 def test_few_lists_do_not_tell_which_is_better() -> None:
     fold = _fold()
     _lists(fold, 0, HOUR)
     assert _kinds(fold, HOUR) == []
-    for _ in range(12):
-        fold.trial.ranker.add(0.0)
+    for _ in range(4):
+        fold.trial.count(0.0, 0.5, shows_ranker=True)
     assert _kinds(fold, HOUR) == []
-    for _ in range(12):
-        fold.trial.baseline.add(1.0)
+    for _ in range(4):
+        fold.trial.count(1.0, 0.5, shows_ranker=False)
     assert _kinds(fold, HOUR) == []
 
 
@@ -214,13 +214,12 @@ def test_an_alert_is_told_everywhere_and_ends(caplog: pytest.LogCaptureFixture) 
             assert 'rankloop_alert{alert="late",ranker="unwind"} 1.0' in metrics
             assert 'rankloop_alert{alert="feedback",ranker="unwind"} 0.0' in metrics
             trial = engine.rankers["unwind"].fold.trial
-            for _ in range(300):
-                trial.ranker.add(0.0)
-                trial.baseline.add(1.0)
+            for i in range(600):
+                trial.count(float(i % 2), 0.5, shows_ranker=not i % 2)
             with caplog.at_level(logging.WARNING, logger="rankloop.serving"):
                 engine.housekeeping.alerts.look(engine)
             assert (
-                "alert holdout of ranker 'unwind': the baseline is better: a mean reward of 1 in"
+                "alert holdout of ranker 'unwind': the baseline is better: over 600 lists the lift"
                 in caplog.text
             )
             metrics = (await ask(app, "GET", "/metrics"))[1]

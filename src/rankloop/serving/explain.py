@@ -9,31 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.serving.errors import NotFound
+from rankloop.serving.item_counts import FeaturePart, feature_parts
 from rankloop.serving.log.candidate_lists import free_of
-from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.fold import Fold, OtherHistory
 from rankloop.serving.log.guard_rails import bound_of, rail_of
+from rankloop.serving.log.reader import fold_through
 from rankloop.serving.log.records import Decision
+from rankloop.serving.log.snapshots import newest_fold
 from rankloop.serving.log.stored_features import features_of
-from rankloop.serving.past_state import state_at
 from rankloop.serving.privacy import read_context
 from rankloop.serving.served_ranker import ServedRanker
+from rankloop.serving.stores.contract import StoreError
 
 _FEATURES = 3  # that weighed most
+_MOST = 20_000  # rows that are folded again; by default there is a snapshot after as many
 _INT = np.dtype("<i4")
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
-
-
-class FeaturePart(msgspec.Struct, frozen=True):
-    """What one feature adds to a score: value times weight. `feature` is its column, counted from 0.
-
-    name: what the catalogue calls it, where that has names.
-    """
-
-    feature: int
-    value: float
-    weight: float
-    part: float
-    name: str | None = None
 
 
 class ItemReason(msgspec.Struct, frozen=True):
@@ -93,6 +84,21 @@ async def explain_answer(served: ServedRanker, decision_id: str) -> ExplainAnswe
     )
 
 
+async def state_at(served: ServedRanker, seq: int, *, most: int = _MOST) -> Fold | None:
+    """What a ranker knew after row `seq`, folded again from the nearest snapshot: to look at, and not to change."""
+    if served.fold.applied == seq:
+        return served.fold
+    async with served.looking_back:  # one at a time: it costs time and a second ranker's memory
+        try:
+            fold, _ = await newest_fold(served.store, served.name, through=seq)
+            if not 0 <= seq - fold.applied <= most:
+                return None
+            await fold_through(fold, served.store, served.name, seq)
+        except (StoreError, OtherHistory, ValueError):  # damaged, or of another code: `verify` says how
+            return None
+        return fold
+
+
 def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> list[ItemReason]:
     free, names = free_of(decision), fold.names(decision)
     numbers = np.frombuffer(decision.shown, _INT).astype(np.int64)
@@ -140,16 +146,6 @@ def _places(
         there = set(among.tolist())
         order = [number for number in order if number in there]
     return {number: place for place, number in enumerate(order)}
-
-
-def feature_parts(
-    row: NDArray[np.float32], weights: NDArray[np.float64], names: list[str]
-) -> list[FeaturePart]:
-    """What each feature of an item adds to its score."""
-    return [
-        FeaturePart(k, value, weight, value * weight, names[k] if k < len(names) else None)
-        for k, (value, weight) in enumerate(zip(row.tolist(), weights.tolist(), strict=True))
-    ]
 
 
 def _score(

@@ -15,7 +15,6 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Entry, waiting_time
-from rankloop.serving.log.trials import lift
 from rankloop.serving.retention import Trimming
 from rankloop.serving.series import Bucket
 from rankloop.serving.served_ranker import ServedRanker
@@ -471,14 +470,13 @@ def alerts_of(fold: Fold, *, now: int) -> list[Alert]:
 
 
 def _worse_than_baseline(fold: Fold) -> Alert | None:
-    own, other = fold.trial.ranker, fold.trial.baseline
-    difference = lift(own, other)
-    if difference is None or difference.high >= 0.0:
+    lift = fold.trial.lift()
+    if lift is None or lift.high >= 0.0:
         return None
     return Alert(
         "holdout",
-        f"the baseline is better: a mean reward of {other.total / other.n:.4g} in {other.n:,} lists, the ranker has "
-        f"{own.total / own.n:.4g} in {own.n:,}; the lift is between {difference.low:.4g} and {difference.high:.4g}",
+        f"the baseline is better: over {fold.trial.difference.n:,} lists the lift in mean reward is between "
+        f"{lift.low:.4g} and {lift.high:.4g}",
     )
 
 

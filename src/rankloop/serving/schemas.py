@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from rankloop.serving.adapters.estimates import Interval
+from rankloop.serving.log.candidate_lists import Lift
 from rankloop.serving.log.records import DeadLetter, Policy
-from rankloop.serving.log.trials import Lift
 
 RankerName = Annotated[
     str,
@@ -135,7 +135,8 @@ class PromoteRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TrialAnswer(msgspec.Struct, frozen=True):
     """How the ranker compares with the baseline.
 
-    live: the share of requests with a baseline that get the ranker's list. lists: with feedback, of each kind.
+    live: the share of requests with a baseline that get the ranker's list. lists: with feedback, of each kind. Their
+    means are of different times where that share has changed: `lift` compares lists of the same time.
     agreed: the share of positions of baseline lists where the ranker would have shown the same item.
     at_least: mean reward of a baseline list at these positions alone, which the ranker's list would have had too.
     """
@@ -191,6 +192,8 @@ class RankerAnswer(msgspec.Struct, frozen=True):
 
     candidates: "yes", or why a list cannot be asked of some of its items. baselines: "yes", or why nothing is learnt
     from lists that show a baseline. stored_items, stored_features: items whose features are stored, and how many each.
+    estimates: "value" by measure, the observed one first, and "regret"; only what has an interval that says something.
+    not_estimated: of the other measures the reason, in a sentence.
     """
 
     name: str
@@ -213,7 +216,7 @@ class RankerAnswer(msgspec.Struct, frozen=True):
     exploration_share: float | None
     last_at: int
     snapshot_seq: int
-    estimates: dict[str, dict[str, Interval | None]]
+    estimates: dict[str, dict[str, Interval]]
     candidates: str = "yes"
     trial: TrialAnswer | None = None
     duplicate: bool = False
@@ -221,6 +224,7 @@ class RankerAnswer(msgspec.Struct, frozen=True):
     stored_items: int = 0
     stored_features: int = 0
     feature_names: list[str] = []
+    not_estimated: dict[str, str] = {}
 
 
 class ArchivedAnswer(msgspec.Struct, frozen=True):

@@ -20,11 +20,11 @@ from rankloop.serving.log.decision_state import DecisionState, Outcome
 from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fingerprint import OtherVersion
 from rankloop.serving.log.fold import Fold, OtherHistory
+from rankloop.serving.log.guard_rails import draw_for
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.reader import fold_rows, state_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.snapshots import newest_fold, old_fold, warm_up
-from rankloop.serving.log.trials import draw_for
 from rankloop.serving.rank_request import read_request
 from rankloop.serving.schemas import FeedbackRequest, RankRequest
 from rankloop.serving.stores.contract import Diverged, Head, Store

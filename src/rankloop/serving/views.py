@@ -16,7 +16,6 @@ from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import rail_of
 from rankloop.serving.log.records import Decision, Row
 from rankloop.serving.log.stored_features import candidate_names
-from rankloop.serving.log.trials import lift
 from rankloop.serving.privacy import read_context
 from rankloop.serving.schemas import (
     DeadLettersAnswer,
@@ -75,6 +74,7 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> Ran
         stored_items=len(fold.stored.present),
         stored_features=fold.stored.n_columns,
         feature_names=fold.stored.feature_names,
+        not_estimated=fold.estimates.why_not(),
     )
 
 
@@ -94,7 +94,7 @@ def _trial(fold: Fold) -> TrialAnswer | None:
         ranker_mean=own.total / own.n if own.n else None,
         baseline_lists=other.n,
         baseline_mean=other.total / other.n if other.n else None,
-        lift=lift(own, other),
+        lift=sums.lift(),
         agreed=sums.agreed / sums.compared if sums.compared else None,
         at_least=sums.at_least / other.n if other.n else None,
     )

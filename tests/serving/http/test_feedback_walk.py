@@ -15,7 +15,7 @@ from tests.serving.service import create, play, rank, running
 
 SERVING = str(Path(rankloop.__file__).parent / "serving") + "/"
 # Look-ups and small values, not steps of the way; and the places where tests let a process crash.
-NO_STEPS = {"log/decision_state.py", "log/digests.py", "log/records.py", "failpoints.py"}
+NO_STEPS = {"confidence.py", "log/decision_state.py", "log/digests.py", "log/records.py", "failpoints.py"}
 
 
 def test_feedback_is_decoded_once_and_enters_no_file_three_times() -> None:

@@ -13,8 +13,7 @@ from rankloop.serving.adapters.registry import has_items, served
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, NotFound, RequestError
 from rankloop.serving.explain import explain_answer
-from rankloop.serving.item_features import item_features
-from rankloop.serving.item_table import item_table
+from rankloop.serving.item_counts import item_features, item_table
 from rankloop.serving.log import records, stored_features
 from rankloop.serving.log.candidate_lists import feedback_length
 from rankloop.serving.log.snapshots import revive, take

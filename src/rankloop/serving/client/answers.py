@@ -70,7 +70,7 @@ class EventAnswer:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its 95% confidence interval, and the number of rounds and of independent units behind it.
+    """A mean, bounds that hold at all times with 95% probability, and the number of lists behind it.
 
     Parameters
     ----------
@@ -81,16 +81,13 @@ class Interval:
     high : float
         The upper end of the interval.
     rounds : int
-        How many rounds it was computed from.
-    units : int
-        How many independent units those are.
+        How many lists it was computed from.
     """
 
     mean: float
     low: float
     high: float
     rounds: int
-    units: int
 
 
 @dataclass(frozen=True)
@@ -131,7 +128,7 @@ class TrialAnswer:
     baseline_mean : float or None
         Their mean reward.
     lift : Lift or None
-        The difference of the two, with an interval that may be watched at any time.
+        How much better the ranker's lists are than the baseline at the same time, with bounds that hold at all times.
     agreed : float or None
         The share of positions of baseline lists where the ranker would have shown the same item.
     at_least : float or None
@@ -194,7 +191,7 @@ class RankerAnswer:
     snapshot_seq : int
         The row of the newest snapshot.
     estimates : dict of str to dict of str to Interval
-        What lists are worth, with intervals.
+        What lists are worth: "value" by measure, the observed one first, and "regret"; only what can be said.
     duplicate : bool, optional
         Whether the request that created it was a repetition.
     summary : str, optional
@@ -211,6 +208,8 @@ class RankerAnswer:
         How many features are stored for each.
     feature_names : list of str, optional
         Names of the features, where there are any.
+    not_estimated : dict of str to str, optional
+        Why the other measures are not estimated, in a sentence each.
     """
 
     name: str
@@ -232,7 +231,7 @@ class RankerAnswer:
     exploration_share: float | None
     last_at: int
     snapshot_seq: int
-    estimates: dict[str, dict[str, Interval | None]]
+    estimates: dict[str, dict[str, Interval]]
     duplicate: bool = False
     summary: str = ""
     candidates: str = "yes"
@@ -241,6 +240,7 @@ class RankerAnswer:
     stored_items: int = 0
     stored_features: int = 0
     feature_names: list[str] = field(default_factory=list)
+    not_estimated: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

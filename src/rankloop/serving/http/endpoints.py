@@ -33,8 +33,7 @@ from rankloop.serving.errors import (
 from rankloop.serving.failpoints import reach
 from rankloop.serving.history_import import ImportAnswer, ImportRequest, import_history
 from rankloop.serving.http.metrics import notices
-from rankloop.serving.item_features import ItemFeaturesAnswer, item_features
-from rankloop.serving.item_table import item_table
+from rankloop.serving.item_counts import ItemFeaturesAnswer, item_features, item_table
 from rankloop.serving.messages import tracing
 from rankloop.serving.permissions import Permission
 from rankloop.serving.stores.contract import StoreError

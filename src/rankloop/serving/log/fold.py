@@ -19,7 +19,7 @@ from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.failpoints import reach
 from rankloop.serving.item_counts import ItemCounts, SavedItemCounts
 from rankloop.serving.log import candidate_lists, guard_rails, imports, records
-from rankloop.serving.log.candidate_lists import feedback_length
+from rankloop.serving.log.candidate_lists import TrialSums, feedback_length
 from rankloop.serving.log.decision_state import (
     PARKED_PER_DECISION,
     DecisionState,
@@ -44,7 +44,6 @@ from rankloop.serving.log.records import (
     without_items,
 )
 from rankloop.serving.log.stored_features import SavedFeatures, StoredFeatures, items_shown
-from rankloop.serving.log.trials import TrialSums
 from rankloop.serving.series import Series
 
 _DEAD_KEPT = 100
@@ -153,7 +152,7 @@ class Fold:
         check_answers(config.policy, self.ranker)
         check_rails(config.policy, self.ranker, has_items=self.has_items)
         self.rounds = 0
-        self.trial = TrialSums()
+        self.trial = TrialSums(since=self.applied + 1)
         self.estimates = Estimates.of(self.ranker, n_items=len(self.active), fresh=True)
         if not self.has_items:
             self.stored.begin(config, self.ranker.n_features or 0)
@@ -284,7 +283,7 @@ class Fold:
         """Learn from the feedback on one list."""
         decision = state.decision
         if decision.trial is not None:
-            self.trial.answered(self.ranker, decision, values)
+            self.trial.answered(self.ranker, self.policies, decision, values)
         if self.frozen:
             return Outcome(outcome.status)
         delay = state.delay(row, at=at)
@@ -362,7 +361,7 @@ class Fold:
         carried(self.ranker, self.config, before=self.items, names=names)
 
     def _promote(self, row: Row, related: RelatedRows) -> Outcome:
-        self.trial.live = records.read_body(row).share
+        self.trial.promoted(row.seq, records.read_body(row).share)
         return _ACCEPTED
 
     def _freeze(self, row: Row, related: RelatedRows) -> Outcome:
@@ -483,10 +482,10 @@ class Fold:
         self.stored = StoredFeatures.restore(saved.stored)
         self.dead = deque(saved.dead, maxlen=_DEAD_KEPT)
         self.counts, self.series = saved.counts, saved.series
-        self.estimates = Estimates.restore(saved.estimates)
+        self.estimates = Estimates.restore(saved.estimates, self.ranker)
         self.item_counts = ItemCounts.restore(saved.items, applied=saved.applied)
         self.policies = PolicyHistory(*(saved.policies or (saved.config.policy, [])))
-        self.trial = saved.trial or TrialSums()
+        self.trial = (saved.trial or TrialSums()).resumed(saved.applied)
 
 
 def at_deadline(state: DecisionState, policy: Policy, ranker: Ranker) -> NDArray[np.float64] | None:

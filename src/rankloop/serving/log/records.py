@@ -164,7 +164,7 @@ class Choice(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Trial(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The application's own list, where the request brought one; see `rankloop.serving.log.trials`.
+    """The application's own list, where the request brought one; see `rankloop.serving.log.candidate_lists`.
 
     baseline: numbers of its items for the positions that were not pinned (int32).
     would: what the ranker would have shown there, where the baseline was shown; empty where the ranker's list was.
