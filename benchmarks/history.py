@@ -25,7 +25,7 @@ from rankloop.serving.limits import Limits
 from rankloop.serving.log.randomness import Draws
 from rankloop.serving.log.records import Policy
 from rankloop.serving.retention import Retention
-from rankloop.serving.schemas import CreateRequest, FeedbackRequest, RankRequest
+from rankloop.serving.api import CreateRequest, FeedbackRequest, RankRequest
 from rankloop.serving.stores.sqlite import SQLiteStore
 from rankloop.serving.trimming import Trimming
 

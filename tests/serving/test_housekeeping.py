@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from rankloop.serving.api import ActivateRequest
 from rankloop.serving.log.records import Row
-from rankloop.serving.schemas import ActivateRequest
 from rankloop.serving.stores.due import Due
 from rankloop.serving.stores.memory import MemoryStore
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running

@@ -23,12 +23,12 @@ from rankloop import rankers
 from rankloop.cli import app
 from rankloop.feedback import ClickLog, PositionBasedModel
 from rankloop.serving.adapters.registry import served
+from rankloop.serving.api import FreezeRequest, ItemsRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.http.app import App
 from rankloop.serving.importing import ImportAnswer, ImportRequest, import_history
 from rankloop.serving.log.verify import verify
-from rankloop.serving.schemas import FreezeRequest, ItemsRequest
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from rankloop.serving.warm_start import saved_state, simulated_state

@@ -9,6 +9,15 @@ import msgspec
 
 from rankloop.serving.adapters.registry import config_hash
 from rankloop.serving.admission import check_names, check_size, check_value, digest_of, refuse
+from rankloop.serving.api import (
+    ArchivedAnswer,
+    EventAnswer,
+    FreezeRequest,
+    ItemsRequest,
+    PromoteRequest,
+    ResetRequest,
+    RollbackRequest,
+)
 from rankloop.serving.clock import new_id
 from rankloop.serving.degraded import DegradedLists
 from rankloop.serving.errors import Conflict, NotFound, RequestError, Unavailable
@@ -22,15 +31,6 @@ from rankloop.serving.log.records import Config, Entry
 from rankloop.serving.outcomes import event_answer
 from rankloop.serving.request_features import packed_matrix
 from rankloop.serving.roster import Roster
-from rankloop.serving.schemas import (
-    ArchivedAnswer,
-    EventAnswer,
-    FreezeRequest,
-    ItemsRequest,
-    PromoteRequest,
-    ResetRequest,
-    RollbackRequest,
-)
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Fenced, Store
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.serving.admission import check_value
+from rankloop.serving.api import RankRequest
 from rankloop.serving.errors import RequestError, TooLarge
 from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
@@ -18,7 +19,6 @@ from rankloop.serving.log.candidate_lists import Free, revealed
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import bound_of, way_of
 from rankloop.serving.request_features import chosen_rows, request_rows
-from rankloop.serving.schemas import RankRequest
 
 
 class Asked(NamedTuple):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from rankloop.serving.api import ErrorBody, RankAnswer, RankOutcome, RankRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import RequestError
-from rankloop.serving.schemas import ErrorBody, RankAnswer, RankOutcome, RankRequest
 
 
 async def rank_many(engine: Engine, name: str, requests: list[RankRequest]) -> list[RankOutcome]:

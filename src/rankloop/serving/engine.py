@@ -23,6 +23,15 @@ from rankloop.serving.admission import (
     digest_of,
     refuse,
 )
+from rankloop.serving.api import (
+    ActivateRequest,
+    CreateRequest,
+    EventAnswer,
+    FeedbackRequest,
+    RankAnswer,
+    RankRequest,
+    given,
+)
 from rankloop.serving.clock import LogClock, new_id, since_boot
 from rankloop.serving.degraded import DegradedLists
 from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unavailable
@@ -38,14 +47,6 @@ from rankloop.serving.log.upgrade import unsigned
 from rankloop.serving.outcomes import conflict, event_answer, rank_answer, unlogged_answer
 from rankloop.serving.request_features import packed_matrix
 from rankloop.serving.roster import Roster
-from rankloop.serving.schemas import (
-    ActivateRequest,
-    CreateRequest,
-    EventAnswer,
-    FeedbackRequest,
-    RankAnswer,
-    RankRequest,
-)
 from rankloop.serving.sealing import Sealing
 from rankloop.serving.served_ranker import ServedRanker, check_digest
 from rankloop.serving.stores.contract import (
@@ -310,7 +311,7 @@ class Engine(Administration):
             seed,
             request.items,
             request.parameters,
-            request.policy,
+            records.Policy(**given(request.policy)),
             defaults=records.DEFAULTS,
             features=packed_matrix(request.features, self.limits),
             feature_names=request.feature_names or [],

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from rankloop.serving.api import ItemRow, ItemTableAnswer
 from rankloop.serving.errors import RequestError
 from rankloop.serving.item_counts import OBSERVED, POSITIVE, SHOWN, SQUARES, SUM, mean_interval
 from rankloop.serving.log.fold import Fold
-from rankloop.serving.schemas import ItemRow, ItemTableAnswer
 from rankloop.serving.served_ranker import ServedRanker
 
 _MOST = 10_000

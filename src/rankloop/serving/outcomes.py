@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from rankloop.serving.admission import digest_of
+from rankloop.serving.api import EventAnswer, RankAnswer
 from rankloop.serving.group_commit import Written
 from rankloop.serving.log import records
 from rankloop.serving.log.records import Entry
-from rankloop.serving.schemas import EventAnswer, RankAnswer
 from rankloop.serving.served_ranker import ServedRanker
 
 

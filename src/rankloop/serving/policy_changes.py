@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from rankloop.serving.admission import check_policy, digest_of, refuse
+from rankloop.serving.api import EventAnswer, PolicyRequest, given
 from rankloop.serving.clock import new_id
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError
@@ -14,26 +13,24 @@ from rankloop.serving.log import records
 from rankloop.serving.log.guard_rails import check_rails
 from rankloop.serving.log.records import Entry, check_answers
 from rankloop.serving.outcomes import event_answer
-from rankloop.serving.schemas import EventAnswer, PolicyRequest
 
 
 async def change_policy(engine: Engine, name: str, request: PolicyRequest) -> EventAnswer:
     """Change the policy of a ranker; the same event ID again changes nothing."""
     served = await engine.find_to_write(name)
     fold = served.fold
-    given: dict[str, Any] = {
-        field: value
-        for field, value in msgspec.structs.asdict(request).items()
-        if field != "event_id" and value is not None
-    }
-    if not given:
+    wanted = given(request)
+    wanted.pop("event_id", None)
+    if not wanted:
         raise RequestError("name something of the policy that is to change", field="policy")
     for seq, event_id, policy in fold.policies.changes:
         if event_id == request.event_id:
-            if any(getattr(policy, field) != value for field, value in given.items()):
+            if any(getattr(policy, field) != value for field, value in wanted.items()):
                 raise Conflict(f"event {event_id!r} changed something else (row {seq})", field="event_id")
             return EventAnswer("duplicate", seq, duplicate=True)
-    config = msgspec.structs.replace(fold.config, policy=msgspec.structs.replace(fold.config.policy, **given))
+    config = msgspec.structs.replace(
+        fold.config, policy=msgspec.structs.replace(fold.config.policy, **wanted)
+    )
     check_policy(config)
     refuse(lambda: check_answers(config.policy, fold.ranker), field="answers")
     refuse(lambda: check_rails(config.policy, fold.ranker, has_items=fold.has_items), field="displacement")

@@ -11,6 +11,7 @@ import numpy as np
 from rankloop.kernels.call_checks import within
 from rankloop.serving.adapters.estimates import weigh
 from rankloop.serving.admission import digest_of
+from rankloop.serving.api import FeedbackRequest, RankRequest
 from rankloop.serving.asking import read_request
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.failpoints import reach
@@ -25,7 +26,6 @@ from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.snapshots import newest_fold, old_fold, warm_up
 from rankloop.serving.log.trials import draw_for
-from rankloop.serving.schemas import FeedbackRequest, RankRequest
 from rankloop.serving.stores.contract import Diverged, Head, Store
 
 _PAGE = 2_000  # rows read at a time

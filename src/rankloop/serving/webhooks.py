@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
+from rankloop.serving.api import EventAnswer, FeedbackRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Malformed, NotFound, RequestError, Unauthorized
 from rankloop.serving.log.candidate_lists import feedback_length
-from rankloop.serving.schemas import EventAnswer, FeedbackRequest
 
 HEADER = "rankloop-signature"
 TOLERANCE = 300  # seconds between the time in a signature and now

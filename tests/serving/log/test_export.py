@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from rankloop.cli import app
 from rankloop.data import read_lists, read_logged_lists
+from rankloop.serving.api import ItemsRequest
 from rankloop.serving.importing import ImportRequest, import_history
 from rankloop.serving.log.export import answered_lists, export
-from rankloop.serving.schemas import ItemsRequest
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 
 

@@ -30,22 +30,13 @@ from rankloop.base import Ranker, Ranking
 from rankloop.serving.adapters.baselines import NeverLearning
 from rankloop.serving.adapters.list_values import add_discounts, discounts, gains
 from rankloop.serving.adapters.student import quantile
+from rankloop.serving.api import Interval
 from rankloop.serving.log.records import Decision, Packed, pack, unpack
 
 Floats = NDArray[np.float64]
 LENGTH, VALUE, VALUE2, VALUE_LENGTH, LENGTH2 = range(5)  # rows of `sums`
 GAIN, OWN, GAIN2, GAIN_OWN, OWN2, GAIN_LENGTH, OWN_LENGTH = range(7)  # rows of `by_item`
 _MOST_ITEMS = 2_000  # beyond, regret against a fixed order is not kept
-
-
-class Interval(msgspec.Struct, frozen=True):
-    """A mean for each list, where 95 in 100 such intervals hold the truth, and what it rests on."""
-
-    mean: float
-    low: float
-    high: float
-    rounds: int
-    units: int
 
 
 def _form(ranker: Ranker, n_items: int) -> str:

@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from rankloop.serving import api as m
 from rankloop.serving import explain, views
-from rankloop.serving import schemas as m
 from rankloop.serving.auth import Guard
 from rankloop.serving.batches import rank_many
 from rankloop.serving.engine import Engine
@@ -33,8 +33,8 @@ from rankloop.serving.errors import (
 )
 from rankloop.serving.failpoints import reach
 from rankloop.serving.http.metrics import notices
-from rankloop.serving.importing import ImportAnswer, ImportRequest, import_history
-from rankloop.serving.item_features import ItemFeaturesAnswer, item_features
+from rankloop.serving.importing import ImportRequest, import_history
+from rankloop.serving.item_features import item_features
 from rankloop.serving.item_table import item_table
 from rankloop.serving.messages import tracing
 from rankloop.serving.permissions import Permission
@@ -368,7 +368,7 @@ async def _reset(engine: Engine, parameters: Parameters, body: m.ResetRequest) -
     return await engine.reset(parameters["name"], body)
 
 
-async def _import(engine: Engine, parameters: Parameters, body: ImportRequest) -> ImportAnswer:
+async def _import(engine: Engine, parameters: Parameters, body: ImportRequest) -> m.ImportAnswer:
     return await import_history(engine, parameters["name"], body)
 
 
@@ -399,7 +399,7 @@ async def _item_table(engine: Engine, parameters: Parameters, body: None) -> m.I
     )
 
 
-async def _item_features(engine: Engine, parameters: Parameters, body: None) -> ItemFeaturesAnswer:
+async def _item_features(engine: Engine, parameters: Parameters, body: None) -> m.ItemFeatures:
     return item_features(await engine.find(parameters["name"]), parameters["item"])
 
 
@@ -413,7 +413,7 @@ async def _events(engine: Engine, parameters: Parameters, body: None) -> m.Event
     return await views.events_answer(served, after=after, limit=limit)
 
 
-async def _explain(engine: Engine, parameters: Parameters, body: None) -> explain.ExplainAnswer:
+async def _explain(engine: Engine, parameters: Parameters, body: None) -> m.ExplainAnswer:
     return await explain.explain_answer(await engine.find(parameters["name"]), parameters["decision_id"])
 
 
@@ -505,7 +505,7 @@ ENDPOINTS = (
         "admin",
         "Learn from history: lists shown elsewhere, or a state",
         _import,
-        ImportAnswer,
+        m.ImportAnswer,
         ImportRequest,
     ),
     Endpoint("POST", f"{_RANKER}/reset", "admin", "Begin anew", _reset, m.EventAnswer, m.ResetRequest),
@@ -523,7 +523,7 @@ ENDPOINTS = (
         "reader",
         "Why each item of a list stood where it stood",
         _explain,
-        explain.ExplainAnswer,
+        m.ExplainAnswer,
     ),
     Endpoint(
         "GET",
@@ -565,7 +565,7 @@ ENDPOINTS = (
         "reader",
         "The stored features of an item",
         _item_features,
-        ItemFeaturesAnswer,
+        m.ItemFeatures,
     ),
     Endpoint(
         "GET",

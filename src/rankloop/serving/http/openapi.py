@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from rankloop import __version__
+from rankloop.serving.api import ErrorAnswer
 from rankloop.serving.http.endpoints import ENDPOINTS, Endpoint
-from rankloop.serving.schemas import ErrorAnswer
 
 _ERRORS = {
     400: "The body cannot be read",

@@ -16,6 +16,7 @@ from rankloop.base import Ranker
 from rankloop.serving.adapters.estimates import Estimates, SavedEstimates
 from rankloop.serving.adapters.item_changes import carried, changed, check_change
 from rankloop.serving.adapters.registry import build, has_items
+from rankloop.serving.api import DeadLetter
 from rankloop.serving.failpoints import reach
 from rankloop.serving.item_counts import ItemCounts, SavedItemCounts
 from rankloop.serving.log import candidate_lists, guard_rails, imports, records
@@ -33,7 +34,6 @@ from rankloop.serving.log.guard_rails import check_rails
 from rankloop.serving.log.records import (
     Config,
     Counts,
-    DeadLetter,
     Decision,
     Learnt,
     Policy,

@@ -434,15 +434,6 @@ def _read_dtype(text: str) -> tuple[np.dtype[Any], np.dtype[Any]]:
     return dtype, dtype.newbyteorder("=")
 
 
-class DeadLetter(msgspec.Struct, frozen=True):
-    """Feedback that no decision was found for, or that its decision could not take."""
-
-    seq: int
-    at: int
-    decision: str
-    why: str
-
-
 class Counts(msgspec.Struct):
     """How often what happened, since the beginning."""
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rankloop.base import Ranker
 from rankloop.kernels.elementary import log
+from rankloop.serving.api import Lift
 from rankloop.serving.log.candidate_lists import Drawn, Free, feedback_length
 from rankloop.serving.log.guard_rails import draw_within
 from rankloop.serving.log.randomness import coin
@@ -79,14 +80,6 @@ class RewardSums(msgspec.Struct):
         mean = self.weighed / self.bets
         reach = (_LOG + self.cost) / self.bets
         return mean, max(0.0, mean - reach), min(1.0, mean + reach)
-
-
-class Lift(msgspec.Struct, frozen=True):
-    """The mean reward of the ranker's lists less that of the baseline's, and bounds that hold at all times, 95%."""
-
-    mean: float
-    low: float
-    high: float
 
 
 def lift(ranker: RewardSums, baseline: RewardSums) -> Lift | None:
