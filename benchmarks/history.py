@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from rankloop.serving.engine import Engine
-from rankloop.serving.limits import Limits
+from rankloop.serving.admission import Limits
 from rankloop.serving.log.randomness import Draws
 from rankloop.serving.log.records import Policy
 from rankloop.serving.retention import Retention

@@ -16,7 +16,7 @@ import httpx
 
 from benchmarks.load import Server
 from rankloop.serving.engine import Engine
-from rankloop.serving.limits import Limits
+from rankloop.serving.admission import Limits
 from rankloop.serving.api import CreateRequest, FeedbackRequest, RankRequest
 from rankloop.serving.stores.sqlite import SQLiteStore
 

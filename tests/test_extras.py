@@ -99,8 +99,12 @@ def test_help_and_completion_work_on_a_plain_installation() -> None:
 
 def test_python_names_the_extra() -> None:
     sentences = {
-        "import rankloop; rankloop.Client": 'rankloop.Client needs httpx and msgspec: pip install "rankloop[client]"',
-        "from rankloop import AsyncClient": 'rankloop.AsyncClient needs httpx and msgspec: pip install "rankloop[client]"',
+        "import rankloop; rankloop.Client": (
+            'rankloop.Client needs httpx and msgspec: pip install "rankloop[client]"'
+        ),
+        "from rankloop import AsyncClient": (
+            'rankloop.AsyncClient needs httpx and msgspec: pip install "rankloop[client]"'
+        ),
         "import rankloop.serving": 'rankloop.serving needs msgspec: pip install "rankloop[serve]"',
         "from rankloop import data; data.read_clicks('x')": (
             'reading a click log needs polars: pip install "rankloop[data]"'

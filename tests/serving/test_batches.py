@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 import rankloop
+from rankloop.serving.admission import Limits
 from rankloop.serving.api import RankRequest
 from rankloop.serving.batches import rank_many
 from rankloop.serving.errors import NotFound, RequestError
 from rankloop.serving.http.app import App
-from rankloop.serving.limits import Limits
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.in_process import ask
 from tests.serving.process import Service

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from rankloop.serving.admission import Limits
 from rankloop.serving.api import ActivateRequest, ItemsRequest, PromoteRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import NotFound, Unavailable
 from rankloop.serving.http.app import App
-from rankloop.serving.limits import Limits
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import StoreError
 from tests.serving.in_process import ask

@@ -119,7 +119,7 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
       rankloop serve --ranker mypackage.rankers:Mine
     """
     allow_rankers(options.allow)
-    from rankloop.serving.limits import read_limits
+    from rankloop.serving.admission import read_limits
     from rankloop.serving.messages import speak_json, start_tracing
     from rankloop.serving.retention import read_retention
     from rankloop.serving.server import run
@@ -163,7 +163,7 @@ def show_config(ctx: typer.Context, *, options: ServeOptions, as_json: JsonFlag 
     """
     import msgspec
 
-    from rankloop.serving.limits import Limits, read_limits
+    from rankloop.serving.admission import Limits, read_limits
 
     set_limits = limit_settings(ctx, options.limit)
     limits = read_limits([f"{name}={number}" for name, (number, _) in set_limits.items()])
@@ -204,7 +204,7 @@ def rankers(*, place: StoreOptions, as_json: JsonFlag = False, allow: AllowOptio
     allow_rankers(allow)
     import msgspec
 
-    from rankloop.serving.limits import Limits
+    from rankloop.serving.admission import Limits
     from rankloop.serving.roster import Roster
     from rankloop.serving.views import ranker_answer
 

@@ -8,7 +8,7 @@ import asyncio
 import msgspec
 
 from rankloop.serving.adapters.registry import config_hash
-from rankloop.serving.admission import check_names, check_size, check_value, digest_of, refuse
+from rankloop.serving.admission import Limits, check_names, check_size, check_value, digest_of, refuse
 from rankloop.serving.api import (
     ArchivedAnswer,
     EventAnswer,
@@ -23,7 +23,6 @@ from rankloop.serving.degraded import DegradedLists
 from rankloop.serving.errors import Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.group_commit import Written
 from rankloop.serving.housekeeping import Housekeeping
-from rankloop.serving.limits import Limits
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.fingerprint import stamped
 from rankloop.serving.log.fold import Fold

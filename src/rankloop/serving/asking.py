@@ -10,10 +10,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.serving.admission import check_value
+from rankloop.serving.admission import Limits, check_value
 from rankloop.serving.api import RankRequest
 from rankloop.serving.errors import RequestError, TooLarge
-from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import Free, revealed
 from rankloop.serving.log.fold import Fold

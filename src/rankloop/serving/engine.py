@@ -14,6 +14,7 @@ import msgspec
 from rankloop.serving.adapters.registry import config_hash
 from rankloop.serving.administration import Administration
 from rankloop.serving.admission import (
+    Limits,
     check_entry,
     check_names,
     check_policy,
@@ -37,7 +38,6 @@ from rankloop.serving.degraded import DegradedLists
 from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
-from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
 from rankloop.serving.log.fingerprint import stamped
 from rankloop.serving.log.fold import Fold
@@ -100,6 +100,7 @@ class Engine(Administration):
         self.changed = asyncio.Event()  # something was folded: for those who watch
         self._draws = Draws()
         self._writing = asyncio.Lock()
+        self._creating: list[str] = []  # rankers that are being made, and count already
         self.opened = False
         self._folding: asyncio.Task[None] | None = None
         self.housekeeping = Housekeeping(self, snapshot_every=snapshot_every, in_background=housekeeping)
@@ -297,13 +298,27 @@ class Engine(Administration):
             await self._submit([conflict(entry)])
             raise
 
-    async def create(self, request: CreateRequest) -> tuple[ServedRanker, bool]:
-        """A new ranker, and whether it was there already, just so."""
+    async def create(
+        self, request: CreateRequest, *, permit: Callable[[str, set[str]], object] = lambda name, there: None
+    ) -> tuple[ServedRanker, bool]:
+        """A new ranker, and whether it was there already, just so.
+
+        permit: is asked first, and told of all rankers, also of those that others are making just now.
+        """
         if not self.ready:
             raise Unavailable(self.trouble or "starting or stopping")
-        there = await self.names()
+        there = {*self._creating}  # also before: one that is done meanwhile may not be among the names yet
+        there |= {*await self.names(), *self._creating}
+        permit(request.name, there)
         if len(there) >= self.limits.rankers and request.name not in there:
             raise Busy(f"limit reached: {self.limits.rankers:,} rankers")
+        self._creating.append(request.name)
+        try:
+            return await self._create(request)
+        finally:
+            self._creating.remove(request.name)
+
+    async def _create(self, request: CreateRequest) -> tuple[ServedRanker, bool]:
         check_names(request.items, self.limits, field="items")
         seed = secrets.randbits(63) if request.seed is None else request.seed
         config = Config(

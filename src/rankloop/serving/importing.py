@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from rankloop.serving.adapters.item_changes import carried
 from rankloop.serving.adapters.registry import build
-from rankloop.serving.admission import check_names, check_size, digest_of, refuse
+from rankloop.serving.admission import Limits, check_names, check_size, digest_of, refuse
 from rankloop.serving.api import ImportAnswer, ItemName
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.group_commit import Written
-from rankloop.serving.limits import Limits
 from rankloop.serving.log import imports, records
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Entry, Import, Learnt, Packed

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.call_checks import within
+from rankloop.serving.admission import Limits
 from rankloop.serving.api import Matrix, RankRequest
 from rankloop.serving.errors import RequestError, TooLarge
-from rankloop.serving.limits import Limits
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import ByReference, Packed, pack
 from rankloop.serving.log.stored_features import StoredFeatures, by_reference, merged

@@ -9,10 +9,9 @@ from collections.abc import Callable
 import msgspec
 
 from rankloop.extras import MissingExtra
-from rankloop.serving.admission import check_value
+from rankloop.serving.admission import Limits, check_value
 from rankloop.serving.api import RankRequest
 from rankloop.serving.errors import RequestError, TooLarge, Unavailable
-from rankloop.serving.limits import Limits
 from rankloop.serving.log.sealed_context import encrypted
 from rankloop.serving.stores.contract import Store, StoreError
 from rankloop.serving.stores.subjects import SubjectKey

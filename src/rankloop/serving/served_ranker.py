@@ -10,12 +10,11 @@ import numpy as np
 
 from rankloop.kernels.call_checks import within
 from rankloop.serving.adapters.estimates import weigh
-from rankloop.serving.admission import digest_of
+from rankloop.serving.admission import Limits, digest_of
 from rankloop.serving.api import FeedbackRequest, RankRequest
 from rankloop.serving.asking import read_request
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.failpoints import reach
-from rankloop.serving.limits import Limits
 from rankloop.serving.log import imports, records
 from rankloop.serving.log.candidate_lists import feedback_length, written_memo
 from rankloop.serving.log.decision_state import DecisionState, Outcome, RelatedRows, replay_decision

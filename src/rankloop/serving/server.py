@@ -15,11 +15,11 @@ from pathlib import Path
 import uvicorn
 
 from rankloop.base import whole
+from rankloop.serving.admission import Limits
 from rankloop.serving.auth import is_local, stored_keys
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.http.connections import Connections
-from rankloop.serving.limits import Limits
 from rankloop.serving.retention import Retention
 from rankloop.serving.simulated_users import come_and_go
 from rankloop.serving.stores.contract import Store, StoreError

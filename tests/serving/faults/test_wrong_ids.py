@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from rankloop.serving.admission import Limits
 from rankloop.serving.api import FeedbackRequest
 from rankloop.serving.errors import Busy
-from rankloop.serving.limits import Limits
 from rankloop.serving.log.decision_state import PARKED_PER_DECISION
 from rankloop.serving.log.records import Row
 from rankloop.serving.stores.memory import MemoryStore
