@@ -27,6 +27,7 @@ class Limits(msgspec.Struct, frozen=True):
     batch: int = 1_000  # feedback in one request
     rankers: int = 1_000
     parked: int = 10_000  # feedback that waits for its decision, in one ranker
+    gathered: int = 1_000  # answers to one list, where they are gathered
     waiting: int = 4_096  # events that wait for the disk
     context_bytes: int = 16_000
     row_bytes: int = 16_000_000  # one row of the log; rows that carry a state may have twice `ranker_bytes`
@@ -168,9 +169,9 @@ def check_portable(config: Config, *, shared: bool) -> None:
 
 def check_policy(config: Config) -> None:
     """Waiting times, shares and bounds that make sense."""
-    for name, most in (("deadline_seconds", 1e9), ("parking_seconds", 3_600.0)):
+    for name, most in (("deadline_seconds", 1e9), ("parking_seconds", 3_600.0), ("gather_seconds", 86_400.0)):
         value = getattr(config.policy, name)
-        if not 0 <= value <= most:
+        if value is not msgspec.UNSET and not 0 <= value <= most:
             raise RequestError(
                 f"policy.{name} must be between 0 and {most:g}, got {value}", field=f"policy.{name}"
             )

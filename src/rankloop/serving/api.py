@@ -31,9 +31,6 @@ Status = Annotated[
 ]
 ShownBy = Annotated[str, Meta(extra_json_schema={"enum": ["ranker", "baseline"]})]
 Rail = Annotated[str, Meta(extra_json_schema={"enum": ["", "greedy", "moved", "groups"]})]
-Late = Literal["ignore", "learn"]
-Answers = Literal["first", "last", "sum", "union"]
-Silence = Literal["ignore", "zero"]
 
 
 class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,12 +44,13 @@ class ChangeablePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What of a policy may be changed while the ranker runs; what is left out stays, or is the default."""
 
     deadline_seconds: float | None = None
-    late: Late | None = None
-    answers: Answers | None = None
+    late: Literal["ignore", "learn"] | None = None
+    answers: Literal["first", "last", "sum", "union"] | None = None
     degraded: bool | None = None
     holdout: float | None = None
     exploration_cap: float | None = None
     displacement: int | None = None
+    gather_seconds: float | None = None
 
 
 class NewPolicy(ChangeablePolicy, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +58,7 @@ class NewPolicy(ChangeablePolicy, frozen=True, forbid_unknown_fields=True):
 
     parking_seconds: float | None = None
     apprentice: bool | None = None
-    silence: Silence | None = None
+    silence: Literal["ignore", "zero"] | None = None
 
 
 class PolicyRequest(ChangeablePolicy, frozen=True, forbid_unknown_fields=True):
@@ -138,12 +136,18 @@ class RankAnswer(msgspec.Struct, frozen=True, gc=False):
 
 
 class FeedbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """Feedback on one list: the relevance of its first k items, or a click (1) or none (0) per position."""
+    """Feedback on one list.
+
+    relevance: of its first k items. clicks: a click (1) or none (0) per position. Or by the names of items, where a
+    click is a relevance of 1: clicked, all that were clicked; item, one of them, and others may follow.
+    """
 
     decision_id: EventId
     event_id: EventId | None = None
     relevance: list[float] | None = None
     clicks: list[float] | None = None
+    clicked: list[ListedName] | None = None
+    item: ListedName | None = None
 
 
 class EventAnswer(msgspec.Struct, frozen=True, gc=False):
@@ -245,10 +249,9 @@ class TrialAnswer(msgspec.Struct, frozen=True):
         Their mean reward.
     lift : Lift or None
         The difference of the two, with an interval that may be watched at any time.
-    agreed : float or None
-        The share of positions of baseline lists where the ranker would have shown the same item.
-    at_least : float or None
-        The mean reward of baseline lists at these positions alone.
+    agreed, at_least : float or None
+        The share of positions of baseline lists where the ranker would have shown the same item, and the mean reward
+        of baseline lists at these positions alone.
     """
 
     live: float
@@ -289,10 +292,8 @@ class Policy(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    deadline_seconds : float
-        How long feedback on a list is waited for.
-    parking_seconds : float
-        How long feedback is kept whose decision is not known yet.
+    deadline_seconds, parking_seconds : float
+        How long feedback on a list is waited for, and how long it is kept where its list is not known yet.
     late : {"ignore", "learn"}
         What is done with feedback after the deadline.
     degraded : bool, optional
@@ -309,6 +310,8 @@ class Policy(msgspec.Struct, frozen=True):
         The largest share of lists that may explore.
     displacement : int, optional
         How many positions an item may stand from its place in the baseline, at most; 0 for any number.
+    gather_seconds : float, optional
+        How long clicks that come one by one are gathered before they are learnt as one answer, from the first of them.
     """
 
     deadline_seconds: float
@@ -321,6 +324,7 @@ class Policy(msgspec.Struct, frozen=True):
     silence: str = "ignore"
     exploration_cap: float = 1.0
     displacement: int = 0
+    gather_seconds: float = 30.0
 
 
 class RankerAnswer(msgspec.Struct, frozen=True):
@@ -618,10 +622,9 @@ class EventsAnswer(msgspec.Struct, frozen=True):
     ----------
     events : list of dict of str to object
         Each with `id`, `ranker`, `seq`, `at` (milliseconds since 1970) and `kind`, and what that kind has.
-    through : int
-        The last row that was looked at: ask for what comes after it.
-    model_seq : int
-        How far the ranker has folded its log: there is more where `through` is less.
+    through, model_seq : int
+        The last row that was looked at: ask for what comes after it; and how far the ranker has folded its log: there
+        is more where the first is less.
     log : str
         The identity of the log: another one where the ranker was archived and its name used again.
     """
@@ -710,10 +713,8 @@ class ExplainAnswer(msgspec.Struct, frozen=True):
         The ID of the decision.
     explored : bool
         Whether the list was shown to find something out.
-    model_seq : int
-        The row of the log up to which the ranker had learnt when the list was drawn.
-    as_of : int
-        The row that places, scores and weights are of.
+    model_seq, as_of : int
+        The row up to which the ranker had learnt when it drew the list, and the row that places and scores are of.
     items : list of ItemReason
         A reason for each item, in the order of the list.
     context_erased : bool, optional
@@ -796,9 +797,3 @@ class ErrorAnswer(msgspec.Struct, frozen=True):
     """The form of all errors."""
 
     error: ErrorBody
-
-
-def given(policy: msgspec.Struct) -> dict[str, Any]:
-    """What is set of a policy, of the API or of the log, or is to be set."""
-    told = msgspec.structs.asdict(policy)
-    return {name: value for name, value in told.items() if value is not None and value is not msgspec.UNSET}

@@ -31,7 +31,6 @@ from rankloop.serving.api import (
     FeedbackRequest,
     RankAnswer,
     RankRequest,
-    given,
 )
 from rankloop.serving.clock import LogClock, new_id, since_boot
 from rankloop.serving.degraded import DegradedLists
@@ -326,7 +325,7 @@ class Engine(Administration):
             seed,
             request.items,
             request.parameters,
-            records.Policy(**given(request.policy)),
+            records.Policy(**records.given(request.policy)),
             defaults=records.DEFAULTS,
             features=packed_matrix(request.features, self.limits),
             feature_names=request.feature_names or [],
@@ -409,7 +408,7 @@ class Engine(Administration):
             raise RequestError(
                 f"limit reached: {self.limits.batch:,} feedback events in one request, got {len(requests):,}"
             )
-        entries = await served.feedback_entries(requests, self.roster.fold_new)
+        entries = await served.feedback_entries(requests, self.roster.fold_new, self.limits)
         if self.rankers.get(name) is not _writable(served):
             raise self._folded_anew(name)
         full = len(served.fold.parked) >= self.limits.parked and await served.crowded(now=self.now())

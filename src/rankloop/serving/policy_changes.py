@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rankloop.serving.admission import check_policy, digest_of, refuse
-from rankloop.serving.api import EventAnswer, PolicyRequest, given
+from rankloop.serving.api import EventAnswer, PolicyRequest
 from rankloop.serving.clock import new_id
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError
@@ -19,7 +19,7 @@ async def change_policy(engine: Engine, name: str, request: PolicyRequest) -> Ev
     """Change the policy of a ranker; the same event ID again changes nothing."""
     served = await engine.find_to_write(name)
     fold = served.fold
-    wanted = given(request)
+    wanted = records.given(request)
     wanted.pop("event_id", None)
     if not wanted:
         raise RequestError("name something of the policy that is to change", field="policy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from rankloop.serving.adapters.estimates import weigh
 from rankloop.serving.admission import Limits, digest_of
 from rankloop.serving.api import FeedbackRequest, RankRequest
 from rankloop.serving.asking import read_request
-from rankloop.serving.errors import Conflict, RequestError
+from rankloop.serving.errors import Conflict, NotFound, RequestError
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import imports, records
 from rankloop.serving.log.candidate_lists import feedback_length, written_memo
@@ -180,7 +181,10 @@ class ServedRanker:
         return passed <= self.fold.config.policy.parking_seconds * 1000
 
     async def feedback_entries(
-        self, requests: list[FeedbackRequest], catch_up: Callable[[ServedRanker], Awaitable[None]]
+        self,
+        requests: list[FeedbackRequest],
+        catch_up: Callable[[ServedRanker], Awaitable[None]],
+        limits: Limits,
     ) -> list[tuple[Entry, bool]]:
         """For each the entry, and whether there is a list that it is about; what one of them raises, all of them do.
 
@@ -192,19 +196,32 @@ class ServedRanker:
             self.met_others |= bool(seqs) and max(seqs) > self.fold.applied
             await catch_up(self)  # whatever was known of the ranker there is to be known here too
         entries = []
+        gathered: Counter[str] = Counter()
         for one in requests:
             state = states[one.decision_id]
-            entries.append((self.feedback_entry(one, state), state is not None))
+            entry = self.feedback_entry(one, state)
+            full = state is not None and state.n_heard + gathered[one.decision_id] >= limits.gathered
+            # Not for what is sent again.
+            if full and await self.store.find(self.name, "feedback", entry.event_id) is None:
+                raise RequestError(
+                    f"limit reached: {limits.gathered:,} answers to decision {one.decision_id!r}",
+                    field="decision_id",
+                )
+            gathered[one.decision_id] += 1
+            entries.append((entry, state is not None))
         return entries
 
     def feedback_entry(self, request: FeedbackRequest, state: DecisionState | None) -> Entry:
         """The entry for feedback, which is checked here as far as its decision is known, and nowhere else."""
         ranker = self.fold.ranker
         kind = ranker.feedback.kind
+        single = request.item is not None
         given, other = request.relevance, request.clicks
         if kind == "clicks":
             given, other = other, given
-        if given is None or other is not None:
+        if single or request.clicked is not None:
+            given = self._by_item(request, state)
+        elif given is None or other is not None:
             wrong = kind if other is None else "clicks" if kind == "relevance" else "relevance"
             raise RequestError(
                 f"{self.fold.config.algorithm} learns from {kind}: send that alone", field=wrong
@@ -223,15 +240,15 @@ class ServedRanker:
         if ranker.max_grade is not None and not within(values, 0.0, float(ranker.max_grade)):
             raise RequestError(f"{kind} must be at most {ranker.max_grade}, got {given}", field=kind)
         packed = values.astype(_FLOAT, copy=False).tobytes()
-        digest = digest_of(request.decision_id, kind, packed)
+        digest = digest_of(request.decision_id, "click" if single else kind, packed)
         event_id = request.event_id
         if event_id is None:
             try:
                 seq = None if state is None else state.seq
-                event_id = self.fold.policies.event_id(request.decision_id, digest, seq)
+                event_id = self.fold.policies.event_id(request.decision_id, digest, seq, single=single)
             except ValueError as error:
                 raise RequestError(str(error), field="event_id") from None
-        answer = records.Answer("clicks" if kind == "clicks" else "relevance", packed)
+        answer = records.Answer("click" if single else "clicks" if kind == "clicks" else "relevance", packed)
         return Entry(
             self.name,
             "feedback",
@@ -241,6 +258,21 @@ class ServedRanker:
             request.decision_id,
             content=answer,
         )
+
+    def _by_item(self, request: FeedbackRequest, state: DecisionState | None) -> list[float]:
+        """What clicks on items, by their names, are by position; a click is a relevance of 1."""
+        names, field = ([request.item], "item") if request.clicked is None else (request.clicked, "clicked")
+        if [request.relevance, request.clicks, request.clicked, request.item].count(None) < 3:
+            raise RequestError("send one of item, clicked, clicks and relevance", field=field)
+        if state is None:
+            raise NotFound(f"there is no decision {request.decision_id!r}", field="decision_id")
+        shown = self.fold.names(state.decision)
+        for name in names:
+            if name not in shown:
+                raise RequestError(
+                    f"{name!r:.80} is not among the items of decision {request.decision_id!r}", field=field
+                )
+        return [float(name in names) for name in shown[: feedback_length(self.fold.ranker, state.decision)]]
 
     def draw(
         self, request: RankRequest, decision_id: str, *, draws: Draws, limits: Limits

@@ -20,7 +20,6 @@ from rankloop.serving.api import (
     SnapshotsAnswer,
     StoryRow,
     TrialAnswer,
-    given,
 )
 from rankloop.serving.errors import NotFound, RequestError
 from rankloop.serving.log import records
@@ -63,7 +62,7 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> Ran
         feedback_length=None if n is None else fold.ranker.feedback.length(n),
         max_grade=fold.ranker.max_grade,
         parameters=fold.config.parameters,
-        policy=Policy(**given(fold.config.policy)),
+        policy=Policy(**records.given(fold.config.policy)),
         counts=msgspec.structs.asdict(fold.counts) | {"answered": fold.series.n_answers()},
         parked=sum(map(len, fold.parked.values())),
         exploration_share=fold.counts.explored / decisions if decisions else None,

@@ -119,6 +119,8 @@ class Feedback(TypedDict):
     decision_id: str
     relevance: NotRequired[Sequence[float]]
     clicks: NotRequired[Sequence[float]]
+    clicked: NotRequired[Sequence[str]]
+    item: NotRequired[str]
     event_id: NotRequired[str]
 
 
@@ -343,9 +345,11 @@ def feedback(
     *,
     relevance: Sequence[float] | None = None,
     clicks: Sequence[float] | None = None,
+    clicked: Sequence[str] | None = None,
+    item: str | None = None,
     event_id: str | None = None,
 ) -> Call[EventAnswer]:
-    """Report the feedback on a list.
+    """Report the feedback on a list, in one of four forms; a click by name is a relevance of 1.
 
     Parameters
     ----------
@@ -355,11 +359,22 @@ def feedback(
         The relevance of the first items of the list.
     clicks : sequence of float, optional
         For each position 1 for a click, 0 for none.
+    clicked : sequence of str, optional
+        The items that were clicked, all of them; empty where none was.
+    item : str, optional
+        An item that was clicked. Others may follow: what comes within the policy's `gather_seconds` is learnt together.
     event_id : str, optional
-        The ID of this report. Where it is left out the service derives one from the decision ID: a decision has
-        one feedback, so that a repeated report is a duplicate.
+        The ID of this report. Where it is left out the service derives one, so that a repeated report is a duplicate:
+        from the decision ID, which has one feedback, and for a click from its item too.
     """
-    body = {"decision_id": decision_id, "relevance": relevance, "clicks": clicks, "event_id": event_id}
+    body = {
+        "decision_id": decision_id,
+        "relevance": relevance,
+        "clicks": clicks,
+        "clicked": clicked,
+        "item": item,
+        "event_id": event_id,
+    }
     return _post(_of(name, "feedback"), EventAnswer, body)
 
 
@@ -500,6 +515,7 @@ def change_policy(
     holdout: float | None = None,
     exploration_cap: float | None = None,
     displacement: int | None = None,
+    gather_seconds: float | None = None,
     event_id: str | None = None,
 ) -> Call[EventAnswer]:
     """Change the policy of a ranker, for lists from then on; what is left out stays.
@@ -520,6 +536,8 @@ def change_policy(
         The largest share of lists that may explore; 1 for all of them.
     displacement : int, optional
         How many positions an item may stand from its place in the baseline, at most; 0 for any number.
+    gather_seconds : float, optional
+        How long clicks that come one by one are gathered; 0 where the first of them is the answer.
     event_id : str, optional
         The ID of the change; made here where it is left out.
     """
@@ -531,6 +549,7 @@ def change_policy(
         "holdout": holdout,
         "exploration_cap": exploration_cap,
         "displacement": displacement,
+        "gather_seconds": gather_seconds,
         "event_id": event_id or new_id(),
     }
     return _post(_of(name, "policy"), EventAnswer, body)

@@ -116,6 +116,7 @@ class Saved(msgspec.Struct):
     policies: tuple[Policy, list[tuple[int, str, Policy]]] | None = None  # likewise, before they could change
     trial: TrialSums | None = None
     stored: SavedFeatures | None = None
+    gathering: dict[str, int] = {}
 
 
 class Fold:
@@ -137,6 +138,9 @@ class Fold:
         self.frozen = False
         self.parked = Parked()
         self.stored = StoredFeatures()  # of a ranker with features
+        self.gathering: dict[
+            str, int
+        ] = {}  # lists whose clicks come one by one, and when they are to be learnt
         self.dead: deque[DeadLetter] = deque(maxlen=_DEAD_KEPT)
         self.counts = Counts()
         self.series = Series()
@@ -272,6 +276,8 @@ class Fold:
         if outcome.status == "late":
             self.counts.late += 1
             self.series.was_late(row.seq, at)
+        if state.heard and not (policy.collects or state.expired):
+            self.gathering.setdefault(row.decision or "", at + round(policy.window * 1000))
         if not outcome.learns:
             return outcome
         answer = answer or records.read_body(row)
@@ -313,6 +319,7 @@ class Fold:
 
     def _expire(self, row: Row, related: RelatedRows) -> Outcome:
         self.expire_cursor = max(self.expire_cursor, records.read_body(row).decision_seq)
+        self.gathering.pop(row.decision or "", None)
         state = related.states.get(row.decision or "")
         if state is None:
             return Outcome("unknown")
@@ -465,6 +472,7 @@ class Fold:
             (self.policies.first, self.policies.changes),
             self.trial,
             self.stored.save(),
+            dict(self.gathering),
         )
 
     @classmethod
@@ -490,31 +498,25 @@ class Fold:
         self.item_counts = ItemCounts.restore(saved.items, applied=saved.applied)
         self.policies = PolicyHistory(*(saved.policies or (saved.config.policy, [])))
         self.trial = saved.trial or TrialSums()
+        self.gathering = dict(saved.gathering)
 
 
 def at_deadline(state: DecisionState, policy: Policy, ranker: Ranker) -> NDArray[np.float64] | None:
     """What is learnt from a list when its deadline has passed: no click, or what several answers come to.
 
-    That is the last of them, their sum (at most the largest grade), or the largest of each position. Answers of
-    another length than the list's, which came before it, are left out; None where there are no others.
+    Their sum is at most the largest grade. Answers of another length than the list's, which came before it, are left
+    out; None where there are no others.
     """
     length = feedback_length(ranker, state.decision)
     if not state.heard:
         return np.zeros(length)
-    values = [
-        np.frombuffer(one, "<f8").astype(np.float64) for one, _ in state.heard if len(one) == 8 * length
-    ]
-    if not values:
-        return None
-    total = values[-1] if policy.answers == "last" else values[0]
-    if policy.answers == "sum":
-        for one in values[1:]:
-            total = total + one
-        return total if ranker.max_grade is None else np.minimum(total, float(ranker.max_grade))
-    if policy.answers == "union":
-        for one in values[1:]:
-            total = np.maximum(total, one)
-    return total
+    for one, _ in state.heard:
+        if len(one) == 8 * length:
+            values = np.frombuffer(one, "<f8").astype(np.float64)
+            if policy.answers == "sum" and ranker.max_grade is not None:
+                return np.minimum(values, float(ranker.max_grade))
+            return values
+    return None
 
 
 def _mean(values: NDArray[np.float64]) -> float:
