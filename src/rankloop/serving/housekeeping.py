@@ -31,6 +31,7 @@ _DAY = 86_400_000
 _UNUSED = 300_000  # milliseconds after which a ranker that nobody asks for is let go of
 _WORTH_A_SNAPSHOT = 200  # rows that whoever loads it next need not fold
 _NEWS_SECONDS = 0.1  # between two looks at what others wrote
+_NAMED = 10  # rankers that a message names
 _PAGE = 500
 _PAGES_A_TICK = 8
 
@@ -116,11 +117,13 @@ class Housekeeping:
             return
         epochs = await engine.store.take_leases(self.holder, names, seconds=LEASE_SECONDS, now=now / 1000)
         self._asked_for, self._renew_at = names, now + _RENEW
-        for name in epochs.keys() - self.epochs.keys():
+        taken = sorted(epochs.keys() - self.epochs.keys())
+        for name in taken:
             self.changed.add(name)
             self._deadlines.put(name, now)
-            if engine.store.shared:
-                _log.info("ranker %r: this process looks after it now", name)
+        if taken and engine.store.shared:
+            others = f" and {len(taken) - _NAMED:,} more" if len(taken) > _NAMED else ""
+            _log.info("this process looks after %s%s now", ", ".join(taken[:_NAMED]), others)
         self.epochs = epochs
 
     async def _epoch(self, name: str) -> int:
