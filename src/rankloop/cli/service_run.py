@@ -24,12 +24,12 @@ from rankloop.cli.settings import (
     DataOption,
     JsonFlag,
     KeyOption,
+    RankerOption,
     SchemaOption,
     SegmentsOption,
     UrlOption,
     as_toml,
     limit_settings,
-    offer_rankers,
     read_values,
     service_option,
     settings_of,
@@ -207,13 +207,7 @@ def _plain(value: object) -> object:
 
 def create(
     ranker: Annotated[str, Argument(metavar="NAME", help="What to call it.")],
-    algorithm: Annotated[
-        str,
-        Option(
-            help="A ranker, see [b]rankloop list rankers[/b], or one of yours: package.module:Class.",
-            autocompletion=offer_rankers,
-        ),
-    ],
+    algorithm: RankerOption,
     items: Annotated[
         str | None,
         Option(
