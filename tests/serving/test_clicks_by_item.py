@@ -230,6 +230,23 @@ def test_answers_gathered_on_one_list_are_bounded(answers: str) -> None:
     play(story)
 
 
+def test_only_what_is_gathered_counts_against_the_bound() -> None:
+    async def story() -> None:
+        async with running(limits=Limits(gathered=2)) as engine:
+            await create(engine, **CLICKS)
+            shown = await rank(engine, "a")
+            await rank(engine, "b")
+            whole = [FeedbackRequest("a", clicks=[1.0, 0.0, 0.0])] * 5
+            told = await engine.feedback("unwind", whole)
+            assert [one.status for one in told] == ["accepted"] + ["duplicate"] * 4
+            for item in shown.items[:2]:
+                assert (await _tell(engine, "b", item=item)).status == "accepted"
+            with pytest.raises(RequestError, match="limit reached: 2 answers to decision 'b'"):
+                await _tell(engine, "b", item=shown.items[2])
+
+    play(story)
+
+
 def test_a_list_that_is_not_known_is_named() -> None:
     async def story() -> None:
         async with running() as engine:

@@ -200,16 +200,21 @@ class ServedRanker:
         for one in requests:
             state = states[one.decision_id]
             entry = self.feedback_entry(one, state)
-            full = state is not None and state.n_heard + gathered[one.decision_id] >= limits.gathered
-            # Not for what is sent again.
-            if full and await self.store.find(self.name, "feedback", entry.event_id) is None:
-                raise RequestError(
-                    f"limit reached: {limits.gathered:,} answers to decision {one.decision_id!r}",
-                    field="decision_id",
-                )
-            gathered[one.decision_id] += 1
+            if state is not None and self._is_gathered(entry, state):
+                gathered[one.decision_id] += 1
+                full = state.n_heard + gathered[one.decision_id] > limits.gathered
+                # Not for what is sent again.
+                if full and await self.store.find(self.name, "feedback", entry.event_id) is None:
+                    raise RequestError(
+                        f"limit reached: {limits.gathered:,} answers to decision {one.decision_id!r}",
+                        field="decision_id",
+                    )
             entries.append((entry, state is not None))
         return entries
+
+    def _is_gathered(self, entry: Entry, state: DecisionState) -> bool:
+        """Whether this answer may be one of many to its list."""
+        return bool(state.heard) or entry.content.form == "click" or self.fold.policies.at(state.seq).collects
 
     def feedback_entry(self, request: FeedbackRequest, state: DecisionState | None) -> Entry:
         """The entry for feedback, which is checked here as far as its decision is known, and nowhere else."""

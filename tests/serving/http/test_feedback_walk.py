@@ -66,3 +66,4 @@ def test_feedback_is_decoded_once_and_enters_no_file_three_times() -> None:
     steps = Counter(file for file in entered.values() if file not in NO_STEPS)
     assert steps["engine.py"] == 2  # the request comes in, and its batch is written
     assert max(steps.values()) <= 2, steps
+    assert len(steps) <= 20, sorted(steps)

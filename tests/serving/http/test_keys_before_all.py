@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,44 +9,16 @@ import pytest
 from rankloop.serving.auth import make_key
 from rankloop.serving.http.app import App
 from rankloop.serving.http.endpoints import ENDPOINTS
+from tests.serving.in_process import ask
 from tests.serving.service import create, play, running
 
+OWN = {"host": "localhost:8000"}
 OTHERS = [
     ("GET", "/v1/stream"),
     ("GET", "/v1/stream?ranker=unwind"),
     ("GET", "/v1/rankers/unwind/export"),
     ("GET", "/metrics"),
 ]
-
-
-async def _ask(
-    app: App, method: str, path: str, receive: Callable[[], Awaitable[Any]], **headers: str
-) -> tuple[int, Any]:
-    sent: list[Any] = []
-    where, _, query = path.partition("?")
-    scope = {
-        "type": "http",
-        "method": method,
-        "path": where,
-        "raw_path": where.encode(),
-        "query_string": query.encode(),
-        "client": ("127.0.0.1", 50_000),
-        "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()],
-    }
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    await app(scope, receive, send)
-    return sent[0]["status"], json.loads(sent[1]["body"])
-
-
-async def _unread() -> Any:
-    raise AssertionError("a body was read")
-
-
-async def _empty() -> Any:
-    return {"type": "http.request", "body": b"{}", "more_body": False}
 
 
 def test_no_body_is_read_without_a_right_to_send_it() -> None:
@@ -59,7 +29,7 @@ def test_no_body_is_read_without_a_right_to_send_it() -> None:
             weak = await make_key(engine.store, role="reader", at=1, rankers=["other"])
             slow = await make_key(engine.store, role="admin", at=1, rate=1e-6)
             await app.access.refresh(engine.store)
-            assert (await _ask(app, "GET", "/v1/access", _empty, authorization=f"Bearer {slow}"))[0] == 200
+            assert (await ask(app, "GET", "/v1/access", key=slow))[0] == 200
             every = [(one.method, one.path) for one in ENDPOINTS]
             for method, path in (*every, *OTHERS):
                 path = path.format(name="unwind", decision_id="one", item="tea")
@@ -67,8 +37,7 @@ def test_no_body_is_read_without_a_right_to_send_it() -> None:
                     if key == weak and method == "GET" and "unwind" not in path:
                         continue  # a reader may ask what it may do
                     app._guard._guesses.per_second = 1e9
-                    headers = {"authorization": f"Bearer {key}"} if key else {}
-                    status, error = await _ask(app, method, path, _unread, **headers)
+                    status, error = await ask(app, method, path, key=key, unread=True)
                     assert status == expected, (method, path, key, error)
 
     play(story)
@@ -88,9 +57,7 @@ def test_a_name_that_no_ranker_can_have_is_neither_looked_for_nor_kept(
                 monkeypatch.setattr(engine, one, looked)
             for method, path in [(one.method, one.path) for one in ENDPOINTS if "{name}" in one.path]:
                 path = path.format(name="n" * 65, decision_id="one", item="tea")
-                status, error = await _ask(
-                    app, method, path, _unread, host="localhost", content_type="application/json"
-                )
+                status, error = await ask(app, method, path, unread=True)
                 assert (status, error["error"]["code"]) == (404, "not_found"), path
                 assert len(error["error"]["message"]) < 100
 
@@ -100,10 +67,10 @@ def test_a_name_that_no_ranker_can_have_is_neither_looked_for_nor_kept(
 @pytest.mark.parametrize(
     "headers",
     [
-        {"origin": "http://localhost:1", "sec_fetch_site": "same-site"},
+        {"origin": "http://localhost:1", "sec-fetch-site": "same-site"},
         {"origin": "http://localhost:1"},
         {"origin": "null"},
-        {"sec_fetch_site": "cross-site"},
+        {"sec-fetch-site": "cross-site"},
     ],
 )
 def test_a_page_from_another_port_can_post_nothing(headers: dict[str, str]) -> None:
@@ -116,23 +83,16 @@ def test_a_page_from_another_port_can_post_nothing(headers: dict[str, str]) -> N
             for one in ENDPOINTS:
                 path = one.path.format(name="unwind", decision_id="one", item="tea")
                 for kind in ("text/plain", "application/x-www-form-urlencoded", "application/json"):
-                    status, _ = await _ask(
-                        app, one.method, path, _unread, host="localhost:8000", content_type=kind, **headers
-                    )
+                    said = OWN | {"content-type": kind} | headers
+                    status, _ = await ask(app, one.method, path, headers=said, unread=True)
                     assert status == 403, (path, kind)
             for kind in (
                 "text/plain",
                 "application/x-www-form-urlencoded",
                 "",
             ):  # from its own page, but no JSON
-                status, _ = await _ask(
-                    app,
-                    "POST",
-                    "/v1/rankers/unwind/feedback",
-                    _empty,
-                    host="localhost:8000",
-                    content_type=kind,
-                )
+                said = OWN | {"content-type": kind}
+                status, _ = await ask(app, "POST", "/v1/rankers/unwind/feedback", {}, headers=said)
                 assert status == 415
 
     play(story)

@@ -87,16 +87,6 @@ class Endpoint(NamedTuple):
         """What it does, in a few words."""
         return (self.handle.__doc__ or "").rstrip(".")
 
-    @property
-    def reads_much(self) -> bool:
-        """Whether it may ask the store many times, so that there must be an end to all of it together."""
-        return self.method == "GET" or self.path.endswith(("/feedback", "/rollback"))
-
-    @property
-    def creates(self) -> bool:
-        """Whether what is new is answered with 201."""
-        return self.request is m.CreateRequest
-
 
 class Form(NamedTuple):
     """How a request is written, and whether its answer is msgpack."""
@@ -113,6 +103,9 @@ class EndpointApp:
         self._engine = engine
         self._guard = guard
         self._name = f"{endpoint.method} {endpoint.path}"
+        # It may ask the store many times, so that there must be an end to all of it together.
+        self._reads_much = endpoint.method == "GET" or endpoint.path.endswith(("/feedback", "/rollback"))
+        self._creates = endpoint.request is m.CreateRequest  # what is new is answered with 201
         if endpoint.request is not None:
             self._from_json = msgspec.json.Decoder(endpoint.request).decode
             self._from_msgpack = msgspec.msgpack.Decoder(endpoint.request).decode
@@ -152,12 +145,12 @@ class EndpointApp:
     ) -> tuple[int, Any]:
         handle, seconds = self._endpoint.handle, self._engine.limits.store_seconds
         with tracing.request(self._name, headers, parameters.get("name")):
-            if not self._endpoint.reads_much:
+            if not self._reads_much:
                 answer = await handle(self._engine, parameters, body)
             else:
                 async with asyncio.timeout(seconds):
                     answer = await handle(self._engine, parameters, body)
-        return (201 if self._endpoint.creates and not answer.duplicate else 200), answer
+        return (201 if self._creates and not answer.duplicate else 200), answer
 
     def _query(self, scope: Scope) -> dict[str, str]:
         """What the query says; names that mean nothing here are refused where there are any that do."""
