@@ -234,8 +234,8 @@ def test_only_what_is_gathered_counts_against_the_bound() -> None:
     async def story() -> None:
         async with running(limits=Limits(gathered=2)) as engine:
             await create(engine, **CLICKS)
-            shown = await rank(engine, "a")
-            await rank(engine, "b")
+            await rank(engine, "a")
+            shown = await rank(engine, "b")
             whole = [FeedbackRequest("a", clicks=[1.0, 0.0, 0.0])] * 5
             told = await engine.feedback("unwind", whole)
             assert [one.status for one in told] == ["accepted"] + ["duplicate"] * 4
