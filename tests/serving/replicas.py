@@ -12,13 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from rankloop.serving.clock import LogClock
-from rankloop.serving.engine import Engine
-from rankloop.serving.errors import NotFound, RequestError
-from rankloop.serving.log.guard_rails import bound_of
-from rankloop.serving.log.records import ABOUT_LISTS, Row, read_decision
-from rankloop.serving.log.verify import verify
-from rankloop.serving.schemas import (
+from rankloop.serving.api import (
     ActivateRequest,
     EventAnswer,
     FeedbackRequest,
@@ -29,6 +23,12 @@ from rankloop.serving.schemas import (
     RankRequest,
     RollbackRequest,
 )
+from rankloop.serving.clock import LogClock
+from rankloop.serving.engine import Engine
+from rankloop.serving.errors import NotFound, RequestError
+from rankloop.serving.log.guard_rails import bound_of
+from rankloop.serving.log.records import ABOUT_LISTS, Row, read_decision
+from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import Fenced
 from tests.serving.service import ITEMS, Clock, create
 from tests.serving.shared_store import SharedStore

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from rankloop.serving.api import FreezeRequest, RankRequest
 from rankloop.serving.errors import Unavailable
 from rankloop.serving.log import fingerprint
 from rankloop.serving.log.snapshots import upgrade
 from rankloop.serving.log.verify import verify
-from rankloop.serving.schemas import FreezeRequest, RankRequest
 from tests.serving.replicas import DECISIONS, NAME, REPLICAS, Replicas
 from tests.serving.shared_store import Crash
 

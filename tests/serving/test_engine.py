@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 import rankloop
+from rankloop.serving.admission import Limits
+from rankloop.serving.api import RankRequest
 from rankloop.serving.errors import Conflict, NotFound, RequestError
 from rankloop.serving.http.app import App
-from rankloop.serving.limits import Limits
-from rankloop.serving.schemas import RankRequest
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.in_process import ask
 from tests.serving.process import Service

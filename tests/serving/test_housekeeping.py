@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rankloop.serving.api import ActivateRequest
 from rankloop.serving.housekeeping import alerts_of
 from rankloop.serving.http.app import App
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Policy, PolicyChange, Row
-from rankloop.serving.schemas import ActivateRequest
 from rankloop.serving.stores.contract import Due
 from rankloop.serving.stores.memory import MemoryStore
 from tests.serving.in_process import ask

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from rankloop.serving.admission import Limits
+from rankloop.serving.api import ResetRequest
 from rankloop.serving.errors import RequestError, Unavailable
-from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
 from rankloop.serving.log.export import answered_lists
 from rankloop.serving.log.records import Config, Decision, Entry
 from rankloop.serving.log.verify import verify
-from rankloop.serving.schemas import ResetRequest
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.service import ITEMS, adds_up, answer, create, play, rank, rounds, running
 

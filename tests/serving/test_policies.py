@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from rankloop.serving.api import ActivateRequest, FeedbackRequest, PolicyRequest, ResetRequest
 from rankloop.serving.errors import RequestError
 from rankloop.serving.http.app import App
 from rankloop.serving.log import records
 from rankloop.serving.log.export import answered_lists
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Policy, PolicyHistory, waiting_time
-from rankloop.serving.schemas import ActivateRequest, FeedbackRequest, PolicyRequest, ResetRequest
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.in_process import ask

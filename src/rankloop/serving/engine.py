@@ -15,6 +15,7 @@ import numpy as np
 
 from rankloop.serving.adapters.registry import config_hash
 from rankloop.serving.admission import (
+    Limits,
     check_entry,
     check_names,
     check_policy,
@@ -24,22 +25,7 @@ from rankloop.serving.admission import (
     digest_of,
     refuse,
 )
-from rankloop.serving.clock import LogClock, new_id, since_boot
-from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unavailable
-from rankloop.serving.group_commit import GroupCommit, Written
-from rankloop.serving.housekeeping import Housekeeping
-from rankloop.serving.limits import Limits
-from rankloop.serving.loaded_rankers import LoadedRankers
-from rankloop.serving.log import records, snapshots
-from rankloop.serving.log.decision_state import Outcome
-from rankloop.serving.log.fingerprint import stamped
-from rankloop.serving.log.fold import Fold
-from rankloop.serving.log.guard_rails import check_rails
-from rankloop.serving.log.randomness import Draws
-from rankloop.serving.log.records import Config, Decision, Entry, Freeze, Kind, Promote, check_answers
-from rankloop.serving.privacy import Sealing
-from rankloop.serving.rank_request import packed_matrix
-from rankloop.serving.schemas import (
+from rankloop.serving.api import (
     ActivateRequest,
     ArchivedAnswer,
     CreateRequest,
@@ -56,6 +42,20 @@ from rankloop.serving.schemas import (
     ResetRequest,
     RollbackRequest,
 )
+from rankloop.serving.clock import LogClock, new_id, since_boot
+from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unavailable
+from rankloop.serving.group_commit import GroupCommit, Written
+from rankloop.serving.housekeeping import Housekeeping
+from rankloop.serving.loaded_rankers import LoadedRankers
+from rankloop.serving.log import records, snapshots
+from rankloop.serving.log.decision_state import Outcome
+from rankloop.serving.log.fingerprint import stamped
+from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.guard_rails import check_rails
+from rankloop.serving.log.randomness import Draws
+from rankloop.serving.log.records import Config, Decision, Entry, Freeze, Kind, Promote, check_answers
+from rankloop.serving.privacy import Sealing
+from rankloop.serving.rank_request import packed_matrix
 from rankloop.serving.served_ranker import ServedRanker, check_digest
 from rankloop.serving.stores.contract import (
     Appended,
@@ -109,6 +109,7 @@ class Engine:
         self.changed = asyncio.Event()  # something was folded: for those who watch
         self._draws = Draws()
         self._writing = asyncio.Lock()
+        self._creating: list[str] = []  # rankers that are being made, and count already
         self.opened = False
         self._folding: asyncio.Task[None] | None = None
         self.housekeeping = Housekeeping(self, snapshot_every=snapshot_every, in_background=housekeeping)
@@ -333,13 +334,27 @@ class Engine:
         self.loaded.find(name)
         return Unavailable(f"ranker {name!r} was folded anew: ask again")
 
-    async def create(self, request: CreateRequest) -> tuple[ServedRanker, bool]:
-        """A new ranker, and whether it was there already, just so."""
+    async def create(
+        self, request: CreateRequest, *, permit: Callable[[str, set[str]], object] = lambda name, there: None
+    ) -> tuple[ServedRanker, bool]:
+        """A new ranker, and whether it was there already, just so.
+
+        permit: is asked first, and told of all rankers, also of those that others are making just now.
+        """
         if not self.ready:
             raise Unavailable(self.trouble or "starting or stopping")
-        there = await self.names()
+        there = {*self._creating}  # also before: one that is done meanwhile may not be among the names yet
+        there |= {*await self.names(), *self._creating}
+        permit(request.name, there)
         if len(there) >= self.limits.rankers and request.name not in there:
             raise Busy(f"limit reached: {self.limits.rankers:,} rankers")
+        self._creating.append(request.name)
+        try:
+            return await self._create(request)
+        finally:
+            self._creating.remove(request.name)
+
+    async def _create(self, request: CreateRequest) -> tuple[ServedRanker, bool]:
         check_names(request.items, self.limits, field="items")
         seed = secrets.randbits(63) if request.seed is None else request.seed
         config = Config(
@@ -347,7 +362,7 @@ class Engine:
             seed=seed,
             items=request.items,
             parameters=request.parameters,
-            policy=request.policy,
+            policy=records.Policy(**records.given(request.policy)),
             defaults=records.DEFAULTS,
             features=packed_matrix(request.features, self.limits),
             feature_names=request.feature_names or [],
@@ -437,7 +452,7 @@ class Engine:
             raise RequestError(
                 f"limit reached: {self.limits.batch:,} feedback events in one request, got {len(requests):,}"
             )
-        entries = await served.feedback_entries(requests, self.loaded.fold_new)
+        entries = await served.feedback_entries(requests, self.loaded.fold_new, self.limits)
         if self.rankers.get(name) is not _writable(served):
             raise self._folded_anew(name)
         full = len(served.fold.parked) >= self.limits.parked and await served.crowded(now=self.now())
@@ -563,19 +578,16 @@ class Engine:
     async def change_policy(self, name: str, request: PolicyRequest) -> EventAnswer:
         """Change the policy for lists from here on; the same event ID again changes nothing."""
         fold = (await self.find_to_write(name)).fold
-        given: dict[str, Any] = {
-            field: value
-            for field, value in msgspec.structs.asdict(request).items()
-            if field != "event_id" and value is not None
-        }
-        if not given:
+        wanted = records.given(request)
+        wanted.pop("event_id", None)
+        if not wanted:
             raise RequestError("name something of the policy that is to change", field="policy")
         for seq, event_id, policy in fold.policies.changes:
             if event_id == request.event_id:
-                if any(getattr(policy, field) != value for field, value in given.items()):
+                if any(getattr(policy, field) != value for field, value in wanted.items()):
                     raise Conflict(f"event {event_id!r} changed something else (row {seq})", field="event_id")
                 return EventAnswer("duplicate", seq, duplicate=True)
-        policy = msgspec.structs.replace(fold.config.policy, **given)
+        policy = msgspec.structs.replace(fold.config.policy, **wanted)
         check_policy(msgspec.structs.replace(fold.config, policy=policy))
         refuse(lambda: check_answers(policy, fold.ranker), field="answers")
         refuse(lambda: check_rails(policy, fold.ranker, has_items=fold.has_items), field="displacement")

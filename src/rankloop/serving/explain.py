@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.serving.api import ExplainAnswer, FeaturePart, ItemReason
 from rankloop.serving.errors import NotFound
-from rankloop.serving.item_counts import FeaturePart, feature_parts
+from rankloop.serving.item_counts import feature_parts
 from rankloop.serving.log.candidate_lists import free_of
 from rankloop.serving.log.fold import Fold, OtherHistory
 from rankloop.serving.log.guard_rails import bound_of, rail_of
@@ -25,41 +25,6 @@ _FEATURES = 3  # that weighed most
 _MOST = 20_000  # rows that are folded again; by default there is a snapshot after as many
 _INT = np.dtype("<i4")
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
-
-
-class ItemReason(msgspec.Struct, frozen=True):
-    """Why an item stood at its position, both counted from 0.
-
-    reason: the request pinned it, the baseline was shown, or the ranker chose it.
-    place: in the order of the candidates that the ranker holds best; None where it does not say.
-    """
-
-    item: str
-    position: int
-    reason: Literal["pinned", "baseline", "ranker"]
-    propensity: float | None
-    place: int | None
-    score: float | None
-    features: list[FeaturePart]
-    words: str
-
-
-class ExplainAnswer(msgspec.Struct, frozen=True):
-    """Why each item of a list stood where it stood.
-
-    explored: whether the ranker showed the list to find something out. model_seq: the row up to which it had learnt
-    when the list was drawn. as_of: the row that places, scores and weights are of. state: "decision" where that is the
-    row that the list was drawn from; "present" where that state is no longer kept, and they are of now.
-    context_erased: whether its context was erased, with the key of its subject.
-    """
-
-    decision_id: str
-    explored: bool
-    model_seq: int
-    as_of: int
-    items: list[ItemReason]
-    context_erased: bool = False
-    state: Literal["decision", "present"] = "decision"
 
 
 async def explain_answer(served: ServedRanker, decision_id: str) -> ExplainAnswer:

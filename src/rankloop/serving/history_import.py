@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 from rankloop import base
 from rankloop.serving.adapters.item_changes import carried
 from rankloop.serving.adapters.registry import build
-from rankloop.serving.admission import check_names, check_size, digest_of, refuse
+from rankloop.serving.admission import Limits, check_names, check_size, digest_of, refuse
+from rankloop.serving.api import ImportAnswer, ItemName
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.group_commit import Written
-from rankloop.serving.limits import Limits
 from rankloop.serving.log import imports, records
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Entry, Import, Learnt, Packed
-from rankloop.serving.schemas import ItemName, Status
 
 if TYPE_CHECKING:
     from rankloop.base import Environment, Ranker
@@ -75,21 +74,6 @@ class ImportRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     part: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
     last: bool = True
     source: Annotated[str, Meta(max_length=200)] = ""
-
-
-class ImportAnswer(msgspec.Struct, frozen=True):
-    """What came of a part; `learnt` and `left_out` are of the whole history, once its last part has come.
-
-    learnt: lists that were learnt from, None where that is not known: it was there already, or parts are to come.
-    left_out: how many lists were not, by reason.
-    """
-
-    status: Status
-    seq: int
-    history: str
-    duplicate: bool = False
-    learnt: int | None = None
-    left_out: dict[str, int] = {}
 
 
 async def import_history(engine: Engine, name: str, request: ImportRequest) -> ImportAnswer:

@@ -32,6 +32,7 @@ _DAY = 86_400_000
 _UNUSED = 300_000  # milliseconds after which a ranker that nobody asks for is let go of
 _WORTH_A_SNAPSHOT = 200  # rows that whoever loads it next need not fold
 _NEWS_SECONDS = 0.1  # between two looks at what others wrote
+_NAMED = 10  # rankers that a message names
 _PAGE = 500
 _PAGES_A_TICK = 8
 
@@ -117,11 +118,13 @@ class Housekeeping:
             return
         epochs = await engine.store.take_leases(self.holder, names, seconds=LEASE_SECONDS, now=now / 1000)
         self._asked_for, self._renew_at = names, now + _RENEW
-        for name in epochs.keys() - self.epochs.keys():
+        taken = sorted(epochs.keys() - self.epochs.keys())
+        for name in taken:
             self.changed.add(name)
             self._deadlines.put(name, now)
-            if engine.store.shared:
-                _log.info("ranker %r: this process looks after it now", name)
+        if taken and engine.store.shared:
+            others = f" and {len(taken) - _NAMED:,} more" if len(taken) > _NAMED else ""
+            _log.info("this process looks after %s%s now", ", ".join(taken[:_NAMED]), others)
         self.epochs = epochs
 
     async def _epoch(self, name: str) -> int:
@@ -234,8 +237,11 @@ class Housekeeping:
                 continue
             if not self.engine.loaded.is_current(served):
                 await self.engine.loaded.fold_new(served)
-            if name not in self._deadlines:
+            next_at = self._deadlines.at(name)
+            if next_at is None:
                 self._deadlines.put(name, self.engine.now())
+            elif served.fold.gathering:
+                self._wake(served, next_at, log_now=served.fold.at)
             if served.fold.applied - served.snapshot_seq >= self.snapshot_every:
                 try:
                     await self.snapshot(served)
@@ -279,6 +285,7 @@ class Housekeeping:
     async def expire(self, served: ServedRanker) -> int:
         """Write `expire` for lists whose deadline has passed without an answer; how many. A long log takes turns."""
         engine, fold, written = self.engine, served.fold, 0
+        written += await self._learn_gathered(served)
         for _ in range(_PAGES_A_TICK):
             await asyncio.sleep(0)
             allowed, answers_close = waiting_time(fold.policies.after(fold.expire_cursor))
@@ -302,12 +309,38 @@ class Housekeeping:
             reached = found.through == fold.expire_cursor
             fold.expire_cursor = max(fold.expire_cursor, found.through)
             if found.next_at is not None:
-                self._deadlines.put(served.name, engine.now() + found.next_at + allowed + 1 - now)
+                self._wake(served, engine.now() + found.next_at + allowed + 1 - now, log_now=now)
                 return written
             if reached:
+                if fold.gathering:
+                    self._wake(served, engine.now() + _DAY, log_now=now)
                 return written
         self._deadlines.put(served.name, engine.now())
         return written
+
+    async def _learn_gathered(self, served: ServedRanker) -> int:
+        """Write `expire` for lists whose clicks came one by one and have been gathered long enough; how many."""
+        gathering = served.fold.gathering
+        if not gathering:
+            return 0
+        now = await self.engine.store.time(served.name, at=self.engine.now())
+        closed = [decision for decision, at in gathering.items() if at <= now]
+        # Row 0: that all lists up to this one are closed is not said.
+        body = records.encode(records.Expire(0))
+        for first in range(0, len(closed), _PAGE):
+            entries = [
+                Entry(served.name, "expire", decision, body, b"\0", decision)
+                for decision in closed[first : first + _PAGE]
+            ]
+            await self.engine.append(entries, epoch=await self._epoch(served.name))
+        return len(closed)
+
+    def _wake(self, served: ServedRanker, at: int, *, log_now: int) -> None:
+        """Look after it again at this time, or before, when clicks have been gathered long enough."""
+        closes_at = min(served.fold.gathering.values(), default=None)
+        if closes_at is not None:
+            at = min(at, self.engine.now() + max(0, closes_at - log_now))
+        self._deadlines.put(served.name, at)
 
     async def _unanswered(self, served: ServedRanker, lists: list[OpenList]) -> list[OpenList]:
         """Those without an answer: feedback that came before its list, and late feedback that was learnt, are one."""

@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.serving.api import FeaturePart, ItemFeatures, ItemRow, ItemTableAnswer
 from rankloop.serving.errors import NotFound, RequestError
 from rankloop.serving.log.records import Decision, Packed, pack, unpack
 from rankloop.serving.log.stored_features import items_shown
-from rankloop.serving.schemas import ItemRow, ItemTableAnswer
 
 if TYPE_CHECKING:
     from rankloop.serving.log.fold import Fold
@@ -189,28 +189,7 @@ def _row(served: ServedRanker, name: str, number: int, place: int) -> ItemRow:
     )
 
 
-class FeaturePart(msgspec.Struct, frozen=True):
-    """What one feature adds to a score: value times weight. `feature` is its column, counted from 0.
-
-    name: what the catalogue calls it, where that has names.
-    """
-
-    feature: int
-    value: float
-    weight: float
-    part: float
-    name: str | None = None
-
-
-class ItemFeaturesAnswer(msgspec.Struct, frozen=True):
-    """The stored features of an item, and the row of the log that stored them."""
-
-    item: str
-    since: int
-    features: list[FeaturePart]
-
-
-def item_features(served: ServedRanker, item: str) -> ItemFeaturesAnswer:
+def item_features(served: ServedRanker, item: str) -> ItemFeatures:
     """The features of one item."""
     catalogue = served.fold.stored
     if item not in catalogue.present:
@@ -218,7 +197,7 @@ def item_features(served: ServedRanker, item: str) -> ItemFeaturesAnswer:
     row = catalogue.vectors(np.array([catalogue.present[item]]))[0]
     weights = served.fold.ranker.weights_now()
     known = np.zeros(len(row)) if weights is None else weights[: len(row)]
-    return ItemFeaturesAnswer(item, catalogue.since(item), feature_parts(row, known, catalogue.feature_names))
+    return ItemFeatures(item, catalogue.since(item), feature_parts(row, known, catalogue.feature_names))
 
 
 def feature_parts(

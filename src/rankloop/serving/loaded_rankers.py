@@ -16,9 +16,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
-from rankloop.serving.admission import check_size
+from rankloop.serving.admission import Limits, check_size
 from rankloop.serving.errors import NotFound, RequestError, Unavailable
-from rankloop.serving.limits import Limits
 from rankloop.serving.log.decision_state import DecisionCache
 from rankloop.serving.log.digests import BadRow
 from rankloop.serving.log.fingerprint import OtherVersion

@@ -33,8 +33,18 @@ class JsonLines(logging.Formatter):
         return json.dumps(fields, ensure_ascii=False)
 
 
+def speak_plainly() -> Callable[[str], object]:
+    """Write every message of the service as a line to the standard error."""
+    logger = logging.getLogger("rankloop")
+    logger.setLevel(logging.INFO)
+    if not logger.handlers:
+        logger.addHandler(logging.StreamHandler(sys.stderr))
+    return lambda message: print(message, flush=True)
+
+
 def speak_json() -> Callable[[str], object]:
     """Write every message of this process as JSON to the standard error."""
+    logging.getLogger("rankloop").setLevel(logging.INFO)
     for name in ("", "rankloop", "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers.clear()

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rankloop.extras import MissingExtra, require
+from rankloop.serving.admission import Limits
+from rankloop.serving.api import RankRequest
 from rankloop.serving.errors import RequestError, Unavailable
-from rankloop.serving.limits import Limits
 from rankloop.serving.rank_request import check_context
-from rankloop.serving.schemas import RankRequest
 from rankloop.serving.stores.contract import Store, StoreError, SubjectKey
 
 KEY_BYTES = 64

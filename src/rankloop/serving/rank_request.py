@@ -13,16 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.call_checks import within
-from rankloop.serving.admission import check_value
+from rankloop.serving.admission import Limits, check_value
+from rankloop.serving.api import Matrix, RankRequest
 from rankloop.serving.errors import RequestError, TooLarge
-from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import Free, revealed
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import bound_of, way_of
 from rankloop.serving.log.records import ByReference, Packed, pack
 from rankloop.serving.log.stored_features import StoredFeatures, by_reference, merged
-from rankloop.serving.schemas import Matrix, RankRequest
 
 Floats = NDArray[np.float32]
 Whole = NDArray[np.int64]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,10 +11,10 @@ import numpy as np
 
 from rankloop.kernels.call_checks import within
 from rankloop.serving.adapters.estimates import weigh
-from rankloop.serving.admission import digest_of
-from rankloop.serving.errors import Conflict, RequestError
+from rankloop.serving.admission import Limits, digest_of
+from rankloop.serving.api import FeedbackRequest, RankRequest
+from rankloop.serving.errors import Conflict, NotFound, RequestError
 from rankloop.serving.failpoints import reach
-from rankloop.serving.limits import Limits
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import feedback_length, written_memo
 from rankloop.serving.log.decision_state import DecisionState, Outcome
@@ -26,7 +27,6 @@ from rankloop.serving.log.reader import fold_rows, state_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.snapshots import newest_fold, old_fold, warm_up
 from rankloop.serving.rank_request import read_request
-from rankloop.serving.schemas import FeedbackRequest, RankRequest
 from rankloop.serving.stores.contract import Diverged, Head, Store
 
 _PAGE = 2_000  # rows read at a time
@@ -172,7 +172,10 @@ class ServedRanker:
         return passed <= self.fold.config.policy.parking_seconds * 1000
 
     async def feedback_entries(
-        self, requests: list[FeedbackRequest], catch_up: Callable[[ServedRanker], Awaitable[None]]
+        self,
+        requests: list[FeedbackRequest],
+        catch_up: Callable[[ServedRanker], Awaitable[None]],
+        limits: Limits,
     ) -> list[tuple[Entry, bool]]:
         """For each the entry, and whether there is a list that it is about; what one of them raises, all of them do.
 
@@ -184,19 +187,37 @@ class ServedRanker:
             self.met_others |= bool(seqs) and max(seqs) > self.fold.applied
             await catch_up(self)  # whatever was known of the ranker there is to be known here too
         entries = []
+        gathered: Counter[str] = Counter()
         for one in requests:
             state = states[one.decision_id]
-            entries.append((self.feedback_entry(one, state), state is not None))
+            entry = self.feedback_entry(one, state)
+            if state is not None and self._is_gathered(entry, state):
+                gathered[one.decision_id] += 1
+                full = state.n_heard + gathered[one.decision_id] > limits.gathered
+                # Not for what is sent again.
+                if full and await self.store.find(self.name, "feedback", entry.event_id) is None:
+                    raise RequestError(
+                        f"limit reached: {limits.gathered:,} answers to decision {one.decision_id!r}",
+                        field="decision_id",
+                    )
+            entries.append((entry, state is not None))
         return entries
+
+    def _is_gathered(self, entry: Entry, state: DecisionState) -> bool:
+        """Whether this answer may be one of many to its list."""
+        return bool(state.heard) or entry.content.form == "click" or self.fold.policies.at(state.seq).collects
 
     def feedback_entry(self, request: FeedbackRequest, state: DecisionState | None) -> Entry:
         """The entry for feedback, which is checked here as far as its decision is known, and nowhere else."""
         ranker = self.fold.ranker
         kind = ranker.feedback.kind
+        single = request.item is not None
         given, other = request.relevance, request.clicks
         if kind == "clicks":
             given, other = other, given
-        if given is None or other is not None:
+        if single or request.clicked is not None:
+            given = self._by_item(request, state)
+        elif given is None or other is not None:
             wrong = kind if other is None else "clicks" if kind == "relevance" else "relevance"
             raise RequestError(
                 f"{self.fold.config.algorithm} learns from {kind}: send that alone", field=wrong
@@ -215,15 +236,15 @@ class ServedRanker:
         if ranker.max_grade is not None and not within(values, 0.0, float(ranker.max_grade)):
             raise RequestError(f"{kind} must be at most {ranker.max_grade}, got {given}", field=kind)
         packed = values.astype(_FLOAT, copy=False).tobytes()
-        digest = digest_of(request.decision_id, kind, packed)
+        digest = digest_of(request.decision_id, "click" if single else kind, packed)
         event_id = request.event_id
         if event_id is None:
             try:
                 seq = None if state is None else state.seq
-                event_id = self.fold.policies.event_id(request.decision_id, digest, seq)
+                event_id = self.fold.policies.event_id(request.decision_id, digest, seq, single=single)
             except ValueError as error:
                 raise RequestError(str(error), field="event_id") from None
-        answer = records.Answer("clicks" if kind == "clicks" else "relevance", packed)
+        answer = records.Answer("click" if single else "clicks" if kind == "clicks" else "relevance", packed)
         return Entry(
             ranker=self.name,
             kind="feedback",
@@ -233,6 +254,21 @@ class ServedRanker:
             decision=request.decision_id,
             content=answer,
         )
+
+    def _by_item(self, request: FeedbackRequest, state: DecisionState | None) -> list[float]:
+        """What clicks on items, by their names, are by position; a click is a relevance of 1."""
+        names, field = ([request.item], "item") if request.clicked is None else (request.clicked, "clicked")
+        if [request.relevance, request.clicks, request.clicked, request.item].count(None) < 3:
+            raise RequestError("send one of item, clicked, clicks and relevance", field=field)
+        if state is None:
+            raise NotFound(f"there is no decision {request.decision_id!r}", field="decision_id")
+        shown = self.fold.names(state.decision)
+        for name in names:
+            if name not in shown:
+                raise RequestError(
+                    f"{name!r:.80} is not among the items of decision {request.decision_id!r}", field=field
+                )
+        return [float(name in names) for name in shown[: feedback_length(self.fold.ranker, state.decision)]]
 
     def draw(
         self, request: RankRequest, decision_id: str, *, draws: Draws, limits: Limits

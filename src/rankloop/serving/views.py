@@ -7,6 +7,20 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from rankloop.serving.api import (
+    DeadLettersAnswer,
+    DecisionAnswer,
+    DecisionsAnswer,
+    DecisionSummary,
+    EventsAnswer,
+    Policy,
+    RankerAnswer,
+    SeriesAnswer,
+    SnapshotAnswer,
+    SnapshotsAnswer,
+    StoryRow,
+    TrialAnswer,
+)
 from rankloop.serving.errors import NotFound, RequestError
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import free_of
@@ -17,19 +31,6 @@ from rankloop.serving.log.guard_rails import rail_of
 from rankloop.serving.log.records import Decision, Row
 from rankloop.serving.log.stored_features import candidate_names
 from rankloop.serving.privacy import read_context
-from rankloop.serving.schemas import (
-    DeadLettersAnswer,
-    DecisionAnswer,
-    DecisionsAnswer,
-    DecisionSummary,
-    EventsAnswer,
-    RankerAnswer,
-    SeriesAnswer,
-    SnapshotAnswer,
-    SnapshotsAnswer,
-    StoryRow,
-    TrialAnswer,
-)
 from rankloop.serving.series import WINDOWS, Series, columns
 from rankloop.serving.served_ranker import ServedRanker
 
@@ -60,7 +61,7 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> Ran
         feedback_length=None if n is None else fold.ranker.feedback.length(n),
         max_grade=fold.ranker.max_grade,
         parameters=fold.config.parameters,
-        policy=fold.config.policy,
+        policy=Policy(**records.given(fold.config.policy)),
         counts=msgspec.structs.asdict(fold.counts) | {"answered": fold.series.n_answers()},
         parked=sum(map(len, fold.parked.values())),
         exploration_share=fold.counts.explored / decisions if decisions else None,
@@ -137,7 +138,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
         answered=state.answer is not None or bool(state.heard),
         expired=state.expired,
         rows=[_story_row(row, told.get(row.seq)) for row in story],
-        pinned={} if free is None else {position: names[position] for position in sorted(free.pinned)},
+        pinned={} if free is None else {str(position): names[position] for position in sorted(free.pinned)},
         shown_by=_shown_by(decision),
         guard_rail=rail_of(decision),
     )

@@ -15,11 +15,11 @@ import apsw
 import httpx
 import pytest
 
+from rankloop.serving.admission import Limits
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Unavailable
 from rankloop.serving.group_commit import GroupCommit
 from rankloop.serving.http.app import App
-from rankloop.serving.limits import Limits
 from rankloop.serving.loaded_rankers import Absent
 from rankloop.serving.log.records import Entry
 from rankloop.serving.log.verify import verify

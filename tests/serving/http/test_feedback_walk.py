@@ -67,3 +67,4 @@ def test_feedback_is_decoded_once_and_enters_no_file_three_times() -> None:
     assert len(steps) <= 18, steps  # with `http/connections.py`, and SQLite's two files instead of one, 20
     assert steps["engine.py"] == 2  # the request comes in, and its batch is written
     assert max(steps.values()) <= 2, steps
+    assert len(steps) <= 20, sorted(steps)

@@ -15,12 +15,12 @@ from rankloop.base import Ranking
 from rankloop.cli import app
 from rankloop.data import read_lists, read_logged_lists
 from rankloop.rankers import FTRLPBM, RTop1F
+from rankloop.serving.api import ItemsRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.history_import import ImportRequest, import_history
 from rankloop.serving.log.export import Answered, _chances, _summary, answered_lists, export, replay
 from rankloop.serving.log.records import Decision, Row, pack
 from rankloop.serving.log.stored_features import StoredFeatures
-from rankloop.serving.schemas import ItemsRequest
 from tests.serving.service import ITEMS, Clock, adds_up, answer, create, play, rank, running
 
 

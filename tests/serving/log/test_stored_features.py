@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rankloop.serving.adapters.registry import has_items, served
+from rankloop.serving.api import ItemsRequest, Matrix, ResetRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, NotFound, RequestError
 from rankloop.serving.explain import explain_answer
@@ -18,7 +19,6 @@ from rankloop.serving.log import records, stored_features
 from rankloop.serving.log.candidate_lists import feedback_length
 from rankloop.serving.log.snapshots import revive, take
 from rankloop.serving.log.stored_features import features_of
-from rankloop.serving.schemas import ItemsRequest, Matrix, ResetRequest
 from rankloop.serving.views import ranker_answer
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 

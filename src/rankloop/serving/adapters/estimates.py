@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from rankloop import measures
 from rankloop.base import Ranker, Ranking
+from rankloop.serving.api import Interval
 from rankloop.serving.confidence import ERROR, Watched, reach
 from rankloop.serving.log.records import Decision, Packed, pack, unpack
 
@@ -37,15 +38,6 @@ Floats = NDArray[np.float64]
 _MOST_ITEMS = 2_000  # beyond, regret against a fixed order is not kept
 _MOST_GRADE = 31  # beyond, a grade is no bound that says anything
 _WIDEST = 0.25  # share of its upper end: an interval that is wider is not shown
-
-
-class Interval(msgspec.Struct, frozen=True):
-    """A mean for each list, bounds that hold at all times with 95% probability, and how many lists it rests on."""
-
-    mean: float
-    low: float
-    high: float
-    rounds: int
 
 
 def _form(ranker: Ranker, n_items: int) -> str:

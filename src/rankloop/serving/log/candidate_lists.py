@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.base import Memo, Ranker, Ranking
-from rankloop.serving.confidence import Bounds, Watched
+from rankloop.serving.api import Lift
+from rankloop.serving.confidence import Watched
 from rankloop.serving.log import records
 from rankloop.serving.log.randomness import coin
 from rankloop.serving.log.records import Choice, Decision, Policy, PolicyHistory, Rails, Trial
@@ -235,10 +236,6 @@ def _learn_other_rows(fold: Fold, decision: Decision, shown: Whole, values: NDAr
         )
     fold.ranker.learn_logged(shown, values, features=features)
     return True
-
-
-class Lift(Bounds, frozen=True):
-    """How much better the ranker's lists are than the baseline, and bounds that hold at all times."""
 
 
 class Rewards(msgspec.Struct):

@@ -16,6 +16,7 @@ from rankloop.base import Ranker
 from rankloop.serving.adapters.estimates import Estimates, SavedEstimates
 from rankloop.serving.adapters.item_changes import carried, changed, check_change
 from rankloop.serving.adapters.registry import build, has_items
+from rankloop.serving.api import DeadLetter
 from rankloop.serving.failpoints import reach
 from rankloop.serving.item_counts import ItemCounts, SavedItemCounts
 from rankloop.serving.log import candidate_lists, guard_rails, imports, records
@@ -33,7 +34,6 @@ from rankloop.serving.log.guard_rails import check_rails
 from rankloop.serving.log.records import (
     Config,
     Counts,
-    DeadLetter,
     Decision,
     Learnt,
     Policy,
@@ -115,6 +115,7 @@ class Saved(msgspec.Struct):
     policies: tuple[Policy, list[tuple[int, str, Policy]]] | None = None  # likewise, before they could change
     trial: TrialSums | None = None
     stored: SavedFeatures | None = None
+    gathering: dict[str, int] = {}
 
 
 class Fold:
@@ -136,6 +137,9 @@ class Fold:
         self.frozen = False
         self.parked = Parked()
         self.stored = StoredFeatures()  # of a ranker with features
+        self.gathering: dict[
+            str, int
+        ] = {}  # lists whose clicks come one by one, and when they are to be learnt
         self.dead: deque[DeadLetter] = deque(maxlen=_DEAD_KEPT)
         self.counts = Counts()
         self.series = Series()
@@ -271,6 +275,8 @@ class Fold:
         if outcome.status == "late":
             self.counts.late += 1
             self.series.was_late(row.seq, at)
+        if state.heard and not (policy.collects or state.expired):
+            self.gathering.setdefault(row.decision or "", at + round(policy.window * 1000))
         if not outcome.learns:
             return outcome
         answer = answer or records.read_body(row)
@@ -311,6 +317,7 @@ class Fold:
 
     def _expire(self, row: Row, related: RelatedRows) -> Outcome:
         self.expire_cursor = max(self.expire_cursor, records.read_body(row).decision_seq)
+        self.gathering.pop(row.decision or "", None)
         state = related.states.get(row.decision or "")
         if state is None:
             return Outcome("unknown")
@@ -461,6 +468,7 @@ class Fold:
             policies=(self.policies.first, self.policies.changes),
             trial=self.trial,
             stored=self.stored.save(),
+            gathering=dict(self.gathering),
         )
 
     @classmethod
@@ -486,31 +494,25 @@ class Fold:
         self.item_counts = ItemCounts.restore(saved.items, applied=saved.applied)
         self.policies = PolicyHistory(*(saved.policies or (saved.config.policy, [])))
         self.trial = (saved.trial or TrialSums()).resumed(saved.applied)
+        self.gathering = dict(saved.gathering)
 
 
 def at_deadline(state: DecisionState, policy: Policy, ranker: Ranker) -> NDArray[np.float64] | None:
     """What is learnt from a list when its deadline has passed: no click, or what several answers come to.
 
-    That is the last of them, their sum (at most the largest grade), or the largest of each position. Answers of
-    another length than the list's, which came before it, are left out; None where there are no others.
+    Their sum is at most the largest grade. Answers of another length than the list's, which came before it, are left
+    out; None where there are no others.
     """
     length = feedback_length(ranker, state.decision)
     if not state.heard:
         return np.zeros(length)
-    values = [
-        np.frombuffer(one, "<f8").astype(np.float64) for one, _ in state.heard if len(one) == 8 * length
-    ]
-    if not values:
-        return None
-    total = values[-1] if policy.answers == "last" else values[0]
-    if policy.answers == "sum":
-        for one in values[1:]:
-            total = total + one
-        return total if ranker.max_grade is None else np.minimum(total, float(ranker.max_grade))
-    if policy.answers == "union":
-        for one in values[1:]:
-            total = np.maximum(total, one)
-    return total
+    for one, _ in state.heard:
+        if len(one) == 8 * length:
+            values = np.frombuffer(one, "<f8").astype(np.float64)
+            if policy.answers == "sum" and ranker.max_grade is not None:
+                return np.minimum(values, float(ranker.max_grade))
+            return values
+    return None
 
 
 def _mean(values: NDArray[np.float64]) -> float:

@@ -90,6 +90,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silence: whether no answer to a list that was seen means a relevance of 0. It means no click in any case.
     exploration_cap: the largest share of lists that may explore. displacement: how many positions an item may stand
     from its place in the baseline, at most; 0 for any number. See `rankloop.serving.log.guard_rails`.
+    gather_seconds: how long clicks that come one by one are gathered, where the first answer counts; 0 for the first.
     """
 
     deadline_seconds: float = 86_400.0
@@ -102,14 +103,27 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silence: Literal["ignore", "zero"] | msgspec.UnsetType = msgspec.UNSET
     exploration_cap: float | msgspec.UnsetType = msgspec.UNSET
     displacement: int | msgspec.UnsetType = msgspec.UNSET
+    gather_seconds: float | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def collects(self) -> bool:
         """Whether answers are gathered until the deadline, and learnt from then."""
         return self.answers in ("last", "sum", "union")
 
+    @property
+    def window(self) -> float:
+        """For how many seconds from the first click others are gathered, where clicks come one by one."""
+        return GATHER_SECONDS if self.gather_seconds is msgspec.UNSET else self.gather_seconds
 
+
+GATHER_SECONDS = 30.0  # unless a policy says otherwise
 DEFAULTS = 3  # of the rankers, counted up where the meaning of a parameter that is not given changes
+
+
+def given(policy: msgspec.Struct) -> dict[str, Any]:
+    """What is set of a policy, of the API or of the log, or is to be set."""
+    told = msgspec.structs.asdict(policy)
+    return {name: value for name, value in told.items() if value is not None and value is not msgspec.UNSET}
 
 
 class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -234,9 +248,9 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What came back, by position; the body of a `feedback` row."""
+    """What came back, by position; the body of a `feedback` row. Form "click": one of several that may come."""
 
-    form: Literal["relevance", "clicks"]
+    form: Literal["relevance", "clicks", "click"]
     values: bytes  # float64
 
 
@@ -410,15 +424,6 @@ def _read_dtype(text: str) -> tuple[np.dtype[Any], np.dtype[Any]]:
     return dtype, dtype.newbyteorder("=")
 
 
-class DeadLetter(msgspec.Struct, frozen=True):
-    """Feedback that no decision was found for, or that its decision could not take."""
-
-    seq: int
-    at: int
-    decision: str
-    why: str
-
-
 class Counts(msgspec.Struct):
     """How often what happened, since the beginning."""
 
@@ -468,15 +473,16 @@ class PolicyHistory:
         """All policies that lists after row `seq` may have."""
         return [self.at(seq + 1), *(policy for changed, _, policy in self.changes if changed > seq)]
 
-    def event_id(self, decision_id: str, digest: bytes, seq: int | None) -> str:
+    def event_id(self, decision_id: str, digest: bytes, seq: int | None, *, single: bool = False) -> str:
         """The ID of feedback that came without one on the list in row `seq`: the same again is the same event.
 
-        Where several answers count, each content is an event; ValueError where only the caller can tell them apart.
+        Where several answers count, and for a single click, each content is an event; ValueError where only the caller
+        can tell them apart.
         """
         policy = self.at(1 << 60) if seq is None else self.at(seq)
         if policy.answers == "sum":
             raise ValueError("with policy.answers 'sum' feedback needs an event_id")
-        return f"{decision_id}#{digest.hex()}" if policy.collects else decision_id
+        return f"{decision_id}#{digest.hex()}" if policy.collects or single else decision_id
 
     def change(self, seq: int, body: PolicyChange) -> None:
         """Row `seq` changes the policy."""
