@@ -20,14 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
+from rankloop.serving.admission import Limits
+from rankloop.serving.api import CreateRequest, FeedbackRequest, RankRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.limits import Limits
 from rankloop.serving.log.randomness import Draws
 from rankloop.serving.log.records import Policy
-from rankloop.serving.retention import Retention
-from rankloop.serving.schemas import CreateRequest, FeedbackRequest, RankRequest
+from rankloop.serving.retention import Retention, Trimming
 from rankloop.serving.stores.sqlite import SQLiteStore
-from rankloop.serving.trimming import Trimming
 
 NAME = "long"
 ITEMS = [f"item-{i:02}" for i in range(10)]

@@ -192,8 +192,8 @@ def _service(name: str, *where: str, seconds: float, events: int = 0) -> Measure
 
 async def grow(folder: Path, events: int) -> None:
     """Fill the log up to `events` rows, half of them feedback, without HTTP in between."""
+    from rankloop.serving.api import FeedbackRequest, RankRequest
     from rankloop.serving.engine import Engine
-    from rankloop.serving.schemas import FeedbackRequest, RankRequest
     from rankloop.serving.stores.sqlite import SQLiteStore
 
     engine = Engine(SQLiteStore(folder))

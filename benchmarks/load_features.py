@@ -19,8 +19,8 @@ import msgspec
 import numpy as np
 
 from benchmarks.load import CONNECTIONS, Server, repeat
+from rankloop.serving.api import CreateRequest, Matrix, RankRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.schemas import CreateRequest, Matrix, RankRequest
 from rankloop.serving.stores.memory import MemoryStore
 
 N_ITEMS, N_FEATURES = 100, 136

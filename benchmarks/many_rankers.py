@@ -15,9 +15,9 @@ from pathlib import Path
 import httpx
 
 from benchmarks.load import Server
+from rankloop.serving.admission import Limits
+from rankloop.serving.api import CreateRequest, FeedbackRequest, RankRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.limits import Limits
-from rankloop.serving.schemas import CreateRequest, FeedbackRequest, RankRequest
 from rankloop.serving.stores.sqlite import SQLiteStore
 
 _ITEMS = [f"item-{i}" for i in range(10)]

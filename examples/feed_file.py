@@ -98,7 +98,7 @@ class Feed:
             try:
                 answers = self._client.feedback_many(self._ranker, [body for _, body in bodies])
             except RankloopError as error:
-                if error.status not in (400, 413, 422):
+                if error.status not in (400, 413, 422) and error.field != "decision_id":
                     raise
                 if len(bodies) == 1:
                     self._leave_out(bodies[0][0], error.message)

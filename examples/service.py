@@ -1,4 +1,4 @@
-"""A service, simulated users, and what the service estimates about its lists beside the truth."""
+"""A service, simulated users, and what the service says about its lists beside the truth."""
 
 import subprocess
 import sys
@@ -17,23 +17,22 @@ client = Client(service.stdout.readline().split()[-1])  # it prints its address
 client.create("unwind", algorithm="TopFTRL", items=list(HELPS), seed=1)
 
 rng = np.random.default_rng(1)
-discount = 1 / np.log2(np.arange(2, 2 + len(HELPS)))
-worth = []
+true = []
 for _ in range(600):
     shown = client.rank("unwind")
     helped = {name: float(rng.random() < chance) for name, chance in HELPS.items()}
     client.feedback(
         "unwind", shown.decision_id, relevance=[helped[shown.items[0]]]
     )  # only the top is revealed
-    worth.append(float(discount @ [helped[name] for name in shown.items]))
+    true.append(HELPS[shown.items[0]])
 
 told = client.ranker("unwind")
-dcg = told.estimates["value"]["dcg"]
-assert dcg is not None  # it would be None before anything was observed
+top = told.estimates["value"]["relevance"]
 print("Current order:", " > ".join(told.current))
 print(
-    f"Mean DCG of its lists, estimated: {dcg.mean:.2f}, 95% confidence interval {dcg.low:.2f} to {dcg.high:.2f}"
+    f"The top helped, observed: {top.mean:.2f}, with 95% probability between {top.low:.2f} and {top.high:.2f}"
 )
-print(f"Mean DCG of its lists, true:      {np.mean(worth):.2f}")
+print(f"The top helps, true mean: {np.mean(true):.2f}")
+print(f"DCG: {told.not_estimated['dcg']}")
 service.terminate()
 service.wait()

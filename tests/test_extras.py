@@ -100,8 +100,12 @@ def test_help_and_completion_work_on_a_plain_installation() -> None:
 
 def test_python_names_the_extra() -> None:
     sentences = {
-        "import rankloop; rankloop.Client": 'rankloop.Client needs httpx: pip install "rankloop[client]"',
-        "from rankloop import AsyncClient": 'rankloop.AsyncClient needs httpx: pip install "rankloop[client]"',
+        "import rankloop; rankloop.Client": (
+            'rankloop.Client needs httpx and msgspec: pip install "rankloop[client]"'
+        ),
+        "from rankloop import AsyncClient": (
+            'rankloop.AsyncClient needs httpx and msgspec: pip install "rankloop[client]"'
+        ),
         "import rankloop.serving": 'rankloop.serving needs msgspec: pip install "rankloop[serve]"',
         "from rankloop import data; data.read_clicks('x')": (
             'reading a click log needs polars: pip install "rankloop[data]"'
@@ -128,8 +132,8 @@ def test_python_names_the_extra() -> None:
     assert (done.stdout.splitlines(), done.stderr) == (list(sentences.values()), "")
 
 
-def test_the_client_needs_nothing_but_httpx() -> None:
-    absent = (*CORE, *NOT_CORE, *(name for name in OPTIONAL if name != "httpx"))
+def test_the_client_needs_nothing_but_httpx_and_msgspec() -> None:
+    absent = (*CORE, *NOT_CORE, *(name for name in OPTIONAL if name not in ("httpx", "msgspec")))
     done = run_without(
         absent,
         """

@@ -37,7 +37,7 @@ def keep(page: Page, name: str, *, height: int | None = None) -> None:
 
 
 with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
-    command = [sys.executable, "-m", "rankloop", "serve", "--people", "--port", "0", "--data", data]
+    command = [sys.executable, "-m", "rankloop", "serve", "--simulated-users", "--port", "0", "--data", data]
     service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     address = service.stdout.readline().split()[-1]
     time.sleep(LEARN)

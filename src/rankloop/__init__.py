@@ -74,7 +74,7 @@ _MODULES = frozenset(
 )
 
 _CLIENTS = frozenset({"AsyncClient", "Client"})  # of the ranking service
-_FOR_CLIENTS = ("httpx",)
+_FOR_CLIENTS = ("httpx", "msgspec")
 _FUNCTIONS = {"advise": "rankloop.advice", "load": "rankloop.rankers.registry"}
 
 __all__ = ["__version__"]

@@ -9,12 +9,21 @@ from typing import Any
 from rankloop.serving.http.app import App
 
 
-async def ask(app: App, method: str, path: str, body: Any = None, *, key: str = "") -> tuple[int, Any]:
-    """The status and the decoded answer."""
+async def ask(
+    app: App,
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    key: str = "",
+    headers: dict[str, str] | None = None,
+    unread: bool = False,
+) -> tuple[int, Any]:
+    """The status and the decoded answer; `unread`: the body must not be looked at."""
     sent: list[Any] = []
-    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    said = {"host": "localhost", "content-type": "application/json"} | (headers or {})
     if key:
-        headers.append((b"authorization", f"Bearer {key}".encode()))
+        said["authorization"] = f"Bearer {key}"
     where, _, query = path.partition("?")
     scope = {
         "type": "http",
@@ -23,12 +32,13 @@ async def ask(app: App, method: str, path: str, body: Any = None, *, key: str = 
         "raw_path": where.encode(),
         "query_string": query.encode(),
         "client": ("127.0.0.1", 50_000),
-        "headers": headers,
+        "headers": [(name.encode(), value.encode()) for name, value in said.items()],
     }
 
     given = iter([{"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}])
 
     async def receive() -> Any:
+        assert not unread, "a body was read"
         for message in given:
             return message
         return await asyncio.get_running_loop().create_future()  # the caller stays, and says no more

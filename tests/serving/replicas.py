@@ -12,14 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from rankloop.serving.clock import LogClock
-from rankloop.serving.engine import Engine
-from rankloop.serving.errors import NotFound, RequestError
-from rankloop.serving.log.guard_rails import bound_of
-from rankloop.serving.log.records import ABOUT_LISTS, Row, read_decision
-from rankloop.serving.log.verify import verify
-from rankloop.serving.policy_changes import change_policy
-from rankloop.serving.schemas import (
+from rankloop.serving.api import (
     ActivateRequest,
     EventAnswer,
     FeedbackRequest,
@@ -30,6 +23,12 @@ from rankloop.serving.schemas import (
     RankRequest,
     RollbackRequest,
 )
+from rankloop.serving.clock import LogClock
+from rankloop.serving.engine import Engine
+from rankloop.serving.errors import NotFound, RequestError
+from rankloop.serving.log.guard_rails import bound_of
+from rankloop.serving.log.records import ABOUT_LISTS, Row, read_decision
+from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import Fenced
 from tests.serving.service import ITEMS, Clock, create
 from tests.serving.shared_store import SharedStore
@@ -144,10 +143,10 @@ class Replicas(RuleBasedStateMachine):
         engine = self.engines[replica]
         self.next_id += 1
         request = PolicyRequest(event_id=f"c{self.next_id}", **change)
-        answer = self.run(change_policy(engine, NAME, request))
+        answer = self.run(engine.change_policy(NAME, request))
         number = str(len(engine.rankers[NAME].fold.policies.changes))
         self.acknowledge("policy", number, answer)
-        again = self.run(change_policy(engine, NAME, request))
+        again = self.run(engine.change_policy(NAME, request))
         assert (again.status, again.seq) == ("duplicate", answer.seq)
 
     @rule(replica=REPLICAS, decision=DECISIONS, value=st.sampled_from([0.0, 1.0]), event=st.integers(0, 2))

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from rankloop.serving.api import FreezeRequest, RankRequest
 from rankloop.serving.errors import Unavailable
 from rankloop.serving.log import fingerprint
-from rankloop.serving.log.upgrade import upgrade
+from rankloop.serving.log.snapshots import upgrade
 from rankloop.serving.log.verify import verify
-from rankloop.serving.schemas import FreezeRequest, RankRequest
 from tests.serving.replicas import DECISIONS, NAME, REPLICAS, Replicas
 from tests.serving.shared_store import Crash
 
@@ -68,7 +68,7 @@ class ReplicasAtRisk(Replicas):
         self.run(self.engines[replica].close())
         self.run(self._restart(replica))
         if NAME not in self.engines[replica].rankers:
-            assert self.engines[replica].roster.absent[NAME].status == "quarantined"
+            assert self.engines[replica].loaded.absent[NAME].status == "quarantined"
             with pytest.raises(Unavailable, match="is quarantined"):
                 self.run(self.engines[replica].rank(NAME, RankRequest("never drawn")))
         self.store.swap(NAME, self.store._logs[NAME][row.seq - 1], row)
@@ -100,7 +100,7 @@ class ReplicasAtRisk(Replicas):
             return
         self.store.forget(NAME, lost)
         for engine in self.engines:
-            self.run(engine.roster.follow(NAME))
+            self.run(engine.loaded.follow(NAME))
             assert engine.rankers[NAME].fold.applied == len(log)
 
     @rule(replica=REPLICAS)
@@ -113,7 +113,7 @@ class ReplicasAtRisk(Replicas):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(fingerprint, "_probe", lambda kind, packed: other)
             self.run(upgrade(self.store, NAME, at=int(self.clock.seconds * 1000)))
-        self.run(self.engines[replica].roster.follow(NAME))
+        self.run(self.engines[replica].loaded.follow(NAME))
         assert self.engines[replica].rankers[NAME].read_only
         with pytest.raises(Unavailable, match="read-only"):
             self.run(self.engines[replica].freeze(NAME, FreezeRequest(True, "never")))

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from rankloop.serving.api import CreateRequest, FeedbackRequest, RankRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.log.verify import verify
-from rankloop.serving.schemas import CreateRequest, FeedbackRequest, RankRequest
 from rankloop.serving.stores.contract import Store
 from rankloop.serving.stores.memory import MemoryStore
 

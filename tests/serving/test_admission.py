@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from rankloop.serving.adapters.registry import build, has_items, served
-from rankloop.serving.admission import check_size, digest_of
+from rankloop.serving.admission import Limits, check_size, digest_of
+from rankloop.serving.api import FeedbackRequest, ItemsRequest
 from rankloop.serving.errors import Busy, RequestError
-from rankloop.serving.limits import Limits
 from rankloop.serving.log.records import Config
-from rankloop.serving.schemas import FeedbackRequest, ItemsRequest
 from rankloop.serving.stores.memory import MemoryStore
 from tests.serving.service import INSTEAD, ITEMS, create, play, running
 

@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from rankloop.serving.auth import ROLES, Access, Guard, delete_key, make_key, need_no_keys, stored_keys
+from rankloop.serving.auth import ROLES, Access, Guard, Rate, delete_key, make_key, need_no_keys, stored_keys
 from rankloop.serving.errors import Forbidden, RateLimited, Unauthorized
-from rankloop.serving.rates import Rate
 from rankloop.serving.stores.memory import MemoryStore
 
 
@@ -23,11 +22,19 @@ def _with_keys(*roles: str) -> tuple[Access, list[str], MemoryStore]:
     return access, asyncio.run(prepare()), store
 
 
+INCLUDED = {
+    "reader": {"reader"},
+    "events": {"events"},
+    "writer": {"reader", "events", "writer"},
+    "admin": {"reader", "events", "writer", "admin"},
+}
+
+
 @pytest.mark.parametrize("role", ROLES)
-def test_a_key_may_do_what_its_role_and_lower_ones_may(role: str) -> None:
+def test_a_key_may_do_what_its_role_includes(role: str) -> None:
     access, (key,), _ = _with_keys(role)
     for needed in ROLES:
-        if ROLES.index(needed) <= ROLES.index(role):
+        if needed in INCLUDED[role]:
             access.check(f"Bearer {key}", needed)
         else:
             with pytest.raises(Forbidden, match=f"needs the role {needed}, the key has {role}"):
@@ -186,3 +193,35 @@ def test_guessing_keys_is_slowed_down() -> None:
             guard.check({b"authorization": b"Bearer rl_a_b"}, "reader", peer="10.0.0.9")
     with pytest.raises(RateLimited):
         guard.check({b"authorization": b"Bearer rl_a_b"}, "reader", peer="10.0.0.9")
+
+
+def test_batches_at_once_cannot_borrow_twice() -> None:
+    """All were let in before the first was counted; what was used up meanwhile is refused, not owed."""
+    seconds = [0.0]
+    rate = Rate(10.0, clock=lambda: seconds[0])
+    for _ in range(5):
+        rate.take("a")
+    rate.charge("a", 999)
+    for _ in range(4):
+        with pytest.raises(RateLimited) as refused:
+            rate.charge("a", 999)
+        assert refused.value.retry_after == 100
+    seconds[0] = 99.3  # 5 were left and 999 taken: 994 are owed
+    with pytest.raises(RateLimited):
+        rate.charge("a", 1)
+    seconds[0] = 99.45
+    with pytest.raises(RateLimited):  # one is needed to be let in
+        rate.take("a")
+    seconds[0] = 100.0
+    rate.take("a")
+
+
+def test_a_flood_of_callers_frees_nobody_who_still_calls() -> None:
+    rate = Rate(1.0, clock=lambda: 0.0)
+    rate.take("guesser")
+    for i in range(25_000):
+        rate.take(f"address {i}")
+        if i % 5_000 == 0:
+            with pytest.raises(RateLimited):
+                rate.take("guesser")
+    assert len(rate._left) <= 10_000

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from rankloop.serving.adapters.registry import has_items, served
+from rankloop.serving.api import ActivateRequest, ItemsRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import feedback_length
 from rankloop.serving.log.records import Choice, Decision
-from rankloop.serving.schemas import ActivateRequest, ItemsRequest
 from rankloop.serving.views import decision_answer, ranker_answer
 from tests.serving.service import INSTEAD, ITEMS, Clock, adds_up, answer, create, play, rank, running
 
@@ -68,7 +68,7 @@ def test_every_ranker_with_items_takes_candidates(algorithm: str) -> None:
                 assert {j: shown.items[j] for j in pinned} == pinned
                 story = await decision_answer(engine.rankers["any"], f"d{i}")
                 assert set(story.candidates or SIX) == free
-                assert story.pinned == pinned
+                assert story.pinned == {str(place): name for place, name in pinned.items()}
                 if shown.propensities is not None:
                     assert all(0 < chance <= 1 for chance in shown.propensities)
                     assert all(shown.propensities[j] == 1.0 for j in pinned)

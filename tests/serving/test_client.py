@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
+import msgspec
 import numpy as np
 import pytest
 
 from rankloop.serving.client import (
     AsyncClient,
     Client,
+    Policy,
     RankloopError,
     Unreachable,
-    answers,
-    decision_answer,
 )
-from rankloop.serving.client import retrying as retrying_module
+from rankloop.serving.client import client as client_module
 from tests.serving.process import Service
 
 ITEMS = ["walk", "meditate", "music"]
@@ -91,7 +91,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         slept.append(seconds)
 
     monkeypatch.setattr("time.sleep", slept.append)
-    monkeypatch.setattr("rankloop.serving.client.async_client.asyncio.sleep", pause)
+    monkeypatch.setattr("rankloop.serving.client.client.asyncio.sleep", pause)
     return slept
 
 
@@ -422,17 +422,25 @@ def test_both_kinds_have_the_same_calls() -> None:
         assert inspect.iscoroutinefunction(other)
 
 
-def test_the_answers_are_those_of_the_service() -> None:
-    from rankloop.serving import schemas
-
-    for name, kind in (vars(answers) | vars(decision_answer)).items():
-        if name.endswith("Answer") or name == "StoryRow":
-            theirs = getattr(schemas, name).__struct_fields__
-            assert set(theirs) <= {*answers._hints(kind)}, name
+def test_an_answer_of_a_later_service_is_understood(call: Call) -> None:
+    """Fields that it adds are left out, and words that it adds are taken as they are."""
+    told = {"status": "postponed", "seq": 7, "new_in_a_later_version": 1}
+    asked = Asked(httpx.Response(200, json=told))
+    answer = call("http://service", "feedback", "unwind", "a", clicks=[1], settings=asked.settings())
+    assert (answer.status, answer.seq, answer.learnt) == ("postponed", 7, False)
+    policy = {"deadline_seconds": 5, "parking_seconds": 1, "late": "perhaps", "answers": "median", "new": 1}
+    assert msgspec.convert(policy, Policy).answers == "median"
+    story = {"shown_by": "a third", "guard_rail": "bent", "pinned": {"1": "nap"}, "context": None}
+    names = {"decision_id": "a", "key": "", "items": [], "rows": [], "candidates": None, "propensities": None}
+    flags = dict.fromkeys(("explored", "activated", "answered", "expired"), False)
+    numbers = dict.fromkeys(("model_seq", "seq", "at", "deadline", "generation"), 1)
+    asked = Asked(httpx.Response(200, json=story | names | flags | numbers))
+    decision = call("http://service", "decision", "unwind", "a", settings=asked.settings())
+    assert (decision.shown_by, decision.guard_rail, decision.pinned) == ("a third", "bent", {"1": "nap"})
 
 
 def test_it_needs_neither_numpy_nor_the_service() -> None:
-    heavy = ["numpy", "numba", "msgspec", "starlette", "scipy", "rankloop.base", "rankloop.serving.schemas"]
+    heavy = ["numpy", "numba", "starlette", "scipy", "rankloop.base", "rankloop.serving.log"]
     code = (
         f"import sys\nfor name in {heavy}: sys.modules[name] = None\n"
         "from rankloop import AsyncClient, Client\n"
@@ -451,4 +459,4 @@ def test_without_httpx_it_names_the_extra() -> None:
 
 
 def test_plain_http_loads_no_certificates() -> None:
-    assert not retrying_module.Connection("http://a", key=None, timeout=1, retries=0).context.get_ca_certs()
+    assert not client_module.Connection("http://a", key=None, timeout=1, retries=0).context.get_ca_certs()

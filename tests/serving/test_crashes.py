@@ -15,9 +15,9 @@ import apsw
 import asyncpg
 import pytest
 
+from rankloop.serving.api import RankRequest
 from rankloop.serving.errors import Unavailable
 from rankloop.serving.log.verify import verify
-from rankloop.serving.schemas import RankRequest
 from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore

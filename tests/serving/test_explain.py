@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from rankloop.serving import explain
+from rankloop.serving.api import ItemsRequest
 from rankloop.serving.errors import NotFound
-from rankloop.serving.explain import explain_answer
-from rankloop.serving.past_state import state_at
-from rankloop.serving.schemas import ItemsRequest
+from rankloop.serving.explain import explain_answer, state_at
 from tests.serving.service import ITEMS, answer, create, play, rank, running
 
 

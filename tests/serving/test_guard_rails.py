@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from rankloop.serving.adapters.registry import has_items, served
+from rankloop.serving.api import ItemsRequest, PolicyRequest, PromoteRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log.candidate_lists import feedback_length
 from rankloop.serving.log.guard_rails import bound_of, cap_of, way_of, within_reach
 from rankloop.serving.log.records import Policy
-from rankloop.serving.policy_changes import change_policy
-from rankloop.serving.schemas import ItemsRequest, PolicyRequest, PromoteRequest
 from tests.serving.service import INSTEAD, ITEMS, adds_up, answer, create, play, rank, running
 
 SIX = [*ITEMS, "swim"]
@@ -164,7 +163,7 @@ def test_a_ranker_that_cannot_keep_the_bound_says_so_when_it_is_created(algorith
                 await _make(engine, algorithm, {"displacement": 2})
             await _make(engine, algorithm, {"exploration_cap": 0.5})
             with pytest.raises(RequestError, match="cannot keep") as refused:
-                await change_policy(engine, "any", PolicyRequest(displacement=2))
+                await engine.change_policy("any", PolicyRequest(displacement=2))
             assert refused.value.field == "displacement"
             assert engine.rankers["any"].fold.applied == 1
 
@@ -212,7 +211,7 @@ def test_guard_rails_change_while_a_ranker_runs() -> None:
             rng = np.random.default_rng(1)
             explored = []
             for cap in (1.0, 0.0, 0.25):
-                await change_policy(engine, "any", PolicyRequest(exploration_cap=cap, event_id=f"cap {cap}"))
+                await engine.change_policy("any", PolicyRequest(exploration_cap=cap, event_id=f"cap {cap}"))
                 before = fold.counts.explored
                 for i in range(40):
                     await rank(engine, f"{cap} {i}", "any")
@@ -220,13 +219,13 @@ def test_guard_rails_change_while_a_ranker_runs() -> None:
                 explored.append(fold.counts.explored - before)
             assert explored[0] > 30 > 18 > explored[2] > 2 > explored[1] == 0
             await engine.snapshot("any")
-            again = await change_policy(
-                engine, "any", PolicyRequest(exploration_cap=0.25, event_id="cap 0.25")
+            again = await engine.change_policy(
+                "any", PolicyRequest(exploration_cap=0.25, event_id="cap 0.25")
             )
             assert again.status == "duplicate"
             with pytest.raises(Conflict):
-                await change_policy(engine, "any", PolicyRequest(exploration_cap=0.5, event_id="cap 0.25"))
-            await change_policy(engine, "any", PolicyRequest(displacement=1, exploration_cap=1.0))
+                await engine.change_policy("any", PolicyRequest(exploration_cap=0.5, event_id="cap 0.25"))
+            await engine.change_policy("any", PolicyRequest(displacement=1, exploration_cap=1.0))
             with pytest.raises(RequestError, match="displacement is 1: every request needs") as refused:
                 await rank(engine, "bare", "any")
             assert refused.value.field == "baseline"
@@ -234,12 +233,12 @@ def test_guard_rails_change_while_a_ranker_runs() -> None:
                 shown = await rank(engine, f"near {i}", "any", baseline=SIX)
                 assert _furthest(shown.items, SIX) <= 1
             await engine.change_items("any", ItemsRequest(["cook"], ["walk"]))
-            await change_policy(engine, "any", PolicyRequest(displacement=3))
+            await engine.change_policy("any", PolicyRequest(displacement=3))
             rounds = fold.rounds
             for i in range(10):  # of groups with the retired item nothing is learnt, of the others everything
                 assert (await _tell(engine, f"near {i}", rng)).learnt
             assert fold.rounds == rounds + 10
-            await change_policy(engine, "any", PolicyRequest(displacement=0))
+            await engine.change_policy("any", PolicyRequest(displacement=0))
             await rank(engine, "bare", "any")
             await engine.promote("any", PromoteRequest(0.0))
             await rank(engine, "own", "any", baseline=[*SIX[1:], "cook"])
@@ -263,7 +262,7 @@ def test_what_is_no_guard_rail_is_refused(policy: dict[str, Any], words: str) ->
                 await _make(engine, "FTRLPBM", policy)
             await _make(engine, "FTRLPBM", {})
             with pytest.raises(RequestError, match=words):
-                await change_policy(engine, "any", PolicyRequest(**policy))
+                await engine.change_policy("any", PolicyRequest(**policy))
 
     play(story)
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
+from rankloop.serving.api import ActivateRequest, FeedbackRequest, PolicyRequest, ResetRequest
 from rankloop.serving.errors import RequestError
 from rankloop.serving.http.app import App
 from rankloop.serving.log import records
 from rankloop.serving.log.export import answered_lists
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Policy, PolicyHistory, waiting_time
-from rankloop.serving.policy_changes import change_policy
-from rankloop.serving.schemas import ActivateRequest, FeedbackRequest, PolicyRequest, ResetRequest
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.in_process import ask
@@ -171,8 +170,7 @@ def test_a_policy_counts_for_lists_from_then_on() -> None:
         async with running(store, clock=clock) as engine:
             await create(engine, **CLICKS, policy={"deadline_seconds": 60})
             await rank(engine, "old")
-            changed = await change_policy(
-                engine,
+            changed = await engine.change_policy(
                 "unwind",
                 PolicyRequest(deadline_seconds=10.0, late="learn", answers="union", event_id="c"),
             )
@@ -212,7 +210,7 @@ def test_late_feedback_is_judged_by_the_policy_of_its_list() -> None:
         async with running(clock=clock) as engine:
             await create(engine, policy={"deadline_seconds": 10, "late": "ignore"})
             await rank(engine, "old")
-            await change_policy(engine, "unwind", PolicyRequest(late="learn"))
+            await engine.change_policy("unwind", PolicyRequest(late="learn"))
             await rank(engine, "new")
             clock.seconds += 11
             assert not (await answer(engine, "old")).learnt
@@ -252,7 +250,7 @@ def test_a_rollback_goes_over_a_change_of_policy() -> None:
             await rank(engine, "a")
             await answer(engine, "a")
             await engine.snapshot("unwind")
-            await change_policy(engine, "unwind", PolicyRequest(deadline_seconds=5.0))
+            await engine.change_policy("unwind", PolicyRequest(deadline_seconds=5.0))
             await rank(engine, "b")
             await answer(engine, "b")
             _, told = await ask(App(engine), "POST", "/v1/rankers/unwind/rollback", {"to_seq": 3})

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from rankloop.serving.admission import Limits
+from rankloop.serving.api import ActivateRequest, FeedbackRequest, ItemsRequest, PromoteRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import NotFound, Unavailable
 from rankloop.serving.http.app import App
-from rankloop.serving.limits import Limits
 from rankloop.serving.log.verify import verify
-from rankloop.serving.schemas import ActivateRequest, ItemsRequest, PromoteRequest
 from rankloop.serving.stores.contract import StoreError
 from tests.serving.in_process import ask
 from tests.serving.service import ITEMS, Clock, answer, create, play, rank, rounds
@@ -280,6 +280,32 @@ def test_somebody_looks_after_a_ranker_that_nobody_asks_for(ends: str) -> None:
     play(story)
 
 
+def test_clicks_gathered_for_one_are_learnt_by_another_which_says_that_it_takes_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        async with replicas() as (store, clock, (one, other)):
+            await create(one, algorithm="FTRLPBM", parameters={"n_positions": 3})
+            shown = await rank(one, "d")
+            await one.housekeeping.tick()
+            assert [record.message for record in caplog.records] == ["this process looks after unwind now"]
+            for engine, item in ((other, shown.items[0]), (one, shown.items[2])):
+                (told,) = await engine.feedback("unwind", [FeedbackRequest("d", item=item)])
+                assert (told.status, told.learnt) == ("accepted", False)
+            caplog.clear()
+            # The first one ends without a word.
+            for _ in range(45):
+                clock.seconds += 1
+                await other.housekeeping.tick()
+            assert [record.message for record in caplog.records] == ["this process looks after unwind now"]
+            fold = (await other.find("unwind")).fold
+            assert (fold.rounds, fold.gathering) == (1, {})
+            assert (await verify(store, "unwind")).holds
+
+    caplog.set_level("INFO", "rankloop.serving")
+    play(story)
+
+
 @pytest.mark.parametrize("ranker", [None, "unwind"])
 def test_a_stream_tells_of_what_others_wrote(ranker: str | None) -> None:
     async def story() -> None:
@@ -312,7 +338,7 @@ def test_names_that_nobody_has_are_not_remembered() -> None:
             told = await asyncio.gather(*asked, return_exceptions=True)
             assert {type(error) for error in told} == {NotFound}
             assert store.asked <= 30  # who asks at the same time shares a look
-            roster = one.roster
-            assert [roster._looking, roster._waiting, roster._loading, roster.absent] == [{}, {}, {}, {}]
+            loaded = one.loaded
+            assert [loaded._looking, loaded._waiting, loaded._loading, loaded.absent] == [{}, {}, {}, {}]
 
     play(story)

@@ -16,20 +16,19 @@ import pytest
 from typer.testing import CliRunner
 
 from rankloop.cli import app
+from rankloop.serving.api import FreezeRequest, RankRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, Unavailable
 from rankloop.serving.log.export import answered_lists
 from rankloop.serving.log.verify import verify
-from rankloop.serving.retention import Retention, close_history, read_retention
-from rankloop.serving.schemas import FreezeRequest, RankRequest
+from rankloop.serving.retention import Retention, Trimming, close_history, read_retention
+from rankloop.serving.stores import segments
 from rankloop.serving.stores.backup import backup, restore
 from rankloop.serving.stores.contract import Damaged, Store, StoreError
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
-from rankloop.serving.stores.segments import closed_history, parquet
-from rankloop.serving.stores.segments.manifest import read_manifest
+from rankloop.serving.stores.segments import read_manifest
 from rankloop.serving.stores.sqlite import SQLiteStore
-from rankloop.serving.trimming import Trimming
 from tests.serving.postgresql import Server
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, rounds, running
 
@@ -48,9 +47,8 @@ def make(request: pytest.FixtureRequest, tmp_path: Path, fresh_schema: Callable[
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a short log has several groups of rows."""
-    monkeypatch.setattr(parquet, "GROUP", 8)
-    monkeypatch.setattr(closed_history, "GROUP", 8)
-    monkeypatch.setattr(closed_history, "_GROUPS", 2)
+    monkeypatch.setattr(segments, "GROUP", 8)
+    monkeypatch.setattr(segments, "_GROUPS", 2)
 
 
 async def _close(engine: Engine, rows: int = 5, **more: Any) -> Any:
@@ -328,7 +326,7 @@ def test_a_missing_index_is_made_again_and_missing_segments_are_said(tmp_path: P
             assert list(folder.glob("*.ids"))
         shutil.rmtree(folder)
         async with running(SQLiteStore(tmp_path)) as engine:
-            assert "is not there" in engine.roster.absent["unwind"].reason
+            assert "is not there" in engine.loaded.absent["unwind"].reason
         store = SQLiteStore(tmp_path, read_only=True)
         await store.open()
         with pytest.raises(Damaged, match="is not there"):

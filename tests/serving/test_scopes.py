@@ -10,12 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 from rankloop.cli import app as commands
-from rankloop.serving.auth import delete_key, make_key
+from rankloop.serving.admission import Limits
+from rankloop.serving.auth import Permission, delete_key, make_key, permission, read, write
 from rankloop.serving.http import stream
 from rankloop.serving.http.app import App
-from rankloop.serving.permissions import Permission, permission, read, write
+from rankloop.serving.http.endpoints import ENDPOINTS
 from tests.serving.in_process import ask
-from tests.serving.service import ITEMS, create, play, running
+from tests.serving.service import ITEMS, create, play, rank, running
 
 NEW = {"algorithm": "RTop1F", "items": ITEMS, "seed": 1}
 
@@ -99,6 +100,48 @@ def test_a_batch_counts_its_lists_against_the_rate() -> None:
             ] == 200  # it had some left, and owes now
             status, told = await ask(app, "POST", rank, {}, key=key)
             assert (status, told["error"]["code"]) == (429, "busy")
+
+    play(story)
+
+
+def test_a_quota_of_rankers_holds_when_several_are_made_at_once() -> None:
+    async def story() -> None:
+        async with running(limits=Limits(rankers=4)) as engine:
+            app = App(engine)
+            key = await make_key(engine.store, role="admin", at=1, rankers=["acme.*"], most_rankers=2)
+            everything = await make_key(engine.store, role="admin", at=1)
+            await app.access.refresh(engine.store)
+            for one, names in ((key, "abcde"), (everything, "vwxyz")):
+                made = await asyncio.gather(
+                    *(ask(app, "POST", "/v1/rankers", {**NEW, "name": f"acme.{n}"}, key=one) for n in names)
+                )
+                assert sorted(status for status, _ in made) == [201, 201, 429, 429, 429]
+            assert len(engine.rankers) == 4
+
+    play(story)
+
+
+def test_a_key_for_events_reports_and_does_nothing_else() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            app = App(engine)
+            await create(engine)
+            await rank(engine, "one")
+            key = await make_key(engine.store, role="events", at=1, rankers=["unwind"])
+            await app.access.refresh(engine.store)
+            about = "/v1/rankers/unwind"
+            for path, body in (
+                (f"{about}/activate", {"decision_id": "one"}),
+                (f"{about}/feedback", {"decision_id": "one", "relevance": [1]}),
+                (f"{about}/feedback", [{"decision_id": "one", "relevance": [1]}]),
+            ):
+                assert (await ask(app, "POST", path, body, key=key))[0] == 200
+            for endpoint in ENDPOINTS:
+                path = endpoint.path.format(name="unwind", decision_id="one", item="tea")
+                if path not in (f"{about}/activate", f"{about}/feedback"):
+                    assert (await ask(app, endpoint.method, path, {}, key=key))[0] == 403, path
+            for path in ("/metrics", "/v1/stream?ranker=unwind", f"{about}/export"):
+                assert (await ask(app, "GET", path, key=key))[0] == 403, path
 
     play(story)
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from rankloop.rankers import PDGD
+from rankloop.serving.api import Matrix, RankRequest
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log.records import Entry, Row
-from rankloop.serving.schemas import Matrix, RankRequest
 from rankloop.serving.served_ranker import ServedRanker, check_digest
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.service import ITEMS, Clock, adds_up, answer, create, play, rank, rounds, running

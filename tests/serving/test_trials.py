@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rankloop.serving.api import ItemsRequest, PolicyRequest, PromoteRequest, ResetRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log.fold import Fold
-from rankloop.serving.policy_changes import change_policy
-from rankloop.serving.schemas import ItemsRequest, PolicyRequest, PromoteRequest, ResetRequest
 from rankloop.serving.views import decision_answer, ranker_answer
 from tests.serving.service import ITEMS, adds_up, answer, create, play, rank, running
 
@@ -96,11 +95,21 @@ def test_promotion_is_a_row_and_the_holdout_stays() -> None:
             assert trial.baseline_lists == 20 + sum(half) + sum(whole)
             assert trial.ranker_lists == fold.rounds == 240 - sum(half) - sum(whole)
             assert trial.lift.low < trial.lift.mean < trial.lift.high
-            assert trial.lift.mean == pytest.approx(trial.ranker_mean - trial.baseline_mean, abs=0.05)
+            assert trial.lift.mean == pytest.approx(trial.ranker_mean - trial.baseline_mean, abs=0.15)
+            # The chances that the log's promotions gave: none until the first, then half and all of three quarters.
+            drawn = [
+                (await engine.rankers["any"].decision_state(f"d{i}")).decision for i in (0, 1_000, 2_000)
+            ]
+            chances = [fold.trial.chance(fold.policies, one.model_seq) for one in drawn]
+            assert chances == [0.0, 0.375, 0.75]
+            assert fold.trial.difference.n == 240
             assert Fold.restore(fold.save()).trial == fold.trial
             await adds_up(engine, "any")
-            await change_policy(engine, "any", PolicyRequest(holdout=0.9))
+            await engine.change_policy("any", PolicyRequest(holdout=0.9))
             assert sum(await _rounds(engine, 4_000, 30)) > 20
+            drawn = [(await engine.rankers["any"].decision_state(f"d{i}")).decision for i in (2_119, 4_000)]
+            chances = [fold.trial.chance(fold.policies, one.model_seq) for one in drawn]
+            assert chances == pytest.approx([0.75, 0.1])
             await adds_up(engine, "any")
             await engine.reset("any", ResetRequest())
             assert all(await _rounds(engine, 3_000, 10))  # an apprentice again

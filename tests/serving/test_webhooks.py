@@ -11,6 +11,7 @@ import pytest
 from rankloop.serving import webhooks
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
+from rankloop.serving.log.records import GATHER_SECONDS
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.webhooks import Webhooks, sign
 from tests.serving.service import Clock, adds_up, create, play, rank
@@ -96,16 +97,21 @@ def test_signed_events_become_feedback_once(tmp_path: Path) -> None:
     (tmp_path / "hooks.toml").write_text(HOOKS)
 
     async def story() -> None:
-        app = App(Engine(MemoryStore(), housekeeping=False, clock=Clock()))
+        clock = Clock()
+        app = App(Engine(MemoryStore(), housekeeping=False, clock=clock))
         app.webhooks.load(tmp_path / "hooks.toml")
         await app.engine.open()
         await create(app.engine, algorithm="FTRLPBM", parameters={"n_positions": 2})
         shown = await rank(app.engine, "one")
         event = {"id": 7, "data": {"list": "one", "item": shown.items[1]}}
         status, told = await post(app, "unwind/webhooks/shop", event)
-        assert (status, told["status"], told["learnt"]) == (200, "accepted", True)
+        assert (status, told["status"], told["learnt"]) == (200, "accepted", False)
         status, told = await post(app, "unwind/webhooks/shop", event)
         assert (status, told["duplicate"]) == (200, True)
+        clock.seconds += GATHER_SECONDS + 1  # other clicks on the list might have followed
+        await app.engine.housekeeping.tick()
+        assert app.engine.rankers["unwind"].fold.counts.learnt == 1
+        clock.seconds -= GATHER_SECONDS + 1
         row = await app.engine.store.find("unwind", "feedback", "7")
         assert row is not None
         assert row.decision == "one"

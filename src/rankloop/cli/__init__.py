@@ -43,6 +43,7 @@ _OFFLINE: dict[str, Command] = {
 _OF_THE_SERVICE: dict[str, Command] = {
     "serve": service_run.serve,
     "config": service_run.show_config,
+    "create": service_run.create,
     "rankers": service_run.rankers,
     "verify": service_data.verify,
     "accept-loss": service_data.accept_loss,

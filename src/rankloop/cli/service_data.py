@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,18 +17,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from rankloop.cli.service_store import LiveStoreOptions, StoreOptions, allow_rankers, chosen, now
+from rankloop.cli.service_store import (
+    LiveStoreOptions,
+    StoreOptions,
+    allow_rankers,
+    ask_service,
+    chosen,
+    now,
+)
 from rankloop.cli.settings import (
     DATA,
     AllowOption,
     DataOption,
     FirstPosition,
+    KeyOption,
+    UrlOption,
     named_values,
+    read_values,
     service_option,
 )
 from rankloop.extras import counted, require
 
 if TYPE_CHECKING:
+    from rankloop.serving.api import ImportAnswer
+    from rankloop.serving.client import Client
     from rankloop.serving.engine import Engine
     from rankloop.serving.stores.contract import Store
 
@@ -127,7 +138,7 @@ def upgrade(
       rankloop upgrade --data my-rankers
     """
     allow_rankers(allow)
-    from rankloop.serving.log.upgrade import upgrade as go_on
+    from rankloop.serving.log.snapshots import upgrade as go_on
 
     failed: list[str] = []
 
@@ -331,15 +342,9 @@ def replay(
       rankloop replay unwind --ranker RTop1F --set measure=sum_loss
     """
     allow_rankers([*(allow or []), *([other] if ":" in other else [])])
-    from rankloop.serving.log.replay import replay as play
+    from rankloop.serving.log.export import replay as play
 
-    parameters: dict[str, Any] = {}
-    for setting in settings or []:
-        key, _, value = setting.partition("=")
-        try:
-            parameters[key] = json.loads(value)
-        except json.JSONDecodeError:
-            parameters[key] = value
+    parameters = read_values("--set", settings)
 
     async def look(store: Store) -> Any:
         (name,) = await chosen(store, ranker)
@@ -402,13 +407,8 @@ def import_(
         ),
     ],
     ranker: Annotated[str, Option("--to", metavar="RANKER", help="The ranker that is to learn.")],
-    url: Annotated[
-        str | None,
-        Option(help="Send it to a running service, instead of writing to its store.", show_default=False),
-    ] = None,
-    key: Annotated[
-        str | None, Option(help="An API key of an admin.", envvar="RANKLOOP_KEY", show_default=False)
-    ] = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
     *,
     options: ImportOptions,
     place: LiveStoreOptions,
@@ -437,11 +437,11 @@ def import_(
             raise ValueError(f"there is no file {file}")
     history = _History(files, options)
     if url is None:
-        answer = _write(history, ranker, place.one())
+        answer = place.with_engine(partial(_write, history=history, ranker=ranker))
     elif history.is_state:
         raise ValueError("a state is written to the store: stop the service, and leave out --url")
     else:
-        answer = _send(history, ranker, url, key)
+        answer = ask_service(url, key, partial(_send, history=history, ranker=ranker))
     _tell_import(history, ranker, answer)
 
 
@@ -456,7 +456,7 @@ class _History:
     bad_rows: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        from rankloop.serving.warm_start import digest_of_files
+        from rankloop.serving.history_import import digest_of_files
 
         chosen = self.options
         self.columns = dict(named_values("--columns", chosen.columns or (), form="OURS=THEIRS"))
@@ -484,7 +484,7 @@ class _History:
     def parts(self, feedback: str) -> Iterator[tuple[list[Any], int, bool]]:
         """The lists, as the ranker takes them, for one row of the log each time; counted on the terminal."""
         from rankloop.data import read_lists
-        from rankloop.serving.warm_start import parts
+        from rankloop.serving.history_import import parts
 
         lists = read_lists(
             list(self.files),
@@ -499,51 +499,19 @@ class _History:
             yield from parts(show(lists), most_lists=self.options.part)
 
 
-def _send(history: _History, ranker: str, url: str, key: str | None) -> dict[str, Any]:
-    require("httpx", extra="client", for_="rankloop import --url")
-    from rankloop.serving.client import Client, RankloopError
-
-    answer: dict[str, Any] = {}
-    with Client(url, key=key, timeout=120.0) as client:
-        try:
-            for lists, number, last in history.parts(client.ranker(ranker).feedback):
-                answer = vars(
-                    client.import_lists(
-                        ranker, lists, history=history.name, part=number, last=last, source=history.source
-                    )
-                )
-        except RankloopError as error:
-            raise ValueError(str(error)) from None
+def _send(client: Client, *, history: _History, ranker: str) -> ImportAnswer | None:
+    answer = None
+    for lists, part, last in history.parts(client.ranker(ranker).feedback):
+        source = history.source
+        answer = client.import_lists(ranker, lists, history=history.name, part=part, last=last, source=source)
     return answer
 
 
-def _write(history: _History, ranker: str, store: Store) -> dict[str, Any]:
-    import msgspec
-
-    from rankloop.serving.engine import Engine
-    from rankloop.serving.errors import RequestError
-
-    async def work() -> dict[str, Any]:
-        engine = Engine(store, housekeeping=False)
-        await engine.open()
-        try:
-            answer = await _write_to(engine, history, ranker)
-            return {} if answer is None else msgspec.structs.asdict(answer)
-        finally:
-            await engine.close()
-
-    try:
-        return asyncio.run(work())
-    except RequestError as error:
-        raise ValueError(error.message) from None
-
-
-async def _write_to(engine: Engine, history: _History, ranker: str) -> Any:
+async def _write(engine: Engine, *, history: _History, ranker: str) -> ImportAnswer | None:
     import msgspec
 
     from rankloop.data import read_clicks
-    from rankloop.serving.importing import ImportRequest, import_history
-    from rankloop.serving.warm_start import saved_state, simulated_state
+    from rankloop.serving.history_import import ImportRequest, import_history, saved_state, simulated_state
 
     fold = (await engine.find_to_write(ranker)).fold
     if history.is_state:
@@ -587,17 +555,17 @@ def _progress() -> Iterator[Callable[[Iterable[Any]], Iterator[Any]]]:
         yield show
 
 
-def _tell_import(history: _History, ranker: str, answer: dict[str, Any]) -> None:
+def _tell_import(history: _History, ranker: str, answer: ImportAnswer | None) -> None:
     for reason, count in history.bad_rows.items():
         typer.echo(f"left out while reading: {count:,} with {reason}", err=True)
-    if not answer:
+    if answer is None:
         raise ValueError(f"{history.source}: no list to learn from")
-    if answer["status"] == "conflict":
+    if answer.status == "conflict":
         raise ValueError(f"{ranker}: nothing was learnt, because the ranker was changed meanwhile: try again")
-    if answer["duplicate"]:
-        typer.echo(f"{ranker}: has learnt from this already (row {answer['seq']}); nothing changed")
+    if answer.duplicate:
+        typer.echo(f"{ranker}: has learnt from this already (row {answer.seq}); nothing changed")
         return
     unit = "rounds taken over" if history.is_state else "lists learnt"
-    typer.echo(f"{ranker}: {answer['learnt']:,} {unit} (row {answer['seq']})")
-    for reason, count in answer["left_out"].items():
+    typer.echo(f"{ranker}: {answer.learnt:,} {unit} (row {answer.seq})")
+    for reason, count in answer.left_out.items():
         typer.echo(f"left out: {count:,} with {reason}", err=True)

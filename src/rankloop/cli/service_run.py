@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from rankloop.cli.service_store import LiveStoreOptions, StoreOptions, allow_rankers, now
+from rankloop.cli.service_store import LiveStoreOptions, StoreOptions, allow_rankers, ask_service, now
 from rankloop.cli.settings import (
     DATA,
     AllowOption,
@@ -23,15 +23,20 @@ from rankloop.cli.settings import (
     DatabaseOption,
     DataOption,
     JsonFlag,
+    KeyOption,
+    RankerOption,
     SchemaOption,
     SegmentsOption,
+    UrlOption,
     as_toml,
     limit_settings,
+    read_values,
     service_option,
     settings_of,
 )
 
 if TYPE_CHECKING:
+    from rankloop.serving.engine import Engine
     from rankloop.serving.stores.contract import Store
 
 
@@ -119,8 +124,8 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
       rankloop serve --ranker mypackage.rankers:Mine
     """
     allow_rankers(options.allow)
-    from rankloop.serving.limits import read_limits
-    from rankloop.serving.messages import speak_json, start_tracing
+    from rankloop.serving.admission import read_limits
+    from rankloop.serving.messages import speak_json, speak_plainly, start_tracing
     from rankloop.serving.retention import read_retention
     from rankloop.serving.server import run
     from rankloop.serving.stores.memory import MemoryStore
@@ -131,7 +136,7 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
     retention = None if options.retain is None else read_retention(options.retain)
     if retention is not None and options.database and options.segments is None:
         raise ValueError("--retain with a database needs --segments: a folder that all replicas reach")
-    tell = speak_json() if options.log_format is LogFormat.JSON else typer.echo
+    tell = speak_json() if options.log_format is LogFormat.JSON else speak_plainly()
     if options.traces:
         start_tracing()
     place = StoreOptions(options.data, options.database, options.schema, options.segments)
@@ -141,6 +146,7 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
             host=options.host,
             port=options.port,
             snapshot_every=options.snapshot_every,
+            place="memory only" if options.memory else f"{place}",
             tell=tell,
             people=options.users,
             seconds=options.seconds,
@@ -163,7 +169,7 @@ def show_config(ctx: typer.Context, *, options: ServeOptions, as_json: JsonFlag 
     """
     import msgspec
 
-    from rankloop.serving.limits import Limits, read_limits
+    from rankloop.serving.admission import Limits, read_limits
 
     set_limits = limit_settings(ctx, options.limit)
     limits = read_limits([f"{name}={number}" for name, (number, _) in set_limits.items()])
@@ -199,19 +205,91 @@ def _plain(value: object) -> object:
     return value if isinstance(value, bool | int | float | list) else str(value)
 
 
+def create(
+    ranker: Annotated[str, Argument(metavar="NAME", help="What to call it.")],
+    algorithm: RankerOption,
+    items: Annotated[
+        str | None,
+        Option(
+            metavar="NAMES",
+            help="The items, with commas between them; or @FILE, with one on each line.",
+            show_default="none, for a ranker whose requests bring their items",
+        ),
+    ] = None,
+    parameters: Annotated[
+        list[str] | None,
+        Option("--set", metavar="KEY=VALUE", help="A parameter of the algorithm; repeatable."),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        Option(
+            metavar="KEY=VALUE", help="A setting of its policy, such as deadline_seconds=3600; repeatable."
+        ),
+    ] = None,
+    seed: Annotated[int | None, Option(help="Of its lists.", show_default="drawn")] = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
+    *,
+    place: LiveStoreOptions,
+    allow: AllowOption = None,
+) -> None:
+    """Create a ranker, in a store that nobody serves or by a running service. The same again changes nothing.
+
+    [b]Examples[/b]
+
+      rankloop create unwind --algorithm TopFTRL --items walk,meditate,music
+
+      rankloop create pages --algorithm FTRLPBM --set n_positions=3 --items @items.txt --url http://127.0.0.1:8000
+    """
+    allow_rankers([*(allow or []), *([algorithm] if ":" in algorithm else [])])
+    wanted: dict[str, Any] = {
+        "algorithm": algorithm,
+        "items": _names(items),
+        "parameters": read_values("--set", parameters),
+        "policy": read_values("--policy", policy),
+        "seed": seed,
+    }
+    if url is not None:
+        made = ask_service(url, key, lambda client: client.create(ranker, **wanted))
+        duplicate = made.duplicate
+    else:
+        import msgspec
+
+        from rankloop.serving.api import CreateRequest
+
+        try:
+            request = msgspec.convert(wanted | {"name": ranker}, CreateRequest)
+        except msgspec.ValidationError as error:
+            raise ValueError(str(error)) from None
+
+        async def work(engine: Engine) -> bool:
+            _, there = await engine.create(request)
+            return there
+
+        duplicate = place.with_engine(work, create=True)
+    where = place if url is None else url
+    typer.echo(f"{ranker}: {'is there already, just so' if duplicate else 'created'} ({where})")
+
+
+def _names(items: str | None) -> list[str] | None:
+    if items is None or not items.startswith("@"):
+        return None if items is None else [name.strip() for name in items.split(",")]
+    return [line.strip() for line in Path(items[1:]).read_text().splitlines() if line.strip()]
+
+
 def rankers(*, place: StoreOptions, as_json: JsonFlag = False, allow: AllowOption = None) -> None:
     """List the rankers of a service, running or not: their algorithm, and how much they have learnt."""
     allow_rankers(allow)
     import msgspec
 
-    from rankloop.serving.limits import Limits
-    from rankloop.serving.roster import Roster
+    from rankloop.serving.admission import Limits
+    from rankloop.serving.loaded_rankers import LoadedRankers
     from rankloop.serving.views import ranker_answer
 
     async def look(store: Store) -> tuple[list[Any], list[str]]:
-        roster = Roster(store, Limits())
-        await roster.load_all()
-        return [await ranker_answer(served) for served in roster.rankers.values()], roster.notices()
+        loaded = LoadedRankers(store, Limits())
+        await loaded.load_all()
+        return [await ranker_answer(served) for served in loaded.rankers.values()], loaded.notices()
 
     answers, notices = place.read(look)
     for notice in notices:
@@ -249,7 +327,9 @@ def delete(
 def keys(
     action: Annotated[str, Argument(help="[b]list[/b], [b]add[/b], [b]delete[/b] or [b]open[/b].")] = "list",
     key_id: Annotated[str | None, Argument(metavar="ID", help="Of the key to delete.")] = None,
-    role: Annotated[str, Option(help="reader, writer or admin.")] = "writer",
+    role: Annotated[
+        str, Option(help="reader, events (activate and feedback only), writer or admin.")
+    ] = "writer",
     note: Annotated[str, Option(help="What it is for.")] = "",
     for_rankers: Annotated[
         list[str] | None,
@@ -277,6 +357,8 @@ def keys(
     [b]Examples[/b]
 
       rankloop keys add --role admin --note me
+
+      rankloop keys add --role events --note "the shop's pages"
 
       rankloop keys add --role admin --for "acme.*" --most-rankers 20 --rate 100
     """

@@ -18,10 +18,13 @@ from rankloop.cli.settings import (
     DataOption,
     SchemaOption,
     SegmentsOption,
+    hidden,
 )
 from rankloop.extras import require
 
 if TYPE_CHECKING:
+    from rankloop.serving.client import Client
+    from rankloop.serving.engine import Engine
     from rankloop.serving.stores.contract import Store
 
 Result = TypeVar("Result")
@@ -92,6 +95,31 @@ class StoreOptions:
         """Run `work` on the open store, which is its own unless a service may run beside it."""
         return _run(self.one(own=own, create=create), work)
 
+    def with_engine(
+        self, work: Callable[[Engine], Coroutine[Any, Any, Result]], *, create: bool = False
+    ) -> Result:
+        """Run `work` on the rankers of the store, which nobody serves; what is refused is a ValueError."""
+        from rankloop.serving.engine import Engine
+        from rankloop.serving.errors import RequestError
+
+        async def run() -> Result:
+            engine = Engine(self.one(create=create), housekeeping=False)
+            await engine.open()
+            try:
+                return await work(engine)
+            finally:
+                await engine.close()
+
+        try:
+            return asyncio.run(run())
+        except RequestError as error:
+            raise ValueError(error.message) from None
+
+    def __str__(self) -> str:
+        if self.database:
+            return f"{hidden('database', self.database[0])}, schema {self.schema}"
+        return f"folder {self.data}"
+
 
 @dataclass(frozen=True)
 class LiveStoreOptions(StoreOptions):
@@ -119,6 +147,18 @@ async def chosen(store: Store, ranker: str | None) -> list[str]:
     if ranker not in names and ranker not in await store.archived():
         raise ValueError(f"there is no ranker {ranker!r}; there are {', '.join(names) or 'none'}")
     return [ranker]
+
+
+def ask_service(url: str, key: str | None, work: Callable[[Client], Result]) -> Result:
+    """Run `work` with a client of a running service; what is refused is a ValueError."""
+    require("httpx", extra="client", for_="--url")
+    from rankloop.serving.client import Client, RankloopError
+
+    with Client(url, key=key, timeout=120.0) as client:
+        try:
+            return work(client)
+        except RankloopError as error:
+            raise ValueError(str(error)) from None
 
 
 def allow_rankers(names: list[str] | None) -> None:

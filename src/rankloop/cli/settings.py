@@ -238,6 +238,21 @@ def named_values(option: str, texts: Iterable[str], *, form: str) -> Iterator[tu
         yield name, value
 
 
+def read_values(option: str, texts: Iterable[str] | None) -> dict[str, Any]:
+    """Values by name from texts such as KEY=VALUE; a value is JSON, or text where it is none.
+
+    >>> read_values("--set", ["k=2", "measure=sum_loss"])
+    {'k': 2, 'measure': 'sum_loss'}
+    """
+    values: dict[str, Any] = {}
+    for name, value in named_values(option, texts or (), form="KEY=VALUE"):
+        try:
+            values[name] = json.loads(value)
+        except json.JSONDecodeError:
+            values[name] = value
+    return values
+
+
 @contextmanager
 def interruption_told(words: str) -> Iterator[None]:
     """Ctrl-C meanwhile is followed by a line that says what is kept."""
@@ -336,6 +351,15 @@ SegmentsOption = Annotated[
         metavar="FOLDER",
         show_default="segments, in the folder of the SQLite store",
     ),
+]
+UrlOption = Annotated[
+    str | None,
+    Option(
+        "--url", help="Send it to a running service, instead of writing to its store.", show_default=False
+    ),
+]
+KeyOption = Annotated[
+    str | None, Option("--key", help="An API key of an admin.", envvar="RANKLOOP_KEY", show_default=False)
 ]
 ConfigOption = Annotated[
     Path | None,

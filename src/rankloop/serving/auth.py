@@ -1,7 +1,9 @@
-"""Who may call: API keys, kept hashed and compared in constant time, with the roles reader, writer and admin.
+"""Who may call, and how often: API keys, kept hashed and compared in constant time, with a role, rankers and quotas.
 
 A store that never had a key is open to callers on this machine. With the first key a row says that keys are needed,
 and it stays when the last key is deleted: only `rankloop keys open`, on the machine itself, takes it back.
+
+What a key permits is kept as one text, which begins with the role: `writer`, or `admin acme.* rankers=20 rate=100`.
 """
 
 from __future__ import annotations
@@ -10,30 +12,131 @@ import functools
 import hashlib
 import hmac
 import ipaddress
+import math
 import re
 import secrets
+import time
+from collections.abc import Callable
 
-from rankloop.serving import permissions
-from rankloop.serving.errors import Forbidden, Unauthorized
-from rankloop.serving.permissions import EVERYTHING, ROLES, Permission
-from rankloop.serving.rates import Rate
+import msgspec
+
+from rankloop.base import one_of
+from rankloop.serving.errors import Busy, Forbidden, RateLimited, Unauthorized
 from rankloop.serving.stores.contract import Store, StoredKey
 
-__all__ = [
-    "ROLES",
-    "Access",
-    "Guard",
-    "delete_key",
-    "is_local",
-    "make_key",
-    "need_no_keys",
-    "stored_keys",
-]
+# What each role includes. `events` is for where feedback comes from: it reports, and neither reads nor ranks.
+_INCLUDES = {
+    "reader": ("reader",),
+    "events": ("events",),
+    "writer": ("reader", "events", "writer"),
+    "admin": ("reader", "events", "writer", "admin"),
+}
+ROLES = tuple(_INCLUDES)
 _LOCAL_HOSTS = {b"localhost", b"127.0.0.1", b"[::1]"}
 _STATE = "needs-keys"  # the row that says whether keys are needed: no key, its ID has a form that no key has
 _NEEDED, _OPEN = "needed", "open"
 _OWN_PAGES = (b"same-origin", b"none")
 _GUESSES_PER_SECOND = 20.0  # wrong keys from one address
+_MOST_CALLERS = 10_000  # whose rates are remembered
+
+
+class Permission(msgspec.Struct, frozen=True):
+    """A role; names of rankers, or beginnings of names that end in `*`, none for all; quotas, 0 for none.
+
+    payer: whose rate its requests count for: all keys for the same rankers share one.
+    """
+
+    role: str
+    rankers: tuple[str, ...] = ()
+    most_rankers: int = 0
+    rate: float = 0.0  # requests a second, instead of the service's own limit
+    payer: str = ""
+
+    def covers(self, ranker: str) -> bool:
+        """Whether it is for this ranker.
+
+        >>> mine = Permission("writer", ("acme.*", "news"))
+        >>> mine.covers("acme.home"), mine.covers("news"), mine.covers("newsletter"), mine.covers("acme")
+        (True, True, False, False)
+        """
+        return not self.rankers or any(
+            ranker == one or (one.endswith("*") and ranker.startswith(one[:-1])) for one in self.rankers
+        )
+
+    def check(self, role: str, ranker: str | None) -> None:
+        """`Forbidden` unless it allows what needs this role, about this ranker, or about all where that is None."""
+        if role not in _INCLUDES[self.role]:
+            raise Forbidden(f"this needs the role {role}, the key has {self.role}")
+        if ranker is not None and not self.covers(ranker):
+            raise Forbidden(f"this key is for {', '.join(self.rankers)} only")
+
+    def check_new(self, ranker: str, there: set[str]) -> None:
+        """`Forbidden` or `Busy` unless its holder may create a ranker of this name, beside those that are there."""
+        self.check("admin", ranker)
+        mine = sum(map(self.covers, there))
+        if self.most_rankers and ranker not in there and mine >= self.most_rankers:
+            raise Busy(f"limit reached: {self.most_rankers:,} rankers with this key")
+
+
+EVERYTHING = Permission("admin")
+
+
+def write(permission: Permission) -> str:
+    """As it is kept.
+
+    >>> write(Permission("admin", ("acme.*",), most_rankers=20, rate=100.0))
+    'admin acme.* rankers=20 rate=100'
+    """
+    parts = [permission.role]
+    if permission.rankers:
+        parts.append(",".join(permission.rankers))
+    if permission.most_rankers:
+        parts.append(f"rankers={permission.most_rankers}")
+    if permission.rate:
+        parts.append(f"rate={permission.rate:g}")
+    return " ".join(parts)
+
+
+def read(text: str) -> Permission:
+    """What `write` wrote; a key that this code cannot read permits nothing.
+
+    >>> read("events acme.*,news rate=20")
+    Permission(role='events', rankers=('acme.*', 'news'), most_rankers=0, rate=20.0, payer='')
+    >>> read("superuser").covers("news")
+    False
+    """
+    role, *rest = text.split(" ")
+    rankers: tuple[str, ...] = ()
+    given: dict[str, str] = {}
+    for part in rest:
+        name, equals, value = part.partition("=")
+        if equals:
+            given[name] = value
+        else:
+            rankers = tuple(part.split(","))
+    try:
+        one_of("role", role, ROLES)
+        most, rate = int(given.pop("rankers", 0)), float(given.pop("rate", 0.0))
+        if given:
+            raise ValueError(f"unknown: {', '.join(given)}")
+    except ValueError:
+        return Permission("reader", ("",))
+    return Permission(role, rankers, most, rate)
+
+
+def permission(role: str, rankers: list[str], most_rankers: int, rate: float) -> Permission:
+    """The permission of a new key; ValueError where something about it cannot be meant."""
+    one_of("role", role, ROLES)
+    for name in rankers:
+        if not name or set(name) & set(" ,=") or "*" in name[:-1]:
+            raise ValueError(
+                f"rankers must be names, or beginnings of names with a * at the end, got {name!r}"
+            )
+    if most_rankers < 0:
+        raise ValueError(f"most_rankers must be 0 or more, got {most_rankers}")
+    if not 0 <= rate < 1e9:
+        raise ValueError(f"rate must be 0 or more, got {rate}")
+    return Permission(role, tuple(rankers), most_rankers, rate)
 
 
 @functools.lru_cache(maxsize=1_000)  # asked with every request, of the same few addresses
@@ -68,10 +171,10 @@ async def make_key(
     rankers: the names that it is for, or beginnings of names with a `*` at the end; all where there are none.
     most_rankers, rate: how many rankers there may be under these names, and requests a second; 0 for no quota.
     """
-    permitted = permissions.permission(role, rankers or [], most_rankers, rate)
+    permitted = permission(role, rankers or [], most_rankers, rate)
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     await _write_state(store, _NEEDED, at=at)  # first: there is no moment with a key and an open service
-    await store.write_key(StoredKey(key_id, permissions.write(permitted), _digest(secret), at, note))
+    await store.write_key(StoredKey(key_id, write(permitted), _digest(secret), at, note))
     return f"rl_{key_id}_{secret}"
 
 
@@ -122,21 +225,23 @@ class Access:
         found = {key.key_id: key for key in await store.keys()}
         state = found.pop(_STATE, None)
         self._keys = found
-        self._permissions = {key_id: permissions.read(key.role) for key_id, key in found.items()}
+        self._permissions = {}
+        for key_id, key in found.items():
+            permitted = read(key.role)
+            payer = ",".join(permitted.rankers) or key_id
+            self._permissions[key_id] = msgspec.structs.replace(permitted, payer=payer)
         if found or (state is not None and state.role != _OPEN):
             self._needed = True
         elif state is not None:  # without the row it stays as it is: keys that vanish open nothing
             self._needed = False
 
-    def check(
-        self, authorization: str | None, role: str, ranker: str | None = None
-    ) -> tuple[str, Permission]:
-        """The ID of the key, and what it permits.
+    def check(self, authorization: str | None, role: str, ranker: str | None = None) -> Permission:
+        """What the key in the header permits.
 
-        `Unauthorized` or `Forbidden` unless the header carries one of this role or a higher, for this ranker.
+        `Unauthorized` or `Forbidden` unless there is one whose role includes this one, for this ranker.
         """
         if self.open:
-            return "", EVERYTHING
+            return EVERYTHING
         scheme, _, given = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not given:
             raise Unauthorized("a key is needed: Authorization: Bearer ...")
@@ -149,16 +254,54 @@ class Access:
             raise Unauthorized("unknown key")
         permitted = self._permissions[key_id]
         permitted.check(role, ranker)
-        return key_id, permitted
+        return permitted
 
 
-def _authorization(headers: dict[bytes, bytes]) -> str:
-    return headers.get(b"authorization", b"").decode("latin-1")
+class Rate:
+    """So many a second for each caller, and as many at once: a bucket that fills evenly and holds a second's worth.
 
+    >>> seconds = iter([0.0, 0.0, 0.0, 0.5])
+    >>> rate = Rate(2, clock=lambda: next(seconds))
+    >>> rate.take("a"), rate.take("a")
+    (None, None)
+    >>> rate.take("a")
+    Traceback (most recent call last):
+    ...
+    rankloop.serving.errors.RateLimited: limit reached: 2 requests a second
+    >>> rate.take("a")
+    """
 
-def _payer(permitted: Permission, key_id: str) -> str:
-    """Whose rate counts: all keys for the same rankers share what they may ask for."""
-    return ",".join(permitted.rankers) or key_id
+    def __init__(self, per_second: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.per_second = per_second
+        self._clock = clock
+        # Of each caller how many may come, and when that was so; who came last is at the end.
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def take(self, caller: str, per_second: float = 0.0) -> None:
+        """Count one; `RateLimited` where it is one too many, with the rate of this caller where it has its own."""
+        self._count(caller, per_second, 1.0, at_least=1.0)
+
+    def charge(self, caller: str, n: float, per_second: float = 0.0) -> None:
+        """Count `n` more of a caller who was let in, and must wait longer for its next.
+
+        `RateLimited` where others of the same caller, that were let in at the same time, have used it up meanwhile.
+        """
+        self._count(caller, per_second, n, at_least=0.0)
+
+    def _count(self, caller: str, per_second: float, n: float, *, at_least: float) -> None:
+        now, rate = self._clock(), per_second or self.per_second
+        most = max(1.0, rate)
+        left, then = self._left.pop(caller, (most, now))
+        left = min(most, left + (now - then) * rate)
+        enough = left >= at_least
+        if len(self._left) >= _MOST_CALLERS:
+            del self._left[next(iter(self._left))]
+        self._left[caller] = (left - n if enough else left), now
+        if not enough:
+            raise RateLimited(
+                f"limit reached: {rate:g} requests a second",
+                retry_after=max(1, math.ceil((1 - left) / rate)),
+            )
 
 
 class Guard:
@@ -183,23 +326,20 @@ class Guard:
             self._check_open(headers, peer)
             return EVERYTHING
         try:
-            key_id, permitted = self._access.check(_authorization(headers), role, ranker)
+            permitted = self._access.check(_authorization(headers), role, ranker)
         except Unauthorized:
             self._guesses.take(peer or "")
             raise
-        self._rate.take(_payer(permitted, key_id), permitted.rate or None)
+        self._rate.take(permitted.payer, permitted.rate)
         return permitted
 
-    def charge(self, headers: dict[bytes, bytes], caller: Permission, n: int) -> None:
-        """Count `n` more requests of this caller, whom `check` has let in: what one request asks for many times."""
-        if not self._access.open:
-            key_id, _ = self._access.check(_authorization(headers), "reader")
-            self._rate.charge(_payer(caller, key_id), n)
+    def charge(self, caller: Permission, n: int) -> None:
+        """Count `n` more requests of a caller whom `check` has let in: what one request asks for many times."""
+        if caller.payer:
+            self._rate.charge(caller.payer, n, caller.rate)
 
     def still_permits(self, headers: dict[bytes, bytes], role: str, ranker: str | None) -> bool:
         """Whether a caller whom `check` has let in would be let in now, as long as its answer is being sent."""
-        if self._access.open:
-            return True
         try:
             self._access.check(_authorization(headers), role, ranker)
         except (Unauthorized, Forbidden):
@@ -227,3 +367,7 @@ class Guard:
         origin = headers.get(b"origin")
         if origin is not None and origin.partition(b"://")[2] != host:
             raise Forbidden("without keys this service refuses requests from the pages of others")
+
+
+def _authorization(headers: dict[bytes, bytes]) -> str:
+    return headers.get(b"authorization", b"").decode("latin-1")

@@ -1,4 +1,4 @@
-"""The service without its skin: every call that changes something returns once it is durable and folded."""
+"""The service without HTTP: every call that changes something returns once it is durable and part of the state."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
+import numpy as np
 
 from rankloop.serving.adapters.registry import config_hash
-from rankloop.serving.administration import Administration
 from rankloop.serving.admission import (
+    Limits,
     check_entry,
     check_names,
     check_policy,
@@ -23,32 +25,40 @@ from rankloop.serving.admission import (
     digest_of,
     refuse,
 )
+from rankloop.serving.api import (
+    ActivateRequest,
+    ArchivedAnswer,
+    CreateRequest,
+    ErrorBody,
+    EventAnswer,
+    FeedbackRequest,
+    FreezeRequest,
+    ItemsRequest,
+    PolicyRequest,
+    PromoteRequest,
+    RankAnswer,
+    RankOutcome,
+    RankRequest,
+    ResetRequest,
+    RollbackRequest,
+)
 from rankloop.serving.clock import LogClock, new_id, since_boot
-from rankloop.serving.degraded import DegradedLists
 from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
-from rankloop.serving.limits import Limits
-from rankloop.serving.log import records
+from rankloop.serving.loaded_rankers import LoadedRankers
+from rankloop.serving.log import records, snapshots
+from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.fingerprint import stamped
 from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.guard_rails import check_rails
 from rankloop.serving.log.randomness import Draws
-from rankloop.serving.log.records import Config, Entry, Row
-from rankloop.serving.log.upgrade import unsigned
-from rankloop.serving.outcomes import conflict, event_answer, rank_answer, unlogged_answer
-from rankloop.serving.request_features import packed_matrix
-from rankloop.serving.roster import Roster
-from rankloop.serving.schemas import (
-    ActivateRequest,
-    CreateRequest,
-    EventAnswer,
-    FeedbackRequest,
-    RankAnswer,
-    RankRequest,
-)
-from rankloop.serving.sealing import Sealing
+from rankloop.serving.log.records import Config, Decision, Entry, Freeze, Kind, Promote, check_answers
+from rankloop.serving.privacy import Sealing
+from rankloop.serving.rank_request import packed_matrix
 from rankloop.serving.served_ranker import ServedRanker, check_digest
 from rankloop.serving.stores.contract import (
+    Appended,
     Broken,
     Diverged,
     Fenced,
@@ -58,13 +68,13 @@ from rankloop.serving.stores.contract import (
     Store,
     StoreError,
 )
-from rankloop.serving.taking_in import take_in
 
 _log = logging.getLogger("rankloop.serving")
+_LOGGED_TOGETHER = 500  # lists that were shown while the store was away
 _DRAWS = 4  # of one list, where the ranker is changed meanwhile
 
 
-class Engine(Administration):
+class Engine:
     """Rankers on a store.
 
     clock: seconds since 1970. steady: seconds that only ever pass. Tests bring their own; one clock is then both.
@@ -86,8 +96,8 @@ class Engine(Administration):
         self.limits = limits or Limits()
         self.clock = LogClock(clock or time.time, steady or clock or since_boot)
         self.keep_snapshots = keep_snapshots
-        self.roster = Roster(store, self.limits, self.now)
-        self.rankers = self.roster.rankers
+        self.loaded = LoadedRankers(store, self.limits, self.now)
+        self.rankers = self.loaded.rankers
         self.broken: str | None = None  # why nothing can be written any more
         self.store_trouble: str | None = None  # why nothing could be written just now
         self.degraded = DegradedLists(self.limits.degraded)
@@ -99,6 +109,7 @@ class Engine(Administration):
         self.changed = asyncio.Event()  # something was folded: for those who watch
         self._draws = Draws()
         self._writing = asyncio.Lock()
+        self._creating: list[str] = []  # rankers that are being made, and count already
         self.opened = False
         self._folding: asyncio.Task[None] | None = None
         self.housekeeping = Housekeeping(self, snapshot_every=snapshot_every, in_background=housekeeping)
@@ -123,16 +134,17 @@ class Engine(Administration):
 
     async def _fold_all(self) -> None:
         if not self.store.shared:  # else it folds what it is asked for
-            await self.roster.load_all()
+            await self.loaded.load_all()
             for served in list(self.rankers.values()):
                 await self._sign(served)
         await self.housekeeping.start()
         self.ready = True
 
     async def _sign(self, served: ServedRanker) -> None:
-        if entries := await unsigned(served):
+        config = served.fold.config
+        if not config.probe and served.read_only is None:
             with contextlib.suppress(NotFound):
-                await self.append(entries)
+                await self.append([await asyncio.to_thread(snapshots.signature, served.name, config)])
 
     async def _fold_all_in_background(self) -> None:
         while True:
@@ -158,17 +170,17 @@ class Engine(Administration):
                 await self._folding
             self._folding = None
         await self.commit.stop()
-        self.roster.close()
+        self.loaded.close()
         await self.housekeeping.stop()
         await self.store.close()
 
     @property
     def trouble(self) -> str | None:
-        """Why it is not ready, in words; None where it is."""
+        """Why it is not ready, as a sentence; None where it is."""
         if self.broken:
             return self.broken
         if not self.ready:
-            return self.roster.progress() if self.opened else "starting or stopping"
+            return self.loaded.progress() if self.opened else "starting or stopping"
         if self.commit.overdue:
             return "the store does not answer"
         return self.store_trouble or self.store.complaint()
@@ -182,14 +194,14 @@ class Engine(Administration):
         if self.store.shared and not (name in self.rankers and self.without_store):
             is_new = name not in self.rankers
             try:
-                await self.roster.ask(name)
+                await self.loaded.ask(name)
                 if is_new and name in self.rankers:
                     await self._sign(self.rankers[name])
             except StoreError as error:
                 self.store_trouble = str(error)
                 if name not in self.rankers:
                     raise Unavailable(str(error)) from error
-        served = self.roster.find(name)
+        served = self.loaded.find(name)
         served.asked_at = self.now()
         return served
 
@@ -205,14 +217,14 @@ class Engine(Administration):
     def is_at_hand(self, name: str) -> bool:
         """Whether the store need not be asked first."""
         served = self.rankers.get(name)
-        return served is not None and self.roster.is_current(served)
+        return served is not None and self.loaded.is_current(served)
 
     async def find_all(self) -> list[ServedRanker]:
         """All rankers, as far as they can be had in the time that a request may take."""
         names = list(self.rankers)
         if self.store.shared and not self.without_store:
             with contextlib.suppress(TimeoutError, StoreError):
-                names = await asyncio.wait_for(self.roster.ask_for_all(), self.limits.store_seconds)
+                names = await asyncio.wait_for(self.loaded.ask_for_all(), self.limits.store_seconds)
         return [self.rankers[name] for name in names if name in self.rankers]
 
     async def names(self) -> list[str]:
@@ -245,10 +257,10 @@ class Engine(Administration):
             except Stale:
                 drawn = [self.rankers[name] for name in {one.ranker for one in entries} & self.rankers.keys()]
                 for served in drawn:
-                    await self.roster.fold_new(served)
+                    await self.loaded.fold_new(served)
                 raise
             except Diverged as error:
-                await self.roster.refold_drawn(entries)
+                await self.loaded.refold_drawn(entries)
                 raise Unavailable(f"{error}; its state is folded anew, try again") from error
             except Missing as error:
                 raise NotFound(str(error)) from error
@@ -257,26 +269,59 @@ class Engine(Administration):
                 raise Unavailable(str(error)) from error
             self.store_trouble = None
             try:
-                written = await take_in(self, entries, appended)
+                written = await self._take_in(entries, appended)
             except StoreError as error:  # written, and folded later: who asks again gets the same answer
                 raise Unavailable(str(error)) from error
         self.changed.set()
         return written
 
+    async def _take_in(self, entries: list[Entry], appended: list[Appended]) -> list[Written]:
+        """Fold rows that are durable now, each by its ranker."""
+        places: dict[str, list[int]] = {}  # of the rows of each ranker
+        for i, (entry, one) in enumerate(zip(entries, appended, strict=True)):
+            # Where others write as well, a row that was there already may not be folded here yet.
+            if entry.ranker in self.rankers and (one.new or self.store.shared):
+                places.setdefault(entry.ranker, []).append(i)
+        outcomes: list[Outcome | None] = [None] * len(entries)
+        failed: set[str] = set()
+        for name, its in places.items():
+            served = self.rankers[name]
+            try:
+                contents = {appended[i].row.seq: entries[i].content for i in its if appended[i].new}
+                found = await served.take_in([appended[i].row for i in its], contents)
+                if self.store.shared:
+                    self.loaded.wrote(served)
+                for i, outcome in zip(its, found, strict=True):
+                    outcomes[i] = outcome if appended[i].new else None
+            except BaseException as error:
+                await self.loaded.recover(name, error)
+                failed.add(name)
+            self.housekeeping.changed.add(name)
+
+        def is_left(entry: Entry) -> bool:
+            """Whether it was written to a ranker that was let go of meanwhile: nobody here folds it."""
+            return self.store.shared and entry.kind != "config" and entry.ranker not in self.rankers
+
+        return [
+            Written(one.row, one.new, outcome, entry.ranker in failed or (one.new and is_left(entry)))
+            for entry, one, outcome in zip(entries, appended, outcomes, strict=True)
+        ]
+
     async def write(self, entry: Entry) -> Written:
         """Write one entry with whatever else is waiting. The same id with another body is kept as a conflict."""
-        if self.broken:
-            raise Unavailable(f"read-only: {self.broken}")
-        check_entry(entry, self.limits)
-        (written,) = await self.commit.submit([entry])
-        if written.failed:
-            raise self._folded_anew(entry.ranker)
+        (written,) = await self._submit([entry])
         if not written.new:
-            await self._check_same(entry, written.row)
+            try:
+                check_digest(entry, written.row)
+            except Conflict:
+                await self._submit([_conflict(entry)])
+                raise
         return written
 
     async def _submit(self, entries: list[Entry]) -> list[Written]:
         """Write entries that can be read again; 503 where they were written and could not be folded."""
+        if self.broken:
+            raise Unavailable(f"read-only: {self.broken}")
         for entry in entries:
             check_entry(entry, self.limits)
         written = await self.commit.submit(entries)
@@ -286,31 +331,38 @@ class Engine(Administration):
         return written
 
     def _folded_anew(self, name: str) -> Unavailable:
-        self.roster.find(name)
+        self.loaded.find(name)
         return Unavailable(f"ranker {name!r} was folded anew: ask again")
 
-    async def _check_same(self, entry: Entry, row: Row) -> None:
-        try:
-            check_digest(entry, row)
-        except Conflict:
-            await self._submit([conflict(entry)])
-            raise
+    async def create(
+        self, request: CreateRequest, *, permit: Callable[[str, set[str]], object] = lambda name, there: None
+    ) -> tuple[ServedRanker, bool]:
+        """A new ranker, and whether it was there already, just so.
 
-    async def create(self, request: CreateRequest) -> tuple[ServedRanker, bool]:
-        """A new ranker, and whether it was there already, just so."""
+        permit: is asked first, and told of all rankers, also of those that others are making just now.
+        """
         if not self.ready:
             raise Unavailable(self.trouble or "starting or stopping")
-        there = await self.names()
+        there = {*self._creating}  # also before: one that is done meanwhile may not be among the names yet
+        there |= {*await self.names(), *self._creating}
+        permit(request.name, there)
         if len(there) >= self.limits.rankers and request.name not in there:
             raise Busy(f"limit reached: {self.limits.rankers:,} rankers")
+        self._creating.append(request.name)
+        try:
+            return await self._create(request)
+        finally:
+            self._creating.remove(request.name)
+
+    async def _create(self, request: CreateRequest) -> tuple[ServedRanker, bool]:
         check_names(request.items, self.limits, field="items")
         seed = secrets.randbits(63) if request.seed is None else request.seed
         config = Config(
-            request.algorithm,
-            seed,
-            request.items,
-            request.parameters,
-            request.policy,
+            algorithm=request.algorithm,
+            seed=seed,
+            items=request.items,
+            parameters=request.parameters,
+            policy=records.Policy(**records.given(request.policy)),
             defaults=records.DEFAULTS,
             features=packed_matrix(request.features, self.limits),
             feature_names=request.feature_names or [],
@@ -324,18 +376,11 @@ class Engine(Administration):
         # Without a seed in the request, the seed is ours, and not part of what makes two requests the same; nor are
         # the defaults: a ranker that is there already keeps those that it was created with.
         asked = msgspec.structs.replace(config, seed=request.seed or 0, defaults=1)
-        entry = Entry(
-            request.name,
-            "config",
-            request.name,
-            records.encode(made),
-            bytes.fromhex(config_hash(asked))[:16],
-        )
-        (written,) = await self._submit([entry])
-        if not written.new:
-            await self._check_same(entry, written.row)
-        await self.roster.load(request.name)
-        return self.roster.find(request.name), not written.new
+        digest = bytes.fromhex(config_hash(asked))[:16]
+        entry = Entry(request.name, "config", request.name, records.encode(made), digest)
+        written = await self.write(entry)
+        await self.loaded.load(request.name)
+        return self.loaded.find(request.name), not written.new
 
     async def rank(self, name: str, request: RankRequest) -> RankAnswer:
         """A list to show; the decision is in the log."""
@@ -356,7 +401,7 @@ class Engine(Administration):
         except ValueError as error:
             raise RequestError(str(error)) from None
         if served.read_only:
-            return unlogged_answer(served, decision, decision_id)
+            return _rank_answer(served, decision, decision_id, degraded=True)
         may_degrade = served.fold.config.policy.degraded is True
         try:
             if may_degrade and self.without_store:
@@ -366,10 +411,24 @@ class Engine(Administration):
             if not may_degrade or self.broken:
                 raise
             self.degraded.add(entry)
-            return unlogged_answer(served, decision, decision_id)
+            return _rank_answer(served, decision, decision_id, degraded=True)
         if not written.new:
             decision = records.read_decision(written.row.body)
-        return rank_answer(served, decision, written)
+        return _rank_answer(served, decision, written.row.event_id, duplicate=not written.new)
+
+    async def rank_many(self, name: str, requests: list[RankRequest]) -> list[RankOutcome]:
+        """A list for each request, in order; what is wrong with one of them is told in its place.
+
+        All are drawn before the first is written, from one state, and wait for the disk together.
+        """
+        if len(requests) > self.limits.batch:
+            raise RequestError(
+                f"limit reached: {self.limits.batch:,} lists in one request, got {len(requests):,}"
+            )
+        await self.find(name)
+        tasks = [asyncio.create_task(self.rank(name, one)) for one in requests]
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return [_rank_outcome(task) for task in tasks]
 
     @property
     def without_store(self) -> bool:
@@ -384,7 +443,7 @@ class Engine(Administration):
         event_id = request.event_id or request.decision_id
         digest = digest_of(request.decision_id)
         written = await self.write(Entry(name, "activate", event_id, b"", digest, request.decision_id))
-        return event_answer(written)
+        return _event_answer(written)
 
     async def feedback(self, name: str, requests: list[FeedbackRequest]) -> list[EventAnswer]:
         """Feedback on one list or many; all of it is checked before any is written."""
@@ -393,7 +452,7 @@ class Engine(Administration):
             raise RequestError(
                 f"limit reached: {self.limits.batch:,} feedback events in one request, got {len(requests):,}"
             )
-        entries = await served.feedback_entries(requests, self.roster.fold_new)
+        entries = await served.feedback_entries(requests, self.loaded.fold_new, self.limits)
         if self.rankers.get(name) is not _writable(served):
             raise self._folded_anew(name)
         full = len(served.fold.parked) >= self.limits.parked and await served.crowded(now=self.now())
@@ -402,24 +461,229 @@ class Engine(Administration):
         known = [is_known for _, is_known in entries]
         if known == [False]:
             raise Busy(f"limit reached: {self.limits.parked:,} feedback events that wait for their decision")
-        told = iter(await self._feedback_answers([entry for entry, is_known in entries if is_known]))
-        return [next(told) if is_known else EventAnswer("busy", 0) for is_known in known]
+        answers = iter(await self._feedback_answers([entry for entry, is_known in entries if is_known]))
+        return [next(answers) if is_known else EventAnswer("busy", 0) for is_known in known]
 
     async def _feedback_answers(self, entries: list[Entry]) -> list[EventAnswer]:
         if not entries:
             return []
-        if self.broken:
-            raise Unavailable(f"read-only: {self.broken}")
         answers = []
         for entry, written in zip(entries, await self._submit(entries), strict=True):
-            answers.append(event_answer(written))
+            answers.append(_event_answer(written))
             if not written.new and entry.digest != written.row.digest:
-                await self._submit([conflict(entry)])
+                await self._submit([_conflict(entry)])
                 answers[-1] = EventAnswer("conflict", written.row.seq)
         return answers
+
+    # Calls that change a ranker itself. Each is a row of its log.
+
+    async def change_items(self, name: str, request: ItemsRequest) -> EventAnswer:
+        """Items come and go."""
+        served = await self.find_to_write(name)
+        fold = served.fold
+        if fold.has_items and (request.update or request.features or request.feature_names):
+            raise RequestError(f"{fold.config.algorithm} takes no features", field="features")
+        check_names([*request.add, *request.retire, *request.update], self.limits, field="add")
+        features = packed_matrix(request.features, self.limits)
+        change = records.Items(request.add, request.retire, request.update, features, request.feature_names)
+        body = records.encode(change)
+        event_id = request.event_id or new_id()
+        there = await self.store.find(name, "items", event_id)
+        if there is None:
+            n_items = len(fold.items if fold.has_items else fold.stored.present) + len(request.add)
+            if n_items > self.limits.items:
+                raise RequestError(f"limit reached: {self.limits.items:,} items", field="add")
+            check_size(fold.config, self.limits, n_items=n_items)
+            named = "add" if request.add else "retire"
+            refuse(lambda: fold.check_items(change), field=named if fold.has_items else "features")
+        return await self._change(name, "items", event_id, body)
+
+    async def freeze(self, name: str, request: FreezeRequest) -> EventAnswer:
+        """Stop learning, or go on."""
+        await self.find_to_write(name)
+        return await self._change(name, "freeze", request.event_id, records.encode(Freeze(request.frozen)))
+
+    async def promote(self, name: str, request: PromoteRequest) -> EventAnswer:
+        """Let the ranker's lists be shown to a share of the requests with a baseline."""
+        await self.find_to_write(name)
+        return await self._change(name, "promote", request.event_id, records.encode(Promote(request.share)))
+
+    async def reset(self, name: str, request: ResetRequest) -> EventAnswer:
+        """Begin anew; the log, and with it all history, stays."""
+        served = await self.find_to_write(name)
+        old = served.fold.config
+        items = (
+            (served.fold.items if served.fold.has_items else None) if request.items is None else request.items
+        )
+        check_names(items, self.limits, field="items")
+        parameters = old.parameters if request.parameters is None else request.parameters
+        check_value(parameters, field="parameters")
+        config = msgspec.structs.replace(old, items=items, parameters=parameters)
+        check_size(config, self.limits, n_items=len(items or ()))
+        refuse(lambda: Fold(config), field="parameters")
+        n_stored = served.fold.stored.n_columns
+        if n_stored > config.parameters.get("n_features", n_stored):
+            raise RequestError(
+                f"n_features must be at least {n_stored}, as many as are stored for each item, "
+                f"got {config.parameters['n_features']}",
+                field="parameters",
+            )
+        body = records.encode(await asyncio.to_thread(stamped, config))
+        return await self._change(name, "reset", request.event_id, body)
+
+    async def rollback(self, name: str, request: RollbackRequest) -> EventAnswer:
+        """Back to what was known at a snapshot."""
+        served = await self.find_to_write(name)
+        event_id = request.event_id or new_id()
+        there = await self.store.find(name, "rollback", event_id)
+        body = b"" if there is None else there.body
+        if there is None:
+            try:
+                snapshot = await snapshots.read_sound(self.store, name, request.to_seq)
+                then = None if snapshot is None else snapshots.revive(snapshot)
+            except ValueError as error:
+                raise Conflict(str(error), field="to_seq") from None
+            if snapshot is None or then is None:
+                raise NotFound(f"there is no snapshot at {request.to_seq}", field="to_seq")
+            if _identity(then.config) != _identity(served.fold.config):
+                raise Conflict(
+                    "that snapshot is of another configuration, from before a reset or an upgrade",
+                    field="to_seq",
+                )
+            learnt = msgspec.msgpack.encode(then.learnt())
+            body = records.encode(records.Rollback(request.to_seq, snapshot.state_hash, learnt))
+        return await self._change(name, "rollback", event_id, body, digest=digest_of(str(request.to_seq)))
+
+    async def archive(self, name: str) -> ArchivedAnswer:
+        """Put a ranker away, also one that cannot be served: its rows stay, and its name is free again."""
+        if name not in await self.store.rankers():
+            self.loaded.forget(name)  # it may have been put away after the wait for that had ended
+            raise NotFound(f"there is no ranker {name!r}")
+        async with self._writing:  # nothing is written to it meanwhile
+            archived = await self.store.archive(name, at=self.now())
+            self.loaded.forget(name)
+            self.degraded.forget(name)
+        self.changed.set()
+        return ArchivedAnswer(name, archived)
+
+    async def snapshot(self, name: str) -> int:
+        """Write a snapshot now; its seq."""
+        served = await self.find_to_write(name)
+        try:
+            await self.housekeeping.snapshot_now(served)
+        except Fenced as error:
+            raise Unavailable("another process holds the lease, and takes the snapshots") from error
+        return served.snapshot_seq
+
+    async def change_policy(self, name: str, request: PolicyRequest) -> EventAnswer:
+        """Change the policy for lists from here on; the same event ID again changes nothing."""
+        fold = (await self.find_to_write(name)).fold
+        wanted = records.given(request)
+        wanted.pop("event_id", None)
+        if not wanted:
+            raise RequestError("name something of the policy that is to change", field="policy")
+        for seq, event_id, policy in fold.policies.changes:
+            if event_id == request.event_id:
+                if any(getattr(policy, field) != value for field, value in wanted.items()):
+                    raise Conflict(f"event {event_id!r} changed something else (row {seq})", field="event_id")
+                return EventAnswer("duplicate", seq, duplicate=True)
+        policy = msgspec.structs.replace(fold.config.policy, **wanted)
+        check_policy(msgspec.structs.replace(fold.config, policy=policy))
+        refuse(lambda: check_answers(policy, fold.ranker), field="answers")
+        refuse(lambda: check_rails(policy, fold.ranker, has_items=fold.has_items), field="displacement")
+        body = records.encode(records.PolicyChange(request.event_id or new_id(), policy))
+        return await self._change(name, "policy", str(len(fold.policies.changes) + 1), body)
+
+    async def _change(
+        self, name: str, kind: Kind, event_id: str | None, body: bytes, *, digest: bytes | None = None
+    ) -> EventAnswer:
+        """Write a row that changes the ranker itself. digest: of what makes two requests the same; of the body."""
+        entry = Entry(name, kind, event_id or new_id(), body, digest_of(body) if digest is None else digest)
+        return _event_answer(await self.write(entry))
 
 
 def _writable(served: ServedRanker) -> ServedRanker:
     if served.read_only:
         raise Unavailable(f"ranker {served.name!r} is read-only: {served.read_only}")
     return served
+
+
+def _rank_answer(
+    served: ServedRanker,
+    decision: Decision,
+    decision_id: str,
+    *,
+    duplicate: bool = False,
+    degraded: bool = False,
+) -> RankAnswer:
+    """The list of a decision. degraded: it is not logged, and nothing can be learnt from feedback on it."""
+    chances = decision.propensities
+    return RankAnswer(
+        decision_id,
+        served.fold.names(decision),
+        None if chances is None else np.frombuffer(chances, "<f8").tolist(),
+        decision.model_seq,
+        duplicate,
+        degraded,
+    )
+
+
+def _rank_outcome(task: asyncio.Task[RankAnswer]) -> RankOutcome:
+    error = task.exception()
+    if error is None:
+        return RankOutcome(task.result())
+    if isinstance(error, RequestError):
+        return RankOutcome(error=ErrorBody(error.code, error.message, error.field))
+    raise error
+
+
+def _event_answer(written: Written) -> EventAnswer:
+    if not written.new or written.outcome is None:
+        return EventAnswer("duplicate", written.row.seq, duplicate=True)
+    status: Any = written.outcome.status
+    return EventAnswer(status, written.row.seq, status == "duplicate", written.outcome.learns)
+
+
+def _conflict(entry: Entry) -> Entry:
+    """The entry that keeps another one, which came under an ID that was taken."""
+    body = records.encode(records.Conflict(entry.kind, entry.event_id, entry.body))
+    event_id = digest_of(entry.kind, entry.event_id, entry.digest).hex()
+    return Entry(entry.ranker, "conflict", event_id, body, entry.digest, entry.decision)
+
+
+def _identity(config: Config) -> str:
+    # A log may have been given a probe later, and another policy: neither is part of what was learnt.
+    return config_hash(msgspec.structs.replace(config, probe="", policy=records.Policy()))
+
+
+class DegradedLists:
+    """Lists that were shown while the store was away: kept until they can be logged, never learnt from.
+
+    A bounded queue. What is in it is lost where the process ends before the store is back.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._entries: dict[tuple[str, str], Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, entry: Entry) -> None:
+        """Keep the row of a list; `Unavailable` where there is no room. Asked for again, it is there once."""
+        key = entry.ranker, entry.event_id
+        if key not in self._entries and len(self._entries) >= self._most:
+            raise Unavailable(f"limit reached: {self._most:,} lists that wait for the store")
+        self._entries[key] = msgspec.structs.replace(entry, kind="degraded")
+
+    async def log(self, append: Callable[[list[Entry]], Awaitable[object]]) -> None:
+        """Log them: the store is back."""
+        while self._entries:
+            batch = [entry for entry, _ in zip(self._entries.values(), range(_LOGGED_TOGETHER), strict=False)]
+            await append(batch)
+            for entry in batch:
+                del self._entries[entry.ranker, entry.event_id]
+
+    def forget(self, ranker: str) -> None:
+        """Let go of the lists of a ranker that is gone."""
+        self._entries = {key: entry for key, entry in self._entries.items() if key[0] != ranker}

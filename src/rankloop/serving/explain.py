@@ -4,71 +4,27 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.serving.api import ExplainAnswer, FeaturePart, ItemReason
 from rankloop.serving.errors import NotFound
+from rankloop.serving.item_counts import feature_parts
 from rankloop.serving.log.candidate_lists import free_of
-from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.fold import Fold, OtherHistory
 from rankloop.serving.log.guard_rails import bound_of, rail_of
+from rankloop.serving.log.reader import fold_through
 from rankloop.serving.log.records import Decision
-from rankloop.serving.log.sealed_context import read_context
+from rankloop.serving.log.snapshots import newest_fold
 from rankloop.serving.log.stored_features import features_of
-from rankloop.serving.past_state import state_at
+from rankloop.serving.privacy import read_context
 from rankloop.serving.served_ranker import ServedRanker
+from rankloop.serving.stores.contract import StoreError
 
 _FEATURES = 3  # that weighed most
+_MOST = 20_000  # rows that are folded again; by default there is a snapshot after as many
 _INT = np.dtype("<i4")
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
-
-
-class FeaturePart(msgspec.Struct, frozen=True):
-    """What one feature adds to a score: value times weight. `feature` is its column, counted from 0.
-
-    name: what the catalogue calls it, where that has names.
-    """
-
-    feature: int
-    value: float
-    weight: float
-    part: float
-    name: str | None = None
-
-
-class ItemReason(msgspec.Struct, frozen=True):
-    """Why an item stood at its position, both counted from 0.
-
-    reason: the request pinned it, the baseline was shown, or the ranker chose it.
-    place: in the order of the candidates that the ranker holds best; None where it does not say.
-    """
-
-    item: str
-    position: int
-    reason: Literal["pinned", "baseline", "ranker"]
-    propensity: float | None
-    place: int | None
-    score: float | None
-    features: list[FeaturePart]
-    words: str
-
-
-class ExplainAnswer(msgspec.Struct, frozen=True):
-    """Why each item of a list stood where it stood.
-
-    explored: whether the ranker showed the list to find something out. model_seq: the row up to which it had learnt
-    when the list was drawn. as_of: the row that places, scores and weights are of. state: "decision" where that is the
-    row that the list was drawn from; "present" where that state is no longer kept, and they are of now.
-    context_erased: whether its context was erased, with the key of its subject.
-    """
-
-    decision_id: str
-    explored: bool
-    model_seq: int
-    as_of: int
-    items: list[ItemReason]
-    context_erased: bool = False
-    state: Literal["decision", "present"] = "decision"
 
 
 async def explain_answer(served: ServedRanker, decision_id: str) -> ExplainAnswer:
@@ -91,6 +47,21 @@ async def explain_answer(served: ServedRanker, decision_id: str) -> ExplainAnswe
         context.erased,
         "present" if then is None else "decision",
     )
+
+
+async def state_at(served: ServedRanker, seq: int, *, most: int = _MOST) -> Fold | None:
+    """What a ranker knew after row `seq`, folded again from the nearest snapshot: to look at, and not to change."""
+    if served.fold.applied == seq:
+        return served.fold
+    async with served.looking_back:  # one at a time: it costs time and a second ranker's memory
+        try:
+            fold, _ = await newest_fold(served.store, served.name, through=seq)
+            if not 0 <= seq - fold.applied <= most:
+                return None
+            await fold_through(fold, served.store, served.name, seq)
+        except (StoreError, OtherHistory, ValueError):  # damaged, or of another code: `verify` says how
+            return None
+        return fold
 
 
 def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> list[ItemReason]:
@@ -140,16 +111,6 @@ def _places(
         there = set(among.tolist())
         order = [number for number in order if number in there]
     return {number: place for place, number in enumerate(order)}
-
-
-def feature_parts(
-    row: NDArray[np.float32], weights: NDArray[np.float64], names: list[str]
-) -> list[FeaturePart]:
-    """What each feature of an item adds to its score."""
-    return [
-        FeaturePart(k, value, weight, value * weight, names[k] if k < len(names) else None)
-        for k, (value, weight) in enumerate(zip(row.tolist(), weights.tolist(), strict=True))
-    ]
 
 
 def _score(

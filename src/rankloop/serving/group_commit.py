@@ -19,7 +19,7 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.records import Entry, Row
 from rankloop.serving.messages import tracing
-from rankloop.serving.stores.errors import Stale
+from rankloop.serving.stores.contract import Stale
 
 MOST_IN_A_BATCH = 512
 
@@ -38,7 +38,7 @@ class Written(NamedTuple):
 
 Write = Callable[[list[Entry]], Awaitable[list[Written]]]
 Queued = tuple[list[Entry], asyncio.Future[list[Written]]]
-Told = list[list[Written] | Exception]  # what each of a batch comes to
+Results = list[list[Written] | Exception]  # what each of a batch comes to
 
 
 class GroupCommit:
@@ -107,14 +107,14 @@ class GroupCommit:
                 self._come.clear()
             began = time.perf_counter()
             timer = asyncio.get_running_loop().call_later(self._seconds, self._give_up, batch)
-            told: Told
+            results: Results
             try:
                 with tracing.commit(len(entries)):
-                    told = _apart(batch, await self._write(entries))
+                    results = _apart(batch, await self._write(entries))
             except (NotFound, Stale) as error:
-                told = await self._write_apart(batch, error)
+                results = await self._write_apart(batch, error)
             except Exception as error:
-                told = [error] * len(batch)
+                results = [error] * len(batch)
             timer.cancel()
             self.overdue = False
             self.waiting -= len(entries)
@@ -124,20 +124,20 @@ class GroupCommit:
             self.seconds += took
             self._usual += 0.2 * (len(entries) - self._usual)
             self._takes += 0.2 * (took - self._takes)
-            for (_, future), found in zip(batch, told, strict=True):
+            for (_, future), found in zip(batch, results, strict=True):
                 _settle(future, found)
 
-    async def _write_apart(self, batch: list[Queued], error: Exception) -> Told:
+    async def _write_apart(self, batch: list[Queued], error: Exception) -> Results:
         """A ranker of the batch is gone, or was changed, and nothing was written: only who asked for it is refused."""
         if len(batch) == 1:
             return [error]
-        told: Told = []
+        results: Results = []
         for entries, _ in batch:
             try:
-                told.append(await self._write(entries))
+                results.append(await self._write(entries))
             except Exception as refused:
-                told.append(refused)
-        return told
+                results.append(refused)
+        return results
 
     def _late(self) -> Unavailable:
         return Unavailable(
@@ -173,7 +173,7 @@ def _settle(future: asyncio.Future[list[Written]], found: list[Written] | Except
         future.set_result(found)
 
 
-def _apart(batch: list[Queued], written: list[Written]) -> Told:
+def _apart(batch: list[Queued], written: list[Written]) -> Results:
     """What was written together, for each who asked; nobody asks for nothing."""
     if len(written) == len(batch):
         return [[one] for one in written]

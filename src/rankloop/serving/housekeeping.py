@@ -1,23 +1,24 @@
-"""What goes on beside the requests: holding leases, snapshots, expiry, and following other replicas."""
+"""What goes on beside the requests: leases, snapshots, expiry, following other replicas, and alerts."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import heapq
 import logging
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
-from rankloop.serving.alerts import AlertWatch
-from rankloop.serving.deadlines import Deadlines
 from rankloop.serving.errors import NotFound, RequestError, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records, snapshots
+from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Entry, waiting_time
+from rankloop.serving.retention import Trimming
+from rankloop.serving.series import Bucket
 from rankloop.serving.served_ranker import ServedRanker
-from rankloop.serving.stores.contract import Fenced, Left, Missing, StoreError
-from rankloop.serving.stores.due import OpenList
-from rankloop.serving.trimming import Trimming
+from rankloop.serving.stores.contract import Fenced, Left, Missing, OpenList, StoreError
 
 if TYPE_CHECKING:
     from rankloop.serving.engine import Engine
@@ -31,6 +32,7 @@ _DAY = 86_400_000
 _UNUSED = 300_000  # milliseconds after which a ranker that nobody asks for is let go of
 _WORTH_A_SNAPSHOT = 200  # rows that whoever loads it next need not fold
 _NEWS_SECONDS = 0.1  # between two looks at what others wrote
+_NAMED = 10  # rankers that a message names
 _PAGE = 500
 _PAGES_A_TICK = 8
 
@@ -96,7 +98,7 @@ class Housekeeping:
         return not self.engine.store.shared or name in self.epochs
 
     def _is_alone(self, name: str) -> bool:
-        return name in self.epochs and self.engine.roster.is_alone(name)
+        return name in self.epochs and self.engine.loaded.is_alone(name)
 
     async def hold_leases(self) -> None:
         """Take or renew the leases of the rankers that are here. Who has a store alone need not renew anything."""
@@ -116,11 +118,13 @@ class Housekeeping:
             return
         epochs = await engine.store.take_leases(self.holder, names, seconds=LEASE_SECONDS, now=now / 1000)
         self._asked_for, self._renew_at = names, now + _RENEW
-        for name in epochs.keys() - self.epochs.keys():
+        taken = sorted(epochs.keys() - self.epochs.keys())
+        for name in taken:
             self.changed.add(name)
             self._deadlines.put(name, now)
-            if engine.store.shared:
-                _log.info("ranker %r: this process looks after it now", name)
+        if taken and engine.store.shared:
+            others = f" and {len(taken) - _NAMED:,} more" if len(taken) > _NAMED else ""
+            _log.info("this process looks after %s%s now", ", ".join(taken[:_NAMED]), others)
         self.epochs = epochs
 
     async def _epoch(self, name: str) -> int:
@@ -187,7 +191,7 @@ class Housekeeping:
             idle = now - served.asked_at
             if idle >= _UNUSED and not (served.name in self.changed or served.looking_back.locked()):
                 unused.append(served)
-            elif idle >= _ASKED and name in self.epochs and not engine.roster.is_alone(name):
+            elif idle >= _ASKED and name in self.epochs and not engine.loaded.is_alone(name):
                 left.append(name)  # another one is asked for it
         for served in unused:
             if self.is_mine(served.name) and served.fold.applied - served.snapshot_seq >= _WORTH_A_SNAPSHOT:
@@ -196,10 +200,10 @@ class Housekeeping:
         await self.let_go(left + [served.name for served in unused])
         for served in unused:
             if now - served.asked_at >= _UNUSED:  # nobody came meanwhile
-                engine.roster.forget(served.name)
+                engine.loaded.forget(served.name)
         if now >= self._look_at:
             self._look_at = now + _ASKED // 4
-            cannot = [*engine.roster.absent, *(one.name for one in engine.rankers.values() if one.read_only)]
+            cannot = [*engine.loaded.absent, *(one.name for one in engine.rankers.values() if one.read_only)]
             names = await engine.store.unattended(seconds=LEASE_SECONDS, now=now / 1000, besides=cannot)
             if names and (self._adopting is None or self._adopting.done()):
                 self._adopting = asyncio.create_task(self._adopt(names))
@@ -231,10 +235,13 @@ class Housekeeping:
             served = self.engine.rankers.get(name)
             if served is None or served.read_only or name not in self.epochs:
                 continue
-            if not self.engine.roster.is_current(served):
-                await self.engine.roster.fold_new(served)
-            if name not in self._deadlines:
+            if not self.engine.loaded.is_current(served):
+                await self.engine.loaded.fold_new(served)
+            next_at = self._deadlines.at(name)
+            if next_at is None:
                 self._deadlines.put(name, self.engine.now())
+            elif served.fold.gathering:
+                self._wake(served, next_at, log_now=served.fold.at)
             if served.fold.applied - served.snapshot_seq >= self.snapshot_every:
                 try:
                     await self.snapshot(served)
@@ -278,6 +285,7 @@ class Housekeeping:
     async def expire(self, served: ServedRanker) -> int:
         """Write `expire` for lists whose deadline has passed without an answer; how many. A long log takes turns."""
         engine, fold, written = self.engine, served.fold, 0
+        written += await self._learn_gathered(served)
         for _ in range(_PAGES_A_TICK):
             await asyncio.sleep(0)
             allowed, answers_close = waiting_time(fold.policies.after(fold.expire_cursor))
@@ -301,12 +309,38 @@ class Housekeeping:
             reached = found.through == fold.expire_cursor
             fold.expire_cursor = max(fold.expire_cursor, found.through)
             if found.next_at is not None:
-                self._deadlines.put(served.name, engine.now() + found.next_at + allowed + 1 - now)
+                self._wake(served, engine.now() + found.next_at + allowed + 1 - now, log_now=now)
                 return written
             if reached:
+                if fold.gathering:
+                    self._wake(served, engine.now() + _DAY, log_now=now)
                 return written
         self._deadlines.put(served.name, engine.now())
         return written
+
+    async def _learn_gathered(self, served: ServedRanker) -> int:
+        """Write `expire` for lists whose clicks came one by one and have been gathered long enough; how many."""
+        gathering = served.fold.gathering
+        if not gathering:
+            return 0
+        now = await self.engine.store.time(served.name, at=self.engine.now())
+        closed = [decision for decision, at in gathering.items() if at <= now]
+        # Row 0: that all lists up to this one are closed is not said.
+        body = records.encode(records.Expire(0))
+        for first in range(0, len(closed), _PAGE):
+            entries = [
+                Entry(served.name, "expire", decision, body, b"\0", decision)
+                for decision in closed[first : first + _PAGE]
+            ]
+            await self.engine.append(entries, epoch=await self._epoch(served.name))
+        return len(closed)
+
+    def _wake(self, served: ServedRanker, at: int, *, log_now: int) -> None:
+        """Look after it again at this time, or before, when clicks have been gathered long enough."""
+        closes_at = min(served.fold.gathering.values(), default=None)
+        if closes_at is not None:
+            at = min(at, self.engine.now() + max(0, closes_at - log_now))
+        self._deadlines.put(served.name, at)
 
     async def _unanswered(self, served: ServedRanker, lists: list[OpenList]) -> list[OpenList]:
         """Those without an answer: feedback that came before its list, and late feedback that was learnt, are one."""
@@ -319,19 +353,19 @@ class Housekeeping:
 
     async def take_in_news(self, names: set[str] | None = None) -> None:
         """Note which rankers others wrote to: who is asked for one folds it then."""
-        roster = self.engine.roster
+        loaded = self.engine.loaded
         if names is None:
-            here = {*roster.rankers, *roster.absent}
+            here = {*loaded.rankers, *loaded.absent}
             heads = await self.engine.store.heads(here)
             for name in here.difference(heads):  # another process archived or moved it
-                roster.forget(name)
+                loaded.forget(name)
                 self.engine.degraded.forget(name)
-            ends = {name: (one.fold.applied, one.fold.link) for name, one in roster.rankers.items()}
+            ends = {name: (one.fold.applied, one.fold.link) for name, one in loaded.rankers.items()}
             names = {name for name, head in heads.items() if name in ends and ends[name] != head}
             for name in names:
-                roster.rankers[name].current_until = 0
+                loaded.rankers[name].current_until = 0
         else:
-            roster.hear(names)
+            loaded.hear(names)
         self.changed |= names & self.epochs.keys()
         self.engine.changed.set()
 
@@ -352,3 +386,166 @@ class Housekeeping:
             except Exception:
                 _log.exception("following other replicas failed; it is tried again")
                 await asyncio.sleep(0.2)
+
+
+class Deadlines:
+    """The next deadline of each name.
+
+    >>> deadlines = Deadlines()
+    >>> for name, at in (("b", 20), ("a", 10), ("c", 30)):
+    ...     deadlines.put(name, at)
+    >>> list(deadlines.due(20)), "c" in deadlines, "a" in deadlines
+    (['a', 'b'], True, False)
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, str]] = []
+        self._at: dict[str, int] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._at
+
+    def at(self, name: str) -> int | None:
+        """The next deadline of a name; None where it has none."""
+        return self._at.get(name)
+
+    def put(self, name: str, at: int) -> None:
+        """Set the next deadline of a name; the one before it counts no longer."""
+        self._at[name] = at
+        heapq.heappush(self._heap, (at, name))
+
+    def due(self, now: int) -> Iterator[str]:
+        """The names whose deadline has come by now, each once; they have none afterwards."""
+        found = []
+        while self._heap and self._heap[0][0] <= now:
+            at, name = heapq.heappop(self._heap)
+            if self._at.get(name) == at:
+                del self._at[name]
+                found.append(name)
+        return iter(found)
+
+
+# Alerts about a ranker: exploration that collapses, feedback that stops or comes late, a baseline that is better.
+#
+# All but the last compare the last hour with the rest of the last day, by the log's own series, and only where there
+# was enough of both to tell. The last one looks at the interval of the lift, which may be watched at any time: however
+# often it is looked at, an alert that is wrong ever comes about a ranker with a probability of 5% at most.
+
+KINDS = ("exploration", "feedback", "late", "holdout")
+_EXPECTED = 20.0  # lists that would have explored, or been answered, at the usual rate
+_SHARE = 0.1  # of what was expected, or less
+_USUAL_HOURS = 6.0  # of the day before, at least, to know what is usual
+_LATE = 10  # late feedback in an hour, at least
+_SOON = 900.0  # seconds: where feedback usually takes longer, its absence in an hour tells nothing
+_HOUR = 3_600_000
+_LOOK_SECONDS = 30
+
+
+class Alert(NamedTuple):
+    """What is not as it should be: one of `KINDS`, and a sentence."""
+
+    kind: str
+    sentence: str
+
+
+class _Sums(NamedTuple):
+    decisions: int
+    explored: int
+    answers: int
+    late: int
+    delay: float
+
+    @classmethod
+    def of(cls, buckets: list[Bucket]) -> _Sums:
+        return cls(*(sum(getattr(one, field) for one in buckets) for field in cls._fields))
+
+
+def alerts_of(fold: Fold, *, now: int) -> list[Alert]:
+    """The alerts about one ranker at the time `now`, in milliseconds."""
+    recent = fold.series.window("hour", now=now)[1]
+    if not recent:
+        return []
+    hour = _Sums.of(recent)
+    before = [one for one in fold.series.window("day", now=now)[1] if one.last_at < now - _HOUR]
+    usual = _Sums.of(before)
+    found = []
+    known = bool(before) and now - before[0].first_at >= (_USUAL_HOURS + 1) * _HOUR and usual.decisions > 0
+    # Who changed the policy, perhaps the exploration cap, need not be told what came of it.
+    as_before = not any(seq >= before[0].first_seq for seq, *_ in fold.policies.changes) if before else False
+    if known and as_before and _fell(hour.explored, usual.explored, hour.decisions, usual.decisions):
+        found.append(
+            Alert(
+                "exploration",
+                f"{hour.explored:,} of the last hour's {hour.decisions:,} lists explored, before it were "
+                f"{usual.explored / usual.decisions:.1%}",
+            )
+        )
+    soon = usual.answers > 0 and usual.delay / usual.answers <= _SOON
+    if (
+        known
+        and soon
+        and not fold.frozen
+        and _fell(hour.answers, usual.answers, hour.decisions, usual.decisions)
+    ):
+        found.append(
+            Alert(
+                "feedback",
+                f"{hour.answers:,} of the last hour's {hour.decisions:,} lists have feedback, before it had "
+                f"{usual.answers / usual.decisions:.1%}",
+            )
+        )
+    if hour.late >= _LATE and hour.late > hour.answers:
+        found.append(
+            Alert("late", f"{hour.late:,} answers of the last hour came late, and {hour.answers:,} in time")
+        )
+    worse = _worse_than_baseline(fold)
+    return found if worse is None else [*found, worse]
+
+
+def _worse_than_baseline(fold: Fold) -> Alert | None:
+    lift = fold.trial.lift()
+    if lift is None or lift.high >= 0.0:
+        return None
+    return Alert(
+        "holdout",
+        f"the baseline is better: over {fold.trial.difference.n:,} lists the lift in mean reward is between "
+        f"{lift.low:.4g} and {lift.high:.4g}",
+    )
+
+
+def _fell(found: int, before: int, lists: int, lists_before: int) -> bool:
+    """Whether there is a tenth, or less, of what the rate before lets expect."""
+    expected = before / lists_before * lists
+    return expected >= _EXPECTED and found <= _SHARE * expected
+
+
+class AlertWatch:
+    """Looks at all rankers now and then, and tells in the service's messages when an alert begins and ends."""
+
+    def __init__(self) -> None:
+        self.active: dict[tuple[str, str], str] = {}  # by ranker and kind: the sentence
+        self._next = 0
+
+    def tick(self, engine: Engine) -> None:
+        """Look, where it is time again."""
+        if engine.now() >= self._next:
+            self._next = engine.now() + 1000 * _LOOK_SECONDS
+            self.look(engine)
+
+    def look(self, engine: Engine) -> None:
+        """Look at every ranker now."""
+        found = {
+            (name, alert.kind): alert.sentence
+            for name, served in list(engine.rankers.items())
+            if engine.housekeeping.is_mine(name)
+            for alert in alerts_of(served.fold, now=engine.now())
+        }
+        for name, kind in found.keys() - self.active.keys():
+            _log.warning("alert %s of ranker %r: %s", kind, name, found[name, kind])
+        for name, kind in self.active.keys() - found.keys():
+            _log.warning("alert %s of ranker %r is over", kind, name)
+        self.active = found
+
+    def sentences(self) -> list[str]:
+        """All alerts there are."""
+        return [f"ranker {name!r}: {sentence}" for (name, _), sentence in sorted(self.active.items())]

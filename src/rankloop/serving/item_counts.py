@@ -1,15 +1,23 @@
-"""What each item of a catalogue was shown and got back: counts that follow from the log, for the table of items."""
+"""The items of a ranker: what each was shown and got back, counted from the log; their places and features."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.serving.api import FeaturePart, ItemFeatures, ItemRow, ItemTableAnswer
+from rankloop.serving.errors import NotFound, RequestError
 from rankloop.serving.log.records import Decision, Packed, pack, unpack
 from rankloop.serving.log.stored_features import items_shown
+
+if TYPE_CHECKING:
+    from rankloop.serving.log.fold import Fold
+    from rankloop.serving.served_ranker import ServedRanker
 
 _Z = 1.959963984540054  # of the two-sided 95% interval
 SHOWN, OBSERVED, POSITIVE, SUM, SQUARES = range(5)
@@ -124,3 +132,79 @@ def mean_interval(n: float, total: float, squares: float) -> tuple[float, float,
         return mean, -math.inf, math.inf
     half = _Z * math.sqrt(max(0.0, squares - n * mean * mean) / (n - 1) / n)
     return mean, mean - half, mean + half
+
+
+_MOST_ROWS = 10_000
+_SORTS: dict[str, Callable[[ItemRow], Any]] = {
+    "order": lambda row: row.place or math.inf,
+    "name": lambda row: row.item,
+    "shown": lambda row: -row.shown,
+    "observed": lambda row: -row.observed,
+    "positive": lambda row: -row.positive,
+    "estimate": lambda row: math.inf if row.estimate is None else -row.estimate,
+}
+
+
+def item_table(served: ServedRanker, *, search: str, sort: str, limit: str) -> ItemTableAnswer:
+    """The items whose names contain `search`, sorted, at most `limit` of them."""
+    if sort not in _SORTS:
+        raise RequestError(f"sort must be one of {', '.join(_SORTS)}, got {sort!r}", field="sort")
+    if not limit.isdecimal() or not 1 <= int(limit) <= _MOST_ROWS:
+        raise RequestError(f"limit must be between 1 and {_MOST_ROWS:,}, got {limit!r}", field="limit")
+    fold, wanted = served.fold, search.casefold()
+    numbers = {name: fold.number[name] for name in fold.items} if fold.has_items else fold.stored.present
+    place = {name: i for i, name in enumerate(_order(fold), start=1)}
+    rows = [
+        _row(served, name, number, place.get(name, 0))
+        for name, number in numbers.items()
+        if wanted in name.casefold()
+    ]
+    rows.sort(key=_SORTS["order"])
+    rows.sort(key=_SORTS[sort])
+    return ItemTableAnswer(rows[: int(limit)], len(numbers), fold.item_counts.since)
+
+
+def _order(fold: Fold) -> list[str]:
+    """The order that the ranker holds best now, of items whose features are all stored."""
+    catalogue = fold.stored
+    if fold.has_items or catalogue.n_columns != fold.ranker.n_features or not catalogue.present:
+        return fold.current()
+    rows = catalogue.vectors(np.array(list(catalogue.present.values())))
+    names = list(catalogue.present)
+    return [names[i] for i in fold.ranker.current(rows).tolist()]
+
+
+def _row(served: ServedRanker, name: str, number: int, place: int) -> ItemRow:
+    sums = served.fold.item_counts.of(number)
+    mean, low, high = mean_interval(sums[OBSERVED], sums[SUM], sums[SQUARES]) or (None, None, None)
+    return ItemRow(
+        name,
+        place,
+        int(sums[SHOWN]),
+        int(sums[OBSERVED]),
+        int(sums[POSITIVE]),
+        mean,
+        low if low is not None and math.isfinite(low) else None,
+        high if high is not None and math.isfinite(high) else None,
+    )
+
+
+def item_features(served: ServedRanker, item: str) -> ItemFeatures:
+    """The features of one item."""
+    catalogue = served.fold.stored
+    if item not in catalogue.present:
+        raise NotFound(f"{item!r} has no stored features", field="item")
+    row = catalogue.vectors(np.array([catalogue.present[item]]))[0]
+    weights = served.fold.ranker.weights_now()
+    known = np.zeros(len(row)) if weights is None else weights[: len(row)]
+    return ItemFeatures(item, catalogue.since(item), feature_parts(row, known, catalogue.feature_names))
+
+
+def feature_parts(
+    row: NDArray[np.float32], weights: NDArray[np.float64], names: list[str]
+) -> list[FeaturePart]:
+    """What each feature of an item adds to its score."""
+    return [
+        FeaturePart(k, value, weight, value * weight, names[k] if k < len(names) else None)
+        for k, (value, weight) in enumerate(zip(row.tolist(), weights.tolist(), strict=True))
+    ]

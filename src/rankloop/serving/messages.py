@@ -22,19 +22,29 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
-        told = {
+        fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
-        return json.dumps(told, ensure_ascii=False)
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False)
+
+
+def speak_plainly() -> Callable[[str], object]:
+    """Write every message of the service as a line to the standard error."""
+    logger = logging.getLogger("rankloop")
+    logger.setLevel(logging.INFO)
+    if not logger.handlers:
+        logger.addHandler(logging.StreamHandler(sys.stderr))
+    return lambda message: print(message, flush=True)
 
 
 def speak_json() -> Callable[[str], object]:
     """Write every message of this process as JSON to the standard error."""
+    logging.getLogger("rankloop").setLevel(logging.INFO)
     for name in ("", "rankloop", "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers.clear()

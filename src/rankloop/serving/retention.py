@@ -6,37 +6,42 @@ Nothing is lost by it: what reads the log reads segments and live log as one. Se
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import os
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import snapshots
-from rankloop.serving.log.digests import check_row, own_name, seal
+from rankloop.serving.log.digests import BadRow, check_row, own_name, sealed
 from rankloop.serving.log.fold import Fold, Saved
+from rankloop.serving.log.reader import fold_through, pages
 from rankloop.serving.log.records import Row
 from rankloop.serving.log.snapshots import newest_fold
-from rankloop.serving.served_ranker import related_rows
-from rankloop.serving.stores.contract import Damaged, Snapshot, Store
-from rankloop.serving.stores.segments.closed_history import ClosedHistory
-from rankloop.serving.stores.segments.ids import IdIndex
-from rankloop.serving.stores.segments.manifest import (
+from rankloop.serving.stores.contract import Damaged, Snapshot, Store, StoreError
+from rankloop.serving.stores.segments import (
+    MANY,
+    ClosedHistory,
+    IdIndex,
     Segment,
+    SegmentWriter,
     chained,
     digest_of_file,
+    read_groups,
     sync,
     write_durable,
     write_manifest,
 )
-from rankloop.serving.stores.segments.parquet import SegmentWriter, read_groups
-from rankloop.serving.stores.segments.segmented import MANY
 
+if TYPE_CHECKING:
+    from rankloop.serving.engine import Engine
+
+_log = logging.getLogger("rankloop.serving")
 MOST = 250_000  # rows of one segment
-_PAGE = 1_000
-_AT_ONCE = 250  # rows folded before others get a turn
 _CLEARED = 2_000  # rows deleted in one transaction
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
@@ -98,7 +103,7 @@ async def close_history(
     fold, _ = await newest_fold(store, ranker, through=last)
     if fold.applied > last:
         return None  # from before an upgrade: this code has no state of these rows
-    await _fold_through(store, ranker, fold, last)
+    await fold_through(fold, store, ranker, last)
     segment, links = await _written(store, ranker, closed, fold)
     await store.add_segment(ranker, segment, links=links)
     reach("after-closing")
@@ -151,19 +156,6 @@ async def _old(store: Store, ranker: str, retention: Retention, through: int, no
     return low
 
 
-async def _fold_through(store: Store, ranker: str, fold: Fold, last: int) -> None:
-    while fold.applied < last:
-        page = await store.read(ranker, after=fold.applied, limit=min(_AT_ONCE, last - fold.applied))
-        if not page:
-            raise Damaged(f"row {fold.applied + 1} of {ranker!r} is missing")
-        for row in page:
-            check_row(row)
-        related = await related_rows(fold, store, ranker, page)
-        for row in page:
-            fold.fold(row, related)
-        await asyncio.sleep(0)  # others are served meanwhile
-
-
 async def _written(
     store: Store, ranker: str, closed: ClosedHistory, fold: Fold
 ) -> tuple[Segment, dict[int, bytes]]:
@@ -177,25 +169,19 @@ async def _written(
     ends: list[Row] = []
     stay = set(_parked(fold))
     links: dict[int, bytes] = {}
-    after = first - 1
-    while after < last:
-        page = await store.read(ranker, after=after, limit=min(_PAGE, last - after))
-        if not page:
-            raise Damaged(f"row {after + 1} of {ranker!r} is missing")
+    async for page in pages(store, ranker, after=first - 1, through=last):
         for row in page:
             check_row(row)
             if row.seq in stay or row.kind not in MANY:
                 links[row.seq - 1] = row.before
         await asyncio.to_thread(writer.add, page)
         ends = [ends[0] if ends else page[0], page[-1]]
-        after = page[-1].seq
     links[last] = ends[1].link
     links.pop(0, None)
     await asyncio.to_thread(writer.close)
-    snapshot = snapshots.take(fold, epoch=0)
-    snapshot = msgspec.structs.replace(snapshot, seal=seal(ranker, snapshot))
-    told = msgspec.msgpack.encode(snapshot)
-    await asyncio.to_thread(write_durable, folder / f"{name}.snapshot", lambda file: file.write_bytes(told))
+    snapshot = sealed(ranker, snapshots.take(fold, epoch=0))
+    packed = msgspec.msgpack.encode(snapshot)
+    await asyncio.to_thread(write_durable, folder / f"{name}.snapshot", lambda file: file.write_bytes(packed))
     sync(part)
     part.replace(folder / f"{name}.parquet")
     sync(folder)
@@ -239,3 +225,80 @@ def _read_back(closed: ClosedHistory, file: str, ends: list[Row], snapshot: Snap
             raise Damaged(f"the segment {file} does not end where it should")
 
     return IdIndex.of(ends[0].seq, ends[1].seq, rows())
+
+
+# Retention in a running service: rankers take turns, one segment at a time, beside the requests.
+
+_PAUSE = 1.0  # seconds between two looks
+_ALL_AGAIN = 3_600.0  # seconds after which rankers to which nothing happens are looked at as well
+AT_LEAST = 20_000  # rows of a segment
+_FEW = 100  # segments, before they become larger with the history: there are never many
+
+
+class Trimming:
+    """Moves closed history of the rankers that changed to segments.
+
+    at_least: rows below which no segment is made: so much more than the policy asks for may be live, or a hundredth
+    of a long history.
+    """
+
+    def __init__(self, engine: Engine, retention: Retention, *, at_least: int = AT_LEAST) -> None:
+        self._engine = engine
+        self._retention = retention
+        self._at_least = at_least
+        self._task: asyncio.Task[None] | None = None
+        self.changed: set[str] = set()
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.create_task(self._go_on())
+
+    async def stop(self) -> None:
+        """Stop; what was begun goes on with the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    async def _go_on(self) -> None:
+        loop = asyncio.get_running_loop()
+        looked = -_ALL_AGAIN
+        while True:
+            await asyncio.sleep(_PAUSE)
+            if loop.time() - looked >= _ALL_AGAIN:
+                looked = loop.time()
+                self.changed |= set(self._engine.rankers)
+            await self.look()
+
+    async def look(self) -> int:
+        """Make the segments that are due, of rankers that changed; how many."""
+        changed, self.changed = self.changed, set()
+        made = 0
+        for name in sorted(changed):
+            try:
+                while await self._trim(name):
+                    made += 1
+            except (StoreError, BadRow, ValueError, OSError) as error:
+                _log.warning("closed history of ranker %r stays in the live log: %s", name, error)
+        return made
+
+    async def _trim(self, name: str) -> bool:
+        engine = self._engine
+        served = engine.rankers.get(name)
+        if served is None or served.read_only or engine.broken or not engine.housekeeping.is_mine(name):
+            return False
+        closed = await engine.store.history(name)
+        through = 0 if closed is None else closed.through
+        now = await engine.store.time(name, at=engine.now())
+        segment = await close_history(
+            engine.store,
+            name,
+            self._retention,
+            now=now,
+            expired_through=served.fold.expire_cursor,
+            at_least=min(MOST, max(self._at_least, through // _FEW)),
+        )
+        if segment is not None:
+            _log.info("ranker %r: rows %d to %d are in %s", name, segment.first, segment.last, segment.file)
+        return segment is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,22 +11,22 @@ import numpy as np
 
 from rankloop.kernels.call_checks import within
 from rankloop.serving.adapters.estimates import weigh
-from rankloop.serving.admission import digest_of
-from rankloop.serving.asking import read_request
-from rankloop.serving.errors import Conflict, RequestError
+from rankloop.serving.admission import Limits, digest_of
+from rankloop.serving.api import FeedbackRequest, RankRequest
+from rankloop.serving.errors import Conflict, NotFound, RequestError
 from rankloop.serving.failpoints import reach
-from rankloop.serving.limits import Limits
-from rankloop.serving.log import imports, records
+from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import feedback_length, written_memo
-from rankloop.serving.log.decision_state import DecisionState, Outcome, RelatedRows, replay_decision
+from rankloop.serving.log.decision_state import DecisionState, Outcome
 from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fingerprint import OtherVersion
 from rankloop.serving.log.fold import Fold, OtherHistory
+from rankloop.serving.log.guard_rails import draw_for
 from rankloop.serving.log.randomness import Draws, key_of
+from rankloop.serving.log.reader import fold_rows, state_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.snapshots import newest_fold, old_fold, warm_up
-from rankloop.serving.log.trials import draw_for
-from rankloop.serving.schemas import FeedbackRequest, RankRequest
+from rankloop.serving.rank_request import read_request
 from rankloop.serving.stores.contract import Diverged, Head, Store
 
 _PAGE = 2_000  # rows read at a time
@@ -127,7 +128,8 @@ class ServedRanker:
             if is_next:
                 await self._fold(new, contents)
         if not is_next:
-            if new[-1].seq <= self.fold.applied and self._unlike(new[-1]):
+            # Written only now, and its number was folded already, as something else.
+            if new[-1].seq == self.fold.applied and new[-1].link != self.fold.link:
                 raise Diverged(f"row {new[-1].seq} of the log is another one than this state had folded")
             self.met_others |= new[0].seq > self.fold.applied + 1
             await self.catch_up()
@@ -140,20 +142,9 @@ class ServedRanker:
             return False
         return not self.store.shared or new[0].before == self.fold.link
 
-    def _unlike(self, row: Row) -> bool:
-        """Whether a row that is written only now has a number that was folded already, as something else."""
-        return row.seq == self.fold.applied and row.link != self.fold.link
-
     async def _fold(self, new: list[Row], contents: dict[int, Any] | None = None) -> None:
-        related = await related_rows(self.fold, self.store, self.name, new)
-        related.contents = contents or {}
-        fold, outcomes = self.fold.fold, self._outcomes
-        for row in new:
-            if row.kind == "import":
-                await imports.learn_ahead(self.fold, row, related)
-            outcome = fold(row, related)
-            if row.kind != "decision":
-                outcomes[row.seq] = outcome
+        outcomes = self._outcomes
+        await fold_rows(self.fold, self.store, self.name, new, contents=contents, outcomes=outcomes)
         while len(outcomes) > _REMEMBERED:
             del outcomes[next(iter(outcomes))]
 
@@ -169,7 +160,7 @@ class ServedRanker:
             missing = [one for one, state in found.items() if state is None]
             for one, story in (await self.store.stories(self.name, missing)).items():
                 # Through the end of the log: on a replica the decision may be written and not folded yet.
-                found[one] = _state_of(self.fold, story, through=1 << 60)
+                found[one] = state_of(self.fold, story)
         return found
 
     async def crowded(self, *, now: int) -> bool:
@@ -181,7 +172,10 @@ class ServedRanker:
         return passed <= self.fold.config.policy.parking_seconds * 1000
 
     async def feedback_entries(
-        self, requests: list[FeedbackRequest], catch_up: Callable[[ServedRanker], Awaitable[None]]
+        self,
+        requests: list[FeedbackRequest],
+        catch_up: Callable[[ServedRanker], Awaitable[None]],
+        limits: Limits,
     ) -> list[tuple[Entry, bool]]:
         """For each the entry, and whether there is a list that it is about; what one of them raises, all of them do.
 
@@ -193,19 +187,37 @@ class ServedRanker:
             self.met_others |= bool(seqs) and max(seqs) > self.fold.applied
             await catch_up(self)  # whatever was known of the ranker there is to be known here too
         entries = []
+        gathered: Counter[str] = Counter()
         for one in requests:
             state = states[one.decision_id]
-            entries.append((self.feedback_entry(one, state), state is not None))
+            entry = self.feedback_entry(one, state)
+            if state is not None and self._is_gathered(entry, state):
+                gathered[one.decision_id] += 1
+                full = state.n_heard + gathered[one.decision_id] > limits.gathered
+                # Not for what is sent again.
+                if full and await self.store.find(self.name, "feedback", entry.event_id) is None:
+                    raise RequestError(
+                        f"limit reached: {limits.gathered:,} answers to decision {one.decision_id!r}",
+                        field="decision_id",
+                    )
+            entries.append((entry, state is not None))
         return entries
+
+    def _is_gathered(self, entry: Entry, state: DecisionState) -> bool:
+        """Whether this answer may be one of many to its list."""
+        return bool(state.heard) or entry.content.form == "click" or self.fold.policies.at(state.seq).collects
 
     def feedback_entry(self, request: FeedbackRequest, state: DecisionState | None) -> Entry:
         """The entry for feedback, which is checked here as far as its decision is known, and nowhere else."""
         ranker = self.fold.ranker
         kind = ranker.feedback.kind
+        single = request.item is not None
         given, other = request.relevance, request.clicks
         if kind == "clicks":
             given, other = other, given
-        if given is None or other is not None:
+        if single or request.clicked is not None:
+            given = self._by_item(request, state)
+        elif given is None or other is not None:
             wrong = kind if other is None else "clicks" if kind == "relevance" else "relevance"
             raise RequestError(
                 f"{self.fold.config.algorithm} learns from {kind}: send that alone", field=wrong
@@ -224,24 +236,39 @@ class ServedRanker:
         if ranker.max_grade is not None and not within(values, 0.0, float(ranker.max_grade)):
             raise RequestError(f"{kind} must be at most {ranker.max_grade}, got {given}", field=kind)
         packed = values.astype(_FLOAT, copy=False).tobytes()
-        digest = digest_of(request.decision_id, kind, packed)
+        digest = digest_of(request.decision_id, "click" if single else kind, packed)
         event_id = request.event_id
         if event_id is None:
             try:
                 seq = None if state is None else state.seq
-                event_id = self.fold.policies.event_id(request.decision_id, digest, seq)
+                event_id = self.fold.policies.event_id(request.decision_id, digest, seq, single=single)
             except ValueError as error:
                 raise RequestError(str(error), field="event_id") from None
-        answer = records.Answer("clicks" if kind == "clicks" else "relevance", packed)
+        answer = records.Answer("click" if single else "clicks" if kind == "clicks" else "relevance", packed)
         return Entry(
-            self.name,
-            "feedback",
-            event_id,
-            records.encode(answer),
-            digest,
-            request.decision_id,
+            ranker=self.name,
+            kind="feedback",
+            event_id=event_id,
+            body=records.encode(answer),
+            digest=digest,
+            decision=request.decision_id,
             content=answer,
         )
+
+    def _by_item(self, request: FeedbackRequest, state: DecisionState | None) -> list[float]:
+        """What clicks on items, by their names, are by position; a click is a relevance of 1."""
+        names, field = ([request.item], "item") if request.clicked is None else (request.clicked, "clicked")
+        if [request.relevance, request.clicks, request.clicked, request.item].count(None) < 3:
+            raise RequestError("send one of item, clicked, clicks and relevance", field=field)
+        if state is None:
+            raise NotFound(f"there is no decision {request.decision_id!r}", field="decision_id")
+        shown = self.fold.names(state.decision)
+        for name in names:
+            if name not in shown:
+                raise RequestError(
+                    f"{name!r:.80} is not among the items of decision {request.decision_id!r}", field=field
+                )
+        return [float(name in names) for name in shown[: feedback_length(self.fold.ranker, state.decision)]]
 
     def draw(
         self, request: RankRequest, decision_id: str, *, draws: Draws, limits: Limits
@@ -256,32 +283,33 @@ class ServedRanker:
         if drawn.choice is None and drawn.ranking is not None:
             weights = weigh(fold.ranker, asked.features, drawn.ranking, k=fold.estimates.k)
         decision = Decision(
-            fold.applied,
-            fold.generation,
-            drawn.shown.astype(_SHOWN).tobytes(),
-            key,
-            0,
-            drawn.explored,
-            None if drawn.propensities is None else drawn.propensities.astype(_FLOAT).tobytes(),
-            tuple([records.pack(part) for part in written_memo(fold, drawn.memo)]),
-            asked.names,
-            None if asked.features is None or asked.stored is not None else records.pack(asked.features),
-            request.context,
-            None if weights is None else weights.astype("<f8").tobytes(),
-            round(fold.config.policy.deadline_seconds * 1000),
-            drawn.choice,
-            drawn.trial,
-            asked.stored,
-            drawn.rails,
+            model_seq=fold.applied,
+            generation=fold.generation,
+            shown=drawn.shown.astype(_SHOWN).tobytes(),
+            key=key,
+            deadline=0,
+            explored=drawn.explored,
+            propensities=None if drawn.propensities is None else drawn.propensities.astype(_FLOAT).tobytes(),
+            memo=tuple([records.pack(part) for part in written_memo(fold, drawn.memo)]),
+            candidates=asked.names,
+            features=None
+            if asked.features is None or asked.stored is not None
+            else records.pack(asked.features),
+            context=request.context,
+            weights=None if weights is None else weights.astype(_FLOAT).tobytes(),
+            allowed=round(fold.config.policy.deadline_seconds * 1000),
+            choice=drawn.choice,
+            trial=drawn.trial,
+            stored=asked.stored,
+            rails=drawn.rails,
         )
-        drawn_from = (fold.applied, fold.link)
         entry = Entry(
-            self.name,
-            "decision",
-            decision_id,
-            records.encode(decision),
-            asked.digest,
-            drawn_from=drawn_from,
+            ranker=self.name,
+            kind="decision",
+            event_id=decision_id,
+            body=records.encode(decision),
+            digest=asked.digest,
+            drawn_from=(fold.applied, fold.link),
             content=decision,
         )
         return entry, decision
@@ -301,38 +329,3 @@ def check_digest(entry: Entry, row: Row) -> None:
         f"{entry.kind} {entry.event_id!r} is there already and says something else (row {row.seq})",
         field="decision_id" if entry.kind == "decision" else "event_id",
     )
-
-
-async def related_rows(fold: Fold, store: Store, name: str, new: list[Row]) -> RelatedRows:
-    """Everything that folding `new` will ask for."""
-    related = RelatedRows()
-    await imports.find_parts(store, name, new, related)
-    wanted: dict[str, None] = {}
-    for row in new:
-        about = row.decision
-        if row.kind == "decision" and fold.parked and row.event_id in fold.parked:
-            about = row.event_id
-        if about is not None:
-            state = fold.recent.get(about)
-            if state is None:
-                # Feedback waits for this one, so it is not there yet: nothing to read.
-                if row.kind == "decision" or about not in fold.parked:
-                    wanted[about] = None
-            else:
-                related.states[about] = state
-    if wanted:
-        for about, story in (await store.stories(name, list(wanted))).items():
-            for row in story:
-                check_row(row)
-            state = _state_of(fold, story, through=fold.applied)
-            if state is not None:
-                related.states[about] = state
-                fold.recent.put(about, state)
-            related.early[about] = [
-                row for row in story if row.kind == "feedback" and row.seq <= fold.applied
-            ]
-    return related
-
-
-def _state_of(fold: Fold, story: list[Row], *, through: int) -> DecisionState | None:
-    return replay_decision(story, through=through, policy=fold.policies, silence_counts=fold.silence_counts)

@@ -14,16 +14,16 @@ from pathlib import Path
 
 import uvicorn
 
+from rankloop import __version__
 from rankloop.base import whole
+from rankloop.serving.admission import Limits
 from rankloop.serving.auth import is_local, stored_keys
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.http.connections import Connections
-from rankloop.serving.limits import Limits
-from rankloop.serving.retention import Retention
+from rankloop.serving.retention import Retention, Trimming
 from rankloop.serving.simulated_users import come_and_go
 from rankloop.serving.stores.contract import Store, StoreError
-from rankloop.serving.trimming import Trimming
 
 _log = logging.getLogger("rankloop.serving")
 _PATIENCE = 5.0  # seconds of folding before the service says that it is at it
@@ -35,6 +35,7 @@ def run(
     host: str,
     port: int,
     snapshot_every: int,
+    place: str,
     tell: Callable[[str], object],
     people: bool = False,
     seconds: float | None = None,
@@ -44,7 +45,7 @@ def run(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, or for `seconds`; ValueError where that is refused.
 
-    people: simulate users, and take any free port where this one is taken.
+    place: where the store is, in words. people: simulate users, and take any free port where this one is taken.
     retention: how much of each log stays live; None keeps all of it live.
     webhooks: a file that says which events of other systems are feedback.
     """
@@ -57,7 +58,7 @@ def run(
         engine.housekeeping.trimming = Trimming(engine, retention)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(engine, host, listening, tell, people, seconds, webhooks))
+            runner.run(_run(engine, host, listening, place, tell, people, seconds, webhooks))
     except StoreError as error:
         raise ValueError(str(error)) from None
 
@@ -74,6 +75,7 @@ async def _run(
     engine: Engine,
     host: str,
     listening: socket.socket,
+    place: str,
     tell: Callable[[str], object],
     people: bool,
     seconds: float | None,
@@ -122,6 +124,8 @@ async def _run(
         await _fold_log(engine, serving, address)
         if engine.ready:
             tell(f"rankloop serves at {address}")
+            keys = "none are needed by callers on this machine" if app.access.open else "needed"
+            tell(f"version {__version__}; store: {place}; API keys: {keys}")
     await _accompany(server, serving, engine, people=people, seconds=seconds)
     await engine.close()
     if not server.started:

@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.serving.api import ActivateRequest, CreateRequest, FeedbackRequest, RankAnswer, RankRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import RequestError
-from rankloop.serving.schemas import ActivateRequest, CreateRequest, FeedbackRequest, RankAnswer, RankRequest
 
 Answer = dict[str, list[float]]
 
@@ -148,7 +148,7 @@ async def _use(engine: Engine, application: Application, rng: np.random.Generato
     await engine.activate(name, ActivateRequest(shown.decision_id))
     if not silent:
         await asyncio.sleep(delay)
-        told = FeedbackRequest(
+        feedback = FeedbackRequest(
             shown.decision_id, relevance=answer.get("relevance"), clicks=answer.get("clicks")
         )
-        await engine.feedback(name, [told])
+        await engine.feedback(name, [feedback])

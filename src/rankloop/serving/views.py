@@ -7,6 +7,20 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from rankloop.serving.api import (
+    DeadLettersAnswer,
+    DecisionAnswer,
+    DecisionsAnswer,
+    DecisionSummary,
+    EventsAnswer,
+    Policy,
+    RankerAnswer,
+    SeriesAnswer,
+    SnapshotAnswer,
+    SnapshotsAnswer,
+    StoryRow,
+    TrialAnswer,
+)
 from rankloop.serving.errors import NotFound, RequestError
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import free_of
@@ -15,22 +29,8 @@ from rankloop.serving.log.events import events_of
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import rail_of
 from rankloop.serving.log.records import Decision, Row
-from rankloop.serving.log.sealed_context import read_context
 from rankloop.serving.log.stored_features import candidate_names
-from rankloop.serving.log.trials import lift
-from rankloop.serving.schemas import (
-    DeadLettersAnswer,
-    DecisionAnswer,
-    DecisionsAnswer,
-    DecisionSummary,
-    EventsAnswer,
-    RankerAnswer,
-    SeriesAnswer,
-    SnapshotAnswer,
-    SnapshotsAnswer,
-    StoryRow,
-    TrialAnswer,
-)
+from rankloop.serving.privacy import read_context
 from rankloop.serving.series import WINDOWS, Series, columns
 from rankloop.serving.served_ranker import ServedRanker
 
@@ -61,7 +61,7 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> Ran
         feedback_length=None if n is None else fold.ranker.feedback.length(n),
         max_grade=fold.ranker.max_grade,
         parameters=fold.config.parameters,
-        policy=fold.config.policy,
+        policy=Policy(**records.given(fold.config.policy)),
         counts=msgspec.structs.asdict(fold.counts) | {"answered": fold.series.n_answers()},
         parked=sum(map(len, fold.parked.values())),
         exploration_share=fold.counts.explored / decisions if decisions else None,
@@ -75,6 +75,7 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> Ran
         stored_items=len(fold.stored.present),
         stored_features=fold.stored.n_columns,
         feature_names=fold.stored.feature_names,
+        not_estimated=fold.estimates.why_not(),
     )
 
 
@@ -94,7 +95,7 @@ def _trial(fold: Fold) -> TrialAnswer | None:
         ranker_mean=own.total / own.n if own.n else None,
         baseline_lists=other.n,
         baseline_mean=other.total / other.n if other.n else None,
-        lift=lift(own, other),
+        lift=sums.lift(),
         agreed=sums.agreed / sums.compared if sums.compared else None,
         at_least=sums.at_least / other.n if other.n else None,
     )
@@ -110,7 +111,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
         through=1 << 60,
         policy=fold.policies,
         silence_counts=fold.silence_counts,
-        told=told,
+        outcomes=told,
     )
     if state is None:
         raise NotFound(f"there is no decision {decision_id!r}", field="decision_id")
@@ -137,7 +138,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
         answered=state.answer is not None or bool(state.heard),
         expired=state.expired,
         rows=[_story_row(row, told.get(row.seq)) for row in story],
-        pinned={} if free is None else {position: names[position] for position in sorted(free.pinned)},
+        pinned={} if free is None else {str(position): names[position] for position in sorted(free.pinned)},
         shown_by=_shown_by(decision),
         guard_rail=rail_of(decision),
     )

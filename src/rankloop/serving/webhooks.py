@@ -15,10 +15,9 @@ from typing import Any
 
 import msgspec
 
+from rankloop.serving.api import EventAnswer, FeedbackRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Malformed, NotFound, RequestError, Unauthorized
-from rankloop.serving.log.candidate_lists import feedback_length
-from rankloop.serving.schemas import EventAnswer, FeedbackRequest
 
 HEADER = "rankloop-signature"
 TOLERANCE = 300  # seconds between the time in a signature and now
@@ -74,7 +73,7 @@ class Hook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the parts of feedback stand in an event, as names with dots between them.
 
     ranker: whose feedback it is. secret_file: a file with the secret that signs events. clicks, relevance: numbers by
-    position; or item: the name of the one item that was clicked. event_id: by default that of the decision.
+    position; or item: the name of an item that was clicked. event_id: by default that of the decision.
     """
 
     ranker: str
@@ -126,11 +125,11 @@ class Webhooks:
             event = msgspec.json.decode(body)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise Malformed(f"the event cannot be read: {error}") from None
-        (answer,) = await engine.feedback(hook.ranker, [await _feedback(engine, hook, event)])
+        (answer,) = await engine.feedback(hook.ranker, [_feedback(hook, event)])
         return answer
 
 
-async def _feedback(engine: Engine, hook: Hook, event: Any) -> FeedbackRequest:
+def _feedback(hook: Hook, event: Any) -> FeedbackRequest:
     parts: dict[str, Any] = {"decision_id": _text(event, hook.decision_id)}
     if hook.event_id is not None:
         parts["event_id"] = _text(event, hook.event_id)
@@ -138,25 +137,11 @@ async def _feedback(engine: Engine, hook: Hook, event: Any) -> FeedbackRequest:
         if getattr(hook, form) is not None:
             parts[form] = _part(event, getattr(hook, form))
     if hook.item is not None:
-        parts["clicks"] = await _clicks(engine, hook.ranker, parts["decision_id"], _text(event, hook.item))
+        parts["item"] = _text(event, hook.item)
     try:
         return msgspec.convert(parts, FeedbackRequest)
     except msgspec.ValidationError as error:
         raise RequestError(str(error)) from None
-
-
-async def _clicks(engine: Engine, ranker: str, decision_id: str, item: str) -> list[float]:
-    """A click on one item of a list, by position."""
-    served = await engine.find_to_write(ranker)
-    state = await served.decision_state(decision_id)
-    if state is None:
-        raise NotFound(f"there is no decision {decision_id!r}", field="decision_id")
-    shown = served.fold.names(state.decision)[: feedback_length(served.fold.ranker, state.decision)]
-    if item not in shown:
-        raise RequestError(
-            f"{item!r} is not among the items of decision {decision_id!r} that feedback counts for"
-        )
-    return [float(name == item) for name in shown]
 
 
 def _part(event: Any, path: str) -> Any:

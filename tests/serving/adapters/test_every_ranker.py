@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rankloop.serving.adapters.registry import has_items, served
+from rankloop.serving.api import ItemsRequest
 from rankloop.serving.errors import RequestError
-from rankloop.serving.schemas import ItemsRequest
 from tests.serving.service import INSTEAD, ITEMS, adds_up, answer, create, play, rank, running
 
 

@@ -117,7 +117,7 @@ def test_time_axes(visit: Callable[..., Page]) -> None:
     assert len(found) == 4
     assert scale("s.lastNotBeyond([1, 4, 9], [0, 1, 5, 10])") == [-1, 0, 1, 2]
     chart = page.locator("[data-part=worth] .chart")
-    expect(chart.locator(".names text").first).to_have_text("DCG per list")
+    expect(chart.locator(".names text").first).to_have_text("Observed relevance")
     expect(chart.locator(".names text").last).to_have_text("time")
     page.get_by_label("along").select_option("lists")
     expect(chart.locator(".names text").last).to_have_text("lists shown")

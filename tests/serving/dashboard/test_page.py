@@ -74,8 +74,13 @@ def test_it_loads_and_tells_what_the_service_knows(visit: Opened, service: Servi
     assert summary
     expect(page.locator(".badge").first).to_have_text(f"RTop1F: {summary}")
     expect(page.locator("ol.order li > span:first-child")).to_have_text(current)
-    for kind in ("own", "frozen", "random"):
-        expect(page.locator(f".lines path.line.{kind}").first).to_have_attribute("d", re.compile(r"M.*L"))
+    expect(page.locator(".lines path.line.own").first).to_have_attribute("d", re.compile(r"M.*L"))
+    tile = page.locator(".tile", has_text="Observed relevance")
+    expect(tile).to_contain_text("with 95% probability between 0.")
+    expect(page.locator("[data-part=summary]")).to_contain_text(
+        "Mean relevance of the positions that reveal theirs, as observed"
+    )
+    expect(page.locator("[data-part=summary]")).to_contain_text("Only the top of a list is observed")
     expect(page.locator("path.band.own")).to_have_attribute("d", re.compile(r"M.*L"))
     points = page.locator(".lines path.line.own").first.get_attribute("d") or ""
     assert points.count("L") < 240
@@ -93,16 +98,16 @@ def test_it_is_alive(visit: Opened, service: Service) -> None:
 
 def test_a_chart_can_be_read_with_the_keyboard(visit: Opened) -> None:
     page = visit().open("#ranker/unwind")
-    chart = page.locator(".chart", has=page.locator(".line.frozen")).first
+    chart = page.locator("[data-part=worth] .chart")
     picture = chart.locator("svg[role=img]")
-    expect(picture).to_have_attribute("aria-label", re.compile(r"initial order: now \d"))
+    expect(picture).to_have_attribute("aria-label", re.compile(r"unwind: now 0\.\d+ \(0\.\d+ to "))
     picture.focus()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     expect(chart.locator(".readout")).to_contain_text(
-        re.compile(r"After \d+ lists, .*unwind \d.*random order \d")
+        re.compile(r"After \d+ lists, .*unwind \d.* \(0\.\d+ to ")
     )
-    expect(chart.locator(".cursor .dot")).to_have_count(3)
+    expect(chart.locator(".cursor .dot")).to_have_count(1)
 
 
 def test_scales_and_ticks(visit: Opened) -> None:

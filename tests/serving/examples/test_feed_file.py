@@ -134,9 +134,12 @@ def test_the_program_feeds_a_service(tmp_path: Path) -> None:
         client.create("unwind", algorithm="RTop1F", items=ITEMS, seed=7)
         shown = [client.rank("unwind").decision_id for _ in range(3)]
         path.write_text("".join(json.dumps({"decision_id": one, "relevance": [1]}) + "\n" for one in shown))
+        with path.open("a") as file:  # neither is a reason to stop
+            file.write('{"decision_id": "nowhere", "item": "walk"}\n')
+            file.write(f'{{"decision_id": "{shown[0]}", "item": "golf"}}\n')
         program = [sys.executable, feed_file.__file__, str(path), "--to", "unwind", "--url", service.url]
         done = subprocess.run(program, capture_output=True, text=True)
-        assert done.stdout == "3 lines taken, 0 left out; line 3 was the last\n", done.stderr
+        assert done.stdout == "3 lines taken, 2 left out; line 5 was the last\n", done.stderr
         (tmp_path / "answers.jsonl.sent").unlink()  # as if it had been lost: all lines are sent again
         assert subprocess.run(program).returncode == 0
         assert client.ranker("unwind").counts["learnt"] == 3

@@ -159,8 +159,9 @@ def test_the_first_reward_counts_or_their_sum() -> None:
             await call.rank(eventId="e")
             for _ in range(2):
                 await call.reward("e", 0.25)
-            heard = [np.frombuffer(values, "<f8").tolist() for values, _ in (await call.state("e")).heard]
-            assert heard == [[0.25], [0.25]]
+            state = await call.state("e")
+            assert [np.frombuffer(values, "<f8").tolist() for values, _ in state.heard] == [[0.5]]
+            assert state.n_heard == 2
 
     asyncio.run(go())
 

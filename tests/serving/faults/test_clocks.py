@@ -9,10 +9,10 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from rankloop.serving.api import ActivateRequest
 from rankloop.serving.clock import LogClock
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.metrics import remarks
-from rankloop.serving.schemas import ActivateRequest
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore

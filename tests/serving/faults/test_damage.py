@@ -176,7 +176,7 @@ def test_no_start_is_silently_wrong(sound: Path, tmp_path: Path) -> None:
             async with running(SQLiteStore(folder)) as engine:
                 served = engine.rankers.get("unwind")
                 if served is None:
-                    assert engine.roster.absent or "unwind" not in await engine.store.rankers()
+                    assert engine.loaded.absent or "unwind" not in await engine.store.rankers()
                     return "quarantined"
                 assert msgspec.msgpack.encode(served.fold.save(), order="deterministic") == truth
                 return "right"
@@ -225,7 +225,7 @@ def test_a_bad_row_is_named_and_its_ranker_quarantined(sound: Path, tmp_path: Pa
             await create(engine, "other")
             await rank(engine, "d", "other")
             assert (await answer(engine, "d", name="other")).learnt
-            assert engine.roster.notices()[0].startswith("ranker 'unwind' is quarantined: row")
+            assert engine.loaded.notices()[0].startswith("ranker 'unwind' is quarantined: row")
 
     play(story)
     assert f"row {seq} is not what was written: its digest differs" in asyncio.run(damage.problems(folder))

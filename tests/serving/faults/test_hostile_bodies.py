@@ -63,9 +63,9 @@ def test_no_body_breaks_the_service_now_or_at_its_next_start() -> None:
                         if told.status_code >= 400:
                             assert set(told.json()["error"]) == {"code", "message", "field"}
                         seen += 1
-            assert engine.roster.absent == {}
+            assert engine.loaded.absent == {}
         async with running(store) as engine:  # what was accepted can be read again
-            assert engine.roster.absent == {}
+            assert engine.loaded.absent == {}
             for name in engine.rankers:
                 await adds_up(engine, name)
         assert seen > 1_000

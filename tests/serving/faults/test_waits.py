@@ -15,14 +15,14 @@ import apsw
 import httpx
 import pytest
 
+from rankloop.serving.admission import Limits
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Unavailable
 from rankloop.serving.group_commit import GroupCommit
 from rankloop.serving.http.app import App
-from rankloop.serving.limits import Limits
+from rankloop.serving.loaded_rankers import Absent
 from rankloop.serving.log.records import Entry
 from rankloop.serving.log.verify import verify
-from rankloop.serving.roster import Absent
 from rankloop.serving.stores.contract import Appended, Full, StoreError
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
@@ -308,7 +308,7 @@ def test_readiness_stays_short_however_many_rankers_there_are() -> None:
     async def story() -> None:
         async with running() as engine:
             for i in range(1_000):
-                engine.roster.absent[f"r{i}"] = Absent("quarantined", "its log cannot be read")
+                engine.loaded.absent[f"r{i}"] = Absent("quarantined", "its log cannot be read")
             status, told = await _ready(engine)
             assert status == 200
             assert len(told.splitlines()) == 22

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from rankloop.serving.admission import Limits
+from rankloop.serving.api import FeedbackRequest
 from rankloop.serving.errors import Busy
-from rankloop.serving.limits import Limits
 from rankloop.serving.log.decision_state import PARKED_PER_DECISION
 from rankloop.serving.log.records import Row
-from rankloop.serving.schemas import FeedbackRequest
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running

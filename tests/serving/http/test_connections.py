@@ -18,17 +18,16 @@ from urllib.parse import urlsplit
 import pytest
 import uvicorn
 
+from rankloop.serving.admission import Limits
+from rankloop.serving.api import CreateRequest
 from rankloop.serving.auth import make_key
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.http.connections import Connections
-from rankloop.serving.limits import Limits
 from rankloop.serving.log.records import Entry
-from rankloop.serving.schemas import CreateRequest
-from rankloop.serving.stores.contract import Appended, Store
+from rankloop.serving.stores.contract import Appended, Store, SubjectKey
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
-from rankloop.serving.stores.subjects import SubjectKey
 from tests.serving.process import Service
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

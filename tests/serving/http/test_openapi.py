@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from rankloop.serving.http.openapi import describe
 from tests.serving.process import Service
 
 CHECKS = (
@@ -66,3 +68,13 @@ def _try_out(cases: Any) -> None:
         case.call_and_validate(checks=CHECKS)
 
     play()
+
+
+def test_what_is_said_of_a_field_stands_beside_it() -> None:
+    described = describe()["components"]["schemas"]
+    assert "----" not in json.dumps(described)
+    answer = described["EventAnswer"]
+    assert answer["description"] == "What became of an event, and its row in the log."
+    assert answer["properties"]["seq"]["description"] == "The row of the event in the log."
+    hashes = described["SnapshotAnswer"]["properties"]
+    assert hashes["code_hash"]["description"] == hashes["state_hash"]["description"]

@@ -102,7 +102,7 @@ def test_the_rows_of_a_decision_tell_its_state_and_what_each_came_to() -> None:
         _row(7, "expire", at=5_000),
     ]
     told: dict[int, Outcome] = {}
-    state = replay_decision(story, through=99, policy=IGNORE, silence_counts=True, told=told)
+    state = replay_decision(story, through=99, policy=IGNORE, silence_counts=True, outcomes=told)
     assert state is not None
     assert {seq: outcome.status for seq, outcome in told.items()} == {
         1: "accepted",  # it waited for its decision, and is the answer that counts

@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
+from rankloop.serving.api import ActivateRequest, FreezeRequest, ItemsRequest
 from rankloop.serving.client import AsyncClient, RankloopError
 from rankloop.serving.engine import Engine
+from rankloop.serving.history_import import ImportRequest, ShownList, import_history
 from rankloop.serving.http.app import App
-from rankloop.serving.importing import ImportRequest, ShownList, import_history
-from rankloop.serving.schemas import ActivateRequest, FreezeRequest, ItemsRequest
 from rankloop.serving.stores.contract import Store
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.sqlite import SQLiteStore

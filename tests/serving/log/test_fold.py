@@ -8,17 +8,17 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankloop.serving.errors import Conflict, NotFound
-from rankloop.serving.log import records
-from rankloop.serving.log.decision_state import RelatedRows
-from rankloop.serving.log.fold import Fold, Saved
-from rankloop.serving.log.records import Answer, Config, Decision, Freeze, Items, Row
-from rankloop.serving.schemas import (
+from rankloop.serving.api import (
     ActivateRequest,
     FreezeRequest,
     ResetRequest,
     RollbackRequest,
 )
+from rankloop.serving.errors import Conflict, NotFound
+from rankloop.serving.log import records
+from rankloop.serving.log.decision_state import RelatedRows
+from rankloop.serving.log.fold import Fold, Saved
+from rankloop.serving.log.records import Answer, Config, Decision, Freeze, Items, Row
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, rounds, running
 
 

@@ -77,9 +77,10 @@ class _LearnsTwice(MemoryStore):
 
 class _Unfenced(MemoryStore):
     async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
-        kept, self._leases.has = self._leases.has, lambda ranker, epoch: True  # type: ignore[method-assign]
+        lease = self._leases[ranker]
+        self._leases[ranker] = lease._replace(epoch=snapshot.epoch)
         await super().write_snapshot(ranker, snapshot, keep=keep)
-        self._leases.has = kept  # type: ignore[method-assign]
+        self._leases[ranker] = lease
 
 
 class _Generous(MemoryStore):

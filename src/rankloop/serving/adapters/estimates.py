@@ -1,19 +1,21 @@
-"""Estimates of the value of whole lists, and of regret, where only the top of each list was observed.
+"""What lists are worth, each with an interval that may be watched at any time; see `rankloop.serving.confidence`.
 
-What makes it possible: the service knows with which probability it explored. An item's gain counts with the weight
+First what is observed: clicks per list, or the relevance of the positions that reveal theirs. That needs no weights.
+
+Whole lists, where only the top of each is observed, are estimated from what exploration reveals. An item's gain counts
 
     (mean discount of the item's position in what is shown) / (probability that exploration reveals the item),
 
-and zero where exploration did not reveal it. Its mean over what could have been drawn is the list's mean value.
+and zero where it was not revealed. The mean of this over what could have been drawn is the list's mean value.
 
 - "blocks": each item is explored once in a block of L rounds, at a round drawn evenly, so the probability is 1/L for
   every round (RTop1F). The mean discount of an item is the same in all rounds of a block, as the leader changes only
   between blocks; the mean over the block's shown lists stands for it. A block is one unit.
 - "weights": the distribution that each list was drawn from is known (RTopKF, TopFTRL). A list is one unit.
-- "told": full information needs no weights. "clicks": lists are judged by clicks. "top": where nothing else is known,
-  by what was observed.
+- "told": full information needs no weights, and gives the regret, too. "observed": nothing more can be said.
 
-Units are close to independent, so their spread gives the confidence interval (of a ratio, as units differ in length).
+As exploration fades the weights grow, and few of them say little: an estimate is not shown where its interval is wider
+than a quarter of its upper end.
 """
 
 from __future__ import annotations
@@ -26,26 +28,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop import measures
 from rankloop.base import Ranker, Ranking
-from rankloop.serving.adapters.baselines import NeverLearning
-from rankloop.serving.adapters.list_values import add_discounts, discounts, gains
-from rankloop.serving.adapters.student import quantile
+from rankloop.serving.api import Interval
+from rankloop.serving.confidence import ERROR, Watched, reach
 from rankloop.serving.log.records import Decision, Packed, pack, unpack
 
 Floats = NDArray[np.float64]
-LENGTH, VALUE, VALUE2, VALUE_LENGTH, LENGTH2 = range(5)  # rows of `sums`
-GAIN, OWN, GAIN2, GAIN_OWN, OWN2, GAIN_LENGTH, OWN_LENGTH = range(7)  # rows of `by_item`
 _MOST_ITEMS = 2_000  # beyond, regret against a fixed order is not kept
-
-
-class Interval(msgspec.Struct, frozen=True):
-    """A mean for each list, where 95 in 100 such intervals hold the truth, and what it rests on."""
-
-    mean: float
-    low: float
-    high: float
-    rounds: int
-    units: int
+_MOST_GRADE = 31  # beyond, a grade is no bound that says anything
+_WIDEST = 0.25  # share of its upper end: an interval that is wider is not shown
 
 
 def _form(ranker: Ranker, n_items: int) -> str:
@@ -59,83 +51,91 @@ def _form(ranker: Ranker, n_items: int) -> str:
 
 
 class SavedEstimates(msgspec.Struct):
-    """`Estimates` for a snapshot."""
+    """`Estimates` for a snapshot. Older snapshots have sums that say less: counting begins anew from them."""
 
     form: str
     k: int
     n_items: int
-    units: int
-    length: int
-    sums: Packed
-    by_item: Packed
-    block: Packed
-    never_learning: Packed
+    largest: int = 0
+    watched: dict[str, Watched] = {}
+    by_item: Packed | None = None
+    block: Packed | None = None
+    length: int = -1
 
 
 class Estimates:
-    """Running sums over units: all that `report` needs, however long the log.
+    """Running sums: all that `report` needs, however long the log.
 
-    sums: 5 x measures. by_item: halves x measures x 7 x items, empty where no items are fixed. The order that regret is
-    measured from is chosen on one half of the units and evaluated on the other, so that luck is not counted twice.
+    sums: by measure, the observed one first. by_item: gains of each item and squares of what they differ from their
+    mean so far, by measure; only where everything is told of fixed items.
     block: of the open block, two rows of summed discounts and one of relevance; length: its rounds, -1 where it is
-    not whole. With "weights", block has two rows of summed gains and one of how many.
+    not whole.
     """
 
-    def __init__(self, form: str, *, k: int, n_items: int, n_measures: int = 2) -> None:
+    def __init__(self, form: str, *, k: int, n_items: int, largest: int) -> None:
         self.form = form
         self.k = k
         self.n_items = n_items
-        self.units = 0
-        self.sums = np.zeros((5, n_measures))
-        self.by_item = np.zeros((2, n_measures, 7, n_items if n_items <= _MOST_ITEMS else 0))
-        self.block = np.zeros((3, n_items if form in ("blocks", "weights") else 0))
+        self.largest = largest  # the largest grade; 0 where there is no bound that says anything
+        self.sums = {name: Watched() for name in self.measures}
+        self.by_item = np.zeros((2, 2, n_items if form == "told" and n_items <= _MOST_ITEMS else 0))
+        self.block = np.zeros((3, n_items if form == "blocks" else 0))
         self.length = 0
-        self.never_learning = NeverLearning(n_measures)
-        self._told: tuple[tuple[int, int], dict[str, float]] = ((-1, 0), {})
+        self._told: tuple[int, dict[str, float]] = (0, {})
         self._lists: list[NDArray[np.int64]] = []  # of the open block, not summed yet
 
     @classmethod
     def of(cls, ranker: Ranker, *, n_items: int, fresh: bool) -> Estimates:
         """Nothing known yet."""
-        form = _form(ranker, n_items)
-        if form in ("clicks", "top"):
-            return cls(form, k=1, n_items=0, n_measures=1)
         k = getattr(getattr(getattr(ranker, "learnable", None), "measure", None), "cutoff", None) or 5
-        made = cls(form, k=min(k, n_items) if n_items else k, n_items=n_items)
-        if form == "blocks":
-            made._open_block(whole=fresh)
+        largest = ranker.max_grade or 0
+        made = cls(
+            _form(ranker, n_items),
+            k=min(k, n_items) if n_items else k,
+            n_items=n_items,
+            largest=largest if largest <= _MOST_GRADE else 0,
+        )
+        made._open_block(whole=fresh)
         return made
 
     def save(self) -> SavedEstimates:
         """For a snapshot."""
-        if self._lists:
-            self._sum_lists()
+        self._sum_lists()
+        by_item, block = pack(self.by_item), pack(self.block)
         return SavedEstimates(
-            self.form,
-            self.k,
-            self.n_items,
-            self.units,
-            self.length,
-            pack(self.sums),
-            pack(self.by_item),
-            pack(self.block),
-            pack(self.never_learning.sums),
+            self.form, self.k, self.n_items, self.largest, self.sums, by_item, block, self.length
         )
 
     @classmethod
-    def restore(cls, saved: SavedEstimates) -> Estimates:
-        """What `save` wrote."""
-        fresh = cls(saved.form, k=saved.k, n_items=saved.n_items)
-        fresh.units, fresh.length = saved.units, saved.length
-        fresh.sums, fresh.by_item, fresh.block = map(unpack, (saved.sums, saved.by_item, saved.block))
-        fresh.never_learning.sums = unpack(saved.never_learning)
+    def restore(cls, saved: SavedEstimates, ranker: Ranker) -> Estimates:
+        """What `save` wrote; it may go on counting in what was saved."""
+        if not saved.watched or saved.by_item is None or saved.block is None:
+            return cls.of(ranker, n_items=saved.n_items, fresh=False)
+        fresh = cls(saved.form, k=saved.k, n_items=saved.n_items, largest=saved.largest)
+        fresh.sums = saved.watched
+        fresh.by_item, fresh.block = unpack(saved.by_item), unpack(saved.block)
+        fresh.length = saved.length
         return fresh
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """What is estimated."""
-        alone = {"clicks": ("clicks",), "top": ("relevance of the top",)}
-        return alone.get(self.form, ("dcg", f"precision@{self.k}"))
+        """What may be estimated, the one that is observed first."""
+        precision = f"precision@{self.k}"
+        if self.form == "clicks":
+            return ("clicks",)
+        if self.form == "told":
+            return ("dcg", precision) if self.largest else (precision,)
+        if not self.largest:
+            return ("relevant",) if self.form == "top" else ("relevant", precision)
+        return ("relevance",) if self.form == "top" else ("relevance", "dcg", precision)
+
+    def _gains(self, relevance: Floats) -> Floats:
+        """By measure: 2^r - 1 for DCG, and for Precision whether there is any."""
+        return np.stack([np.exp2(relevance) - 1.0 if self.largest else relevance, (relevance > 0) * 1.0])
+
+    @property
+    def _most(self) -> tuple[float, float]:
+        return 2.0**self.largest - 1.0, 1.0
 
     def add(
         self,
@@ -146,64 +146,57 @@ class Estimates:
         before: tuple[int, ...],
     ) -> None:
         """Count one list that was learnt from; `before` is the ranker's block of exploration before it learnt."""
-        if self.form in ("clicks", "top"):
-            if self.form == "clicks" and ranking.propensities is not None and ranker.n_items is not None:
-                self.never_learning.add_clicks(
-                    values, ranking.items, ranking.propensities, n_items=ranker.n_items
-                )
-            self._add_unit(np.array([values.sum()]), 1)
-        elif self.form == "weights" and self.n_items:
-            self._add_weighed(ranking, values, decision)
-        elif self.form == "weights":
-            if decision.weights is not None:
-                weights = np.frombuffer(decision.weights, "<f8").reshape(2, -1)
-                self._add_unit((weights * gains(values)[:, : weights.shape[1]]).sum(axis=1), 1)
-            if decision.explored:
-                n = len(ranking.items)
-                self.never_learning.add_seen(gains(values), ranking.items, discounts(n, min(self.k, n)))
+        self._add_observed(values)
+        if self.form == "weights" and decision.weights is not None:
+            n = len(ranking.items)
+            weights = np.frombuffer(decision.weights, "<f8").reshape(3 if self.n_items else 2, -1)[:2]
+            if n == self.n_items or not self.n_items:
+                earned = self._gains(values)[:, : weights.shape[1]]
+                missed = np.array(self._most)[:, None] - earned
+                of_list = discounts(n, min(self.k, n)).sum(axis=1)
+                self._add_whole((weights * earned).sum(axis=1), (weights * missed).sum(axis=1), of_list)
         elif self.form == "told":
             own = discounts(len(values), self.k)
-            earned = gains(values)
-            self.never_learning.add(earned[:, np.argsort(ranking.items)], own, lists=1)
-            if self.by_item.size and self.n_items == len(values):
-                by_item = np.empty((2, 2, self.n_items))
-                by_item[0][:, ranking.items] = earned
-                by_item[1][:, ranking.items] = earned * own
-                self._add_items(by_item[0], by_item[1], 1)
-            self._add_unit((earned * own).sum(axis=1), 1)
-        else:
+            earned = self._gains(values)
+            got, most = (earned * own).sum(axis=1), own.sum(axis=1) * self._most
+            if self.by_item.shape[2] == len(values):
+                self._add_items(ranking.items, earned)
+            self._add_whole(got, most - got, own.sum(axis=1))
+        elif self.form == "blocks":
             self._add_to_block(ranker, ranking, values, before)
 
     def add_part(self, values: Floats, next_block: bool) -> None:
-        """Count a list that the ranker chose only in part: by what was observed, where nothing else is estimated."""
-        if self.form in ("clicks", "top"):
-            self._add_unit(np.array([values.sum()]), 1)
-        elif self.form == "blocks":
+        """Count a list that the ranker chose only in part: by what was observed."""
+        self._add_observed(values)
+        if self.form == "blocks":
             self.length = -1  # not every list of this block is of all items
             if next_block:
                 self._open_block(whole=True)
 
-    def _add_weighed(self, ranking: Ranking, values: Floats, decision: Decision) -> None:
-        # The mean gain of an item so far, corrected by what was observed: unbiased whatever that mean is, since it does
-        # not depend on this list, and with far less spread. A list from before a change of items counts no longer.
-        if decision.weights is None or len(ranking.items) != self.n_items:
+    def _add_observed(self, values: Floats) -> None:
+        if self.form == "told" or not len(values):
             return
-        weights = np.frombuffer(decision.weights, "<f8").reshape(3, -1)
-        top = ranking.items[: weights.shape[1]]
-        earned = gains(values)[:, : len(top)]
-        discount = discounts(self.n_items, self.k)
-        gain = self.block[:2] / (self.block[2] + 1.0)
-        more = earned - gain[:, top]
-        own = np.empty_like(gain)
-        own[:, ranking.items] = gain[:, ranking.items] * discount
-        own[:, top] += more * weights[:2]
-        gain[:, top] += more * weights[2]
-        self.block[:2, top] += earned
-        self.block[2, top] += 1.0
-        self.never_learning.add(gain, discount, lists=1)
-        if self.by_item.size:
-            self._add_items(gain, own, 1)
-        self._add_unit(own.sum(axis=1), 1)
+        name = self.measures[0]
+        if name == "clicks":
+            got, most = float(np.add.reduce(values)), float(len(values))
+        elif name == "relevance":
+            got, most = float(np.add.reduce(values)) / len(values), float(self.largest)
+        else:
+            got, most = np.count_nonzero(values) / len(values), 1.0
+        self.sums[name].add(got, most - got, most)
+
+    def _add_whole(self, got: Floats, missed: Floats, discount: Floats, *, lists: int = 1) -> None:
+        for which, name in ((0, "dcg"), (1, f"precision@{self.k}")):
+            if name in self.sums:
+                possible = lists * float(discount[which]) * self._most[which]
+                self.sums[name].add(float(got[which]), float(missed[which]), possible, lists=lists)
+
+    def _add_items(self, items: NDArray[np.int64], earned: Floats) -> None:
+        gains, n = np.empty_like(earned), self.sums[self.measures[-1]].n
+        gains[:, items] = earned
+        predicted = self.by_item[0] / n if n else np.array(self._most)[:, None] / 2
+        self.by_item[1] += (gains - predicted) ** 2
+        self.by_item[0] += gains
 
     def _open_block(self, *, whole: bool) -> None:
         self.block[:2], self.block[2] = 0.0, np.nan
@@ -226,133 +219,95 @@ class Estimates:
             self._close_block()
 
     def _sum_lists(self) -> None:
-        add_discounts(self.block[:2], self._lists, discounts(self.n_items, self.k))
-        self._lists = []
+        if self._lists:
+            items = np.concatenate(self._lists)
+            for summed, weight in zip(self.block, discounts(self.n_items, self.k), strict=False):
+                np.add.at(summed, items, np.tile(weight, len(self._lists)))
+            self._lists = []
 
     def _close_block(self) -> None:
-        if self._lists:
-            self._sum_lists()
+        self._sum_lists()
         if self.length > 0 and not np.isnan(self.block[2]).any():
-            # L times the gain that was seen once stands for the gains of all L rounds.
-            gain = self.length * gains(self.block[2])
-            own = gain * self.block[:2] / self.length
-            self.never_learning.add(gain, discounts(self.n_items, self.k), lists=self.length)
-            if self.by_item.size:
-                self._add_items(gain, own, self.length)
-            self._add_unit(own.sum(axis=1), self.length)
+            # The one gain that was seen stands for the gains of all L rounds.
+            earned = self._gains(self.block[2])
+            missed = np.array(self._most)[:, None] - earned
+            got, lost = (earned * self.block[:2]).sum(axis=1), (missed * self.block[:2]).sum(axis=1)
+            of_list = discounts(self.n_items, self.k).sum(axis=1)
+            self._add_whole(got, lost, of_list, lists=self.length)
         self._open_block(whole=True)
 
-    def _add_unit(self, value: Floats, length: int) -> None:
-        sums = self.sums
-        sums[LENGTH] += length
-        sums[VALUE] += value
-        sums[VALUE2] += value**2
-        sums[VALUE_LENGTH] += value * length
-        sums[LENGTH2] += length**2
-        self.units += 1
-
-    def _add_items(self, gain: Floats, own: Floats, length: int) -> None:
-        half = self.by_item[self.units % 2]
-        half[:, GAIN] += gain
-        half[:, OWN] += own
-        half[:, GAIN2] += gain**2
-        half[:, GAIN_OWN] += gain * own
-        half[:, OWN2] += own**2
-        half[:, GAIN_LENGTH] += gain * length
-        half[:, OWN_LENGTH] += own * length
-
-    def value(self, which: int) -> Interval | None:
-        """The mean value of the shown lists, by measure; None before there are two units."""
-        n = self.units
-        if n < 2:
+    def value(self, name: str) -> Interval | None:
+        """The mean value of the shown lists by one measure, within what is possible; None where too little is known."""
+        sums = self.sums[name]
+        found = sums.bounds()
+        if found is None:
             return None
-        sums = self.sums[:, which]
-        mean = sums[VALUE] / sums[LENGTH]
-        spread = sums[VALUE2] - 2 * mean * sums[VALUE_LENGTH] + mean**2 * sums[LENGTH2]
-        return self._interval(mean, spread * n / (n - 1) / sums[LENGTH] ** 2, sums[LENGTH])
-
-    def _interval(self, mean: float, variance: float, length: float) -> Interval:
-        reach = quantile(self.units - 1) * math.sqrt(max(variance, 0.0))
-        return Interval(float(mean), float(mean - reach), float(mean + reach), int(length), self.units)
-
-    def regret(self, which: int) -> Interval | None:
-        """Regret per list against the best fixed order; None where it cannot be estimated."""
-        if not self.by_item.size or self.units < 4:
+        most = sums.possible / sums.n
+        low, high = max(found.low, 0.0), min(found.high, most)
+        observed = name == self.measures[0] or self.form == "told"
+        if low > high or (not observed and high - low > _WIDEST * high):
             return None
-        halves = self.by_item[:, which]
-        discount = discounts(self.n_items, self.k)[which]
-        total = variance = 0.0
-        length, length2 = self.sums[LENGTH, which], self.sums[LENGTH2, which]
-        for half, other in ((halves[0], halves[1]), (halves[1], halves[0])):
-            weight = np.empty(self.n_items)
-            weight[np.argsort(-other[GAIN], kind="stable")] = discount
-            terms = weight * half[GAIN] - half[OWN]
-            total += terms.sum()
-            squares = weight**2 * half[GAIN2] - 2 * weight * half[GAIN_OWN] + half[OWN2]
-            # Centred by length: half of the rounds are in each half, near enough.
-            rate = terms / (length / 2)
-            across = weight * half[GAIN_LENGTH] - half[OWN_LENGTH]
-            variance += float((squares - 2 * rate * across + rate**2 * length2 / 2).sum())
-        n = self.units
-        return self._interval(total / length, variance * n / (n - 1) / length**2, length)
+        return Interval(min(max(found.mean, low), high), low, high, sums.n)
 
-    def fixed(self, which: int, order: NDArray[np.int64] | None) -> Interval | None:
-        """The value per list of always showing `order`; None for a random order each time."""
-        if not self.by_item.size or self.units < 2:
+    def regret(self, name: str) -> Interval | None:
+        """Regret per list against the best fixed order; None where not everything is told of fixed items."""
+        which, sums = int(name != "dcg"), self.sums[name]
+        n, m, most = sums.n, self.by_item.shape[2], self._most[int(name != "dcg")]
+        value = sums.bounds(ERROR / 2)
+        if not (n and m) or value is None:
             return None
-        discount = discounts(self.n_items, self.k)[which]
-        weight = np.full(self.n_items, discount.mean())
-        if order is not None:
-            weight[order] = discount
-        sums = self.by_item[:, which].sum(axis=0)
-        length, length2 = self.sums[LENGTH, which], self.sums[LENGTH2, which]
-        rate = sums[GAIN] / length
-        spread = weight**2 * (sums[GAIN2] - 2 * rate * sums[GAIN_LENGTH] + rate**2 * length2)
-        n = self.units
-        return self._interval(weight @ rate, spread.sum() * n / (n - 1) / length**2, length)
+        gains, squares = self.by_item[0, which] / most, self.by_item[1, which] / most**2
+        # The error is shared by the value and both bounds of each item, which hold together.
+        far = reach({0: squares}, ERROR / (4 * m))
+        discount = np.sort(discounts(m, self.k)[which])[::-1] * most
+        best, least, highest = (
+            float(discount @ np.sort(one)[::-1])
+            for one in (gains / n, np.maximum(gains - far, 0.0) / n, np.minimum((gains + far) / n, 1.0))
+        )
+        mean = best - sums.got.total / n
+        return Interval(mean, min(least - value.high, mean), max(highest - value.low, mean), n)
 
-    def over_random(self, which: int) -> Interval | None:
-        """The value per list beyond that of a random order; surer than either, as what both share cancels."""
-        if not self.by_item.size or self.units < 2:
-            return None
-        mean = discounts(self.n_items, self.k)[which].mean()
-        sums = self.by_item[:, which].sum(axis=0)
-        length, length2 = self.sums[LENGTH, which], self.sums[LENGTH2, which]
-        terms = sums[OWN] - mean * sums[GAIN]
-        rate = terms / length
-        squares = sums[OWN2] - 2 * mean * sums[GAIN_OWN] + mean**2 * sums[GAIN2]
-        across = sums[OWN_LENGTH] - mean * sums[GAIN_LENGTH]
-        spread = float((squares - 2 * rate * across + rate**2 * length2).sum())
-        n = self.units
-        return self._interval(terms.sum() / length, spread * n / (n - 1) / length**2, length)
-
-    def points(self) -> dict[str, float]:
-        """The estimates as they stand, flat, for a series: of each measure, and of random and unchanged lists."""
-        counted = (self.units, self.never_learning.changes)
-        if self._told[0] == counted:
-            return self._told[1]
-        told: dict[str, float] = {}
-        for which, name in enumerate(self.measures):
-            found = self.value(which)
-            if found is not None:
-                told |= {name: found.mean, f"{name}.low": found.low, f"{name}.high": found.high}
-                told |= self.never_learning.points(which, name)
-        self._told = (counted, told)
+    def why_not(self) -> dict[str, str]:
+        """Of each measure that is not shown, the reason in a sentence."""
+        told = {}
+        if self.form not in ("clicks", "top"):
+            if not self.largest:
+                told["dcg"] = "The largest relevance is not known, which an interval of DCG needs."
+            for name in self.measures:
+                if self.value(name) is None:
+                    told[name] = (
+                        "Only the top of a list is observed, and too few lists explored what is below it: the interval "
+                        "is wider than a quarter of its upper end."
+                    )
         return told
 
-    def report(self) -> dict[str, dict[str, Interval | None]]:
-        """Of every measure: value, also beyond random lists, regret, and the value of two orders that never change."""
-        first = np.arange(self.n_items)
+    def points(self) -> dict[str, float]:
+        """The estimates as they stand, flat, for a series; renewed each time there are 1 to 2% more lists."""
+        n = self.sums[self.measures[0]].n
+        step = 1 << max(0, n.bit_length() - 7)
+        if self._told[1] and self._told[0] == n // step * step:
+            return self._told[1]
+        told: dict[str, float] = {}
+        for name in self.measures:
+            if (found := self.value(name)) is not None:
+                told |= {name: found.mean, f"{name}.low": found.low, f"{name}.high": found.high}
+        self._told = (n // step * step, told)
+        return told
+
+    def report(self) -> dict[str, dict[str, Interval]]:
+        """Of every measure the value, the observed one first, and the regret; only what can be said."""
+        values = {name: self.value(name) for name in self.measures}
+        regrets = {name: self.regret(name) for name in self.measures if self.by_item.shape[2]}
         return {
-            "random": {name: self.fixed(which, None) for which, name in enumerate(self.measures)},
-            "frozen": {name: self.fixed(which, first) for which, name in enumerate(self.measures)},
-            "over_random": {name: self.over_random(which) for which, name in enumerate(self.measures)},
-            "value": {name: self.value(which) for which, name in enumerate(self.measures)},
-            "regret": {
-                name: self.regret(which) if self.form not in ("clicks", "top") else None
-                for which, name in enumerate(self.measures)
-            },
+            "value": {name: one for name, one in values.items() if one is not None},
+            "regret": {name: one for name, one in regrets.items() if one is not None},
         }
+
+
+@functools.lru_cache(maxsize=64)
+def discounts(n: int, k: int) -> Floats:
+    """The weight of a gain at each position: DCG's discount in the first row, Precision@k's 1/k in the second."""
+    return np.stack([measures.get("dcg").discount(n), (np.arange(n) < k) / k])
 
 
 def weigh(ranker: Ranker, features: Any, ranking: Ranking, *, k: int = 5) -> Floats | None:

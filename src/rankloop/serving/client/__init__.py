@@ -1,34 +1,39 @@
-"""The HTTP client of the ranking service, for threads and for asyncio. It needs httpx and nothing else.
+"""The HTTP client of the ranking service, for threads and for asyncio. It needs httpx and msgspec, and nothing else.
 
-`calls` builds requests, `answers` reads what comes back, `retrying` decides what follows a failure; none of them does
-input or output. `sync_client` and `async_client` send.
+`calls` builds requests and says how answers are read, without input or output; `client` sends, and tries again.
 """
 
 from rankloop.extras import require
-from rankloop.serving.client.answers import (
+
+require("httpx", "msgspec", extra="client", for_="rankloop.serving.client")
+
+from rankloop.serving.api import (  # noqa: E402, after the sentence
+    DecisionAnswer,
     EventAnswer,
     EventsAnswer,
+    ExplainAnswer,
+    FeaturePart,
+    ImportAnswer,
     Interval,
+    ItemFeatures,
+    ItemReason,
     Lift,
+    Policy,
     RankAnswer,
     RankerAnswer,
     SeriesAnswer,
     SnapshotAnswer,
+    StoryRow,
     TrialAnswer,
 )
-from rankloop.serving.client.batches import Wanted
-from rankloop.serving.client.calls import Feedback
-from rankloop.serving.client.catalogue import ItemFeatures
-from rankloop.serving.client.decision_answer import DecisionAnswer, StoryRow
-from rankloop.serving.client.errors import RankloopError, Unreachable
-from rankloop.serving.client.explaining import ExplainAnswer, FeaturePart, ItemReason
-from rankloop.serving.client.importing import ImportAnswer, ShownList
-from rankloop.serving.client.policy import Policy
-
-require("httpx", extra="client", for_="rankloop.serving.client")
-
-from rankloop.serving.client.async_client import AsyncClient  # noqa: E402, after the sentence
-from rankloop.serving.client.sync_client import Client  # noqa: E402, after the sentence
+from rankloop.serving.client.calls import (  # noqa: E402
+    Feedback,
+    RankloopError,
+    ShownList,
+    Unreachable,
+    Wanted,
+)
+from rankloop.serving.client.client import AsyncClient, Client  # noqa: E402
 
 __all__ = [
     "AsyncClient",

@@ -17,6 +17,14 @@ class SupportsArray(Protocol):
     def __array__(self) -> Any: ...
 
 
+def saved_array(value: SupportsArray) -> dict[str, Any]:
+    """An array of a ranker's state as little-endian bytes."""
+    given = value.__array__()
+    plain = given.astype(given.dtype.newbyteorder("<"))
+    data = base64.b64encode(plain.tobytes()).decode()
+    return {"dtype": plain.dtype.str, "shape": list(plain.shape), "data": data}
+
+
 def json_bytes(body: object) -> bytes:
     """The body of a request; ValueError with the field where a number in it is not finite."""
     try:
@@ -47,22 +55,24 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"JSON cannot hold {value!r:.60}, a {type(value).__name__}")
 
 
-def packed_features(features: Sequence[Sequence[float]] | SupportsArray) -> dict[str, Any]:
+def packed(features: Sequence[Sequence[float]] | SupportsArray | None) -> dict[str, Any] | None:
     """Features as packed float32; ValueError where they are no matrix of finite numbers."""
-    packed = array.array("f")
+    if features is None:
+        return None
+    values = array.array("f")
     if hasattr(features, "__array__"):
         matrix = features.__array__().astype("f4")  # NumPy's own, which need not be imported for it
         shape = tuple(matrix.shape)
-        packed.frombytes(matrix.tobytes())
+        values.frombytes(matrix.tobytes())
     else:
         rows = [list(row) for row in features]
         shape = (len(rows), *{len(row) for row in rows})
         for row in rows:
-            packed.extend(row)
+            values.extend(row)
     if len(shape) != 2:
         raise ValueError(f"features must be items x features, with rows of one length; got {shape}")
-    if not all(map(math.isfinite, packed)):
+    if not all(map(math.isfinite, values)):
         raise ValueError("features must be finite numbers of float32")
     if sys.byteorder == "big":
-        packed.byteswap()
-    return {"shape": shape, "data": base64.b64encode(packed.tobytes()).decode()}
+        values.byteswap()
+    return {"shape": shape, "data": base64.b64encode(values.tobytes()).decode()}

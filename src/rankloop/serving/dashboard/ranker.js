@@ -23,11 +23,17 @@ import {
 const REFRESH = 1000; // milliseconds between two looks at the roll-ups, however much happens
 const POINTS = 60; // in a chart of what happened in each stretch of time
 const SMALL = { height: 190 };
-const SHORT = { dcg: "DCG", clicks: "clicks", answers: "mean feedback" };
+const SHORT = { dcg: "DCG", clicks: "clicks", relevance: "relevance", relevant: "relevant positions", answers: "mean feedback" };
 const wholePercent = (share) => `${Math.round(100 * share)}%`;
 const shortName = (measure) => SHORT[measure] ?? `${measure[0].toUpperCase()}${measure.slice(1)}`;
-const nameOf = (measure) =>
-  measure === "clicks" ? "Clicks per list" : `${shortName(measure)} per list`;
+const NAMES = { clicks: "Clicks per list", relevance: "Observed relevance", relevant: "Share of relevant positions" };
+const nameOf = (measure) => NAMES[measure] ?? `${shortName(measure)} per list`;
+const HOW = {
+  clicks: "Clicks per list, as observed",
+  relevance: "Mean relevance of the positions that reveal theirs, as observed",
+  relevant: "Share of the revealed positions that were relevant, as observed",
+};
+const between = ({ low, high }) => `between ${decimal(low)} and ${decimal(high)}`;
 
 /** The view of one ranker, for `element`; `choose(id)` opens a list, `others()` names the other rankers. */
 export function rankerView(element, name, choose, others) {
@@ -120,19 +126,17 @@ export function rankerView(element, name, choose, others) {
     const silent = counts.learnt - counts.answered;
     const rest = silent > 0 ? `; ${count(silent)} more counted as no click` : "";
     const [main] = Object.entries(ranker.estimates.value);
+    const tile = main
+      ? [nameOf(main[0]), decimal(main[1].mean), `with 95% probability ${between(main[1])}, however often you look`]
+      : ["Quality", "–", "not enough feedback yet"];
+    parts["explored-card"].hidden = !explores();
     put(
       tiles,
       [
+        tile,
         ["Lists shown", count(counts.decisions), `${count(counts.learnt)} learnt from`],
         ["Feedback received", percent(answered), `on ${count(counts.answered)} lists${rest}`],
-        ["Exploration", percent(ranker.exploration_share), "of all lists so far"],
-        [
-          main ? nameOf(main[0]) : "Quality",
-          main?.[1] ? decimal(main[1].mean) : "–",
-          main?.[1]
-            ? `95% confidence interval ${decimal(main[1].low)} to ${decimal(main[1].high)}`
-            : "not enough feedback yet",
-        ],
+        ...(explores() ? [["Exploration", percent(ranker.exploration_share), "of all lists so far"]] : []),
       ],
       ([term, value, more]) =>
         h("div", { class: "tile" }, h("dt", {}, term), h("dd", {}, value, h("small", {}, more))),
@@ -146,6 +150,9 @@ export function rankerView(element, name, choose, others) {
       ([words, kind]) => h("span", { class: `badge ${kind}` }, words),
     );
   }
+
+  /** Whether some lists explore and others do not: one that samples every list has no share to show. */
+  const explores = () => ranker.exploration_share > 0 && ranker.exploration_share < 1;
 
   function drawHealth() {
     const { counts } = ranker;
@@ -183,10 +190,7 @@ export function rankerView(element, name, choose, others) {
 
   function drawWorth() {
     const { estimates, reward } = series.series;
-    const known = [...new Set(estimates.flatMap((one) => Object.keys(one)))].filter(
-      (key) => !/\.(low|high|random|frozen)$/.test(key),
-    );
-    const offered = [...known, "answers"];
+    const offered = [...Object.keys(ranker.estimates.value), "answers"];
     offer(measure, offered, shortName);
     const chosen = measure.value;
     if (chosen === "answers") {
@@ -199,31 +203,30 @@ export function rankerView(element, name, choose, others) {
     }
     const of = (suffix) => carried(estimates.map((one) => one[chosen + suffix]));
     const lines = [{ kind: "own", label: name, values: of(""), low: of(".low"), high: of(".high") }];
-    if (of(".frozen").some((value) => value !== null)) {
-      lines.push(
-        { kind: "frozen", label: "initial order", values: of(".frozen"), rough: true },
-        { kind: "random", label: "random order", values: of(".random"), rough: true },
-      );
-    }
     if (other) {
       const theirs = carried(other.series.estimates.map((one) => one[chosen]));
       lines.push(rivalLine(axis().xs, theirs));
     }
     worth.draw({ ...axis(), lines, up: nameOf(chosen) });
+    tell(summary, inWords(chosen));
+  }
+
+  /** What the interval says, what regret there is, and why something is not shown. */
+  function inWords(chosen) {
+    const value = ranker.estimates.value[chosen];
     const regret = ranker.estimates.regret[chosen];
-    const sure = "Mean over all lists so far, with a 95% confidence interval.";
-    const more = ranker.estimates.over_random[chosen];
-    const won = more
-      ? ` Better than a random order by ${decimal(more.mean)} (${decimal(more.low)} to ${decimal(more.high)}).`
-      : "";
-    const lost = regret
-      ? ` Regret per list against the best fixed order: ${decimal(regret.mean)} (${decimal(regret.low)} to ${decimal(regret.high)}).`
-      : "";
+    const complete = !(Object.keys(ranker.estimates.value)[0] in NAMES); // the observed one is first
     const how =
-      chosen === "clicks"
-        ? ""
-        : " Feedback is observed for the top only; the rest is estimated from exploration, whose probabilities are known exactly.";
-    tell(summary, `${sure}${won}${lost}${how}`);
+      HOW[chosen] ??
+      (complete
+        ? `${shortName(chosen)} of whole lists, as observed`
+        : `${shortName(chosen)} of whole lists, estimated from what exploration reveals below the top`);
+    const lost = regret ? ` Regret per list against the best fixed order: ${decimal(regret.mean)}, ${between(regret)}.` : "";
+    const reasons = new Map();
+    for (const [name, why] of Object.entries(ranker.not_estimated))
+      reasons.set(why, [...(reasons.get(why) ?? []), shortName(name)]);
+    const hidden = [...reasons].map(([why, names]) => ` Not shown: ${names.join(", ")}. ${why}`).join("");
+    return `${how}: ${decimal(value.mean)} over ${plural(value.rounds, "list")}, with 95% probability ${between(value)}, however often you look.${lost}${hidden}`;
   }
 
   const placesOf = ({ at, decisions }) => {

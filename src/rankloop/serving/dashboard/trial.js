@@ -66,8 +66,8 @@ export function trialView(name, parts) {
     const facts = [
       ["Ranker's list shown to", percent(found.live)],
       ["Held out", percent(found.holdout)],
-      ["Ranker", `${decimal(found.ranker_mean)} in ${count(found.ranker_lists)} lists`],
-      ["Baseline", `${decimal(found.baseline_mean)} in ${count(found.baseline_lists)} lists`],
+      ["Lists of the ranker with feedback", count(found.ranker_lists)],
+      ["Lists of the baseline with feedback", count(found.baseline_lists)],
       ["Agreement by position", percent(found.agreed)],
       ["Baseline, where both agree", decimal(found.at_least)],
     ];
@@ -87,10 +87,10 @@ const signed = (x) => `${x > 0 ? "+" : ""}${decimal(x)}`;
 
 /** What the interval says. */
 export function inWords(found) {
-  if (!found) return "Mean reward of both kinds of lists, from 0 to 1. There is no feedback on both yet.";
+  if (!found) return "The two are compared at the same time only: on lists where chance chose between them. Hold out a share, or promote the ranker to a share, and the lift is shown here.";
   const verdict =
     found.low > 0 ? "The ranker is better" : found.high < 0 ? "The baseline is better" : "Not told apart yet";
-  return `${verdict}: a lift of ${signed(found.mean)} in mean reward (from 0 to 1), 95% interval ${signed(found.low)} to ${signed(found.high)}. It holds at all times: stop when you like.`;
+  return `${verdict}: a lift of ${signed(found.mean)} in mean reward (from 0 to 1), 95% interval ${signed(found.low)} to ${signed(found.high)}. Lists of the same time are compared, and it holds at all times: stop when you like.`;
 }
 
 /** The interval as a picture: where 0 is, and where the lift may be. */

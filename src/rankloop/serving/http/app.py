@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from rankloop.serving.auth import Access, Guard
+from rankloop.serving.api import ErrorAnswer, ErrorBody
+from rankloop.serving.auth import Access, Guard, Permission
 from rankloop.serving.dashboard.routes import page_routes
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import Forbidden, RequestError
@@ -33,8 +34,6 @@ from rankloop.serving.http.endpoints import (
 from rankloop.serving.http.metrics import exposition, remarks
 from rankloop.serving.http.openapi import describe
 from rankloop.serving.http.stream import EXPORTS, Broadcast
-from rankloop.serving.permissions import Permission
-from rankloop.serving.schemas import ErrorAnswer, ErrorBody
 from rankloop.serving.webhooks import HEADER, Webhooks
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}

@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 
 import uvicorn
 
-from rankloop.serving.limits import Limits
+from rankloop.serving.admission import Limits
 
 # A connection waits for a request, or gets its header ("head"); gets its body ("body"); waits for the answer
 # ("answer"); was answered, and the rest of the body still comes ("rest"); was answered, and in the next turn of the

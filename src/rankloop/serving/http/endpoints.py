@@ -1,6 +1,6 @@
-"""The HTTP API as a table, and how a line of it is served: key, limits, body, answer, in JSON or msgpack.
+"""The HTTP API: what answers which path, and how that is served: key, limits, body, answer, in JSON or msgpack.
 
-The key is checked before a body is read, always. A body is decoded once, into the type that the table names.
+The key is checked before a body is read, always. A body is decoded once, into the type that the endpoint names.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import functools
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
 
+from rankloop.serving import api as m
 from rankloop.serving import explain, views
-from rankloop.serving import schemas as m
-from rankloop.serving.auth import Guard
-from rankloop.serving.batches import rank_many
+from rankloop.serving.auth import Guard, Permission
 from rankloop.serving.engine import Engine
 from rankloop.serving.errors import (
     Conflict,
@@ -32,13 +31,10 @@ from rankloop.serving.errors import (
     Unsupported,
 )
 from rankloop.serving.failpoints import reach
+from rankloop.serving.history_import import ImportRequest, import_history
 from rankloop.serving.http.metrics import notices
-from rankloop.serving.importing import ImportAnswer, ImportRequest, import_history
-from rankloop.serving.item_features import ItemFeaturesAnswer, item_features
-from rankloop.serving.item_table import item_table
+from rankloop.serving.item_counts import item_features, item_table
 from rankloop.serving.messages import tracing
-from rankloop.serving.permissions import Permission
-from rankloop.serving.policy_changes import change_policy
 from rankloop.serving.stores.contract import StoreError
 
 Scope = Any
@@ -69,31 +65,24 @@ class Parameters(dict[str, str]):
         self.caller = caller
 
 
-Handler = Callable[[Engine, Parameters, Any], Awaitable[Any]]
-
-
 class Endpoint(NamedTuple):
-    """One line of the table. `request` None: there is no body; `query`: names it may have, and what they mean."""
+    """A method and path, the role that it needs, and what answers it.
+
+    request, answer: the types of the bodies; no request, no body. query: names that it may have, and what they mean.
+    """
 
     method: str
     path: str
     role: str
-    summary: str
-    handle: Handler
+    handle: Callable[[Engine, Parameters, Any], Awaitable[Any]]
+    request: Any
     answer: Any
-    request: Any = None
     query: tuple[tuple[str, str], ...] = ()
 
     @property
-    def reads_much(self) -> bool:
-        """Whether it may ask the store many times, so that there must be an end to all of it together."""
-        return self.method == "GET" or self.path.endswith(("/feedback", "/rollback"))
-
-
-class Created(NamedTuple):
-    """An answer that is to be sent with 201."""
-
-    answer: Any
+    def summary(self) -> str:
+        """What it does, in a few words."""
+        return (self.handle.__doc__ or "").rstrip(".")
 
 
 class Form(NamedTuple):
@@ -111,6 +100,9 @@ class EndpointApp:
         self._engine = engine
         self._guard = guard
         self._name = f"{endpoint.method} {endpoint.path}"
+        # It may ask the store many times, so that there must be an end to all of it together.
+        self._reads_much = endpoint.method == "GET" or endpoint.path.endswith(("/feedback", "/rollback"))
+        self._creates = endpoint.request is m.CreateRequest  # what is new is answered with 201
         if endpoint.request is not None:
             self._from_json = msgspec.json.Decoder(endpoint.request).decode
             self._from_msgpack = msgspec.msgpack.Decoder(endpoint.request).decode
@@ -134,7 +126,7 @@ class EndpointApp:
                 raw = await receive_body(headers, receive, limits.body_bytes, seconds=limits.body_seconds)
                 body = self._decode(form.sent, raw)
                 if isinstance(body, list):
-                    self._guard.charge(headers, caller, len(body) - 1)
+                    self._guard.charge(caller, len(body) - 1)
             reach("after-decode")
             status, answer = await self._answer(parameters, body, headers)
         except Exception as error:
@@ -150,12 +142,12 @@ class EndpointApp:
     ) -> tuple[int, Any]:
         handle, seconds = self._endpoint.handle, self._engine.limits.store_seconds
         with tracing.request(self._name, headers, parameters.get("name")):
-            if not self._endpoint.reads_much:
+            if not self._reads_much:
                 answer = await handle(self._engine, parameters, body)
             else:
                 async with asyncio.timeout(seconds):
                     answer = await handle(self._engine, parameters, body)
-        return (201, answer.answer) if isinstance(answer, Created) else (200, answer)
+        return (201 if self._creates and not answer.duplicate else 200), answer
 
     def _query(self, scope: Scope) -> dict[str, str]:
         """What the query says; names that mean nothing here are refused where there are any that do."""
@@ -295,44 +287,74 @@ async def send_error(send: Send, error: RequestError, *, packed: bool = False) -
         await send_bytes(send, error.status, _json(answer), _JSON, more)
 
 
-async def _create(engine: Engine, parameters: Parameters, body: m.CreateRequest) -> Any:
-    parameters.caller.check_new(body.name, await engine.names())
-    served, duplicate = await engine.create(body)
+ENDPOINTS: list[Endpoint] = []
+_RANKER = "/v1/rankers/{name}"
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
+
+
+def _endpoint(
+    method: str, path: str, role: str, *, query: tuple[tuple[str, str], ...] = ()
+) -> Callable[[Handler], Handler]:
+    """Serve a function, whose annotations are the types of the bodies and whose first line is the summary."""
+
+    def add(handle: Handler) -> Handler:
+        hints = get_type_hints(handle, include_extras=True)
+        request = None if hints["body"] is type(None) else hints["body"]
+        ENDPOINTS.append(Endpoint(method, path, role, handle, request, hints["return"], query))
+        return handle
+
+    return add
+
+
+@_endpoint("POST", "/v1/rankers", "admin")
+async def _create(engine: Engine, parameters: Parameters, body: m.CreateRequest) -> m.RankerAnswer:
+    """Create a ranker."""
+    served, duplicate = await engine.create(body, permit=parameters.caller.check_new)
     engine.changed.set()  # those who watch may have looked before it was there
-    answer = await views.ranker_answer(served, duplicate=duplicate)
-    return answer if duplicate else Created(answer)
+    return await views.ranker_answer(served, duplicate=duplicate)
 
 
+@_endpoint("GET", "/v1/rankers", "reader")
 async def _rankers(engine: Engine, parameters: Parameters, body: None) -> m.RankersAnswer:
+    """All rankers."""
     mine = [served for served in await engine.find_all() if parameters.caller.covers(served.name)]
     answers = [await views.ranker_answer(served) for served in mine]
     return m.RankersAnswer(answers, [] if parameters.caller.rankers else notices(engine))
 
 
-async def _access(engine: Engine, parameters: Parameters, body: None) -> m.AccessAnswer:
-    caller = parameters.caller
-    return m.AccessAnswer(caller.role, list(caller.rankers), caller.most_rankers, caller.rate)
-
-
+@_endpoint("GET", _RANKER, "reader")
 async def _ranker(engine: Engine, parameters: Parameters, body: None) -> m.RankerAnswer:
+    """The present state of one ranker."""
     return await views.ranker_answer(await engine.find(parameters["name"]))
 
 
+@_endpoint("DELETE", _RANKER, "admin")
 async def _archive(engine: Engine, parameters: Parameters, body: None) -> m.ArchivedAnswer:
+    """Archive a ranker; its log stays."""
     return await engine.archive(parameters["name"])
 
 
-def _rank(engine: Engine, parameters: Parameters, body: Any) -> Awaitable[Any]:
+@_endpoint("POST", f"{_RANKER}/rank", "writer")
+async def _rank(
+    engine: Engine, parameters: Parameters, body: m.RankRequest | list[m.RankRequest]
+) -> m.RankAnswer | list[m.RankOutcome]:
+    """A list to show, or several."""
     if isinstance(body, list):
-        return rank_many(engine, parameters["name"], body)
-    return engine.rank(parameters["name"], body)
+        return await engine.rank_many(parameters["name"], body)
+    return await engine.rank(parameters["name"], body)
 
 
+@_endpoint("POST", f"{_RANKER}/activate", "events")
 async def _activate(engine: Engine, parameters: Parameters, body: m.ActivateRequest) -> m.EventAnswer:
+    """Report that the list was shown."""
     return await engine.activate(parameters["name"], body)
 
 
-async def _feedback(engine: Engine, parameters: Parameters, body: Any) -> Any:
+@_endpoint("POST", f"{_RANKER}/feedback", "events")
+async def _feedback(
+    engine: Engine, parameters: Parameters, body: m.FeedbackRequest | list[m.FeedbackRequest]
+) -> m.EventAnswer | list[m.EventAnswer]:
+    """Report feedback on one list or many."""
     if isinstance(body, list):
         return await engine.feedback(parameters["name"], body)
     (answer,) = await engine.feedback(parameters["name"], [body])
@@ -344,53 +366,112 @@ async def _feedback(engine: Engine, parameters: Parameters, body: Any) -> Any:
     return answer
 
 
+@_endpoint("POST", f"{_RANKER}/items", "admin")
 async def _items(engine: Engine, parameters: Parameters, body: m.ItemsRequest) -> m.EventAnswer:
+    """Add or retire items."""
     return await engine.change_items(parameters["name"], body)
 
 
-async def _promote(engine: Engine, parameters: Parameters, body: m.PromoteRequest) -> m.EventAnswer:
-    return await engine.promote(parameters["name"], body)
-
-
+@_endpoint("POST", f"{_RANKER}/freeze", "admin")
 async def _freeze(engine: Engine, parameters: Parameters, body: m.FreezeRequest) -> m.EventAnswer:
+    """Freeze or resume learning."""
     return await engine.freeze(parameters["name"], body)
 
 
+@_endpoint("POST", f"{_RANKER}/promote", "admin")
+async def _promote(engine: Engine, parameters: Parameters, body: m.PromoteRequest) -> m.EventAnswer:
+    """Show the ranker's lists to a share of the requests with a baseline."""
+    return await engine.promote(parameters["name"], body)
+
+
+@_endpoint("POST", f"{_RANKER}/rollback", "admin")
 async def _rollback(engine: Engine, parameters: Parameters, body: m.RollbackRequest) -> m.EventAnswer:
+    """Roll back to a snapshot."""
     return await engine.rollback(parameters["name"], body)
 
 
+@_endpoint("POST", f"{_RANKER}/policy", "admin")
 async def _policy(engine: Engine, parameters: Parameters, body: m.PolicyRequest) -> m.EventAnswer:
-    return await change_policy(engine, parameters["name"], body)
+    """Change the policy for lists from now on."""
+    return await engine.change_policy(parameters["name"], body)
 
 
-async def _reset(engine: Engine, parameters: Parameters, body: m.ResetRequest) -> m.EventAnswer:
-    return await engine.reset(parameters["name"], body)
-
-
-async def _import(engine: Engine, parameters: Parameters, body: ImportRequest) -> ImportAnswer:
+@_endpoint("POST", f"{_RANKER}/import", "admin")
+async def _import(engine: Engine, parameters: Parameters, body: ImportRequest) -> m.ImportAnswer:
+    """Learn from history: lists shown elsewhere, or a state."""
     return await import_history(engine, parameters["name"], body)
 
 
+@_endpoint("POST", f"{_RANKER}/reset", "admin")
+async def _reset(engine: Engine, parameters: Parameters, body: m.ResetRequest) -> m.EventAnswer:
+    """Begin anew."""
+    return await engine.reset(parameters["name"], body)
+
+
+@_endpoint("GET", f"{_RANKER}/decisions/{{decision_id}}", "reader")
 async def _decision(engine: Engine, parameters: Parameters, body: None) -> m.DecisionAnswer:
+    """The history of one decision."""
     return await views.decision_answer(await engine.find(parameters["name"]), parameters["decision_id"])
 
 
+@_endpoint("GET", f"{_RANKER}/explain/{{decision_id}}", "reader")
+async def _explain(engine: Engine, parameters: Parameters, body: None) -> m.ExplainAnswer:
+    """Why each item of a list stood where it stood."""
+    return await explain.explain_answer(await engine.find(parameters["name"]), parameters["decision_id"])
+
+
+@_endpoint("GET", f"{_RANKER}/decisions", "reader")
+async def _decisions(engine: Engine, parameters: Parameters, body: None) -> m.DecisionsAnswer:
+    """The newest lists."""
+    return await views.decisions_answer(await engine.find(parameters["name"]))
+
+
+@_endpoint("GET", "/v1/access", "reader")
+async def _access(engine: Engine, parameters: Parameters, body: None) -> m.AccessAnswer:
+    """What the caller's key permits."""
+    caller = parameters.caller
+    return m.AccessAnswer(caller.role, list(caller.rankers), caller.most_rankers, caller.rate)
+
+
+@_endpoint("GET", "/v1/sparks", "reader")
+async def _sparks(engine: Engine, parameters: Parameters, body: None) -> m.SparksAnswer:
+    """A sparkline for each ranker."""
+    mine = [served for served in await engine.find_all() if parameters.caller.covers(served.name)]
+    return m.SparksAnswer({one.name: views.sparkline(one.fold.series) for one in mine})
+
+
+@_endpoint("GET", f"{_RANKER}/snapshots", "reader")
 async def _snapshots(engine: Engine, parameters: Parameters, body: None) -> m.SnapshotsAnswer:
+    """All snapshots."""
     return await views.snapshots_answer(await engine.find(parameters["name"]))
 
 
+@_endpoint("POST", f"{_RANKER}/snapshots", "admin")
 async def _snapshot(engine: Engine, parameters: Parameters, body: None) -> m.SnapshotsAnswer:
+    """Take a snapshot now."""
     await engine.snapshot(parameters["name"])
     return await views.snapshots_answer(await engine.find(parameters["name"]))
 
 
+@_endpoint("GET", f"{_RANKER}/series", "reader", query=(("window", "all, hour or day"),))
 async def _series(engine: Engine, parameters: Parameters, body: None) -> m.SeriesAnswer:
+    """Statistics over time."""
     served = await engine.find(parameters["name"])
     return views.series_answer(served, window=parameters.get("window", "all"), now=engine.now())
 
 
+@_endpoint(
+    "GET",
+    f"{_RANKER}/items",
+    "reader",
+    query=(
+        ("search", "Part of the names that are wanted"),
+        ("sort", "order, shown, observed, positive, estimate or name"),
+        ("limit", "How many at most"),
+    ),
+)
 async def _item_table(engine: Engine, parameters: Parameters, body: None) -> m.ItemTableAnswer:
+    """What each item was shown and got back."""
     return item_table(
         await engine.find(parameters["name"]),
         search=parameters.get("search", ""),
@@ -399,192 +480,29 @@ async def _item_table(engine: Engine, parameters: Parameters, body: None) -> m.I
     )
 
 
-async def _item_features(engine: Engine, parameters: Parameters, body: None) -> ItemFeaturesAnswer:
+@_endpoint("GET", f"{_RANKER}/features/{{item}}", "reader")
+async def _item_features(engine: Engine, parameters: Parameters, body: None) -> m.ItemFeatures:
+    """The stored features of an item."""
     return item_features(await engine.find(parameters["name"]), parameters["item"])
 
 
-async def _dead_letters(engine: Engine, parameters: Parameters, body: None) -> m.DeadLettersAnswer:
-    return views.dead_letters_answer(await engine.find(parameters["name"]))
-
-
+@_endpoint(
+    "GET",
+    f"{_RANKER}/events",
+    "reader",
+    query=(
+        ("after", "The last row that is known already; 0 for none"),
+        ("limit", "How many rows to look at, at most"),
+    ),
+)
 async def _events(engine: Engine, parameters: Parameters, body: None) -> m.EventsAnswer:
+    """What was learnt and changed, in the order of the log."""
     served = await engine.find(parameters["name"])
     after, limit = parameters.get("after", "0"), parameters.get("limit", "500")
     return await views.events_answer(served, after=after, limit=limit)
 
 
-async def _explain(engine: Engine, parameters: Parameters, body: None) -> explain.ExplainAnswer:
-    return await explain.explain_answer(await engine.find(parameters["name"]), parameters["decision_id"])
-
-
-async def _decisions(engine: Engine, parameters: Parameters, body: None) -> m.DecisionsAnswer:
-    return await views.decisions_answer(await engine.find(parameters["name"]))
-
-
-async def _sparks(engine: Engine, parameters: Parameters, body: None) -> m.SparksAnswer:
-    mine = [served for served in await engine.find_all() if parameters.caller.covers(served.name)]
-    return m.SparksAnswer({one.name: views.sparkline(one.fold.series) for one in mine})
-
-
-_RANKER = "/v1/rankers/{name}"
-
-ENDPOINTS = (
-    Endpoint("POST", "/v1/rankers", "admin", "Create a ranker", _create, m.RankerAnswer, m.CreateRequest),
-    Endpoint("GET", "/v1/rankers", "reader", "All rankers", _rankers, m.RankersAnswer),
-    Endpoint("GET", _RANKER, "reader", "The present state of one ranker", _ranker, m.RankerAnswer),
-    Endpoint("DELETE", _RANKER, "admin", "Archive a ranker; its log stays", _archive, m.ArchivedAnswer),
-    Endpoint(
-        "POST",
-        f"{_RANKER}/rank",
-        "writer",
-        "A list to show, or several",
-        _rank,
-        m.RankAnswer | list[m.RankOutcome],
-        m.RankRequest | list[m.RankRequest],
-    ),
-    Endpoint(
-        "POST",
-        f"{_RANKER}/activate",
-        "writer",
-        "Report that the list was shown",
-        _activate,
-        m.EventAnswer,
-        m.ActivateRequest,
-    ),
-    Endpoint(
-        "POST",
-        f"{_RANKER}/feedback",
-        "writer",
-        "Report feedback on one list or many",
-        _feedback,
-        m.EventAnswer | list[m.EventAnswer],
-        m.FeedbackRequest | list[m.FeedbackRequest],
-    ),
-    Endpoint(
-        "POST", f"{_RANKER}/items", "admin", "Add or retire items", _items, m.EventAnswer, m.ItemsRequest
-    ),
-    Endpoint(
-        "POST",
-        f"{_RANKER}/freeze",
-        "admin",
-        "Freeze or resume learning",
-        _freeze,
-        m.EventAnswer,
-        m.FreezeRequest,
-    ),
-    Endpoint(
-        "POST",
-        f"{_RANKER}/promote",
-        "admin",
-        "Show the ranker's lists to a share of the requests with a baseline",
-        _promote,
-        m.EventAnswer,
-        m.PromoteRequest,
-    ),
-    Endpoint(
-        "POST",
-        f"{_RANKER}/rollback",
-        "admin",
-        "Roll back to a snapshot",
-        _rollback,
-        m.EventAnswer,
-        m.RollbackRequest,
-    ),
-    Endpoint(
-        "POST",
-        f"{_RANKER}/policy",
-        "admin",
-        "Change the policy for lists from now on",
-        _policy,
-        m.EventAnswer,
-        m.PolicyRequest,
-    ),
-    Endpoint(
-        "POST",
-        f"{_RANKER}/import",
-        "admin",
-        "Learn from history: lists shown elsewhere, or a state",
-        _import,
-        ImportAnswer,
-        ImportRequest,
-    ),
-    Endpoint("POST", f"{_RANKER}/reset", "admin", "Begin anew", _reset, m.EventAnswer, m.ResetRequest),
-    Endpoint(
-        "GET",
-        f"{_RANKER}/decisions/{{decision_id}}",
-        "reader",
-        "The history of one decision",
-        _decision,
-        m.DecisionAnswer,
-    ),
-    Endpoint(
-        "GET",
-        f"{_RANKER}/explain/{{decision_id}}",
-        "reader",
-        "Why each item of a list stood where it stood",
-        _explain,
-        explain.ExplainAnswer,
-    ),
-    Endpoint(
-        "GET",
-        f"{_RANKER}/decisions",
-        "reader",
-        "The newest lists",
-        _decisions,
-        m.DecisionsAnswer,
-    ),
-    Endpoint("GET", "/v1/access", "reader", "What the caller's key permits", _access, m.AccessAnswer),
-    Endpoint("GET", "/v1/sparks", "reader", "A sparkline for each ranker", _sparks, m.SparksAnswer),
-    Endpoint("GET", f"{_RANKER}/snapshots", "reader", "All snapshots", _snapshots, m.SnapshotsAnswer),
-    Endpoint("POST", f"{_RANKER}/snapshots", "admin", "Take a snapshot now", _snapshot, m.SnapshotsAnswer),
-    Endpoint(
-        "GET",
-        f"{_RANKER}/series",
-        "reader",
-        "Statistics over time",
-        _series,
-        m.SeriesAnswer,
-        query=(("window", "all, hour or day"),),
-    ),
-    Endpoint(
-        "GET",
-        f"{_RANKER}/items",
-        "reader",
-        "What each item was shown and got back",
-        _item_table,
-        m.ItemTableAnswer,
-        query=(
-            ("search", "Part of the names that are wanted"),
-            ("sort", "order, shown, observed, positive, estimate or name"),
-            ("limit", "How many at most"),
-        ),
-    ),
-    Endpoint(
-        "GET",
-        f"{_RANKER}/features/{{item}}",
-        "reader",
-        "The stored features of an item",
-        _item_features,
-        ItemFeaturesAnswer,
-    ),
-    Endpoint(
-        "GET",
-        f"{_RANKER}/events",
-        "reader",
-        "What was learnt and changed, in the order of the log",
-        _events,
-        m.EventsAnswer,
-        query=(
-            ("after", "The last row that is known already; 0 for none"),
-            ("limit", "How many rows to look at, at most"),
-        ),
-    ),
-    Endpoint(
-        "GET",
-        f"{_RANKER}/dead-letters",
-        "reader",
-        "Dead letters: feedback that could not be used",
-        _dead_letters,
-        m.DeadLettersAnswer,
-    ),
-)
+@_endpoint("GET", f"{_RANKER}/dead-letters", "reader")
+async def _dead_letters(engine: Engine, parameters: Parameters, body: None) -> m.DeadLettersAnswer:
+    """Dead letters: feedback that could not be used."""
+    return views.dead_letters_answer(await engine.find(parameters["name"]))

@@ -11,16 +11,15 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from rankloop.serving.alerts import KINDS as ALERTS
 from rankloop.serving.engine import Engine
-from rankloop.serving.log.trials import lift
+from rankloop.serving.housekeeping import KINDS as ALERTS
 
 _MOST = 20  # rankers that are spelled out
 
 
 def notices(engine: Engine) -> list[str]:
     """What is wrong with single rankers: those that cannot be served, and alerts."""
-    return [*engine.roster.notices(), *engine.housekeeping.alerts.sentences()]
+    return [*engine.loaded.notices(), *engine.housekeeping.alerts.sentences()]
 
 
 def remarks(engine: Engine) -> list[str]:
@@ -61,7 +60,7 @@ class _Collector:
         for name, help_, value in (
             ("rankloop_waiting", "Events that wait for the disk", commit.waiting),
             ("rankloop_ready", "Whether it can rank and write", float(engine.trouble is None)),
-            ("rankloop_cache_bytes", "Lists at hand, of all rankers", engine.roster.cache.n_bytes),
+            ("rankloop_cache_bytes", "Lists at hand, of all rankers", engine.loaded.cache.n_bytes),
             ("rankloop_clock_offset_seconds", "This machine's clock minus the log's", engine.clock.offset),
             (
                 "rankloop_degraded_waiting",
@@ -81,14 +80,16 @@ class _Collector:
         }
         families = {name: GaugeMetricFamily(name, text, labels=["ranker"]) for name, text in gauges.items()}
         estimate = GaugeMetricFamily(
-            "rankloop_estimate", "Estimated mean value of a shown list", labels=["ranker", "measure", "bound"]
+            "rankloop_estimate",
+            "Mean value of a shown list, where its bounds say something",
+            labels=["ranker", "measure", "bound"],
         )
         alerts = GaugeMetricFamily(
             "rankloop_alert", "Whether something is not as it should be", labels=["ranker", "alert"]
         )
         lifts = GaugeMetricFamily(
             "rankloop_lift",
-            "Mean reward of the ranker's lists less that of the baseline's",
+            "Mean reward of the ranker's lists less that of the baseline's at the same time",
             labels=["ranker", "bound"],
         )
         for served in engine.rankers.values():
@@ -97,7 +98,7 @@ class _Collector:
                 alerts.add_metric(
                     [served.name, kind], (served.name, kind) in engine.housekeeping.alerts.active
                 )
-            difference = lift(fold.trial.ranker, fold.trial.baseline)
+            difference = fold.trial.lift()
             for bound in () if difference is None else difference.__struct_fields__:
                 lifts.add_metric([served.name, bound], getattr(difference, bound))
             for kind in fold.counts.__struct_fields__:
@@ -105,8 +106,8 @@ class _Collector:
             values = (fold.applied, fold.rounds, sum(map(len, fold.parked.values())), served.snapshot_seq)
             for family, value in zip(families.values(), values, strict=True):
                 family.add_metric([served.name], value)
-            for which, measure in enumerate(fold.estimates.measures):
-                found = fold.estimates.value(which)
+            for measure in fold.estimates.measures:
+                found = fold.estimates.value(measure)
                 for bound in ("mean", "low", "high") if found is not None else ():
                     estimate.add_metric([served.name, measure, bound], getattr(found, bound))
         yield from (counts, *families.values(), estimate, alerts, lifts)

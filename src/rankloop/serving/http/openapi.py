@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any
 
 import msgspec
 
 from rankloop import __version__
+from rankloop.serving.api import ErrorAnswer
 from rankloop.serving.http.endpoints import ENDPOINTS, Endpoint
-from rankloop.serving.schemas import ErrorAnswer
 
 _ERRORS = {
     400: "The body cannot be read",
@@ -25,6 +26,8 @@ _ERRORS = {
     429: "Too busy: try again after Retry-After seconds",
     503: "The store cannot write now",
 }
+_SECTION = re.compile(r"\n+Parameters\n-+\n")
+_FIELD = re.compile(r"^(\w+(?:, \w+)*) : .*\n((?:    .*\n?)+)", re.MULTILINE)
 _PLAIN = {
     "/livez": "The process is running",
     "/readyz": "It can rank and write",
@@ -38,6 +41,8 @@ def describe() -> dict[str, Any]:
     for endpoint in ENDPOINTS:
         types += [one for one in (endpoint.request, endpoint.answer) if one is not None]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    for component in components.values():
+        _describe_fields(component)
     schema_of = {repr(one): schema for one, schema in zip(types, schemas, strict=True)}
     paths: dict[str, Any] = {}
     for endpoint in ENDPOINTS:
@@ -71,6 +76,15 @@ def describe() -> dict[str, Any]:
         },
         "security": [{"key": []}, {}],
     }
+
+
+def _describe_fields(component: dict[str, Any]) -> None:
+    """Let what a docstring says of its fields stand beside them."""
+    text, *section = _SECTION.split(inspect.cleandoc(component.get("description", "")), maxsplit=1)
+    component["description"] = text
+    for names, words in _FIELD.findall("".join(section)):
+        for name in names.split(", "):
+            component["properties"][name]["description"] = " ".join(words.split())
 
 
 def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:

@@ -1,19 +1,27 @@
-"""Lists for which the request left the ranker only some of the choice: candidates, fewer positions, pinned items.
+"""Lists for which the request left the ranker only some of the choice, or brought a list of its own.
 
-The ranker fills the free positions with candidates. Pinned items stand where the request wants them: the ranker has no
-part in that, and nothing is learnt from them.
+Candidates, fewer positions, pinned items: the ranker fills the free positions with candidates. Pinned items stand where
+the request wants them: the ranker has no part in that, and nothing is learnt from them.
+
+Baseline: the application's own order, or the ranker's list, is shown. A share of all lists, the holdout, always shows
+the baseline. Of the others the ranker has the share that it was promoted to. Which list is whose follows from the
+decision's key, as everything that is drawn.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.base import Memo, Ranker, Ranking
+from rankloop.serving.api import Lift
+from rankloop.serving.confidence import Watched
 from rankloop.serving.log import records
-from rankloop.serving.log.records import Choice, Decision, Rails, Trial
+from rankloop.serving.log.randomness import coin
+from rankloop.serving.log.records import Choice, Decision, Policy, PolicyHistory, Rails, Trial
 from rankloop.serving.log.stored_features import features_of
 
 if TYPE_CHECKING:
@@ -228,3 +236,134 @@ def _learn_other_rows(fold: Fold, decision: Decision, shown: Whole, values: NDAr
         )
     fold.ranker.learn_logged(shown, values, features=features)
     return True
+
+
+class Rewards(msgspec.Struct):
+    """How many lists of one kind have feedback, and the sum of their rewards."""
+
+    n: int = 0
+    total: float = 0.0
+
+
+class TrialSums(msgspec.Struct):
+    """What came of lists with a baseline.
+
+    live: the share that the ranker was promoted to; None before that.
+    compared, agreed: positions of baseline lists, and those where the ranker would have shown the same item.
+    at_least: rewards at these positions, summed; of lists with feedback.
+    since: the row after which lists count for the lift; -1 in snapshots from before they had a lift that allows drift.
+    shares: the rows of the log that promoted the ranker, with the shares.
+    difference: of the ranker's rewards and the baseline's, list by list.
+    """
+
+    live: float | None = None
+    ranker: Rewards = msgspec.field(default_factory=Rewards)
+    baseline: Rewards = msgspec.field(default_factory=Rewards)
+    compared: int = 0
+    agreed: int = 0
+    at_least: float = 0.0
+    since: int = -1
+    shares: list[tuple[int, float]] = []
+    difference: Watched = msgspec.field(default_factory=Watched)
+
+    def promoted(self, seq: int, share: float) -> None:
+        """Row `seq` gives the ranker this share."""
+        self.live = share
+        self.shares.append((seq, share))
+
+    def resumed(self, seq: int) -> TrialSums:
+        """The same after row `seq`, whose snapshot it is from."""
+        if self.since < 0:
+            self.since = seq
+            self.shares = [] if self.live is None else [(seq, self.live)]
+        return self
+
+    def chance(self, policies: PolicyHistory, model_seq: int) -> float:
+        """The chance that a list that was drawn after row `model_seq` shows the ranker's order."""
+        live = next((share for seq, share in reversed(self.shares) if seq <= model_seq), None)
+        holdout, live = _shares(policies.at(model_seq + 1), live)
+        return (1.0 - holdout) * live
+
+    def shown(self, decision: Decision) -> None:
+        """Count where the ranker agrees, if a list shows the baseline."""
+        trial = decision.trial
+        if trial is not None and trial.would:
+            same = np.frombuffer(trial.would, _INT) == np.frombuffer(trial.baseline, _INT)
+            self.compared += len(same)
+            self.agreed += int(same.sum())
+
+    def answered(
+        self, ranker: Ranker, policies: PolicyHistory, decision: Decision, values: NDArray[np.float64]
+    ) -> None:
+        """Count the reward of a list with a baseline: the mean of its feedback, as a share of the largest grade."""
+        trial = decision.trial
+        if trial is None or not len(values) or len(values) != feedback_length(ranker, decision):
+            return
+        rewards = np.minimum(values / float(ranker.max_grade or 1), 1.0)
+        positions = free_positions(decision)
+        counts = len(positions) > 0 and decision.model_seq >= self.since >= 0
+        chance = self.chance(policies, decision.model_seq) if counts else 0.0
+        self.count(sum(rewards.tolist()) / len(rewards), chance, shows_ranker=not trial.would)
+        if trial.would:
+            same = np.frombuffer(trial.would, _INT) == np.frombuffer(trial.baseline, _INT)
+            for j in positions[same].tolist():
+                if j < len(rewards):
+                    self.at_least += float(rewards[j]) / len(rewards)
+
+    def count(self, reward: float, chance: float, *, shows_ranker: bool) -> None:
+        """Count one list, which had this chance to show the ranker's order."""
+        if 0.0 < chance < 1.0:
+            # The coin alone decides whose list is shown, so that the mean of this is the present difference, whatever
+            # is taken off the reward beforehand and however users change. Little spread is left where it is about this.
+            off = (1.0 - chance) * _mean(self.ranker) + chance * _mean(self.baseline)
+            sign, weight = (1.0, 1.0 / chance) if shows_ranker else (-1.0, 1.0 / (1.0 - chance))
+            low = -max(off / chance, (1.0 - off) / (1.0 - chance))
+            high = max((1.0 - off) / chance, off / (1.0 - chance))
+            self.difference.add_difference(sign * weight * (reward - off), low, high)
+        arm = self.ranker if shows_ranker else self.baseline
+        arm.n += 1
+        arm.total += reward
+
+    def lift(self) -> Lift | None:
+        """The mean reward of the ranker's lists less that of the baseline's at the same time.
+
+        Over the lists for which a coin chose between the two, weighed by its known chances; None without any.
+        """
+        found = self.difference.bounds()
+        if found is None:
+            return None
+        low, high = max(found.low, -1.0), min(found.high, 1.0)
+        return Lift(min(max(found.mean, low), high), low, high)
+
+
+def _mean(rewards: Rewards) -> float:
+    return (0.5 + rewards.total) / (1.0 + rewards.n)
+
+
+def _shares(policy: Policy, live: float | None) -> tuple[float, float]:
+    """The holdout, and of the other lists the ranker's share, where it was promoted to `live`."""
+    holdout = policy.holdout if isinstance(policy.holdout, float) else 0.0
+    if live is None:
+        live = 0.0 if policy.apprentice is True else 1.0
+    return holdout, live
+
+
+def free_positions(decision: Decision) -> Whole:
+    """The positions of a list that were not pinned."""
+    if decision.choice is None:
+        return np.arange(len(decision.shown) // _INT.itemsize)
+    return np.frombuffer(decision.choice.positions, _INT).astype(np.int64)
+
+
+def shows_baseline(fold: Fold, key: bytes) -> bool:
+    """Whether the decision with this key shows the baseline that its request brought."""
+    holdout, live = _shares(fold.config.policy, fold.trial.live)
+    drawn = coin(key, b"baseline")
+    return drawn < holdout or drawn >= holdout + (1.0 - holdout) * live
+
+
+def baseline_of(decision: Decision) -> Whole | None:
+    """The baseline that a decision's request brought; None where it brought none."""
+    if decision.trial is None:
+        return None
+    return np.frombuffer(decision.trial.baseline, _INT).astype(np.int64)

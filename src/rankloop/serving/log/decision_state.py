@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from rankloop.serving.log.records import Answer, Decision, Policy, Row, read_decision
 
@@ -35,8 +36,8 @@ _LEARNS = Outcome("accepted", True)
 class DecisionState(msgspec.Struct, gc=False, eq=False):
     """One decision as it stands: its row, read once, and what has happened to it.
 
-    silence: no answer was taken for one. answer: the digest of the answer that counts. heard: values and times of
-    answers that are gathered until the deadline.
+    silence: no answer was taken for one. answer: the digest of the answer that counts. heard: what answers that are
+    gathered come to so far, of each length, and when the last of them came; n_heard: how many they are.
     """
 
     seq: int
@@ -48,6 +49,7 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
     silence: bool = False
     answer: bytes | None = None
     heard: tuple[tuple[bytes, int], ...] = ()
+    n_heard: int = 0
 
     @classmethod
     def of(cls, row: Row, decision: Decision | None = None) -> DecisionState:
@@ -70,6 +72,21 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
         if row.kind != "expire":
             return (at - self.at) / 1000
         return (self.heard[-1][1] - self.at) / 1000 if self.heard else None
+
+    def _gathers(self, answer: Answer, policy: Policy) -> bool:
+        if policy.collects:
+            return True
+        return self.answer is None and (bool(self.heard) or (answer.form == "click" and policy.window > 0))
+
+    def _gather(self, values: bytes, at: int, policy: Policy) -> None:
+        others = []
+        for one in self.heard:
+            if len(one[0]) == len(values):
+                values = _both(one[0], values, policy)
+            else:
+                others.append(one)
+        self.heard = (*others, (values, at))
+        self.n_heard += 1
 
     def activate(self) -> Outcome:
         """The list was really shown."""
@@ -95,12 +112,14 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
     ) -> Outcome:
         """An answer came: the first one counts, the same again is a duplicate, another is a conflict.
 
-        Where the policy gathers answers, all of them are kept until the deadline; `body` is that of the row, and
+        Where the policy gathers answers, all of them count when the deadline has passed; so do clicks that come one by
+        one, and what comes after the first of them, when their window has closed. `body` is that of the row, and
         `answer` what it says, where that is at hand.
         """
-        if policy.collects and not self.expired and at <= self.deadline:
-            values = (answer or msgspec.msgpack.decode(body, type=Answer)).values
-            self.heard += ((values, at),)
+        if answer is None and body:
+            answer = msgspec.msgpack.decode(body, type=Answer)
+        if answer is not None and self._gathers(answer, policy) and not self.expired and at <= self.deadline:
+            self._gather(answer.values, at, policy)
             return Outcome("accepted")
         if self.heard:
             return Outcome("late")
@@ -113,6 +132,16 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
             return Outcome("late", True)
         self.answer = digest
         return _LEARNS
+
+
+def _both(one: bytes, other: bytes, policy: Policy) -> bytes:
+    """What two answers come to."""
+    if policy.answers == "last":
+        return other
+    first, second = np.frombuffer(one, "<f8"), np.frombuffer(other, "<f8")
+    both = first + second if policy.answers == "sum" else np.maximum(first, second)
+    packed: bytes = both.tobytes()
+    return packed
 
 
 # Feedback on one id that waits for its list: the newest this many. The list has one answer, so more is of no use.
@@ -130,14 +159,14 @@ def replay_decision(
     through: int,
     policy: Policy | PolicyHistory,
     silence_counts: bool,
-    told: dict[int, Outcome] | None = None,
+    outcomes: dict[int, Outcome] | None = None,
 ) -> DecisionState | None:
     """The state of a decision from its rows up to and with seq `through`; None where it is not among them.
 
     policy: of this list, or of all lists of the ranker over time.
-    told: gets the outcome of each row.
+    outcomes: gets the outcome of each row.
     """
-    outcomes = {} if told is None else told
+    outcomes = {} if outcomes is None else outcomes
     rules = policy if isinstance(policy, Policy) else policy.first
     early: list[Row] = []
     state: DecisionState | None = None

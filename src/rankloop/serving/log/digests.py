@@ -12,6 +12,8 @@ import struct
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rankloop.serving.log.records import NUMBER_OF_KIND, Entry, Row
 
 if TYPE_CHECKING:
@@ -64,9 +66,9 @@ def content(row: Entry | Row) -> bytes:
     return hashlib.blake2b(b"".join((lengths, event, about, digest, row.body)), digest_size=SIZE).digest()
 
 
-def link(before: bytes, seq: int, at: int, told: bytes) -> bytes:
-    """The link of the row with number `seq`, time `at` and content digest `told`, after the link `before`."""
-    return hashlib.sha256(before + _PLACE.pack(seq, at) + told).digest()[:SIZE]
+def link(before: bytes, seq: int, at: int, digest: bytes) -> bytes:
+    """The link of the row with number `seq`, time `at` and content digest `digest`, after the link `before`."""
+    return hashlib.sha256(before + _PLACE.pack(seq, at) + digest).digest()[:SIZE]
 
 
 def link_of(row: Row, before: bytes) -> bytes:
@@ -89,6 +91,11 @@ def seal(ranker: str, snapshot: Snapshot) -> bytes:
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
     return digest.digest()
+
+
+def sealed(ranker: str, snapshot: Snapshot) -> Snapshot:
+    """The snapshot with its seal."""
+    return msgspec.structs.replace(snapshot, seal=seal(ranker, snapshot))
 
 
 def check_seal(ranker: str, snapshot: Snapshot) -> None:

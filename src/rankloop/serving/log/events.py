@@ -10,12 +10,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from rankloop.serving.log import records
-from rankloop.serving.log.decision_state import DecisionState, Outcome, replay_decision
 from rankloop.serving.log.digests import check_row
-from rankloop.serving.log.fold import Fold, at_deadline
+from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.reader import learnt_rows
 from rankloop.serving.log.records import Row
 from rankloop.serving.stores.contract import Store
 
@@ -72,34 +71,18 @@ def _freezes(row: Row) -> bool:
 
 def _learnt(fold: Fold, row: Row, story: list[Row]) -> list[Event]:
     """What this row made the ranker learn: feedback, a deadline, or a list whose feedback had come before it."""
-    outcomes: dict[int, Outcome] = {}
-    state = replay_decision(
-        story, through=row.seq, policy=fold.policies, silence_counts=fold.silence_counts, told=outcomes
-    )
+    state, learnt = learnt_rows(fold, story, through=row.seq)
     if state is None:
         return []
-    early = row.kind == "decision"
-    events = []
-    for one in story:
-        counts = one.seq in outcomes and outcomes[one.seq].learns
-        values = None
-        if counts and (one.seq == row.seq or (early and one.seq < row.seq)):
-            values = _values(fold, one, state)
-        if values is not None:
-            chances = state.decision.propensities
-            events.append(
-                {
-                    "decision_id": _decision(row),
-                    "items": fold.names(state.decision),
-                    fold.ranker.feedback.kind: values.tolist(),
-                    "propensities": None if chances is None else np.frombuffer(chances, "<f8").tolist(),
-                    "explored": state.decision.explored,
-                }
-            )
-    return events
-
-
-def _values(fold: Fold, row: Row, state: DecisionState) -> NDArray[np.float64] | None:
-    if row.kind == "expire":
-        return at_deadline(state, fold.policies.at(state.seq), fold.ranker)
-    return np.frombuffer(records.read_body(row).values, "<f8")
+    chances = state.decision.propensities
+    return [
+        {
+            "decision_id": _decision(row),
+            "items": fold.names(state.decision),
+            fold.ranker.feedback.kind: values.tolist(),
+            "propensities": None if chances is None else np.frombuffer(chances, "<f8").tolist(),
+            "explored": state.decision.explored,
+        }
+        for one, values in learnt
+        if one.seq == row.seq or (row.kind == "decision" and one.seq < row.seq)
+    ]

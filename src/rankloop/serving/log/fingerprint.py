@@ -64,12 +64,12 @@ def _probe(kind: type, packed: bytes) -> str:
 
 @functools.cache
 def _elementary() -> bytes:
-    told = [
+    values = [
         function(x)
         for function in (elementary.exp, elementary.log, elementary.exp2m1, elementary.cos_turns)
         for x in _POINTS.tolist()
     ]
-    return np.array(told, "<f8").tobytes()
+    return np.array(values, "<f8").tobytes()
 
 
 def stamped(config: Config) -> Config:

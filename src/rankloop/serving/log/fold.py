@@ -16,10 +16,11 @@ from rankloop.base import Ranker
 from rankloop.serving.adapters.estimates import Estimates, SavedEstimates
 from rankloop.serving.adapters.item_changes import carried, changed, check_change
 from rankloop.serving.adapters.registry import build, has_items
+from rankloop.serving.api import DeadLetter
 from rankloop.serving.failpoints import reach
 from rankloop.serving.item_counts import ItemCounts, SavedItemCounts
 from rankloop.serving.log import candidate_lists, guard_rails, imports, records
-from rankloop.serving.log.candidate_lists import feedback_length
+from rankloop.serving.log.candidate_lists import TrialSums, feedback_length
 from rankloop.serving.log.decision_state import (
     PARKED_PER_DECISION,
     DecisionState,
@@ -33,7 +34,6 @@ from rankloop.serving.log.guard_rails import check_rails
 from rankloop.serving.log.records import (
     Config,
     Counts,
-    DeadLetter,
     Decision,
     Learnt,
     Policy,
@@ -44,7 +44,6 @@ from rankloop.serving.log.records import (
     without_items,
 )
 from rankloop.serving.log.stored_features import SavedFeatures, StoredFeatures, items_shown
-from rankloop.serving.log.trials import TrialSums
 from rankloop.serving.series import Series
 
 _DEAD_KEPT = 100
@@ -68,7 +67,7 @@ class Parked(dict[str, list[tuple[int, int]]]):
         # The same as a heap: for each decision the time of the oldest, or of an older one that is gone.
         self._waiting = sorted((there[0][1], name) for name, there in self.items())
 
-    def add(self, row: Row) -> DeadLetter | None:
+    def add(self, row: Row) -> list[DeadLetter]:
         """Let the feedback in `row` wait; what must go for it, where too much waits for the same list."""
         decision = row.decision or ""
         there = self.setdefault(decision, [])
@@ -76,8 +75,8 @@ class Parked(dict[str, list[tuple[int, int]]]):
             heapq.heappush(self._waiting, (row.at, decision))
         there.append((row.seq, row.at))
         if len(there) <= PARKED_PER_DECISION:
-            return None
-        return DeadLetter(*there.pop(0), decision, "newer feedback waits for the same decision")
+            return []
+        return [DeadLetter(*there.pop(0), decision, "newer feedback waits for the same decision")]
 
     def give_up(self, oldest: float) -> list[DeadLetter]:
         """What came before the time `oldest`, and waits no longer."""
@@ -116,6 +115,7 @@ class Saved(msgspec.Struct):
     policies: tuple[Policy, list[tuple[int, str, Policy]]] | None = None  # likewise, before they could change
     trial: TrialSums | None = None
     stored: SavedFeatures | None = None
+    gathering: dict[str, int] = {}
 
 
 class Fold:
@@ -137,6 +137,9 @@ class Fold:
         self.frozen = False
         self.parked = Parked()
         self.stored = StoredFeatures()  # of a ranker with features
+        self.gathering: dict[
+            str, int
+        ] = {}  # lists whose clicks come one by one, and when they are to be learnt
         self.dead: deque[DeadLetter] = deque(maxlen=_DEAD_KEPT)
         self.counts = Counts()
         self.series = Series()
@@ -153,7 +156,7 @@ class Fold:
         check_answers(config.policy, self.ranker)
         check_rails(config.policy, self.ranker, has_items=self.has_items)
         self.rounds = 0
-        self.trial = TrialSums()
+        self.trial = TrialSums(since=self.applied + 1)
         self.estimates = Estimates.of(self.ranker, n_items=len(self.active), fresh=True)
         if not self.has_items:
             self.stored.begin(config, self.ranker.n_features or 0)
@@ -202,8 +205,7 @@ class Fold:
             raise OtherHistory(row.seq)
         self.at = row.at
         if self.parked:
-            for letter in self.parked.give_up(row.at - self.config.policy.parking_seconds * 1000):
-                self.bury(letter)
+            self._bury_all(self.parked.give_up(row.at - self.config.policy.parking_seconds * 1000))
         outcome = self._handlers[row.kind](row, related)
         reach("after-learn")
         self.applied, self.link = row.seq, row.link
@@ -214,19 +216,21 @@ class Fold:
         return min((there[0][1] for there in self.parked.values()), default=None)
 
     def _park(self, row: Row, related: RelatedRows) -> Outcome:
-        gone = self.parked.add(row)
-        if gone is not None:
-            self.bury(gone)
+        self._bury_all(self.parked.add(row))
         related.early.setdefault(row.decision or "", []).append(row)
         return Outcome("parked")
 
-    def bury(self, letter: DeadLetter) -> None:
+    def _bury(self, row: Row, why: str) -> Outcome:
+        self._bury_all([DeadLetter(row.seq, row.at, row.decision or "", why)])
+        return Outcome("unknown")
+
+    def _bury_all(self, letters: list[DeadLetter]) -> None:
         """Keep feedback that came to nothing."""
-        self.counts.dead += 1
-        self.dead.append(letter)
+        self.counts.dead += len(letters)
+        self.dead.extend(letters)
 
     def _config(self, row: Row, related: RelatedRows) -> Outcome:
-        return Outcome("accepted")
+        return _ACCEPTED
 
     def _decision(self, row: Row, related: RelatedRows) -> Outcome:
         state = DecisionState.of(row, related.contents.get(row.seq))
@@ -261,8 +265,7 @@ class Fold:
             return self._answer(row, state, at=row.at, answer=related.contents.get(row.seq))
         if self.config.policy.parking_seconds > 0:
             return self._park(row, related)
-        self.bury(DeadLetter(row.seq, row.at, row.decision or "", "no such decision"))
-        return Outcome("unknown")
+        return self._bury(row, "no such decision")
 
     def _answer(
         self, row: Row, state: DecisionState, *, at: int, answer: records.Answer | None = None
@@ -272,6 +275,8 @@ class Fold:
         if outcome.status == "late":
             self.counts.late += 1
             self.series.was_late(row.seq, at)
+        if state.heard and not (policy.collects or state.expired):
+            self.gathering.setdefault(row.decision or "", at + round(policy.window * 1000))
         if not outcome.learns:
             return outcome
         answer = answer or records.read_body(row)
@@ -284,7 +289,7 @@ class Fold:
         """Learn from the feedback on one list."""
         decision = state.decision
         if decision.trial is not None:
-            self.trial.answered(self.ranker, decision, values)
+            self.trial.answered(self.ranker, self.policies, decision, values)
         if self.frozen:
             return Outcome(outcome.status)
         delay = state.delay(row, at=at)
@@ -293,8 +298,7 @@ class Fold:
             learnt, ranking = guard_rails.learn(self, decision, values)
         except ValueError as error:
             # Checked before it was written, but for parked feedback, whose list was not there yet.
-            self.bury(DeadLetter(row.seq, row.at, row.decision or "", str(error)))
-            return Outcome("unknown")
+            return self._bury(row, str(error))
         if not learnt:
             if candidate_lists.is_chosen(decision):
                 return Outcome("late")
@@ -313,6 +317,7 @@ class Fold:
 
     def _expire(self, row: Row, related: RelatedRows) -> Outcome:
         self.expire_cursor = max(self.expire_cursor, records.read_body(row).decision_seq)
+        self.gathering.pop(row.decision or "", None)
         state = related.states.get(row.decision or "")
         if state is None:
             return Outcome("unknown")
@@ -324,8 +329,7 @@ class Fold:
             return outcome
         values = at_deadline(state, self.policies.at(state.seq), self.ranker)
         if values is None:
-            self.bury(DeadLetter(row.seq, row.at, row.decision or "", "its feedback is of another length"))
-            return Outcome("unknown")
+            return self._bury(row, "its feedback is of another length")
         return self._learn(outcome, row, state, values, at=row.at)
 
     def _items(self, row: Row, related: RelatedRows) -> Outcome:
@@ -345,7 +349,7 @@ class Fold:
             change()
         except ValueError:
             return Outcome("conflict")
-        return Outcome("accepted")
+        return _ACCEPTED
 
     def _carry_to(self, names: list[str], known: Ranker, before: list[str], rounds: int) -> None:
         fresh = carried(known, self.config, before=before, names=names)
@@ -364,23 +368,23 @@ class Fold:
         carried(self.ranker, self.config, before=self.items, names=names)
 
     def _promote(self, row: Row, related: RelatedRows) -> Outcome:
-        self.trial.live = records.read_body(row).share
-        return Outcome("accepted")
+        self.trial.promoted(row.seq, records.read_body(row).share)
+        return _ACCEPTED
 
     def _freeze(self, row: Row, related: RelatedRows) -> Outcome:
         self.frozen = records.read_body(row).frozen
-        return Outcome("accepted")
+        return _ACCEPTED
 
     def _policy(self, row: Row, related: RelatedRows) -> Outcome:
-        self.policies.change(row.seq, told := records.read_body(row))
-        self.config = msgspec.structs.replace(self.config, policy=told.policy)
-        return Outcome("accepted")
+        self.policies.change(row.seq, body := records.read_body(row))
+        self.config = msgspec.structs.replace(self.config, policy=body.policy)
+        return _ACCEPTED
 
     _import = imports.take
 
     def _degraded(self, row: Row, related: RelatedRows) -> Outcome:
         self.counts.degraded += 1
-        return Outcome("accepted")
+        return _ACCEPTED
 
     def _conflict(self, row: Row, related: RelatedRows) -> Outcome:
         self.counts.conflicts += 1
@@ -389,26 +393,25 @@ class Fold:
     def _reset(self, row: Row, related: RelatedRows) -> Outcome:
         config = msgspec.structs.replace(records.read_body(row), policy=self.config.policy)
         if self.stored.n_columns > config.parameters.get("n_features", self.stored.n_columns):
-            return Outcome(
-                "conflict"
-            )  # features were stored between the check of this change and its writing
+            # Features were stored between the check of this change and its writing.
+            return Outcome("conflict")
         check_same(config)
         self._begin(config)
         self.generation += 1
         self.frozen = False
-        return Outcome("accepted")
+        return _ACCEPTED
 
     def _upgrade(self, row: Row, related: RelatedRows) -> Outcome:
-        told = records.read_body(row)
-        if not told.saved and (self.config.probe or told.version != self.config.version):
+        body = records.read_body(row)
+        if not body.saved and (self.config.probe or body.version != self.config.version):
             return Outcome("conflict")  # another process was quicker to say it
-        config = msgspec.structs.replace(self.config, version=told.version, probe=told.probe)
+        config = msgspec.structs.replace(self.config, version=body.version, probe=body.probe)
         check_same(config)
-        if told.saved:
-            self._become(records.decode(Saved, told.saved))
+        if body.saved:
+            self._become(records.decode(Saved, body.saved))
             self.at = row.at
         self.config = config
-        return Outcome("accepted")
+        return _ACCEPTED
 
     def _rollback(self, row: Row, related: RelatedRows) -> Outcome:
         learnt = records.decode(Learnt, records.read_body(row).learnt)
@@ -432,39 +435,40 @@ class Fold:
 
     def state_hash(self) -> str:
         """Equal wherever the same log was folded as far."""
-        told: Any = [
+        parts: Any = [
             self.generation,
             self.frozen,
             sorted(self.parked.items()),
             msgspec.to_builtins(self.learnt(), builtin_types=(bytes,)),
         ]
         if self.trial.live is not None:
-            told.append(self.trial.live)
+            parts.append(self.trial.live)
         if self.stored.digest:
-            told.append(self.stored.digest)
-        return hashlib.sha256(msgspec.msgpack.encode(told, order="deterministic")).hexdigest()
+            parts.append(self.stored.digest)
+        return hashlib.sha256(msgspec.msgpack.encode(parts, order="deterministic")).hexdigest()
 
     def save(self) -> Saved:
         """Everything, for a snapshot."""
         return Saved(
-            self.config,
-            self.applied,
-            self.at,
-            self.generation,
-            self.catalogue,
-            self.active.tolist(),
-            self.learnt(),
-            self.frozen,
-            dict(self.parked),
-            list(self.dead),
-            self.counts,
-            self.expire_cursor,
-            self.series,
-            self.estimates.save(),
-            self.item_counts.save(),
-            (self.policies.first, self.policies.changes),
-            self.trial,
-            self.stored.save(),
+            config=self.config,
+            applied=self.applied,
+            at=self.at,
+            generation=self.generation,
+            catalogue=self.catalogue,
+            active=self.active.tolist(),
+            learnt=self.learnt(),
+            frozen=self.frozen,
+            parked=dict(self.parked),
+            dead=list(self.dead),
+            counts=self.counts,
+            expire_cursor=self.expire_cursor,
+            series=self.series,
+            estimates=self.estimates.save(),
+            items=self.item_counts.save(),
+            policies=(self.policies.first, self.policies.changes),
+            trial=self.trial,
+            stored=self.stored.save(),
+            gathering=dict(self.gathering),
         )
 
     @classmethod
@@ -486,35 +490,29 @@ class Fold:
         self.stored = StoredFeatures.restore(saved.stored)
         self.dead = deque(saved.dead, maxlen=_DEAD_KEPT)
         self.counts, self.series = saved.counts, saved.series
-        self.estimates = Estimates.restore(saved.estimates)
+        self.estimates = Estimates.restore(saved.estimates, self.ranker)
         self.item_counts = ItemCounts.restore(saved.items, applied=saved.applied)
         self.policies = PolicyHistory(*(saved.policies or (saved.config.policy, [])))
-        self.trial = saved.trial or TrialSums()
+        self.trial = (saved.trial or TrialSums()).resumed(saved.applied)
+        self.gathering = dict(saved.gathering)
 
 
 def at_deadline(state: DecisionState, policy: Policy, ranker: Ranker) -> NDArray[np.float64] | None:
     """What is learnt from a list when its deadline has passed: no click, or what several answers come to.
 
-    That is the last of them, their sum (at most the largest grade), or the largest of each position. Answers of
-    another length than the list's, which came before it, are left out; None where there are no others.
+    Their sum is at most the largest grade. Answers of another length than the list's, which came before it, are left
+    out; None where there are no others.
     """
     length = feedback_length(ranker, state.decision)
     if not state.heard:
         return np.zeros(length)
-    values = [
-        np.frombuffer(one, "<f8").astype(np.float64) for one, _ in state.heard if len(one) == 8 * length
-    ]
-    if not values:
-        return None
-    total = values[-1] if policy.answers == "last" else values[0]
-    if policy.answers == "sum":
-        for one in values[1:]:
-            total = total + one
-        return total if ranker.max_grade is None else np.minimum(total, float(ranker.max_grade))
-    if policy.answers == "union":
-        for one in values[1:]:
-            total = np.maximum(total, one)
-    return total
+    for one, _ in state.heard:
+        if len(one) == 8 * length:
+            values = np.frombuffer(one, "<f8").astype(np.float64)
+            if policy.answers == "sum" and ranker.max_grade is not None:
+                return np.minimum(values, float(ranker.max_grade))
+            return values
+    return None
 
 
 def _mean(values: NDArray[np.float64]) -> float:

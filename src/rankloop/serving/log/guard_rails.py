@@ -11,7 +11,8 @@ not have, or has more than d places below the list's end, are not shown. There a
 - moved: a ranker that can learn from any list draws one of all items, of which items are then moved into reach.
 - tiles: a ranker of clicks orders groups of d + 1 neighbours of the baseline, each as a request of its own with these
   candidates. Where the first group ends is drawn from the key, so that no two neighbours are always kept apart.
-- top: any other ranker orders the first d + 1 items of the baseline. The others stay; see `rankloop.serving.asking`.
+- top: any other ranker orders the first d + 1 items of the baseline. The others stay; see
+  `rankloop.serving.rank_request`.
 
 In the last two the ranker draws from what is in reach alone, so its propensities are exact given the groups.
 """
@@ -22,6 +23,7 @@ import heapq
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +32,7 @@ from rankloop.servable import Servable
 from rankloop.serving.log import candidate_lists, records
 from rankloop.serving.log.candidate_lists import Drawn, Free
 from rankloop.serving.log.randomness import coin
-from rankloop.serving.log.records import Choice, Decision, Policy, Rails
+from rankloop.serving.log.records import Choice, Decision, Policy, Rails, Trial
 
 if TYPE_CHECKING:
     from rankloop.serving.log.fold import Fold
@@ -86,6 +88,35 @@ def is_greedy(policy: Policy, key: bytes) -> bool:
     """Whether the decision with this key shows the best list of the moment, because of the exploration cap."""
     cap = cap_of(policy)
     return cap < 1.0 and coin(key, b"exploration") >= cap
+
+
+def draw_for(
+    fold: Fold,
+    features: NDArray[np.float32] | None,
+    free: Free | None,
+    baseline: Whole | None,
+    key: bytes,
+    rng: np.random.Generator,
+    reach: Whole | None = None,
+) -> Drawn:
+    """A list from the present state: the ranker's, or the baseline."""
+    drawn = draw_within(fold, features, free, baseline, reach, key, rng)
+    if baseline is None:
+        return drawn
+    positions = np.arange(len(drawn.shown)) if free is None else free.positions
+    packed = baseline.astype(_INT).tobytes()
+    if not candidate_lists.shows_baseline(fold, key) or not len(positions):
+        return drawn._replace(trial=Trial(packed))
+    would = drawn.shown[positions].astype(_INT).tobytes()
+    shown = drawn.shown.copy()
+    shown[positions] = baseline
+    choice = drawn.choice
+    if choice is not None:
+        choice = msgspec.structs.replace(choice, rest=b"", rest_chances=b"")
+    rails = drawn.rails
+    if rails is not None:
+        rails = Rails(rails.greedy, rails.reach, rails.tiles)
+    return Drawn(shown, np.ones(len(shown)), (), False, None, choice, Trial(packed, would), rails)
 
 
 def draw_within(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 Body = TypeVar("Body")
+# The place here is what stores write: append to it, never reorder it.
 Kind = Literal[
     "config",
     "decision",
@@ -34,24 +35,7 @@ Kind = Literal[
     "promote",
     "import",
 ]
-# The place in this tuple is what stores write: append to it, never reorder it.
-KINDS: tuple[Kind, ...] = (
-    "config",
-    "decision",
-    "activate",
-    "feedback",
-    "expire",
-    "items",
-    "freeze",
-    "rollback",
-    "reset",
-    "conflict",
-    "degraded",
-    "upgrade",
-    "policy",
-    "promote",
-    "import",
-)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 NUMBER_OF_KIND: dict[Kind, int] = {kind: number for number, kind in enumerate(KINDS)}
 # What happens to lists. All other kinds change the ranker: nobody may be shown a list from before, once it was told.
 ABOUT_LISTS: tuple[Kind, ...] = ("decision", "activate", "feedback", "expire", "conflict", "degraded")
@@ -106,6 +90,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silence: whether no answer to a list that was seen means a relevance of 0. It means no click in any case.
     exploration_cap: the largest share of lists that may explore. displacement: how many positions an item may stand
     from its place in the baseline, at most; 0 for any number. See `rankloop.serving.log.guard_rails`.
+    gather_seconds: how long clicks that come one by one are gathered, where the first answer counts; 0 for the first.
     """
 
     deadline_seconds: float = 86_400.0
@@ -118,14 +103,27 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silence: Literal["ignore", "zero"] | msgspec.UnsetType = msgspec.UNSET
     exploration_cap: float | msgspec.UnsetType = msgspec.UNSET
     displacement: int | msgspec.UnsetType = msgspec.UNSET
+    gather_seconds: float | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def collects(self) -> bool:
         """Whether answers are gathered until the deadline, and learnt from then."""
         return self.answers in ("last", "sum", "union")
 
+    @property
+    def window(self) -> float:
+        """For how many seconds from the first click others are gathered, where clicks come one by one."""
+        return GATHER_SECONDS if self.gather_seconds is msgspec.UNSET else self.gather_seconds
 
+
+GATHER_SECONDS = 30.0  # unless a policy says otherwise
 DEFAULTS = 3  # of the rankers, counted up where the meaning of a parameter that is not given changes
+
+
+def given(policy: msgspec.Struct) -> dict[str, Any]:
+    """What is set of a policy, of the API or of the log, or is to be set."""
+    told = msgspec.structs.asdict(policy)
+    return {name: value for name, value in told.items() if value is not None and value is not msgspec.UNSET}
 
 
 class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -180,7 +178,7 @@ class Choice(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Trial(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The application's own list, where the request brought one; see `rankloop.serving.log.trials`.
+    """The application's own list, where the request brought one; see `rankloop.serving.log.candidate_lists`.
 
     baseline: numbers of its items for the positions that were not pinned (int32).
     would: what the ranker would have shown there, where the baseline was shown; empty where the ranker's list was.
@@ -220,11 +218,11 @@ class Rails(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A list that was drawn: the whole ticket, and what the draw was made from.
+    """A list that was drawn, with all that learning from it needs, and what the draw was made from.
 
     shown: numbers of the shown items, best first (int32): of the catalogue, or of the request's own list.
     candidates: the names in the request's own list; None where the ranker has items of its own, or `stored` has them.
-    generation: how often the ranker's items had changed; a ticket of another generation has other item numbers.
+    generation: how often the ranker's items had changed; a list of another generation has other item numbers.
     key: 128 bits that the whole draw follows from.
     allowed: milliseconds from this row to the last row that may answer it. Times of two rows are compared, so no
     clock but the log's own counts. None in older rows, where `deadline` is a time by the clock of who drew the list.
@@ -241,9 +239,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     candidates: list[str] | None = None
     features: Packed | None = None
     context: Any = None
-    weights: bytes | None = (
-        None  # float64: what an answer counts for in the estimate of the whole list's value
-    )
+    weights: bytes | None = None  # float64: what an answer counts for in the estimate of the list's value
     allowed: int | None = None
     choice: Choice | None = None
     trial: Trial | None = None
@@ -252,9 +248,9 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What came back, by position; the body of a `feedback` row."""
+    """What came back, by position; the body of a `feedback` row. Form "click": one of several that may come."""
 
-    form: Literal["relevance", "clicks"]
+    form: Literal["relevance", "clicks", "click"]
     values: bytes  # float64
 
 
@@ -353,30 +349,25 @@ class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
 # gc=False: none of them can be part of a cycle, and a service keeps so many that looking for cycles would take long.
 
 _encode = msgspec.msgpack.Encoder().encode
-_DECODERS: dict[Any, Callable[[bytes], Any]] = {
-    of: msgspec.msgpack.Decoder(of).decode
-    for of in (
-        *(Config, Decision, Answer, Items, Freeze, Expire, Rollback, Conflict, Upgrade, PolicyChange),
-        *(Promote, Import),
-    )
-}
-
-
+_read_decision = msgspec.msgpack.Decoder(Decision).decode
 _BODIES: dict[str, Callable[[bytes], Any]] = {
-    "config": _DECODERS[Config],
-    "reset": _DECODERS[Config],
-    "decision": _DECODERS[Decision],
-    "degraded": _DECODERS[Decision],
-    "feedback": _DECODERS[Answer],
-    "items": _DECODERS[Items],
-    "freeze": _DECODERS[Freeze],
-    "promote": _DECODERS[Promote],
-    "expire": _DECODERS[Expire],
-    "rollback": _DECODERS[Rollback],
-    "conflict": _DECODERS[Conflict],
-    "upgrade": _DECODERS[Upgrade],
-    "policy": _DECODERS[PolicyChange],
-    "import": _DECODERS[Import],
+    kind: msgspec.msgpack.Decoder(body).decode
+    for kind, body in (
+        ("config", Config),
+        ("reset", Config),
+        ("decision", Decision),
+        ("degraded", Decision),
+        ("feedback", Answer),
+        ("items", Items),
+        ("freeze", Freeze),
+        ("promote", Promote),
+        ("expire", Expire),
+        ("rollback", Rollback),
+        ("conflict", Conflict),
+        ("upgrade", Upgrade),
+        ("policy", PolicyChange),
+        ("import", Import),
+    )
 }
 _LITTLE = sys.byteorder == "little"
 
@@ -394,15 +385,14 @@ def encode(body: msgspec.Struct) -> bytes:
     return _encode(body)
 
 
-def decode(of: type[Body], told: bytes) -> Body:
+def decode(of: type[Body], packed: bytes) -> Body:
     """What `encode` wrote, as the type that it was."""
-    return msgspec.msgpack.decode(told, type=of)
+    return msgspec.msgpack.decode(packed, type=of)
 
 
 def read_decision(body: bytes) -> Decision:
     """The body of a `decision` row."""
-    decision: Decision = _DECODERS[Decision](body)
-    return decision
+    return _read_decision(body)
 
 
 def read_body(row: Row | Entry) -> Any:
@@ -432,15 +422,6 @@ def _read_dtype(text: str) -> tuple[np.dtype[Any], np.dtype[Any]]:
     if dtype.kind not in "biuf":
         raise ValueError(f"an array must hold numbers, got dtype {text!r}")
     return dtype, dtype.newbyteorder("=")
-
-
-class DeadLetter(msgspec.Struct, frozen=True):
-    """Feedback that no decision was found for, or that its decision could not take."""
-
-    seq: int
-    at: int
-    decision: str
-    why: str
 
 
 class Counts(msgspec.Struct):
@@ -492,19 +473,20 @@ class PolicyHistory:
         """All policies that lists after row `seq` may have."""
         return [self.at(seq + 1), *(policy for changed, _, policy in self.changes if changed > seq)]
 
-    def event_id(self, decision_id: str, digest: bytes, seq: int | None) -> str:
+    def event_id(self, decision_id: str, digest: bytes, seq: int | None, *, single: bool = False) -> str:
         """The ID of feedback that came without one on the list in row `seq`: the same again is the same event.
 
-        Where several answers count, each content is an event; ValueError where only the caller can tell them apart.
+        Where several answers count, and for a single click, each content is an event; ValueError where only the caller
+        can tell them apart.
         """
         policy = self.at(1 << 60) if seq is None else self.at(seq)
         if policy.answers == "sum":
             raise ValueError("with policy.answers 'sum' feedback needs an event_id")
-        return f"{decision_id}#{digest.hex()}" if policy.collects else decision_id
+        return f"{decision_id}#{digest.hex()}" if policy.collects or single else decision_id
 
-    def change(self, seq: int, told: PolicyChange) -> None:
+    def change(self, seq: int, body: PolicyChange) -> None:
         """Row `seq` changes the policy."""
-        self.changes = [*self.changes, (seq, told.event_id, told.policy)]
+        self.changes = [*self.changes, (seq, body.event_id, body.policy)]
 
 
 async def read_history(store: Store, ranker: str, first: Policy) -> PolicyHistory:

@@ -5,18 +5,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable
 
 import msgspec
 import numpy as np
 
 from rankloop.serving.adapters.registry import config_hash
+from rankloop.serving.admission import digest_of
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import RelatedRows
 from rankloop.serving.log.digests import BadRow, check_row, check_seal
-from rankloop.serving.log.fingerprint import check_same, fingerprint, probe_of, readable, version_of
+from rankloop.serving.log.fingerprint import (
+    OtherVersion,
+    check_same,
+    fingerprint,
+    probe_of,
+    readable,
+    stamped,
+    version_of,
+)
 from rankloop.serving.log.fold import Fold, Saved
-from rankloop.serving.log.records import Config, Row
+from rankloop.serving.log.reader import fold_through, pages, related_rows
+from rankloop.serving.log.records import Config, Entry, Row
 from rankloop.serving.stores.contract import Snapshot, Store, StoreError
 
 _log = logging.getLogger("rankloop.serving")
@@ -186,3 +197,58 @@ def warm_up(config: Config) -> None:
     ranker.learn(ranking, np.zeros(ranker.feedback.length(len(ranking.items))))
     if fold.has_items:
         ranker.current()
+
+
+# From here on another version: a row of the log that carries the state which this code goes on from.
+
+
+async def upgrade(store: Store, ranker: str, *, refold: bool = False, at: int | None = None) -> str:
+    """Write the row, where it is needed; what was done, as a sentence.
+
+    The state is that of the newest snapshot, and the rows after it are folded by this code.
+    """
+    try:
+        fold, _ = await newest_fold(store, ranker)
+        await fold_through(fold, store, ranker, await store.last_seq(ranker))
+        return f"{ranker}: up to date"
+    except OtherVersion as error:
+        why = str(error)
+    old = await config_fold(store, ranker) if refold else await old_fold(store, ranker)
+    if old is None:
+        raise ValueError(
+            f"ranker {ranker!r} has no snapshot that this code can go on from ({why}): --refold folds its whole log "
+            "with this version, which may come to another state"
+        )
+    begin = old.applied
+    old.config = stamped(old.config)
+    await _fold_rest(store, ranker, old)
+    made = old.config
+    body = records.encode(records.Upgrade(made.version, made.probe, msgspec.msgpack.encode(old.save())))
+    event_id = upgrade_id(made, len(await upgrades(store, ranker, made)))
+    entry = Entry(ranker, "upgrade", event_id, body, digest_of(body))
+    (done,) = await store.append([entry], at=int(time.time() * 1000) if at is None else at)
+    return (
+        f"{ranker}: from row {done.row.seq} on version {made.version}, arithmetic {made.probe}; the state is that "
+        f"of row {begin}, and the rows after it"
+    )
+
+
+async def _fold_rest(store: Store, ranker: str, fold: Fold) -> None:
+    async for page in pages(store, ranker, after=fold.applied):
+        for row in page:
+            check_row(row)
+        related = await related_rows(fold, store, ranker, page)
+        for row in page:
+            if row.kind == "upgrade":  # of another version: what it says is not for this one
+                fold.applied, fold.link, fold.at = row.seq, row.link, row.at
+                continue
+            if row.kind == "reset":
+                row = msgspec.structs.replace(row, body=records.encode(stamped(records.read_body(row))))
+            fold.fold(row, related)
+
+
+def signature(ranker: str, config: Config) -> Entry:
+    """What is to be written to a log from before there were probes: what it has been folded with so far."""
+    made = stamped(config)
+    body = records.encode(records.Upgrade(made.version, made.probe))
+    return Entry(ranker, "upgrade", f"sign-{made.probe}", body, digest_of(body))

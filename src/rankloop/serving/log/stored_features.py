@@ -93,12 +93,12 @@ class StoredFeatures:
                 "and features=None"
             )
         names = config.feature_names or None
-        told = Items(config.items or [], [], [], config.features, names)
-        self.change(told, n_features, seq=1, at=0, waits=0)
+        items = Items(config.items or [], [], [], config.features, names)
+        self.change(items, n_features, seq=1, at=0, waits=0)
 
-    def change(self, told: Items, n_features: int, *, seq: int, at: int, waits: int) -> None:
+    def change(self, items: Items, n_features: int, *, seq: int, at: int, waits: int) -> None:
         """Take over the change in row `seq`; ValueError, and nothing changes, where it cannot be made."""
-        change = self.check(told, n_features)
+        change = self.check(items, n_features)
         while self._replaced and self._replaced[0].until < at:
             self._forget()
         until = at + waits + _SLACK
@@ -122,45 +122,45 @@ class StoredFeatures:
         if change.feature_names is not None:
             self.feature_names = change.feature_names
         self.version = seq
-        said = msgspec.msgpack.encode([seq, told])
+        said = msgspec.msgpack.encode([seq, items])
         self.digest = hashlib.blake2b(self.digest + said, digest_size=16).digest()
 
-    def follow(self, told: Items, seq: int) -> None:
+    def follow(self, items: Items, seq: int) -> None:
         """Take over the change in row `seq` where it could be made, and keep what it replaces as long as there is room.
 
         For who reads a log to see what its lists were drawn from, and folds nothing else.
         """
         with contextlib.suppress(ValueError):  # it came to nothing then, too
             self.change(
-                Items(told.add, told.retire, told.update, told.features), _ANY, seq=seq, at=0, waits=0
+                Items(items.add, items.retire, items.update, items.features), _ANY, seq=seq, at=0, waits=0
             )
 
-    def check(self, told: Items, n_features: int) -> Change:
+    def check(self, items: Items, n_features: int) -> Change:
         """The change as it would be made; ValueError where it cannot be."""
-        names = told.feature_names
+        names = items.feature_names
         if names and (len(names) != n_features or len(set(names)) != n_features):
             raise ValueError(
                 f"feature_names must be {n_features} names, none twice, got {len(names)}: {names[:5]}"
             )
-        for name in told.add:
+        for name in items.add:
             if name in self.present:
                 raise ValueError(f"item {name!r} is there already: give its new features with update")
-        for field, named in (("retire", told.retire), ("update", told.update)):
+        for field, named in (("retire", items.retire), ("update", items.update)):
             for name in named:
                 if name not in self.present:
                     raise ValueError(f"{field} must name items that are there, got {name!r}")
-        given = [*told.add, *told.retire, *told.update]
+        given = [*items.add, *items.retire, *items.update]
         if len(set(given)) != len(given):
             twice = next(name for i, name in enumerate(given) if name in given[:i])
             raise ValueError(f"add, retire and update must name an item once, got {twice!r} twice")
-        n_rows = len(told.add) + len(told.update)
-        if told.features is None:
+        n_rows = len(items.add) + len(items.update)
+        if items.features is None:
             if n_rows:
                 raise ValueError(
                     f"features must have {n_rows} rows, one for each of add and update, got none"
                 )
-            return Change([], told.retire, [], np.empty((0, self.n_columns), np.float32), names)
-        vectors = unpack(told.features).astype(np.float32)
+            return Change([], items.retire, [], np.empty((0, self.n_columns), np.float32), names)
+        vectors = unpack(items.features).astype(np.float32)
         if vectors.ndim != 2 or len(vectors) != n_rows:
             raise ValueError(
                 f"features must have {n_rows} rows, one for each of add and update, got shape {vectors.shape}"
@@ -173,7 +173,7 @@ class StoredFeatures:
             raise ValueError(
                 f"features must have at most {n_features} columns, the ranker's n_features, got {vectors.shape[1]}"
             )
-        return Change(told.add, told.retire, told.update, vectors, names)
+        return Change(items.add, items.retire, items.update, vectors, names)
 
     def _leave(self, name: str, seq: int, until: int) -> int:
         """Keep the vector that an item has for lists that were drawn from it; the place that it has."""
@@ -247,14 +247,14 @@ class StoredFeatures:
         numbers = np.array(list(self.present.values()), np.int64)
         slots = self._slot[numbers]
         return SavedFeatures(
-            self.names,
-            numbers.tolist(),
-            self._since[slots].tolist(),
-            pack(self._vectors[slots]),
-            list(self._replaced),
-            self.feature_names,
-            self.digest,
-            self.version,
+            names=self.names,
+            numbers=numbers.tolist(),
+            since=self._since[slots].tolist(),
+            vectors=pack(self._vectors[slots]),
+            replaced=list(self._replaced),
+            feature_names=self.feature_names,
+            digest=self.digest,
+            version=self.version,
         )
 
     @classmethod

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
 
 from rankloop.serving.log import records
-from rankloop.serving.log import records as rows
-from rankloop.serving.log.candidate_lists import free_of, written_memo
+from rankloop.serving.log.candidate_lists import baseline_of, free_of, written_memo
 from rankloop.serving.log.digests import beginning, check_seal, link_of, own_name
 from rankloop.serving.log.fingerprint import readable
 from rankloop.serving.log.fold import Fold
-from rankloop.serving.log.guard_rails import reach_of
+from rankloop.serving.log.guard_rails import draw_for, reach_of
 from rankloop.serving.log.randomness import Draws, key_of
+from rankloop.serving.log.reader import fold_rows, pages, related_rows
 from rankloop.serving.log.records import Row
 from rankloop.serving.log.snapshots import first_fold, read_sound, revive
 from rankloop.serving.log.stored_features import features_of
-from rankloop.serving.log.trials import baseline_of, draw_for
-from rankloop.serving.served_ranker import related_rows
 from rankloop.serving.stores.contract import Head, Snapshot, Store, StoreError
-from rankloop.serving.stores.segments.closed_history import ClosedHistory
-from rankloop.serving.stores.segments.ids import check_index
-from rankloop.serving.stores.segments.manifest import Segment, digest_of_file, faults, read_manifest
+from rankloop.serving.stores.segments import (
+    ClosedHistory,
+    Segment,
+    check_index,
+    digest_of_file,
+    faults,
+    read_manifest,
+)
 
 _PAGE = 1_000
 _NEWEST = 100_000  # rows among which the newest acknowledged one must be
@@ -40,9 +43,7 @@ class Verdict(msgspec.Struct):
     learnt: int = 0
     snapshots: int = 0
     other_code: int = 0  # snapshots made by other code: not used, so not compared
-    earlier: int = (
-        0  # rows of an earlier version of the algorithm: their digests are checked, they are not replayed
-    )
+    earlier: int = 0  # rows of an earlier version of the algorithm, whose digests are checked: not replayed
     segments: int = 0  # files of closed history, whose digests were checked
     state_hash: str = ""
     n_problems: int = 0
@@ -89,16 +90,13 @@ async def verify(store: Store, ranker: str, *, through: int | None = None, repla
     return verdict
 
 
-class _Seen:
+class _Seen(msgspec.Struct):
     """What a first look at all rows finds."""
 
-    def __init__(self) -> None:
-        self.drawn: list[
-            tuple[int, int]
-        ] = []  # of each decision: the row that its state had folded, its own row
-        self.targets: dict[int, str] = {}  # what rollbacks say was there
-        self.links: dict[int, bytes] = {}  # of the newest rows
-        self.states: dict[int, str] = {}  # what segments say was there after their last row
+    drawn: list[tuple[int, int]] = []  # of each decision: the row that its state had folded, its own row
+    targets: dict[int, str] = {}  # what rollbacks say was there
+    links: dict[int, bytes] = {}  # of the newest rows
+    states: dict[int, str] = {}  # what segments say was there after their last row
 
 
 async def _replay(
@@ -110,11 +108,11 @@ async def _replay(
     verdict.earlier = start - 1
     redraw = Redraw(store, ranker, [one for one in sorted(seen.drawn) if one[0] >= start], verdict.complain)
     await redraw.at(fold)
-    targets = {to: told for to, told in seen.targets.items() if to >= start}
-    states = {seq: told for seq, told in seen.states.items() if start <= seq <= last}
+    targets = {to: state for to, state in seen.targets.items() if to >= start}
+    states = {seq: state for seq, state in seen.states.items() if start <= seq <= last}
     wanted = {*snapshots, *targets, *states, start}
     hashes[start] = fold.state_hash()
-    async for page in _pages(store, ranker, after=start, through=last):
+    async for page in pages(store, ranker, after=start, through=last):
         related = await related_rows(fold, store, ranker, page)
         for row in page:
             fold.fold(row, related)
@@ -124,11 +122,11 @@ async def _replay(
     verdict.state_hash = fold.state_hash()
     verdict.learnt = fold.counts.learnt
     verdict.decisions = redraw.done
-    for to_seq, told in targets.items():
-        if hashes.get(to_seq) != told:
+    for to_seq, state in targets.items():
+        if hashes.get(to_seq) != state:
             verdict.complain(f"a rollback to {to_seq} brought back another state than was there")
-    for seq, told in states.items():
-        if hashes.get(seq) != told:
+    for seq, state in states.items():
+        if hashes.get(seq) != state:
             verdict.complain(f"the state after the segment that ends with row {seq} differs from a replay")
     for seq, snapshot in snapshots.items():
         if seq < start or not readable(snapshot.code_hash, fold.config):
@@ -140,21 +138,12 @@ async def _replay(
             await _from_snapshot(store, ranker, revive(snapshot), last, verdict)
 
 
-async def _pages(store: Store, ranker: str, *, after: int, through: int) -> AsyncIterator[list[Row]]:
-    while after < through:
-        page = [row for row in await store.read(ranker, after=after, limit=_PAGE) if row.seq <= through]
-        if not page:
-            return
-        after = page[-1].seq
-        yield page
-
-
 async def _look_through(store: Store, ranker: str, last: int, verdict: Verdict, seen: _Seen) -> None:
     """Check the digests, numbers and times of all rows, and gather what the replay needs to know beforehand."""
     identities: set[int] = set()
     expected, at = 1, 0
     before = {beginning(await store.origin(ranker), ranker)}
-    async for page in _pages(store, ranker, after=0, through=last):
+    async for page in pages(store, ranker, after=0, through=last):
         for seq in await store.unfiled(ranker, page):
             verdict.complain(f"row {seq} is not found by its ID: an index is damaged")
         for row in page:
@@ -174,9 +163,9 @@ async def _look_through(store: Store, ranker: str, last: int, verdict: Verdict, 
                 del seen.links[next(iter(seen.links))]
             try:
                 if row.kind == "decision":
-                    seen.drawn.append((rows.read_decision(row.body).model_seq, row.seq))
+                    seen.drawn.append((records.read_decision(row.body).model_seq, row.seq))
                 elif row.kind == "rollback":
-                    body = rows.read_body(row)
+                    body = records.read_body(row)
                     seen.targets[body.to_seq] = body.state_hash
             except (msgspec.DecodeError, ValueError, RecursionError) as error:
                 verdict.complain(f"row {row.seq} cannot be read: {error or type(error).__name__}")
@@ -227,10 +216,8 @@ async def _sound_snapshots(store: Store, ranker: str, last: int, verdict: Verdic
 
 async def _from_snapshot(store: Store, ranker: str, fold: Fold, last: int, verdict: Verdict) -> None:
     seq = fold.applied
-    async for page in _pages(store, ranker, after=seq, through=last):
-        related = await related_rows(fold, store, ranker, page)
-        for row in page:
-            fold.fold(row, related)
+    async for page in pages(store, ranker, after=seq, through=last):
+        await fold_rows(fold, store, ranker, page)
     if fold.state_hash() != verdict.state_hash:
         verdict.complain(
             f"a replay from the snapshot at {seq} ends in another state than one from the beginning"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import secrets
 from collections.abc import Collection
+from typing import NamedTuple
 
 import msgspec
 
-from rankloop.serving.clock import next_time
-from rankloop.serving.log.digests import archived_name, beginning, content, link, seal
+from rankloop.serving.clock import held, next_time
+from rankloop.serving.log.digests import archived_name, beginning, content, link, sealed
 from rankloop.serving.log.records import ABOUT_LISTS, Entry, Kind, Row
 from rankloop.serving.stores.contract import (
+    MOST_UNATTENDED,
     Appended,
     Diverged,
     Fenced,
@@ -22,9 +25,16 @@ from rankloop.serving.stores.contract import (
     Stale,
     Store,
     StoredKey,
+    SubjectKey,
 )
-from rankloop.serving.stores.leases import LeaseTable
-from rankloop.serving.stores.subjects import SubjectKey
+
+
+class _Lease(NamedTuple):
+    holder: str
+    epoch: int
+    until: float
+    looked: int = 0
+    wake: float | None = None
 
 
 class MemoryStore(Store):
@@ -39,7 +49,8 @@ class MemoryStore(Store):
         self._ahead: dict[str, int] = {}  # how far each log's clock is ahead of the given one
         self._keys: dict[str, StoredKey] = {}
         self._subjects: dict[str, tuple[str | None, SubjectKey]] = {}
-        self._leases = LeaseTable()
+        self._epochs = itertools.count(1)
+        self._leases: dict[str, _Lease] = {}
 
     async def open(self) -> None:
         return
@@ -78,7 +89,8 @@ class MemoryStore(Store):
         return [self._append(entry, at) for entry in entries]
 
     def _check_epoch(self, ranker: str, epoch: int) -> None:
-        if not self._leases.has(ranker, epoch):
+        lease = self._leases.get(ranker)
+        if lease is None or lease.epoch != epoch:
             raise Fenced(f"epoch {epoch} is over, another has taken over")
 
     def _check_current(self, entry: Entry, drawn_from: int) -> None:
@@ -105,15 +117,15 @@ class MemoryStore(Store):
         seq = len(log) + 1
         before = log[-1].link if log else beginning(self.timeline, entry.ranker)
         row = Row(
-            seq,
-            time,
-            entry.kind,
-            entry.event_id,
-            entry.body,
-            entry.digest,
-            entry.decision,
-            link(before, seq, time, content(entry)),
-            before,
+            seq=seq,
+            at=time,
+            kind=entry.kind,
+            event_id=entry.event_id,
+            body=entry.body,
+            digest=entry.digest,
+            decision=entry.decision,
+            link=link(before, seq, time, content(entry)),
+            before=before,
         )
         log.append(row)
         self._index[entry.ranker, entry.kind, entry.event_id] = row
@@ -152,8 +164,7 @@ class MemoryStore(Store):
         self._check_epoch(ranker, snapshot.epoch)
         self._check_history(ranker, Head(snapshot.seq, snapshot.link))
         kept = [old for old in self._snapshots.get(ranker, ()) if old.seq != snapshot.seq]
-        sealed = msgspec.structs.replace(snapshot, seal=seal(ranker, snapshot))
-        bisect.insort(kept, sealed, key=lambda one: one.seq)
+        bisect.insort(kept, sealed(ranker, snapshot), key=lambda one: one.seq)
         self._snapshots[ranker] = kept[-keep:]
 
     async def snapshots(self, ranker: str) -> list[Snapshot]:
@@ -193,22 +204,33 @@ class MemoryStore(Store):
         return {key_id for key_id, (of, _) in self._subjects.items() if of is None}
 
     async def take_leases(
-        self,
-        holder: str,
-        rankers: Collection[str],
-        *,
-        seconds: float,
-        now: float,
-        at_once: bool = False,
+        self, holder: str, rankers: Collection[str], *, seconds: float, now: float, at_once: bool = False
     ) -> dict[str, int]:
-        return self._leases.take(holder, rankers, seconds=seconds, now=now, at_once=at_once)
+        taken = {}
+        for name in rankers:
+            lease = self._leases.get(name) or _Lease("", 0, now)
+            if lease.holder != holder:
+                if held(now, until=lease.until, seconds=seconds) and not at_once:
+                    continue
+                lease = lease._replace(holder=holder, epoch=next(self._epochs))
+            self._leases[name] = lease._replace(until=now + seconds)
+            taken[name] = lease.epoch
+        return taken
 
     async def let_go(self, holder: str, rankers: Collection[Left], *, now: float) -> None:
-        self._leases.let_go(holder, rankers, now=now)
+        for name, looked, wake_in in rankers:
+            lease = self._leases.get(name)
+            if lease is not None and lease.holder == holder:
+                wake = None if wake_in is None else now + wake_in
+                self._leases[name] = lease._replace(holder="", until=now, looked=looked, wake=wake)
 
     async def unattended(self, *, seconds: float, now: float, besides: Collection[str] = ()) -> list[str]:
-        if not self.shared:
-            return []
-        logs = {name: self._logs[name][-1] for name in await self.rankers() if name not in besides}
-        ends = {name: (row.seq, row.at / 1000) for name, row in logs.items()}
-        return self._leases.unattended(ends, seconds=seconds, now=now)
+        names = []
+        for name in await self.rankers() if self.shared else ():
+            last = self._logs[name][-1]
+            lease = self._leases.get(name) or _Lease("", 0, last.at / 1000)
+            waits = last.seq > lease.looked or (lease.wake is not None and lease.wake <= now)
+            idle = not held(now, until=lease.until + seconds, seconds=1.5 * seconds)
+            if waits and idle and name not in besides:
+                names.append(name)
+        return names[:MOST_UNATTENDED]

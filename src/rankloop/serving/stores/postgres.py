@@ -17,12 +17,14 @@ import asyncpg
 import msgspec
 
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.digests import archived_name, beginning, content, seal
+from rankloop.serving.log.digests import archived_name, beginning, content, sealed
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores.contract import (
+    MOST_UNATTENDED,
     Appended,
     Broken,
     Damaged,
+    Due,
     Full,
     Head,
     Left,
@@ -31,9 +33,9 @@ from rankloop.serving.stores.contract import (
     Store,
     StoredKey,
     StoreError,
+    SubjectKey,
+    due_of,
 )
-from rankloop.serving.stores.due import Due, OpenList
-from rankloop.serving.stores.leases import MOST_UNATTENDED
 from rankloop.serving.stores.postgres_setup import (
     CHANNEL,
     LOST,
@@ -47,10 +49,7 @@ from rankloop.serving.stores.postgres_setup import (
     prepare,
     without_password,
 )
-from rankloop.serving.stores.segments.closed_history import ClosedHistory
-from rankloop.serving.stores.segments.manifest import Segment, folder_name
-from rankloop.serving.stores.segments.segmented import MANY
-from rankloop.serving.stores.subjects import SubjectKey
+from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment, folder_name
 
 Result = TypeVar("Result")
 _APPEND = (
@@ -101,10 +100,10 @@ class _Batch:
             [through[i] for i in self._order],
         )
 
-    def appended(self, told: Iterable[Any], read: Callable[[Any, str], Row]) -> list[Appended]:
+    def appended(self, answers: Iterable[Any], read: Callable[[Any, str], Row]) -> list[Appended]:
         """What became of each entry; `read` makes a row of one that was there already, from what was told of it."""
         made: dict[int, Appended] = {}
-        for row in told:
+        for row in answers:
             place, fresh, seq, at, link, before, *_ = row
             i = self._order[place - 1]
             one = self._entries[i]
@@ -223,8 +222,8 @@ class PostgresStore(Store):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._news.wait(), seconds)
         self._news.clear()
-        told, self._news_of = self._news_of, set()
-        return told or None
+        names, self._news_of = self._news_of, set()
+        return names or None
 
     async def _do(self, work: Callable[[Any], Awaitable[Result]]) -> Result:
         """Run `work` with a connection. All of it may be repeated: what is there already is found, not doubled."""
@@ -307,11 +306,11 @@ class PostgresStore(Store):
         async def work(connection: Any) -> Any:
             self._pids.add(connection.get_server_pid())
             reach("before-commit")
-            told = await connection.fetch(
+            rows = await connection.fetch(
                 _APPEND, time, *batch.columns, epoch, *self._clock.expected(), quiet
             )
             reach("after-commit")
-            return told
+            return rows
 
         return batch.appended(await self._do(work), self._row)
 
@@ -325,7 +324,7 @@ class PostgresStore(Store):
 
     async def stories(self, ranker: str, decisions: list[str]) -> dict[str, list[Row]]:
         number = await self._id(ranker)
-        told: dict[str, list[Row]] = {decision: [] for decision in decisions}
+        stories: dict[str, list[Row]] = {decision: [] for decision in decisions}
         sql = (
             f"SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND kind = {NUMBER_OF_KIND['decision']} AND event = ANY($2) "
             f"UNION ALL SELECT {_COLUMNS} FROM log WHERE ranker = $1 AND decision IN ("
@@ -333,8 +332,8 @@ class PostgresStore(Store):
             "ORDER BY seq"
         )
         for row in await self._do(lambda one: one.fetch(sql, number, decisions)):
-            told[row["decision"] or row["event"]].append(self._row(row, ranker))
-        return await self._with_closed(ranker, told)
+            stories[row["decision"] or row["event"]].append(self._row(row, ranker))
+        return await self._with_closed(ranker, stories)
 
     async def time(self, ranker: str, *, at: int) -> int:
         sql = f"SELECT log_time($1, last_at, ahead) FROM ranker WHERE name = $2 AND {THERE}"
@@ -345,7 +344,7 @@ class PostgresStore(Store):
     async def look(self) -> None:
         sql = "SELECT * FROM look_at_clock($1, $2, $3)"
         if self._database_clock:
-            await self._clock.look(lambda *told: self._do(lambda one: one.fetchrow(sql, *told)))
+            await self._clock.look(lambda *known: self._do(lambda one: one.fetchrow(sql, *known)))
             self.clock_jumps = self._clock.jumps
 
     def remarks(self) -> list[str]:
@@ -355,22 +354,15 @@ class PostgresStore(Store):
         number = await self._id(ranker)
         listed, heard, over = (NUMBER_OF_KIND[kind] for kind in _ABOUT_LISTS)
         sql = (
-            f"SELECT seq, kind, at, event, kind = {listed} AND at < $3 AND NOT EXISTS ("
+            f"SELECT seq, kind = {listed}, at, event, kind = {listed} AND at < $3 AND NOT EXISTS ("
             "SELECT 1 FROM log WHERE ranker = $1 AND decision = one.event AND seq > one.seq AND ("
             f"kind = {heard} AND at <= one.at + $4 OR kind = {over})) AS is_open, "
             f"EXISTS (SELECT 1 FROM log WHERE ranker = $1 AND kind = {heard} AND decision = one.event) "
             "AS touched "
             "FROM log AS one WHERE ranker = $1 AND seq > $2 ORDER BY seq LIMIT $5"
         )
-        found: list[OpenList] = []
-        through = after
-        for row in await self._do(lambda one: one.fetch(sql, number, after, before, allowed, limit)):
-            if row["kind"] == listed and row["at"] >= before:
-                return Due(found, through, row["at"])
-            if row["is_open"]:
-                found.append(OpenList(row["seq"], row["event"], row["touched"]))
-            through = row["seq"]
-        return Due(found, through)
+        found = await self._do(lambda one: one.fetch(sql, number, after, before, allowed, limit))
+        return due_of(found, after=after, before=before)
 
     async def head(self, ranker: str) -> Head:
         sql = f"SELECT last_seq, link FROM ranker WHERE name = $1 AND {THERE}"
@@ -397,17 +389,7 @@ class PostgresStore(Store):
     async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
         number = await self._id(ranker)
         sql = "SELECT write_snapshot($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
-        values = (
-            snapshot.seq,
-            snapshot.at,
-            snapshot.epoch,
-            snapshot.code_hash,
-            snapshot.config_hash,
-            snapshot.state_hash,
-            snapshot.state,
-            snapshot.link,
-            seal(ranker, snapshot),
-        )
+        values = msgspec.structs.astuple(sealed(ranker, snapshot))
         reach("during-snapshot")
         await self._do(lambda one: one.execute(sql, number, *values, keep))
         reach("after-snapshot")
@@ -429,15 +411,15 @@ class PostgresStore(Store):
             before = beginning(self._origins.get(ranker, self.timeline), ranker) if row["seq"] == 1 else b""
         kind: Kind = KINDS[row["kind"]] if row["kind"] < len(KINDS) else "conflict"
         return Row(
-            row["seq"],
-            row["at"],
-            kind,
-            row["event"],
-            row["body"],
-            row["digest"],
-            row["decision"],
-            row["link"],
-            before,
+            seq=row["seq"],
+            at=row["at"],
+            kind=kind,
+            event_id=row["event"],
+            body=row["body"],
+            digest=row["digest"],
+            decision=row["decision"],
+            link=row["link"],
+            before=before,
         )
 
     # Closed history. Which rows are in segments is in the database, where all replicas see it; the segments
@@ -517,17 +499,17 @@ class PostgresStore(Store):
         closed = await self._closed_part(ranker, again=True)
         return await asyncio.to_thread(closed.find, kind, event_id) if closed.segments else None
 
-    async def _with_closed(self, ranker: str, told: dict[str, list[Row]]) -> dict[str, list[Row]]:
+    async def _with_closed(self, ranker: str, stories: dict[str, list[Row]]) -> dict[str, list[Row]]:
         """The rows about decisions, with those that are in segments."""
-        missing = [decision for decision, rows in told.items() if not rows]
+        missing = [decision for decision, rows in stories.items() if not rows]
         if not missing:
-            return told
+            return stories
         closed = await self._closed_part(ranker, again=True)
         for decision in missing if closed.segments else ():
             if old := await asyncio.to_thread(closed.story, decision):
                 late = await self._live(ranker, "decision = $2 ORDER BY seq", decision)
-                told[decision] = [*old, *(row for row in late if row.seq > closed.through)]
-        return told
+                stories[decision] = [*old, *(row for row in late if row.seq > closed.through)]
+        return stories
 
     async def history(self, ranker: str) -> ClosedHistory | None:
         if await self._id(ranker) is None:
@@ -564,8 +546,7 @@ class PostgresStore(Store):
             "INSERT INTO api_key VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO UPDATE "
             "SET role = $2, digest = $3, at = $4, note = $5"
         )
-        values = (key.key_id, key.role, key.digest, key.at, key.note)
-        await self._do(lambda one: one.execute(sql, *values))
+        await self._do(lambda one: one.execute(sql, *msgspec.structs.astuple(key)))
 
     async def delete_key(self, key_id: str) -> bool:
         sql = "DELETE FROM api_key WHERE id = $1 RETURNING id"
@@ -576,13 +557,7 @@ class PostgresStore(Store):
         return [StoredKey(*row) for row in await self._do(lambda one: one.fetch(sql))]
 
     async def take_leases(
-        self,
-        holder: str,
-        rankers: Collection[str],
-        *,
-        seconds: float,
-        now: float,
-        at_once: bool = False,
+        self, holder: str, rankers: Collection[str], *, seconds: float, now: float, at_once: bool = False
     ) -> dict[str, int]:
         sql = "SELECT * FROM take_leases($1, $2::text[], $3, $4, $5)"
         values = (holder, list(rankers), seconds, self._moment(now), at_once)
@@ -590,8 +565,8 @@ class PostgresStore(Store):
 
     async def let_go(self, holder: str, rankers: Collection[Left], *, now: float) -> None:
         sql = (
-            "UPDATE ranker_lease SET holder = '', until = moment, looked = told.looked, wake = moment + told.wake_in "
-            "FROM unnest($2::text[], $3::bigint[], $4::float8[]) AS told (name, looked, wake_in) "
+            "UPDATE ranker_lease SET holder = '', until = moment, looked = given.looked, wake = moment + given.wake_in "
+            "FROM unnest($2::text[], $3::bigint[], $4::float8[]) AS given (name, looked, wake_in) "
             f"JOIN ranker USING (name), {_MOMENT.format('$5')} "
             "WHERE ranker_lease.ranker = ranker.id AND holder = $1"
         )

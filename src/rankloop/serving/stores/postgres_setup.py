@@ -107,10 +107,10 @@ async def _link_all(connection: Any, timeline: str) -> None:
                 [links[one] for one in seqs],
             )
         await connection.execute("UPDATE ranker SET link = $2 WHERE id = $1", number, links[seq])
-        for told in await connection.fetch(
+        for found in await connection.fetch(
             "SELECT seq, at, epoch, code, config, hash, state FROM snapshot WHERE ranker = $1", number
         ):
-            snapshot = msgspec.structs.replace(Snapshot(*told), link=links.get(told["seq"], b""))
+            snapshot = msgspec.structs.replace(Snapshot(*found), link=links.get(found["seq"], b""))
             await connection.execute(
                 "UPDATE snapshot SET link = $3, seal = $4 WHERE ranker = $1 AND seq = $2",
                 number,
@@ -123,10 +123,8 @@ async def _link_all(connection: Any, timeline: str) -> None:
 # Whether a PostgreSQL server keeps what it has acknowledged: its settings, checked before anything is written.
 
 
-_WAITS = (
-    "on",
-    "remote_apply",
-)  # with these a commit waits for the disk, and for standbys that it has to wait for
+# With these a commit waits for the disk, and for standbys that it has to wait for.
+_WAITS = ("on", "remote_apply")
 _NEEDED = {
     "fsync": "a crash of the machine can destroy the database",
     "full_page_writes": "a crash of the machine can leave torn pages",
@@ -171,7 +169,7 @@ class DatabaseClock:
         self._steady = steady
         self._seconds = seconds
         self._seen: tuple[int, float] | None = (
-            None  # the time of the logs, in milliseconds, and when it was told
+            None  # the time of the logs, in milliseconds, and when it was seen
         )
         self.behind = 0.0  # seconds that the clock of the logs is behind the database's
         self.jumps = 0
@@ -180,10 +178,10 @@ class DatabaseClock:
         """The time that it must be, how far off it may be, both in milliseconds; and the jumps that are known."""
         if self._seen is None:
             return None, 0, 0
-        told, at = self._seen
+        time, at = self._seen
         passed = max(0.0, self._steady() - at)
         most = TOLERANCE + _QUICK + self._seconds + DRIFT * passed
-        return told + round(1000 * passed), round(1000 * most), self.jumps
+        return time + round(1000 * passed), round(1000 * most), self.jumps
 
     async def look(self, ask: Callable[..., Awaitable[Any]]) -> None:
         """Have the database look at its clock, and learn what time it is. A jump is told."""

@@ -6,17 +6,21 @@ of its own: the event loop goes on answering whatever the disk does, and reads n
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
+import threading
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import apsw
+import msgspec
 
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.digests import archived_name, beginning, link_of, seal
+from rankloop.serving.log.digests import archived_name, beginning, link_of, sealed
 from rankloop.serving.log.records import NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.contract import (
@@ -24,6 +28,7 @@ from rankloop.serving.stores.contract import (
     Broken,
     Damaged,
     Diverged,
+    Due,
     Fenced,
     Head,
     Missing,
@@ -32,19 +37,18 @@ from rankloop.serving.stores.contract import (
     Store,
     StoredKey,
     StoreError,
+    SubjectKey,
+    due_of,
 )
-from rankloop.serving.stores.due import Due, OpenList
-from rankloop.serving.stores.marks import Marks
-from rankloop.serving.stores.segments.closed_history import ClosedHistory
-from rankloop.serving.stores.segments.manifest import Segment, folder_name
+from rankloop.serving.stores.segments import ClosedHistory, Segment, folder_name
 from rankloop.serving.stores.sqlite_file import (
     KIND_BITS,
     SEQ,
     SEQ_BITS,
     Batch,
     Checkpoints,
-    DiskThread,
     Known,
+    Marks,
     OwnerLock,
     as_text,
     check_format,
@@ -57,7 +61,6 @@ from rankloop.serving.stores.sqlite_file import (
     read_old,
     timeline_of,
 )
-from rankloop.serving.stores.subjects import SubjectKey
 
 Result = TypeVar("Result")
 _log = logging.getLogger("rankloop.serving")
@@ -71,13 +74,100 @@ _NEWEST_KEY = "SELECT id, key FROM subject_key WHERE subject = ? ORDER BY at DES
 # 7: lists from before this time; 8: milliseconds in which an answer is in time; 9: how many rows.
 _DUE = """
 SELECT id - ?4, topic = ?1, at, event,
-    CASE WHEN topic = ?1 AND at < ?7 THEN EXISTS (
+    CASE WHEN topic = ?1 AND at < ?7 THEN NOT EXISTS (
         SELECT 1 FROM log WHERE decision = one.event AND id > one.id AND id <= ?5
         AND (topic = ?2 AND at <= one.at + ?8 OR topic = ?3)) END,
     CASE WHEN topic = ?1 AND at < ?7 THEN EXISTS (
         SELECT 1 FROM log WHERE decision = one.event AND id BETWEEN ?4 AND ?5 AND topic = ?2) END
 FROM log AS one WHERE id > ?6 AND id <= ?5 ORDER BY id LIMIT ?9
 """
+
+
+# A thread that waits for the disk while the event loop goes on: a leaner `run_in_executor`, for one caller.
+_Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
+
+
+class DiskThread:
+    """Runs one call after the other, off the event loop."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._current: asyncio.Future[Any] | None = None  # of the call that is under way
+        # The call that somebody did not want to wait for longer.
+        self._waited_for: asyncio.Future[Any] | None = None
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the call that is under way has lasted longer than somebody would wait."""
+        current = self._current
+        return current is not None and current is self._waited_for
+
+    async def run(self, call: Callable[[], Result], *, seconds: float | None = None) -> Result:
+        """Wait until `call` is done, and return what it returns; what it raises is raised here."""
+        if seconds is not None and self.stuck:
+            raise _late(seconds)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
+        timer = None if seconds is None else loop.call_later(seconds, self._give_up, future, seconds)
+        self._jobs.put((loop, future, call))
+        try:
+            return await future
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _give_up(self, future: asyncio.Future[Any], seconds: float) -> None:
+        if not future.done():
+            future.set_exception(_late(seconds))
+        # Only then: a call that begins from here on finds that nobody waits for it.
+        self._waited_for = self._current
+
+    def stop(self, seconds: float = 10.0) -> bool:
+        """Finish what was begun; whether that was possible within `seconds`, on a disk that may hang."""
+        if self._thread is not None:
+            self._jobs.put(None)
+            self._thread.join(seconds)
+            if self._thread.is_alive():
+                return False
+            self._thread = None
+        return True
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            loop, future, call = job
+            self._current = future
+            if future.done():  # nobody waits for it any more
+                self._current = None
+                continue
+            error: BaseException | None = None
+            result = None
+            try:
+                result = call()
+            except BaseException as caught:
+                error = caught
+            self._current = None
+            try:
+                loop.call_soon_threadsafe(_finish, future, result, error)
+            except RuntimeError:
+                return  # the loop was closed while the disk hung: nobody is there to be told
+
+
+def _finish(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+def _late(seconds: float) -> StoreError:
+    return StoreError(f"the disk did not answer within {seconds:g} s")
 
 
 class SQLiteStore(Store):
@@ -190,7 +280,7 @@ class SQLiteStore(Store):
             self._writer.set_busy_timeout(round(1000 * self._busy_seconds))
 
     def _losses(self) -> dict[int, str]:
-        """What was acknowledged and is not there, by the number of the ranker, in words."""
+        """What was acknowledged and is not there, by the number of the ranker; a sentence each."""
         lost = {}
         names = {number: name for name, number in self._known.ids.items()}
         for number, mark in self._marks.all().items():
@@ -228,10 +318,10 @@ class SQLiteStore(Store):
         today = datetime.now(UTC).date()
         with self._writer:
             for what in lost.values():
-                told = f"{what}: acknowledged, lost, and given up on {today}"
+                sentence = f"{what}: acknowledged, lost, and given up on {today}"
                 self._writer.execute(
                     "INSERT INTO meta SELECT 'lost/' || (1 + count(*)), ? FROM meta WHERE name LIKE 'lost/%'",
-                    (told,),
+                    (sentence,),
                 )
         heads = {number: self._known.head(name) for name, number in self._known.ids.items() if number in lost}
         self._marks.write(heads)
@@ -239,15 +329,15 @@ class SQLiteStore(Store):
             self._marks.forget(number)
 
     async def given_up(self) -> list[str]:
-        return await self._read(lambda: sqlite_file.given_up(self._reader))
+        sql = "SELECT value FROM meta WHERE name LIKE 'lost/%' ORDER BY name"
+        return await self._read(lambda: [str(what) for (what,) in self._rows(self._reader, sql)])
 
     async def close(self) -> None:
         if not self._is_open:
             return
         self._is_open = False
-        if (
-            self._writes.stop() and self._reads.stop()
-        ):  # otherwise the disk hangs, and closing would hang as well
+        # Otherwise the disk hangs, and closing would hang as well.
+        if self._writes.stop() and self._reads.stop():
             self._checkpoints.stop()
             for connection in {self._writer, self._reader}:
                 with contextlib.suppress(apsw.Error):
@@ -297,13 +387,6 @@ class SQLiteStore(Store):
 
     async def _write(self, work: Callable[[], Result], then: Callable[[], None] = lambda: None) -> Result:
         return await self._transaction(work, then=then, seconds=2 * self._disk_seconds)
-
-    async def _alone(self, work: Callable[[], None]) -> None:
-        def run() -> None:
-            with sqlite_file.write_errors(self.path):
-                work()
-
-        await self._writes.run(run)
 
     async def _transaction(
         self, work: Callable[[], Result], *, then: Callable[[], None], seconds: float | None = None
@@ -391,16 +474,11 @@ class SQLiteStore(Store):
             base >> SEQ_BITS - KIND_BITS | NUMBER_OF_KIND[kind] for kind in ("decision", "feedback", "expire")
         ]
         values = (*topics, base, base | SEQ, base + after, before, allowed, limit)
-        found: list[OpenList] = []
-        through = after
-        rows = await self._read(lambda: self._rows(self._reader, _DUE, values), rows=limit)
-        for seq, is_list, written, decision, settled, touched in rows:
-            if is_list and written >= before:
-                return Due(found, through, written)
-            if is_list and not settled:
-                found.append(OpenList(seq, decision, bool(touched)))
-            through = seq
-        return Due(found, through)
+        return due_of(
+            await self._read(lambda: self._rows(self._reader, _DUE, values), rows=limit),
+            after=after,
+            before=before,
+        )
 
     async def look(self) -> None:
         self._has_room = await self._read(lambda: sqlite_file.has_room(self.folder))
@@ -463,8 +541,7 @@ class SQLiteStore(Store):
 
     async def write_key(self, key: StoredKey) -> None:
         sql = "INSERT OR REPLACE INTO api_key VALUES (?, ?, ?, ?, ?)"
-        values = (key.key_id, key.role, key.digest, key.at, key.note)
-        await self._write(lambda: self._writer.execute(sql, values))
+        await self._write(lambda: self._writer.execute(sql, msgspec.structs.astuple(key)))
 
     async def delete_key(self, key_id: str) -> bool:
         sql = "DELETE FROM api_key WHERE id = ? RETURNING id"
@@ -475,13 +552,7 @@ class SQLiteStore(Store):
         return [StoredKey(*found) for found in await self._read(lambda: self._rows(self._reader, sql))]
 
     async def take_leases(
-        self,
-        holder: str,
-        rankers: Collection[str],
-        *,
-        seconds: float,
-        now: float,
-        at_once: bool = False,
+        self, holder: str, rankers: Collection[str], *, seconds: float, now: float, at_once: bool = False
     ) -> dict[str, int]:
         # One process has the file, and with it all rankers: they have one lease.
         epoch = await self._write(lambda: sqlite_file.take_lease(self._writer, holder, at=now))
@@ -515,8 +586,10 @@ class SQLiteStore(Store):
 
     def _snapshot(self, ranker: str, seq: int) -> Snapshot | None:
         number = self._known.ids.get(ranker)
-        found = _read_snapshot(self._reader, number, seq)
-        return found if found or number is None else self._closed_part(ranker).snapshot(seq)
+        found = _snapshots(self._reader, "state", "ranker = ? AND seq = ?", (number, seq))
+        if found or number is None:
+            return found[0] if found else None
+        return self._closed_part(ranker).snapshot(seq)
 
     async def history(self, ranker: str) -> ClosedHistory:
         if ranker not in self._known.ids:
@@ -543,8 +616,12 @@ class SQLiteStore(Store):
         return await self._read(lambda: self._log(ranker, _ROWS, values), rows=limit)
 
     async def give_space_back(self, *, whole: bool = False) -> None:
+        def rewrite() -> None:
+            with sqlite_file.write_errors(self.path):
+                sqlite_file.rewrite_file(self._writer)
+
         if whole:
-            await self._alone(lambda: sqlite_file.rewrite_file(self._writer))
+            await self._writes.run(rewrite)
         while await self._write(lambda: sqlite_file.give_back(self._writer)):
             pass
 
@@ -607,18 +684,7 @@ def _write_snapshot(
         raise Diverged(f"the log of {ranker!r} has no such row {snapshot.seq}")
     writer.execute(
         "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            number,
-            snapshot.seq,
-            snapshot.at,
-            snapshot.epoch,
-            snapshot.code_hash,
-            snapshot.config_hash,
-            snapshot.state_hash,
-            snapshot.state,
-            snapshot.link,
-            seal(ranker, snapshot),
-        ),
+        (number, *msgspec.structs.astuple(sealed(ranker, snapshot))),
     )
     reach("during-snapshot")
     writer.execute(
@@ -626,12 +692,6 @@ def _write_snapshot(
         "(SELECT seq FROM snapshot WHERE ranker = ?1 ORDER BY seq DESC LIMIT ?2)",
         (number, keep),
     )
-
-
-def _read_snapshot(reader: apsw.Connection, number: int | None, seq: int) -> Snapshot | None:
-    """One of them, whole."""
-    found = _snapshots(reader, "state", "ranker = ? AND seq = ?", (number, seq))
-    return found[0] if found else None
 
 
 def _snapshots(reader: apsw.Connection, state: str, which: str, values: tuple[Any, ...]) -> list[Snapshot]:

@@ -1,29 +1,28 @@
 """The file of an SQLite store: who owns it, its tables and their format, how rows get in, and how it stays small.
 
-The functions here work on a connection, within whatever transaction it is in; the thread and the transaction are
+The functions here work on a connection, within whatever transaction it is in; the threads and the transactions are
 `SQLiteStore`'s.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import fcntl
+import hashlib
 import os
 import secrets
-import threading
-from collections.abc import Callable, Iterator
+import struct
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
 import apsw
 import msgspec
 
 from rankloop.serving.clock import next_time
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.digests import beginning, content, link, link_of, seal
+from rankloop.serving.log.digests import SIZE, beginning, content, link, link_of, sealed
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores.contract import (
     Appended,
@@ -37,9 +36,7 @@ from rankloop.serving.stores.contract import (
     Snapshot,
     StoreError,
 )
-from rankloop.serving.stores.segments.closed_history import ClosedHistory
-from rankloop.serving.stores.segments.manifest import Segment
-from rankloop.serving.stores.segments.segmented import MANY
+from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment
 
 _OPEN_SECONDS = 5.0  # that opening waits for another process
 _LEAST_FREE = 4_000_000  # bytes on the disk
@@ -57,7 +54,7 @@ def check_version(version: str) -> None:
     >>> check_version("3.51.2")
     Traceback (most recent call last):
     ...
-    rankloop.serving.stores.errors.StoreError: SQLite 3.51.2 can corrupt ...
+    rankloop.serving.stores.contract.StoreError: SQLite 3.51.2 can corrupt ...
     """
     major, minor, patch = (int(part) for part in version.split(".")[:3])
     least = _FIXED_IN_SERIES.get((major, minor))
@@ -172,95 +169,71 @@ class OwnerLock:
             self._file = -1
 
 
-# A thread that waits for the disk while the event loop goes on: a leaner `run_in_executor`, for one caller.
+# The newest acknowledged row of each ranker, in a file of its own: it proves the loss of rows that were cut off. A mark
+# is written after its commit, without waiting for the disk. It may be older than the log, and newer only where the log
+# has lost its end.
+
+_SLOT = 64
+_MARK = struct.Struct(">q16s")
 
 
-Result = TypeVar("Result")
-_Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
+class Marks:
+    """A file with a slot for each ranker, by its number in the store."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = -1
+        self._seen = b""  # the whole file, where it is only looked at
+
+    def open(self, *, read_only: bool) -> None:
+        """Open the file, and make it where there is none. Who only looks sees it as it is now, from then on."""
+        if not read_only:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            return
+        for _ in range(3):  # a mark that is being written looks like a damaged one
+            with contextlib.suppress(FileNotFoundError):
+                self._seen = self._path.read_bytes()
+            with contextlib.suppress(ValueError):
+                self.all()
+                return
+
+    def close(self) -> None:
+        """Let go."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def write(self, heads: dict[int, Head]) -> None:
+        """Keep these. A full or failing disk is no reason to fail: what they prove is durable already."""
+        with contextlib.suppress(OSError):
+            for number, head in heads.items():
+                mark = _MARK.pack(head.seq, head.link)
+                os.pwrite(self._file, mark + _check(number, mark), _SLOT * number)
+
+    def forget(self, number: int) -> None:
+        """Have no mark of a ranker any more."""
+        os.pwrite(self._file, bytes(_SLOT), _SLOT * number)
+
+    def all(self) -> dict[int, Head]:
+        """Every mark, by the number of its ranker."""
+        size = len(self._seen) if self._file < 0 else os.fstat(self._file).st_size
+        found = {number: self.read(number) for number in range(1, -(-size // _SLOT))}
+        return {number: mark for number, mark in found.items() if mark is not None}
+
+    def read(self, number: int) -> Head | None:
+        """The mark of a ranker; None where there is none, ValueError where it is damaged."""
+        first, size = _SLOT * number, _MARK.size + SIZE
+        slot = self._seen[first : first + size] if self._file < 0 else os.pread(self._file, size, first)
+        if not any(slot):
+            return None
+        mark, check = slot[: _MARK.size], slot[_MARK.size :]
+        if check != _check(number, mark):
+            raise ValueError("the mark of its newest acknowledged row is damaged")
+        return Head(*_MARK.unpack(mark))
 
 
-class DiskThread:
-    """Runs one call after the other, off the event loop."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._current: asyncio.Future[Any] | None = None  # of the call that is under way
-        self._waited_for: asyncio.Future[Any] | None = (
-            None  # the call that somebody did not want to wait for longer
-        )
-
-    @property
-    def stuck(self) -> bool:
-        """Whether the call that is under way has lasted longer than somebody would wait."""
-        current = self._current
-        return current is not None and current is self._waited_for
-
-    async def run(self, call: Callable[[], Result], *, seconds: float | None = None) -> Result:
-        """Wait until `call` is done, and return what it returns; what it raises is raised here."""
-        if seconds is not None and self.stuck:
-            raise _late(seconds)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            self._thread.start()
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Result] = loop.create_future()
-        timer = None if seconds is None else loop.call_later(seconds, self._give_up, future, seconds)
-        self._jobs.put((loop, future, call))
-        try:
-            return await future
-        finally:
-            if timer is not None:
-                timer.cancel()
-
-    def _give_up(self, future: asyncio.Future[Any], seconds: float) -> None:
-        if not future.done():
-            future.set_exception(_late(seconds))
-        # Only then: a call that begins from here on finds that nobody waits for it.
-        self._waited_for = self._current
-
-    def stop(self, seconds: float = 10.0) -> bool:
-        """Finish what was begun; whether that was possible within `seconds`, on a disk that may hang."""
-        if self._thread is not None:
-            self._jobs.put(None)
-            self._thread.join(seconds)
-            if self._thread.is_alive():
-                return False
-            self._thread = None
-        return True
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            loop, future, call = job
-            self._current = future
-            if future.done():  # nobody waits for it any more
-                self._current = None
-                continue
-            error: BaseException | None = None
-            result = None
-            try:
-                result = call()
-            except BaseException as caught:
-                error = caught
-            self._current = None
-            try:
-                loop.call_soon_threadsafe(_finish, future, result, error)
-            except RuntimeError:
-                return  # the loop was closed while the disk hung: nobody is there to be told
-
-
-def _finish(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
-
-
-def _late(seconds: float) -> StoreError:
-    return StoreError(f"the disk did not answer within {seconds:g} s")
+def _check(number: int, mark: bytes) -> bytes:
+    return hashlib.blake2b(number.to_bytes(8, "big") + mark, digest_size=SIZE).digest()
 
 
 # Tables, their format, and how an older file is brought forward.
@@ -378,13 +351,13 @@ def _link_all(connection: apsw.Connection) -> None:
                 [(links[row.seq], number << SEQ_BITS | row.seq) for row in page],
             )
         for (seq,) in list(connection.execute("SELECT seq FROM snapshot WHERE ranker = ?", (number,))):
-            (told,) = connection.execute(
+            (values,) = connection.execute(
                 f"SELECT {_SNAPSHOT} FROM snapshot WHERE ranker = ? AND seq = ?", (number, seq)
             )
-            snapshot = msgspec.structs.replace(Snapshot(*told), link=links.get(seq, b""))
+            snapshot = sealed(name, msgspec.structs.replace(Snapshot(*values), link=links.get(seq, b"")))
             connection.execute(
                 "UPDATE snapshot SET link = ?, seal = ? WHERE ranker = ? AND seq = ?",
-                (snapshot.link, seal(name, snapshot), number, seq),
+                (snapshot.link, snapshot.seal, number, seq),
             )
 
 
@@ -452,14 +425,6 @@ def filed(connection: apsw.Connection, number: int, rows: list[Row]) -> set[int]
     except apsw.Error as error:
         raise Damaged(f"an index cannot be read: {error}") from error
     return found
-
-
-def given_up(connection: apsw.Connection) -> list[str]:
-    """Losses that somebody has said the store is to go on without."""
-    return [
-        str(told)
-        for (told,) in connection.execute("SELECT value FROM meta WHERE name LIKE 'lost/%' ORDER BY name")
-    ]
 
 
 def oddities(connection: apsw.Connection) -> list[str]:

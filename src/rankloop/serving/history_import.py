@@ -1,0 +1,344 @@
+"""History from elsewhere, for a warm start: it becomes rows of a ranker's log, checked before anything is written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from rankloop import base
+from rankloop.serving.adapters.item_changes import carried
+from rankloop.serving.adapters.registry import build
+from rankloop.serving.admission import Limits, check_names, check_size, digest_of, refuse
+from rankloop.serving.api import ImportAnswer, ItemName
+from rankloop.serving.engine import Engine
+from rankloop.serving.errors import Conflict, RequestError
+from rankloop.serving.group_commit import Written
+from rankloop.serving.log import imports, records
+from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.records import Entry, Import, Learnt, Packed
+
+if TYPE_CHECKING:
+    from rankloop.base import Environment, Ranker
+    from rankloop.feedback import ClickLog
+
+History = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=100)]
+_CLICKS = (0.0, 1.0)
+
+
+class ShownList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A list that was shown elsewhere, best position first, and what came back on each position.
+
+    propensities: the probability with which each item was shown where it was. features: a row for each item.
+    """
+
+    items: list[ItemName]
+    clicks: list[float] | None = None
+    relevance: list[float] | None = None
+    propensities: list[float] | None = None
+    features: list[list[float]] | None = None
+
+
+class SavedArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An array of a ranker's state: little-endian bytes, in JSON as base64."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+class SavedRanker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The state of a ranker with the same algorithm and parameters: its items by number, and the rounds it learnt."""
+
+    arrays: dict[str, SavedArray]
+    rounds: Annotated[int, Meta(ge=1, le=(1 << 53) - 1)]
+    items: list[ItemName] = []
+
+
+class ImportRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """History to learn from: lists, or a state for a ranker that has learnt nothing yet.
+
+    history: names the import; the same again changes nothing. By default it is derived from the lists. A long history
+    comes in parts, counted from 1; it is learnt when the `last` has come. source: where it is from, in a few words.
+    """
+
+    lists: list[ShownList] = []
+    state: SavedRanker | None = None
+    history: History | None = None
+    part: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
+    last: bool = True
+    source: Annotated[str, Meta(max_length=200)] = ""
+
+
+async def import_history(engine: Engine, name: str, request: ImportRequest) -> ImportAnswer:
+    """Write one part of a history; the last one makes the ranker learn from all of them."""
+    served = await engine.find_to_write(name)
+    if (request.state is None) == (not request.lists):
+        raise RequestError("send either lists or a state", field="lists")
+    body = _body_of(served.fold, request, engine.limits)
+    packed = records.encode(body)
+    event_id = imports.event_id(body.history, body.part)
+    if await engine.store.find(name, "import", event_id) is None:
+        _check_use(served.fold, body)
+        for part in range(1, body.part):
+            if await engine.store.find(name, "import", imports.event_id(body.history, part)) is None:
+                raise Conflict(f"part {part} of history {body.history!r} is missing", field="part")
+    # What the source is called is not part of what makes two deliveries the same.
+    digest = digest_of(records.encode(msgspec.structs.replace(body, source="")))
+    return _answer(await engine.write(Entry(name, "import", event_id, packed, digest)), body.history)
+
+
+def _answer(written: Written, history: str) -> ImportAnswer:
+    outcome = written.outcome
+    if not written.new or outcome is None:
+        return ImportAnswer("duplicate", written.row.seq, history, duplicate=True)
+    status: Any = outcome.status
+    learnt, left_out = outcome.imported or (None, {})
+    return ImportAnswer(status, written.row.seq, history, False, learnt, dict(left_out))
+
+
+def _body_of(fold: Fold, request: ImportRequest, limits: Limits) -> Import:
+    if request.state is not None:
+        return _state_body(fold, request, request.state, limits)
+    kind: Any = fold.ranker.feedback.kind
+    names: dict[str, int] = {}
+    for i, one in enumerate(request.lists):
+        _check_list(fold, one, i)
+        for item in one.items:
+            names.setdefault(item, len(names))
+    shape = len(request.lists), max(len(one.items) for one in request.lists)
+    places, values = np.full(shape, -1, "<i4"), np.zeros(shape, "u1" if kind == "clicks" else "<f8")
+    chances = None if request.lists[0].propensities is None else np.ones(shape)
+    features = None
+    if not fold.has_items:
+        features = np.zeros((*shape, fold.ranker.n_features or 0), np.float32)
+    for i, one in enumerate(request.lists):
+        n = len(one.items)
+        places[i, :n] = [names[item] for item in one.items]
+        values[i, :n] = getattr(one, kind)
+        if (one.propensities is None) != (chances is None):
+            raise RequestError(
+                "propensities must be given for all lists, or for none", field=f"lists[{i}].propensities"
+            )
+        if chances is not None:
+            chances[i, :n] = one.propensities
+        if features is not None:
+            features[i, :n] = one.features
+    body = Import(
+        history=request.history or "",
+        part=request.part,
+        last=request.last,
+        source=request.source,
+        form=kind,
+        names=list(names),
+        lists=records.pack(places),
+        values=records.pack(values),
+        propensities=None if chances is None else records.pack(chances),
+        features=None if features is None else records.pack(features),
+    )
+    if request.history is not None:
+        return body
+    arrays = (body.lists, body.values, body.propensities, body.features)
+    packed = [one.data for one in arrays if one is not None]
+    return msgspec.structs.replace(body, history=digest_of(kind, "\n".join(names), *packed).hex())
+
+
+def _check_list(fold: Fold, one: ShownList, i: int) -> None:
+    kind = fold.ranker.feedback.kind
+    field = f"lists[{i}].{kind}"
+    values = getattr(one, kind)
+    if values is None or (one.clicks is not None and one.relevance is not None):
+        raise RequestError(f"{fold.config.algorithm} learns from {kind}: send that alone", field=field)
+    if not one.items or len(set(one.items)) < len(one.items):
+        raise RequestError("items must be names, none twice", field=f"lists[{i}].items")
+    given = _numbers(values, len(one.items), field)
+    if (given < 0).any() or (kind == "clicks" and not np.isin(given, _CLICKS).all()):
+        allowed = "0 or 1" if kind == "clicks" else "0 or more"
+        raise RequestError(f"{kind} must be {allowed}, got {values}", field=field)
+    most = fold.ranker.max_grade
+    if most is not None and (given > most).any():
+        raise RequestError(f"{kind} must be at most {most}, got {values}", field=field)
+    if one.propensities is not None:
+        field = f"lists[{i}].propensities"
+        chances = _numbers(one.propensities, len(one.items), field)
+        if not ((chances > 0) & (chances <= 1)).all():
+            raise RequestError(
+                f"propensities must be above 0 and up to 1, got {one.propensities}", field=field
+            )
+    _check_features(fold, one, f"lists[{i}].features")
+
+
+def _numbers(values: list[float], length: int, field: str) -> NDArray[np.float64]:
+    found = np.array(values, np.float64)
+    if len(found) != length or not np.isfinite(found).all():
+        raise RequestError(f"there must be a finite number for each of {length} items", field=field)
+    return found
+
+
+def _check_features(fold: Fold, one: ShownList, field: str) -> None:
+    if fold.has_items:
+        if one.features is not None:
+            raise RequestError(f"{fold.config.algorithm} takes no features", field=field)
+        return
+    d = fold.ranker.n_features
+    rows = one.features or []
+    if len(rows) != len(one.items) or any(len(row) != d for row in rows):
+        raise RequestError(f"features must be {len(one.items)} rows of {d} numbers", field=field)
+    with np.errstate(over="ignore"):
+        packed = np.array(rows, np.float64).astype(np.float32)
+    if not np.isfinite(packed).all():
+        raise RequestError("features must be finite numbers of float32", field=field)
+
+
+def _state_body(fold: Fold, request: ImportRequest, state: SavedRanker, limits: Limits) -> Import:
+    if request.part != 1 or not request.last:
+        raise RequestError("a state has one part", field="part")
+    check_names(state.items, limits, field="state.items")
+    if fold.has_items != bool(state.items):
+        needs = "the names of its items" if fold.has_items else "no items"
+        raise RequestError(f"the state of {fold.config.algorithm} needs {needs}", field="state.items")
+    check_size(fold.config, limits, n_items=len(state.items))
+    arrays = {name: Packed(one.dtype, one.shape, one.data) for name, one in sorted(state.arrays.items())}
+    learnt = records.encode(Learnt(arrays, state.items, state.rounds))
+    history = digest_of(learnt).hex() if request.history is None else request.history
+    return Import(history=history, part=1, last=True, source=request.source, form="state", learnt=learnt)
+
+
+def _check_use(fold: Fold, body: Import) -> None:
+    """Refuse a part that would change nothing, while nothing has been written."""
+    if fold.frozen:
+        raise Conflict("the ranker is frozen: resume learning first")
+    if body.form == "state":
+        if fold.rounds:
+            raise Conflict(
+                f"the ranker has learnt from {fold.rounds:,} lists, and a state would replace that: reset it first",
+                field="state",
+            )
+        refuse(lambda: _try_state(fold, records.decode(Learnt, body.learnt)), field="state")
+        return
+    learning = imports.Learning(fold)
+    learning.add(body, until_learnt=True)
+    if not learning.learnt:
+        ((reason, _),) = learning.left_out.most_common(1)
+        raise RequestError(f"no list can be learnt from: {reason}", field="lists")
+
+
+def _try_state(fold: Fold, learnt: Learnt) -> None:
+    known = build(fold.config, n_items=len(learnt.active))
+    known.load({name: records.unpack(part) for name, part in learnt.arrays.items()})
+    if learnt.active != fold.items:
+        carried(known, fold.config, before=learnt.active, names=fold.items)
+
+
+# What is imported: a long history in parts, a state from a file, and a state from a simulation.
+
+MOST_LISTS = 10_000  # in a part
+_MOST_CELLS = 200_000  # names and numbers in a part: a few megabytes
+
+
+class Part(NamedTuple):
+    """Some lists of a history: which part of it they are, from 1, and whether they are the last."""
+
+    lists: list[dict[str, Any]]
+    number: int
+    last: bool
+
+
+def parts(lists: Iterable[dict[str, Any]], *, most_lists: int = MOST_LISTS) -> Iterator[Part]:
+    """A history in parts, each small enough for one request.
+
+    Examples
+    --------
+    >>> [(len(part.lists), part.number, part.last) for part in parts([{"items": ["a"]}] * 3, most_lists=2)]
+    [(2, 1, False), (1, 2, True)]
+    """
+    held: list[dict[str, Any]] = []
+    number, cells = 1, 0
+    for one in lists:
+        if len(held) >= most_lists or (held and cells >= _MOST_CELLS):
+            yield Part(held, number, False)
+            held, number, cells = [], number + 1, 0
+        held.append(one)
+        cells += len(one["items"]) * (3 + len(one.get("features", [[]])[0]))
+    if held:
+        yield Part(held, number, True)
+
+
+def digest_of_files(files: Iterable[Path], *options: object) -> str:
+    """What an import of these files is called: the same content read in the same way has the same name."""
+    digest = hashlib.blake2b(repr(options).encode(), digest_size=16)
+    for file in files:
+        with file.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "blake2b").digest())
+    return digest.hexdigest()
+
+
+def saved_state(fold: Fold, path: Path) -> SavedRanker:
+    """The state in a file that `Ranker.save` wrote, for a served ranker with the same algorithm and parameters."""
+    saved = base.read_state(path)
+    base.check_origin(saved, fold.ranker)
+    arrays = {name: value for name, value in saved.items() if name != base.ORIGIN}
+    rounds = int(arrays["t"].max()) if "t" in arrays else 1
+    return _state(arrays, fold, max(rounds, 1))
+
+
+def simulated_state(
+    fold: Fold, log: ClickLog, *, rounds: int, seed: int, progress: bool | None = None
+) -> SavedRanker:
+    """The state of the ranker after a simulation with users fitted to a click log.
+
+    A position-based model is fitted to the log. A ranker of clicks plays against it; for one of relevance each item is
+    relevant with the probability of a click where it is examined. An item that is not in the log is as attractive as
+    the mean of those that are.
+    """
+    from rankloop import logs, simulation  # which a service does without
+
+    if not fold.has_items:
+        raise ValueError(
+            f"{fold.config.algorithm} takes its items with each request: a simulation needs a ranker with items"
+        )
+    found = logs.fit_pbm(log)
+    attraction = _attraction(fold.items, found)
+    ranker = build(fold.config, n_items=len(fold.items))
+    world = _world(ranker, attraction, found.examination)
+    simulation.play(ranker, world, rounds=rounds, seed=seed, progress=progress)
+    return _state(ranker.state_arrays(), fold, rounds)
+
+
+def _attraction(items: list[str], found: Any) -> NDArray[np.float64]:
+    place = {name: i for i, name in enumerate(items)}
+    total, shown = np.zeros(len(items)), np.zeros(len(items))
+    for (_, item), value, times in zip(found.items, found.attraction, found.shown, strict=True):
+        if item in place:
+            total[place[item]] += value * times
+            shown[place[item]] += times
+    known = shown > 0
+    if not known.any():
+        raise ValueError(f"no item of the ranker is in the log: {items[0]!r}, for example, is not")
+    mean = total / np.maximum(shown, 1.0)
+    return np.where(known, mean, mean[known].mean())
+
+
+def _world(ranker: Ranker, attraction: NDArray[np.float64], examination: NDArray[np.float64]) -> Environment:
+    from rankloop import environments
+
+    if ranker.feedback.kind != "clicks":
+        return environments.FixedItems(environments.users.bernoulli(attraction))
+    needed = ranker.n_positions or len(attraction)
+    if len(examination) < needed:
+        raise ValueError(
+            f"the ranker shows {needed} positions, and the log has {len(examination)}: create it with fewer"
+        )
+    return environments.PositionBased(attraction=attraction, examination=examination[:needed])
+
+
+def _state(arrays: Any, fold: Fold, rounds: int) -> SavedRanker:
+    packed = {name: records.pack(np.asarray(value)) for name, value in arrays.items()}
+    saved = {name: SavedArray(*msgspec.structs.astuple(one)) for name, one in packed.items()}
+    return SavedRanker(saved, rounds, fold.items)
