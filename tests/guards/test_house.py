@@ -49,7 +49,7 @@ BUDGETS = [
     Budget(275, 330, "servable.py"),
     Budget(150, 200, "extras.py"),
     Budget(10_395, 10_200, "rankers"),
-    Budget(6_145, 5_900, "kernels"),
+    Budget(6_685, 5_900, "kernels"),
     Budget(6_195, 6_200, "feedback measures.py surrogates environments"),
     Budget(3_245, 2_400, "simulation"),
     Budget(4_135, 3_500, "games"),

@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from rankloop.kernels import jit
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.portability.stories import SIX, TOLD, served_story
 
 ROOT = Path(__file__).parents[2]
-# A processor of 2003, as far as numba, the C library, the matrix library and NumPy are concerned.
+# A processor of 2008, as far as the library of kernels is concerned, where there is one; of 2003 for numba, the C
+# library, the matrix library and NumPy.
 PLAIN = {
+    "RANKLOOP_KERNELS": "numba" if jit.LIBRARY is None else "x86-64-v2",
     "NUMBA_CPU_NAME": "generic",
     "NUMBA_CPU_FEATURES": "",
     "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX",
