@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import ctypes
 import functools
 import hashlib
 import importlib
@@ -214,6 +215,18 @@ define ptr @NRT_MemInfo_alloc_safe_aligned(i64 %size, i32 %align) {
   %owner = call ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align)
   ret ptr %owner
 }
+define ptr @NRT_MemInfo_alloc(i64 %size) {
+  %owner = call ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 16)
+  ret ptr %owner
+}
+define ptr @NRT_Allocate(i64 %size) {
+  %memory = call ptr @malloc(i64 %size)
+  ret ptr %memory
+}
+define void @NRT_Free(ptr %memory) {
+  call void @free(ptr %memory)
+  ret void
+}
 define void @NRT_MemInfo_call_dtor(ptr %owner) {
   call void @free(ptr %owner)
   ret void
@@ -387,6 +400,8 @@ def _link(target: Path, version: str, processor: str) -> str:
         code.write_bytes(machine_code((BUILD / "whole").read_bytes(), processor))
         linker = _linker(processor)
         subprocess.run([linker, "-shared", "--strip-all", "-o", str(linked), str(code)], check=True)
+        if PROCESSORS[processor].startswith(platform.machine()):
+            ctypes.CDLL(str(linked), mode=os.RTLD_NOW)  # nothing that it needs may be missing
         shutil.copyfile(linked, target / f"{version}-{processor}.so")
         return hashlib.sha256(linked.read_bytes()).hexdigest()
 
