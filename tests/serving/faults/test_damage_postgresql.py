@@ -93,7 +93,7 @@ async def _start(server: Server, schema: str) -> bytes | None:
             served = await engine.find("unwind")
         except RequestError:
             return None
-        return msgspec.msgpack.encode(served.fold.save(), order="deterministic")
+        return msgspec.msgpack.encode(served.fold.save())
 
 
 def test_a_flipped_bit_is_found_and_no_start_is_silently_wrong(
