@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from rankloop import data, environments, measures, rankers, simulation
-from rankloop.cli import library
 from rankloop.cli.library import environment_names, make_ranker, named_environment, simulate_one
 from rankloop.kernels import jit
 from tests.cli.call import call, refused

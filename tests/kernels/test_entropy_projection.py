@@ -41,7 +41,9 @@ def by_a_generic_solver(W: np.ndarray) -> np.ndarray:
         constraints=constraints,
         options={"maxiter": 500, "ftol": 1e-15},
     )
-    assert done.success or done.status == 8, done.message  # 8: no direction leads further down at this precision
+    assert done.success or done.status == 8, (
+        done.message
+    )  # 8: no direction leads further down at this precision
     return done.x.reshape(m, n)
 
 

@@ -64,7 +64,7 @@ def _how() -> tuple[str, Library | None]:
 
 MODE, LIBRARY = _how()
 # A file, for tests: the calls that this package makes and the library does not have are written there.
-_MISSED = os.environ.get("RANKLOOP_MISSED_KERNELS", "")
+_MISSED = "" if MODE == "python" else os.environ.get("RANKLOOP_MISSED_KERNELS", "")
 
 
 @functools.cache
