@@ -13,7 +13,7 @@ from rich.table import Table
 from benchmarks.timing import Contender, Effort, race
 from rankloop import rankers
 from rankloop.base import Ranking
-from rankloop.compiled import entry_point
+from rankloop.kernels.jit import ready
 
 _AS_CALLED, _KEEPING_NOTHING, _KERNELS = "rank + learn", "keeping nothing", "kernels alone"
 _SHAPE = 22, 46
@@ -102,16 +102,19 @@ def _kernels(ranker: Any, request: Any) -> Contender:
     n, features = ranker.read_context(request)
     ticket, scratch = ranker.blank_ticket(n), ranker.scratch(n)
     before = ranker.params, ranker.state
-    rank = entry_point(ranker.kernels.rank, (*before, features, np.uint64(0), scratch, *ticket))
-    learn = entry_point(ranker.kernels.learn, (*before, None, scratch, *ticket, told[0]))
+    revealed = told[0].copy()
+    rank = ready(ranker.kernels.rank, (*before, features, np.uint64(0), scratch, *ticket))
+    learn = ready(ranker.kernels.learn, (*before, None, scratch, *ticket, revealed))
 
     def contender(rounds: int) -> Callable[[], None]:
         keys = rng.integers(0, 2**64, rounds, np.uint64).tolist()
 
         def run() -> None:
             for i in range(rounds):
-                rank(*before, features, keys[i], scratch, *ticket)
-                learn(*before, None, scratch, *ticket, told[i % 64])
+                rank.put(3, np.uint64(keys[i]))
+                rank.run()
+                revealed[:] = told[i % 64]
+                learn.run()
 
         return run
 

@@ -133,8 +133,8 @@ def test_the_readme_installs_in_an_environment_and_runs_a_command_that_is_there(
     assert outside == []
 
 
-def test_a_plain_installation_needs_three_libraries() -> None:
-    assert {_name(one) for one in PROJECT["project"]["dependencies"]} == {"numba", "numpy", "scipy"}
+def test_a_plain_installation_needs_numpy_alone() -> None:
+    assert {_name(one) for one in PROJECT["project"]["dependencies"]} == {"numpy"}
 
 
 def test_imports_go_the_way_the_house_is_drawn() -> None:

@@ -60,22 +60,17 @@ class Desk:
         clicks = ranker.feedback.kind == "clicks"
         seen = np.zeros(n_items, np.bool_)
         self.ordinary = ready(ordinary, (self.items, seen, n_items, self.revealed, clicks, most))
-        self._ready: dict[str, tuple[Ready | Prepared, Ready | Prepared]] = {}
-
-    def calls(self, request: Any) -> tuple[Ready | Prepared, Ready | Prepared]:
-        """`rank` and `learn` for this kind of request."""
-        kind = "n" if request is None else kind_of(request)
-        calls = self._ready.get(kind)
-        if calls is None:
-            to_come = None if request is None else Unset(kind)
-            rank = (*self.owned, to_come, Unset("u"), self.scratch, *self.ticket)
-            learn = (*self.owned, to_come, self.scratch, *self.ticket, self.revealed)
-            calls = self._ready[kind] = ready(self.kernels.rank, rank), ready(self.kernels.learn, learn)
-        return calls
+        self._rank: dict[str, Ready | Prepared] = {}  # by the kind of request
+        self._learn: dict[str, Ready | Prepared] = {}
 
     def rank(self, request: Any, key: np.uint64) -> bool:
         """Draw a ranking into the ticket."""
-        rank = self.calls(request)[0]
+        kind = "n" if request is None else kind_of(request)
+        rank = self._rank.get(kind)
+        if rank is None:
+            to_come = None if request is None else Unset(kind)
+            arguments = (*self.owned, to_come, Unset("u"), self.scratch, *self.ticket)
+            rank = self._rank[kind] = ready(self.kernels.rank, arguments)
         if request is not None:
             rank.put(2, request)
         rank.put(3, key)
@@ -83,7 +78,12 @@ class Desk:
 
     def learn(self, request: Any) -> None:
         """Learn from the ticket and what was revealed."""
-        learn = self.calls(request)[1]
+        kind = "n" if request is None else kind_of(request)
+        learn = self._learn.get(kind)
+        if learn is None:
+            to_come = None if request is None else Unset(kind)
+            arguments = (*self.owned, to_come, self.scratch, *self.ticket, self.revealed)
+            learn = self._learn[kind] = ready(self.kernels.learn, arguments)
         if request is not None:
             learn.put(2, request)
         learn.run()

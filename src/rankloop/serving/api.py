@@ -1,8 +1,4 @@
-"""The types of the HTTP API: what requests may say and what answers have, for the service and its client alike.
-
-The service refuses a field of a request that it does not know. An answer is read leniently: a client leaves out fields
-that a later service adds, and takes words that it adds, such as another status.
-"""
+"""The types of the HTTP API: for the service, which refuses unknown fields, and its client, which leaves them out."""
 
 from __future__ import annotations
 
