@@ -16,7 +16,9 @@ def keys(n: int) -> np.ndarray:
 
 
 def test_normal_numbers_are_the_quantiles_of_scipy() -> None:
-    u = np.concatenate([10.0 ** -np.arange(1, 16), np.linspace(0.001, 0.999, 501), 1 - 10.0 ** -np.arange(1, 12)])
+    u = np.concatenate(
+        [10.0 ** -np.arange(1, 16), np.linspace(0.001, 0.999, 501), 1 - 10.0 ** -np.arange(1, 12)]
+    )
     got = np.array([normal(one) for one in u])
     np.testing.assert_allclose(got, stats.norm.ppf(u), rtol=2e-8, atol=1e-8)
 

@@ -141,7 +141,15 @@ def is_behind(duel: Any) -> Any:
 def insured(state: Any) -> Any:
     """The state of the insurance."""
     return FTRLPBMState(
-        state.rounds, state.L_hat, state.u, state.v, state.x, state.rows, state.seen, state.lost, state.fallbacks
+        state.rounds,
+        state.L_hat,
+        state.u,
+        state.v,
+        state.x,
+        state.rows,
+        state.seen,
+        state.lost,
+        state.fallbacks,
     )
 
 
@@ -308,8 +316,8 @@ class ClickMix(ClickRanker):
     Memories of several lengths are kept side by side. Each is read as clicks of the position-based model, item by item
     at each position, and as clicks of users who read from the top and may leave at a click. A reading is likelier the
     better it foretold the clicks so far; one is drawn for each list, and the list from what it believes, independently
-    of the last one. A falling share of the lists puts an item anywhere for a second look, and another follows FTRL-PBM,
-    which nobody can mislead for long.
+    of the last one. A falling share of the lists puts an item anywhere for a second look. Where somebody may hide clicks
+    to mislead it, another share can follow FTRL-PBM.
 
     Parameters
     ----------
@@ -320,7 +328,8 @@ class ClickMix(ClickRanker):
     memory : int, optional
         The longest memory, in rounds; None remembers everything.
     insurance : float, optional
-        In round t FTRL-PBM draws min(0.2, `insurance` / sqrt t) of the lists; 0 does without it.
+        In round t FTRL-PBM draws min(0.2, `insurance` / sqrt t) of the lists, and 0.9 where its lists get more clicks
+        beyond doubt. 0 does without it; 5 is for users of whom some may be an attacker.
 
     Notation
     --------
@@ -358,7 +367,7 @@ class ClickMix(ClickRanker):
         n_items: int,
         n_positions: int | None = None,
         memory: int | None = None,
-        insurance: float = 2.0,
+        insurance: float = 0.0,
     ) -> None:
         n, m = self.read_size(n_items, n_positions)
         longest = None if memory is None else whole("memory", memory, at_least=2)
@@ -476,7 +485,14 @@ class ClickMix(ClickRanker):
         shown[positions], revealed[positions] = items, clicks
         nobody = (np.zeros(self.n_positions),)
         self.kernels.learn(
-            self.params, self.state, None, self.scratch(self.n_positions), shown, np.empty(0), nobody, revealed
+            self.params,
+            self.state,
+            None,
+            self.scratch(self.n_positions),
+            shown,
+            np.empty(0),
+            nobody,
+            revealed,
         )
 
     def translated_memo(self, ranking: Ranking, before: Ints) -> Memo:

@@ -373,7 +373,7 @@ _ESTIMATORS = {
     "reduced-variance": REDUCED_VARIANCE,
     "mean": MEAN,
 }
-_AFRESH = 50  # rounds for each item that count where one of them is new
+_AFRESH = 100  # rounds for each item that count where one of them is new
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker, and 1 / x squared would overflow
 
 
