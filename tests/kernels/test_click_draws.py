@@ -1,4 +1,4 @@
-"""Draws from the posterior of the position-based model: against SciPy, against quadrature, and a fit against its root."""
+"""Draws from the posterior of the position-based model: against SciPy, and a fit against its root."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from tests.serving.service import INSTEAD, adds_up, create, play, rank, running
 
 ITEMS = ["a", "b", "c", "d"]
 LEARN = {
-    *("FTPL", "FTRLPBM", "GRAB", "MW", "PBMTS", "PMED", "CalibratedSquared", "CascadeKLUCB", "CascadeLinTS"),
+    *("ClickMix", "FTPL", "FTRLPBM", "GRAB", "MW", "PBMTS", "PMED", "CalibratedSquared", "CascadeKLUCB", "CascadeLinTS"),
     *("CascadeLinUCB", "CascadeRobustUCB", "LinTSPBM", "LinUCBPBM", "ListNet", "PLRank"),
 }
 

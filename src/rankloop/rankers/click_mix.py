@@ -316,8 +316,8 @@ class ClickMix(ClickRanker):
     Memories of several lengths are kept side by side. Each is read as clicks of the position-based model, item by item
     at each position, and as clicks of users who read from the top and may leave at a click. A reading is likelier the
     better it foretold the clicks so far; one is drawn for each list, and the list from what it believes, independently
-    of the last one. A falling share of the lists puts an item anywhere for a second look. Where somebody may hide clicks
-    to mislead it, another share can follow FTRL-PBM.
+    of the last one. A falling share of the lists puts an item anywhere for a second look. Where somebody may hide
+    clicks to mislead it, another share can follow FTRL-PBM.
 
     Parameters
     ----------

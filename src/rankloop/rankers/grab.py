@@ -204,8 +204,9 @@ class GRAB(ClickRanker):
 
     Departures
     ----------
-    It begins with the K circular lists, in random order, so that late feedback does not hold it up. Equally good leaders take turns. How often each list has led is kept in a table
-    of limited size, which forgets lists that led least. t counts the rounds with feedback.
+    It begins with the K circular lists, in random order, so that late feedback does not hold it up. Equally good
+    leaders take turns. How often each list has led is kept in a table of limited size, which forgets lists that led
+    least. t counts the rounds with feedback.
 
     References
     ----------

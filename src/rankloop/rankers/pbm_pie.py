@@ -271,9 +271,10 @@ class PBMPIE(ClickRanker):
 
     Departures
     ----------
-    Leaders with equal estimates stand in turns; the lists of the beginning come in random order. t counts the rounds with feedback. Where examinations are estimated,
-    which the paper does not treat, neighbours in the list change places in some of the exploring rounds, as long as the
-    likelihood does not tell which is the better one (erratum C16).
+    Leaders with equal estimates stand in turns; the lists of the beginning come in random order. t counts the rounds
+    with feedback. Where examinations are estimated, which the paper does not treat, neighbours in the list change
+    places in some of the exploring rounds, as long as the likelihood does not tell which is the better one (erratum
+    C16).
 
     References
     ----------
