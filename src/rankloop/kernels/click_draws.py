@@ -117,7 +117,7 @@ def weigh_items(S: Any, N: Any, theta: Any, kappa: Any, mean: float, clicks: Any
 
 
 @hot
-def weigh_item(S: Any, N: Any, theta: float, kappa: Any, mean: float, i: int) -> float:
+def weigh_item(S: Any, N: Any, theta: float, kappa: Any, mean: float, i: int) -> Any:
     """The same step for item i alone: its likelier attraction."""
     clicks, looks = 1.0, 1.0 / mean
     for j in range(len(kappa)):

@@ -224,8 +224,8 @@ class PBMTS(ClickRanker):
     def current(self, context: Any = None) -> Ints:
         """The items with the largest attractions, on the positions that are examined most."""
         self.read_context(context)
-        items, scratch = self.scratch(self.n_positions)
-        place_items(self.state.theta, self.state.kappa, scratch, items)
+        items = np.empty(self.n_positions, np.int64)
+        place_items(self.state.theta, self.state.kappa, self.scratch(self.n_positions)[1], items)
         return items
 
     @classmethod
