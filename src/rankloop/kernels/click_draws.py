@@ -31,6 +31,7 @@ class DrawScratch(NamedTuple):
     kappa: Floats  # by position: drawn
     precision: Floats  # positions x positions: of log kappa, then its Cholesky factor
     row: Floats  # by position
+    slope: Floats  # by position: of the likelihood in log kappa
     by_item: Ints
     by_position: Ints
     sorting: Any
@@ -46,6 +47,7 @@ def scratch(n: int, m: int) -> DrawScratch:
         kappa=np.empty(m),
         precision=np.empty((m, m)),
         row=np.empty(m),
+        slope=np.empty(m),
         by_item=np.empty(n, np.int64),
         by_position=np.empty(m, np.int64),
         sorting=sorting.scratch(n),
@@ -55,7 +57,7 @@ def scratch(n: int, m: int) -> DrawScratch:
 
 def scratch_bytes(n: int, m: int) -> int:
     """Bytes of the scratch for `n` items on `m` positions."""
-    return 32 * n + 8 * (m * m + 3 * m) + sorting.scratch_bytes(n) + sorting.scratch_bytes(m)
+    return 32 * n + 8 * (m * m + 4 * m) + sorting.scratch_bytes(n) + sorting.scratch_bytes(m)
 
 
 # P. J. Acklam's rational functions for the inverse of the normal distribution; relative error below 1.2e-9
@@ -128,7 +130,7 @@ def weigh_item(S: Any, N: Any, theta: float, kappa: Any, mean: float, i: int) ->
 
 
 @hot
-def fit_turn(S: Any, N: Any, theta: Any, kappa: Any, mean: float, fits_kappa: bool, scratch: Any) -> float:
+def fit_turn(S: Any, N: Any, theta: Any, kappa: Any, mean: float, fits_kappa: bool, scratch: Any) -> Any:
     """One turn of scoring over attractions and examinations, the largest of which is 1; returns the attractions' mean.
 
     The mean is at most one half, and begins there.
@@ -156,29 +158,34 @@ def fit_turn(S: Any, N: Any, theta: Any, kappa: Any, mean: float, fits_kappa: bo
 
 
 @apart
-def draw_examinations(N: Any, theta: Any, kappa: Any, key: Any, first: int, scratch: Any) -> None:
+def draw_examinations(S: Any, N: Any, theta: Any, kappa: Any, key: Any, first: int, scratch: Any) -> None:
     """Draw `scratch.kappa`, attractions integrated out, so that what only their products say stays open.
 
-    Only ratios are observed: the position with the largest fit keeps it.
+    The centre is one step of Newton's method from the fit: where few lists connect the positions, the turns of the fit
+    come close in ever smaller steps. Only ratios are observed: the position with the largest fit keeps it.
     """
     m, n = N.shape
-    A, row, drawn = scratch.precision, scratch.row, scratch.kappa
+    A, row, drawn, slope = scratch.precision, scratch.row, scratch.kappa, scratch.slope
     for j in range(m):
         for k in range(j):
             A[j, k] = 0.0
         A[j, j] = 1.0
+        slope[j] = 0.0
     for i in range(n):
-        total = 1.0
+        total, excess = 1.0, 0.0
         for j in range(m):
             p = min(theta[i] * kappa[j], MOST)
             row[j] = N[j, i] * p / (1.0 - p)  # the information on log p
             total += row[j]
+            drawn[j] = (S[j, i] - N[j, i] * p) / (1.0 - p)
+            excess += drawn[j]
         if total == 1.0:
             continue
         for j in range(m):
             if row[j] > 0.0:
                 A[j, j] += row[j]
                 part = row[j] / total
+                slope[j] += drawn[j] - part * excess
                 for k in range(j + 1):
                     A[j, k] -= part * row[k]
     for j in range(m):  # A = L L'
@@ -187,9 +194,13 @@ def draw_examinations(N: Any, theta: Any, kappa: Any, key: Any, first: int, scra
             for i in range(k):
                 rest -= A[j, i] * A[k, i]
             A[j, k] = np.sqrt(max(rest, 1e-12)) if j == k else rest / A[k, k]
+    for j in range(m):  # L y = slope
+        for i in range(j):
+            slope[j] -= A[j, i] * slope[i]
+        slope[j] /= A[j, j]
     top = 0
-    for j in range(m - 1, -1, -1):  # L' x = normal numbers
-        rest = normal(uniform(key, first + j))
+    for j in range(m - 1, -1, -1):  # L' x = y + normal numbers
+        rest = slope[j] + normal(uniform(key, first + j))
         for i in range(j + 1, m):
             rest -= A[i, j] * row[i]
         row[j] = rest / A[j, j]
@@ -221,7 +232,7 @@ def draw_list(
     m, n = S.shape
     drawn = scratch.kappa
     if draws_kappa:
-        draw_examinations(N, theta, kappa, key, first, scratch)
+        draw_examinations(S, N, theta, kappa, key, first, scratch)
     else:
         for j in range(m):
             drawn[j] = kappa[j]
