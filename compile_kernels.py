@@ -2,8 +2,8 @@
 
 `kernels.txt` lists the kernels and the kinds of their arguments. numba compiles each to LLVM that is not yet optimised;
 all are linked into one module, which is optimised and written as machine code for each processor.
-`rankloop.kernels.library` says how a kernel in it is called. The wheel is built with this (setup.py). numba and a C
-compiler, for linking, are needed here only.
+`rankloop.kernels.library` says how a kernel in it is called. The wheel is built with this (setup.py). numba and a
+linker are needed here only.
 """
 
 from __future__ import annotations
