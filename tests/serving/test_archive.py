@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from rankloop.cli import app
+from rankloop.serving.admission import NotFound
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import NotFound
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import Store
 from rankloop.serving.stores.memory import MemoryStore

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from rankloop.serving.admission import Forbidden, RateLimited, Unauthorized
 from rankloop.serving.auth import ROLES, Access, Guard, Rate, delete_key, make_key, need_no_keys, stored_keys
-from rankloop.serving.errors import Forbidden, RateLimited, Unauthorized
 from rankloop.serving.stores.memory import MemoryStore
 
 

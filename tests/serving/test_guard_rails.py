@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankloop.serving.adapters.registry import has_items, served
+from rankloop.serving.admission import Conflict, RequestError
 from rankloop.serving.api import ItemsRequest, PolicyRequest, PromoteRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log.candidate_lists import feedback_length
 from rankloop.serving.log.guard_rails import bound_of, cap_of, way_of, within_reach
 from rankloop.serving.log.records import Policy
+from rankloop.serving.registry import has_items, served
 from tests.serving.service import INSTEAD, ITEMS, adds_up, answer, create, play, rank, running
 
 SIX = [*ITEMS, "swim"]

@@ -10,8 +10,8 @@ from typing import Any
 import asyncpg
 import pytest
 
+from rankloop.serving.admission import Unavailable
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Unavailable
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import Diverged, StoreError
 from rankloop.serving.stores.memory import MemoryStore

@@ -22,10 +22,9 @@ from typer.testing import CliRunner
 from rankloop import rankers
 from rankloop.cli import app
 from rankloop.feedback import ClickLog, PositionBasedModel
-from rankloop.serving.adapters.registry import served
+from rankloop.serving.admission import Conflict, RequestError
 from rankloop.serving.api import FreezeRequest, ItemsRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.history_import import (
     ImportAnswer,
     ImportRequest,
@@ -35,6 +34,7 @@ from rankloop.serving.history_import import (
 )
 from rankloop.serving.http.app import App
 from rankloop.serving.log.verify import verify
+from rankloop.serving.registry import served
 from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.in_process import ask

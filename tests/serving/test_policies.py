@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rankloop.serving.admission import RequestError
 from rankloop.serving.api import ActivateRequest, FeedbackRequest, PolicyRequest, ResetRequest
-from rankloop.serving.errors import RequestError
 from rankloop.serving.http.app import App
 from rankloop.serving.log import records
 from rankloop.serving.log.export import answered_lists

@@ -16,9 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from rankloop.cli import app
+from rankloop.serving.admission import Conflict, Unavailable
 from rankloop.serving.api import FreezeRequest, RankRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, Unavailable
 from rankloop.serving.log.export import answered_lists
 from rankloop.serving.log.verify import verify
 from rankloop.serving.retention import Retention, Trimming, close_history, read_retention

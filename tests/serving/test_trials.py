@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rankloop.serving.admission import Conflict, RequestError
 from rankloop.serving.api import ItemsRequest, PolicyRequest, PromoteRequest, ResetRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.views import decision_answer, ranker_answer
 from tests.serving.service import ITEMS, adds_up, answer, create, play, rank, running

@@ -13,9 +13,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rankloop.serving.adapters.registry import config_hash
 from rankloop.serving.admission import (
+    Busy,
+    Conflict,
     Limits,
+    NotFound,
+    RequestError,
+    Unavailable,
     check_entry,
     check_names,
     check_policy,
@@ -43,19 +47,18 @@ from rankloop.serving.api import (
     RollbackRequest,
 )
 from rankloop.serving.clock import LogClock, new_id, since_boot
-from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
 from rankloop.serving.loaded_rankers import LoadedRankers
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.decision_state import Outcome
-from rankloop.serving.log.fingerprint import stamped
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import check_rails
 from rankloop.serving.log.randomness import Draws
 from rankloop.serving.log.records import Config, Decision, Entry, Freeze, Kind, Promote, check_answers
 from rankloop.serving.privacy import Sealing
 from rankloop.serving.rank_request import packed_matrix
+from rankloop.serving.registry import config_hash, stamped
 from rankloop.serving.served_ranker import ServedRanker, check_digest
 from rankloop.serving.stores.contract import (
     Appended,

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from rankloop.serving.errors import Busy, NotFound, Unavailable
+from rankloop.serving.admission import Busy, NotFound, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.records import Entry, Row

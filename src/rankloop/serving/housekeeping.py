@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from rankloop.serving.errors import NotFound, RequestError, Unavailable
+from rankloop.serving.admission import NotFound, RequestError, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.fold import Fold

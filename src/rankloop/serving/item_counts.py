@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.serving.admission import NotFound, RequestError
 from rankloop.serving.api import FeaturePart, ItemFeatures, ItemRow, ItemTableAnswer
-from rankloop.serving.errors import NotFound, RequestError
 from rankloop.serving.log.records import Decision, Packed, pack, unpack
 from rankloop.serving.log.stored_features import items_shown
 

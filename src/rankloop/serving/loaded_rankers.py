@@ -16,13 +16,12 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
-from rankloop.serving.admission import Limits, check_size
-from rankloop.serving.errors import NotFound, RequestError, Unavailable
+from rankloop.serving.admission import Limits, NotFound, RequestError, Unavailable, check_size
 from rankloop.serving.log.decision_state import DecisionCache
 from rankloop.serving.log.digests import BadRow
-from rankloop.serving.log.fingerprint import OtherVersion
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Entry
+from rankloop.serving.registry import OtherVersion
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Damaged, Diverged, Head, Store, StoreError
 

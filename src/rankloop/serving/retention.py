@@ -18,8 +18,7 @@ import msgspec
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import snapshots
 from rankloop.serving.log.digests import BadRow, check_row, own_name, sealed
-from rankloop.serving.log.fold import Fold, Saved
-from rankloop.serving.log.reader import fold_through, pages
+from rankloop.serving.log.fold import Fold, Saved, fold_through, pages
 from rankloop.serving.log.records import Row
 from rankloop.serving.log.snapshots import newest_fold
 from rankloop.serving.stores.contract import Damaged, Snapshot, Store, StoreError

@@ -10,23 +10,21 @@ from typing import Any
 import numpy as np
 
 from rankloop.kernels.call_checks import within
-from rankloop.serving.adapters.estimates import weigh
-from rankloop.serving.admission import Limits, digest_of
+from rankloop.serving.admission import Conflict, Limits, NotFound, RequestError, digest_of
 from rankloop.serving.api import FeedbackRequest, RankRequest
-from rankloop.serving.errors import Conflict, NotFound, RequestError
+from rankloop.serving.estimates import weigh
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import feedback_length, written_memo
 from rankloop.serving.log.decision_state import DecisionState, Outcome
 from rankloop.serving.log.digests import check_row
-from rankloop.serving.log.fingerprint import OtherVersion
-from rankloop.serving.log.fold import Fold, OtherHistory
+from rankloop.serving.log.fold import Fold, OtherHistory, fold_rows, state_of
 from rankloop.serving.log.guard_rails import draw_for
 from rankloop.serving.log.randomness import Draws, key_of
-from rankloop.serving.log.reader import fold_rows, state_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.snapshots import newest_fold, old_fold, warm_up
 from rankloop.serving.rank_request import read_request
+from rankloop.serving.registry import OtherVersion
 from rankloop.serving.stores.contract import Diverged, Head, Store
 
 _PAGE = 2_000  # rows read at a time

@@ -15,9 +15,8 @@ import apsw
 import httpx
 import pytest
 
-from rankloop.serving.admission import Limits
+from rankloop.serving.admission import Limits, Unavailable
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Unavailable
 from rankloop.serving.group_commit import GroupCommit
 from rankloop.serving.http.app import App
 from rankloop.serving.loaded_rankers import Absent

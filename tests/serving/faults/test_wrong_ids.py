@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rankloop.serving.admission import Limits
+from rankloop.serving.admission import Busy, Limits
 from rankloop.serving.api import FeedbackRequest
-from rankloop.serving.errors import Busy
 from rankloop.serving.log.decision_state import PARKED_PER_DECISION
 from rankloop.serving.log.records import Row
 from rankloop.serving.stores.memory import MemoryStore

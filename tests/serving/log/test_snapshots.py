@@ -13,11 +13,10 @@ import msgspec
 import pytest
 
 from rankloop.rankers import RTop1F
-from rankloop.serving import served_ranker
-from rankloop.serving.adapters import registry
+from rankloop.serving import registry, served_ranker
+from rankloop.serving.admission import Unavailable
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Unavailable
-from rankloop.serving.log import fingerprint, records, snapshots
+from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.records import Config
 from rankloop.serving.log.snapshots import upgrade
 from rankloop.serving.log.verify import verify
@@ -39,7 +38,7 @@ def test_a_snapshot_comes_back_as_it_was() -> None:
             await answer(engine, "parked")
             fold = engine.rankers["unwind"].fold
             taken = snapshots.take(fold, epoch=1)
-            assert (taken.seq, taken.code_hash) == (fold.applied, fingerprint.fingerprint(fold.config))
+            assert (taken.seq, taken.code_hash) == (fold.applied, registry.fingerprint(fold.config))
             assert taken.config_hash == registry.config_hash(fold.config)
             again = snapshots.revive(taken)
             assert again.state_hash() == fold.state_hash() == taken.state_hash
@@ -172,7 +171,7 @@ def test_other_arithmetic_is_refused_at_the_door(monkeypatch: pytest.MonkeyPatch
             await create(engine)
             await rounds(engine, 2)
             await engine.snapshot("unwind")
-        monkeypatch.setattr(fingerprint, "_probe", lambda kind, packed: "0" * 12)
+        monkeypatch.setattr(registry, "_probe", lambda kind, packed: "0" * 12)
         async with running(store) as engine:
             assert (await rank(engine)).degraded
             with pytest.raises(
@@ -185,11 +184,11 @@ def test_other_arithmetic_is_refused_at_the_door(monkeypatch: pytest.MonkeyPatch
 
 def test_the_probe_follows_what_is_learnt_and_not_who_asks() -> None:
     config = Config("RTop1F", 1, ITEMS)
-    probe = fingerprint.probe_of(config)
-    assert probe == fingerprint.probe_of(msgspec.structs.replace(config, seed=2, version=7, probe="x"))
-    assert probe != fingerprint.probe_of(msgspec.structs.replace(config, parameters={"k": 2}))
-    assert probe != fingerprint.probe_of(msgspec.structs.replace(config, items=ITEMS[:4]))
-    assert fingerprint.probe_of(Config("PMED", 1, ITEMS)) == "machine"
+    probe = registry.probe_of(config)
+    assert probe == registry.probe_of(msgspec.structs.replace(config, seed=2, version=7, probe="x"))
+    assert probe != registry.probe_of(msgspec.structs.replace(config, parameters={"k": 2}))
+    assert probe != registry.probe_of(msgspec.structs.replace(config, items=ITEMS[:4]))
+    assert registry.probe_of(Config("PMED", 1, ITEMS)) == "machine"
 
 
 def test_a_log_from_before_there_were_probes_is_signed_once() -> None:
@@ -201,7 +200,7 @@ def test_a_log_from_before_there_were_probes_is_signed_once() -> None:
             async with running(store) as engine:
                 await rounds(engine, 1, first=rows)
                 fold = engine.rankers["unwind"].fold
-                assert fold.config.probe == fingerprint.probe_of(fold.config)
+                assert fold.config.probe == registry.probe_of(fold.config)
                 await engine.snapshot("unwind")
                 await adds_up(engine)
         assert [row.kind for row in await store.read("unwind", after=0, limit=9)].count("upgrade") == 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rankloop.serving.errors import NotFound
+from rankloop.serving.admission import NotFound
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.postgres import PostgresStore
 from tests.serving.postgresql import Server

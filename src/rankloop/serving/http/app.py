@@ -14,11 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from rankloop.serving.admission import Forbidden, RequestError
 from rankloop.serving.api import ErrorAnswer, ErrorBody
 from rankloop.serving.auth import Access, Guard, Permission
 from rankloop.serving.dashboard.routes import page_routes
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Forbidden, RequestError
 from rankloop.serving.http.endpoints import (
     ENDPOINTS,
     EndpointApp,

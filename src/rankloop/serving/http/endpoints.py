@@ -16,10 +16,8 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from rankloop.serving import api as m
-from rankloop.serving import explain, views
-from rankloop.serving.auth import Guard, Permission
-from rankloop.serving.engine import Engine
-from rankloop.serving.errors import (
+from rankloop.serving import views
+from rankloop.serving.admission import (
     Conflict,
     Malformed,
     NotFound,
@@ -30,6 +28,8 @@ from rankloop.serving.errors import (
     Unavailable,
     Unsupported,
 )
+from rankloop.serving.auth import Guard, Permission
+from rankloop.serving.engine import Engine
 from rankloop.serving.failpoints import reach
 from rankloop.serving.history_import import ImportRequest, import_history
 from rankloop.serving.http.metrics import notices
@@ -417,7 +417,7 @@ async def _decision(engine: Engine, parameters: Parameters, body: None) -> m.Dec
 @_endpoint("GET", f"{_RANKER}/explain/{{decision_id}}", "reader")
 async def _explain(engine: Engine, parameters: Parameters, body: None) -> m.ExplainAnswer:
     """Why each item of a list stood where it stood."""
-    return await explain.explain_answer(await engine.find(parameters["name"]), parameters["decision_id"])
+    return await views.explain_answer(await engine.find(parameters["name"]), parameters["decision_id"])
 
 
 @_endpoint("GET", f"{_RANKER}/decisions", "reader")

@@ -19,9 +19,9 @@ import msgspec
 
 from rankloop.extras import MissingExtra
 from rankloop.serving import views
+from rankloop.serving.admission import Busy, RequestError
 from rankloop.serving.auth import EVERYTHING, Permission
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Busy, RequestError
 from rankloop.serving.http.metrics import notices
 from rankloop.serving.log.export import answered_lists, export, positions
 from rankloop.serving.served_ranker import ServedRanker

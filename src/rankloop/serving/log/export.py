@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 
 from rankloop.base import Ranker, Ranking
 from rankloop.extras import require
-from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import is_chosen
 from rankloop.serving.log.digests import check_row
-from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.fold import Fold, learnt_rows, pages
 from rankloop.serving.log.randomness import Draws, key_of
-from rankloop.serving.log.reader import learnt_rows, pages
 from rankloop.serving.log.records import DEFAULTS, Config, Decision, Row, read_history, unpack
 from rankloop.serving.log.snapshots import config_fold
 from rankloop.serving.log.stored_features import (
@@ -33,6 +31,7 @@ from rankloop.serving.log.stored_features import (
     features_of,
 )
 from rankloop.serving.privacy import key_name
+from rankloop.serving.registry import build, has_items
 from rankloop.serving.stores.contract import Store
 
 _GROUP = 50_000  # rows in memory at once

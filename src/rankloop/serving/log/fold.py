@@ -1,25 +1,28 @@
-"""The state of a served ranker: a fold of its log, row by row. The same rows give the same state."""
+"""The state of a served ranker: a fold of its log, row by row. The same rows give the same state.
+
+All who read a log do it here: pages, rows with what folding them needs, and what a ranker learnt from each.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import heapq
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.base import Ranker
-from rankloop.serving.adapters.estimates import Estimates, SavedEstimates
-from rankloop.serving.adapters.item_changes import carried, changed, check_change
-from rankloop.serving.adapters.registry import build, has_items
+from rankloop.serving import history_import
 from rankloop.serving.api import DeadLetter
+from rankloop.serving.estimates import Estimates, SavedEstimates
 from rankloop.serving.failpoints import reach
 from rankloop.serving.item_counts import ItemCounts, SavedItemCounts
-from rankloop.serving.log import candidate_lists, guard_rails, imports, records
+from rankloop.serving.log import candidate_lists, guard_rails, records
 from rankloop.serving.log.candidate_lists import TrialSums, feedback_length
 from rankloop.serving.log.decision_state import (
     PARKED_PER_DECISION,
@@ -27,9 +30,9 @@ from rankloop.serving.log.decision_state import (
     Outcome,
     RecentDecisions,
     RelatedRows,
+    replay_decision,
 )
-from rankloop.serving.log.digests import BadRow
-from rankloop.serving.log.fingerprint import check_same
+from rankloop.serving.log.digests import BadRow, check_row
 from rankloop.serving.log.guard_rails import check_rails
 from rankloop.serving.log.records import (
     Config,
@@ -44,7 +47,9 @@ from rankloop.serving.log.records import (
     without_items,
 )
 from rankloop.serving.log.stored_features import SavedFeatures, StoredFeatures, items_shown
+from rankloop.serving.registry import build, carried, changed, check_change, check_same, has_items
 from rankloop.serving.series import Series
+from rankloop.serving.stores.contract import Damaged, Store
 
 _DEAD_KEPT = 100
 _SHOWN = np.dtype("<i4")
@@ -380,7 +385,7 @@ class Fold:
         self.config = msgspec.structs.replace(self.config, policy=body.policy)
         return _ACCEPTED
 
-    _import = imports.take
+    _import = history_import.take
 
     def _degraded(self, row: Row, related: RelatedRows) -> Outcome:
         self.counts.degraded += 1
@@ -519,3 +524,126 @@ def _mean(values: NDArray[np.float64]) -> float:
     if len(values) == 1:
         return float(values[0])
     return float(np.add.reduce(values)) / len(values) if len(values) else 0.0
+
+
+# Reading the rows of a log.
+
+
+_END = 1 << 60
+_AT_ONCE = 250  # rows folded before others get a turn
+
+
+async def pages(
+    store: Store, ranker: str, *, after: int = 0, through: int = _END, limit: int = 1_000
+) -> AsyncIterator[list[Row]]:
+    """The rows of a log after `after`, to its end or up to and with `through`."""
+    while after < through:
+        page = await store.read(ranker, after=after, limit=min(limit, through - after))
+        page = [row for row in page if row.seq <= through]  # in a damaged log, numbers may be missing
+        if not page:
+            return
+        after = page[-1].seq
+        yield page
+
+
+async def fold_through(fold: Fold, store: Store, ranker: str, last: int) -> None:
+    """Fold the rows up to and with `last`, while others are served; `Damaged` where there are not so many."""
+    async for page in pages(store, ranker, after=fold.applied, through=last, limit=_AT_ONCE):
+        for row in page:
+            check_row(row)
+        await fold_rows(fold, store, ranker, page)
+        await asyncio.sleep(0)
+    if fold.applied < last:
+        raise Damaged(f"row {fold.applied + 1} of {ranker!r} is missing")
+
+
+async def fold_rows(
+    fold: Fold,
+    store: Store,
+    ranker: str,
+    rows: list[Row],
+    *,
+    contents: dict[int, Any] | None = None,
+    outcomes: dict[int, Outcome] | None = None,
+) -> None:
+    """Fold the next rows of a log, which were checked.
+
+    contents: by number of the row, what bodies were written from, as far as that is known. outcomes: gets what each row
+    came to, but for decisions, which are always accepted.
+    """
+    related = await related_rows(fold, store, ranker, rows)
+    related.contents = contents or {}
+    for row in rows:
+        if row.kind == "import":
+            await history_import.learn_ahead(fold, row, related)
+        outcome = fold.fold(row, related)
+        if outcomes is not None and row.kind != "decision":
+            outcomes[row.seq] = outcome
+
+
+async def related_rows(fold: Fold, store: Store, ranker: str, new: list[Row]) -> RelatedRows:
+    """Everything that folding `new` will ask for."""
+    related = RelatedRows()
+    if any(row.kind == "import" for row in new):
+        await history_import.find_parts(store, ranker, new, related)
+    wanted: dict[str, None] = {}
+    for row in new:
+        about = row.decision
+        if row.kind == "decision" and fold.parked and row.event_id in fold.parked:
+            about = row.event_id
+        if about is not None:
+            state = fold.recent.get(about)
+            if state is None:
+                # Feedback waits for this one, so it is not there yet: nothing to read.
+                if row.kind == "decision" or about not in fold.parked:
+                    wanted[about] = None
+            else:
+                related.states[about] = state
+    if wanted:
+        for about, story in (await store.stories(ranker, list(wanted))).items():
+            for row in story:
+                check_row(row)
+            state = state_of(fold, story, through=fold.applied)
+            if state is not None:
+                related.states[about] = state
+                fold.recent.put(about, state)
+            related.early[about] = [
+                row for row in story if row.kind == "feedback" and row.seq <= fold.applied
+            ]
+    return related
+
+
+def state_of(
+    fold: Fold, story: list[Row], *, through: int = _END, outcomes: dict[int, Outcome] | None = None
+) -> DecisionState | None:
+    """The state of a list of this ranker after row `through`; None where the list is not in its `story` by then."""
+    return replay_decision(
+        story, through=through, policy=fold.policies, silence_counts=fold.silence_counts, outcomes=outcomes
+    )
+
+
+class LearntRow(NamedTuple):
+    """A row that a ranker was to learn from, feedback or a deadline, and the values by position."""
+
+    row: Row
+    values: NDArray[np.float64]
+
+
+def learnt_rows(
+    fold: Fold, story: list[Row], *, through: int = _END
+) -> tuple[DecisionState | None, list[LearntRow]]:
+    """The state of a list after row `through`, and the rows of its `story` up to there that were to be learnt from."""
+    outcomes: dict[int, Outcome] = {}
+    state = state_of(fold, story, through=through, outcomes=outcomes)
+    found: list[LearntRow] = []
+    if state is None:
+        return None, found
+    for row in story:
+        if row.seq in outcomes and outcomes[row.seq].learns:
+            if row.kind == "expire":
+                values = at_deadline(state, fold.policies.at(state.seq), fold.ranker)
+            else:
+                values = np.frombuffer(records.read_body(row).values, "<f8")
+            if values is not None:
+                found.append(LearntRow(row, values))
+    return state, found

@@ -11,23 +11,22 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from rankloop.serving.adapters.registry import config_hash
 from rankloop.serving.admission import digest_of
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import RelatedRows
 from rankloop.serving.log.digests import BadRow, check_row, check_seal
-from rankloop.serving.log.fingerprint import (
+from rankloop.serving.log.fold import Fold, Saved, fold_through, pages, related_rows
+from rankloop.serving.log.records import Config, Entry, Row
+from rankloop.serving.registry import (
     OtherVersion,
     check_same,
+    config_hash,
     fingerprint,
     probe_of,
     readable,
     stamped,
     version_of,
 )
-from rankloop.serving.log.fold import Fold, Saved
-from rankloop.serving.log.reader import fold_through, pages, related_rows
-from rankloop.serving.log.records import Config, Entry, Row
 from rankloop.serving.stores.contract import Snapshot, Store, StoreError
 
 _log = logging.getLogger("rankloop.serving")

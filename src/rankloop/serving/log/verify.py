@@ -11,14 +11,13 @@ import numpy as np
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import baseline_of, free_of, written_memo
 from rankloop.serving.log.digests import beginning, check_seal, link_of, own_name
-from rankloop.serving.log.fingerprint import readable
-from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.fold import Fold, fold_rows, pages, related_rows
 from rankloop.serving.log.guard_rails import draw_for, reach_of
 from rankloop.serving.log.randomness import Draws, key_of
-from rankloop.serving.log.reader import fold_rows, pages, related_rows
 from rankloop.serving.log.records import Row
 from rankloop.serving.log.snapshots import first_fold, read_sound, revive
 from rankloop.serving.log.stored_features import features_of
+from rankloop.serving.registry import readable
 from rankloop.serving.stores.contract import Head, Snapshot, Store, StoreError
 from rankloop.serving.stores.segments import (
     ClosedHistory,
