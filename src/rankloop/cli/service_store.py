@@ -70,7 +70,6 @@ class StoreOptions:
             return PostgresStore(
                 self.database[0],
                 schema=self.schema,
-                migrate=not read_only,
                 allow_unsafe=unsafe,
                 segments=self.segments,
             )

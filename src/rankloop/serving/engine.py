@@ -138,16 +138,8 @@ class Engine:
     async def _fold_all(self) -> None:
         if not self.store.shared:  # else it folds what it is asked for
             await self.loaded.load_all()
-            for served in list(self.rankers.values()):
-                await self._sign(served)
         await self.housekeeping.start()
         self.ready = True
-
-    async def _sign(self, served: ServedRanker) -> None:
-        config = served.fold.config
-        if not config.probe and served.read_only is None:
-            with contextlib.suppress(NotFound):
-                await self.append([await asyncio.to_thread(snapshots.signature, served.name, config)])
 
     async def _fold_all_in_background(self) -> None:
         while True:
@@ -195,11 +187,8 @@ class Engine:
     async def find(self, name: str) -> ServedRanker:
         """The ranker of this name, as it is now, whichever replica made or changed it."""
         if self.store.shared and not (name in self.rankers and self.without_store):
-            is_new = name not in self.rankers
             try:
                 await self.loaded.ask(name)
-                if is_new and name in self.rankers:
-                    await self._sign(self.rankers[name])
             except StoreError as error:
                 self.store_trouble = str(error)
                 if name not in self.rankers:

@@ -244,10 +244,3 @@ async def _fold_rest(store: Store, ranker: str, fold: Fold) -> None:
             if row.kind == "reset":
                 row = msgspec.structs.replace(row, body=records.encode(stamped(records.read_body(row))))
             fold.fold(row, related)
-
-
-def signature(ranker: str, config: Config) -> Entry:
-    """What is to be written to a log from before there were probes: what it has been folded with so far."""
-    made = stamped(config)
-    body = records.encode(records.Upgrade(made.version, made.probe))
-    return Entry(ranker, "upgrade", f"sign-{made.probe}", body, digest_of(body))

@@ -141,7 +141,7 @@ async def _look_through(store: Store, ranker: str, last: int, verdict: Verdict, 
     """Check the digests, numbers and times of all rows, and gather what the replay needs to know beforehand."""
     identities: set[int] = set()
     expected, at = 1, 0
-    before = {beginning(await store.origin(ranker), ranker)}
+    before = {beginning(store.timeline, ranker)}
     async for page in pages(store, ranker, after=0, through=last):
         for seq in await store.unfiled(ranker, page):
             verdict.complain(f"row {seq} is not found by its ID: an index is damaged")
@@ -285,7 +285,7 @@ async def check_segments(store: Store, ranker: str, complain: Callable[[str], ob
     if closed is None or not closed.segments:
         return {}
     segments = closed.segments
-    first = beginning(await store.origin(ranker), ranker)
+    first = beginning(store.timeline, ranker)
     for problem in faults(segments, ranker=own_name(ranker), beginning=first):
         complain(problem)
     try:

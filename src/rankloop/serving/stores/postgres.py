@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import re
+import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +19,7 @@ from typing import Any, TypeVar
 import asyncpg
 import msgspec
 
+from rankloop.serving.clock import DRIFT, TOLERANCE, since_boot
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.digests import archived_name, beginning, content, sealed
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
@@ -24,30 +28,20 @@ from rankloop.serving.stores.contract import (
     Appended,
     Broken,
     Damaged,
+    Diverged,
     Due,
+    Fenced,
     Full,
     Head,
     Left,
     Missing,
     Snapshot,
+    Stale,
     Store,
     StoredKey,
     StoreError,
     SubjectKey,
     due_of,
-)
-from rankloop.serving.stores.postgres_setup import (
-    CHANNEL,
-    LOST,
-    ODDITIES,
-    THERE,
-    DatabaseClock,
-    NewSegment,
-    check_durable_connection,
-    check_durable_server,
-    meaning,
-    prepare,
-    without_password,
 )
 from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment, folder_name
 
@@ -123,7 +117,6 @@ class PostgresStore(Store):
 
     url: postgresql://user@host/name. schema: where the tables are, so that several stores fit in one database.
     database_clock: take the time from the database, so that replicas need not agree; the tests bring their own.
-    migrate: whether tables of an older format may be brought forward.
     allow_unsafe: whether to use a server that can lose what it has acknowledged, for tests.
     seconds: how long a call may take, all its attempts together.
     segments: the folder of closed history, which all replicas reach.
@@ -137,7 +130,6 @@ class PostgresStore(Store):
         *,
         schema: str = "rankloop",
         database_clock: bool = True,
-        migrate: bool = True,
         allow_unsafe: bool = False,
         seconds: float = 5.0,
         segments: Path | None = None,
@@ -147,7 +139,6 @@ class PostgresStore(Store):
         self.url = url
         self.schema = schema
         self._database_clock = database_clock
-        self._migrate = migrate
         self._allow_unsafe = allow_unsafe
         self._seconds = seconds
         self._pool: Any = None
@@ -156,7 +147,6 @@ class PostgresStore(Store):
         self._news_of: set[str] = set()
         self._pids: set[int] = set()  # of the connections that this process writes through
         self._ids: dict[str, int] = {}
-        self._origins: dict[str, str] = {}
         self.segment_folder = segments
         self._closed: dict[int, ClosedHistory] = {}
         self._clock = DatabaseClock(seconds=seconds)
@@ -191,7 +181,7 @@ class PostgresStore(Store):
         connection = await asyncpg.connect(self.url, timeout=self._seconds)
         try:
             synchronous = await check_durable_server(connection, allow_unsafe=self._allow_unsafe)
-            self.timeline = await prepare(connection, self.schema, may_migrate=self._migrate)
+            self.timeline = await prepare(connection, self.schema)
         finally:
             await connection.close()
         return synchronous
@@ -264,27 +254,18 @@ class PostgresStore(Store):
                 await pool.release(connection)
 
     async def rankers(self) -> list[str]:
-        sql = f"SELECT id, name, origin FROM ranker WHERE {THERE} ORDER BY id"
-        found = await self._do(lambda one: one.fetch(sql))
-        self._ids = {row["name"]: row["id"] for row in found}
-        self._origins = {row["name"]: row["origin"] for row in found if row["origin"] is not None}
+        found = await self._do(lambda one: one.fetch("SELECT name, id FROM ranker ORDER BY id"))
+        self._ids = dict(found)
         return [name for name in self._ids if "~" not in name]
-
-    async def origin(self, ranker: str) -> str:
-        sql = "SELECT origin FROM ranker WHERE name = $1"
-        return await self._do(lambda one: one.fetchval(sql, ranker)) or self.timeline
 
     async def archived(self) -> list[str]:
         await self.rankers()
         return [name for name in self._ids if "~" in name]
 
     async def archive(self, ranker: str, *, at: int) -> str:
-        sql, name = (
-            "UPDATE ranker SET name = $2 WHERE name = $1 AND place = 'here' RETURNING id",
-            archived_name(ranker, at),
-        )
+        sql, name = "UPDATE ranker SET name = $2 WHERE name = $1 RETURNING id", archived_name(ranker, at)
         if await self._do(lambda one: one.fetchval(sql, ranker, name)) is None:
-            raise Missing(f"there is no ranker {ranker!r}, or it is half way to another database")
+            raise Missing(f"there is no ranker {ranker!r}")
         await self.rankers()
         return name
 
@@ -336,7 +317,7 @@ class PostgresStore(Store):
         return await self._with_closed(ranker, stories)
 
     async def time(self, ranker: str, *, at: int) -> int:
-        sql = f"SELECT log_time($1, last_at, ahead) FROM ranker WHERE name = $2 AND {THERE}"
+        sql = "SELECT log_time($1, last_at, ahead) FROM ranker WHERE name = $2"
         given = None if self._database_clock else at
         found: int | None = await self._do(lambda one: one.fetchval(sql, given, ranker))
         return at if found is None else found
@@ -365,14 +346,14 @@ class PostgresStore(Store):
         return due_of(found, after=after, before=before)
 
     async def head(self, ranker: str) -> Head:
-        sql = f"SELECT last_seq, link FROM ranker WHERE name = $1 AND {THERE}"
+        sql = "SELECT last_seq, link FROM ranker WHERE name = $1"
         found = await self._do(lambda one: one.fetchrow(sql, ranker))
         return Head(0, b"") if found is None else Head(*found)
 
     async def heads(self, names: set[str] | None = None) -> dict[str, Head]:
-        sql, wanted = f"SELECT name, last_seq, link FROM ranker WHERE {THERE}", []
+        sql, wanted = "SELECT name, last_seq, link FROM ranker", []
         if names is not None:
-            sql, wanted = f"{sql} AND name = ANY($1)", [sorted(names)]
+            sql, wanted = f"{sql} WHERE name = ANY($1)", [sorted(names)]
         found = await self._do(lambda one: one.fetch(f"{sql} ORDER BY id", *wanted))
         return {name: Head(seq, link) for name, seq, link in found if "~" not in name}
 
@@ -408,7 +389,7 @@ class PostgresStore(Store):
     def _row(self, row: Any, ranker: str) -> Row:
         before = row["before"]
         if before is None:
-            before = beginning(self._origins.get(ranker, self.timeline), ranker) if row["seq"] == 1 else b""
+            before = beginning(self.timeline, ranker) if row["seq"] == 1 else b""
         kind: Kind = KINDS[row["kind"]] if row["kind"] < len(KINDS) else "conflict"
         return Row(
             seq=row["seq"],
@@ -577,7 +558,7 @@ class PostgresStore(Store):
         # A ranker that was just made is left to who made it, one that was just let go of to who wrote to it.
         sql = (
             "SELECT name FROM ranker LEFT JOIN ranker_lease ON ranker_lease.ranker = ranker.id, "
-            f"{_MOMENT.format('$2')} WHERE place = 'here' AND strpos(name, '~') = 0 "
+            f"{_MOMENT.format('$2')} WHERE strpos(name, '~') = 0 "
             "AND name <> ALL($3::text[]) "
             "AND NOT coalesce(until, last_at / 1000.0) BETWEEN moment - $1 AND moment + 2 * $1 "
             f"AND (last_seq > coalesce(looked, 0) OR wake <= moment) ORDER BY id LIMIT {MOST_UNATTENDED}"
@@ -627,3 +608,178 @@ class PostgresStore(Store):
 
 async def _nothing(connection: Any) -> None:
     """Instead of asyncpg's reset after each use, which is another message to the server: nothing is ever set here."""
+
+
+# The database: its tables, its durability, its clock, and what its errors mean.
+
+
+FORMAT = 4
+CHANNEL = "rankloop"
+
+# What belongs to no ranker: how many there are of each.
+ODDITIES = (
+    ("rows of no ranker", "SELECT count(*) FROM log WHERE ranker NOT IN (SELECT id FROM ranker)"),
+    ("snapshots of no ranker", "SELECT count(*) FROM snapshot WHERE ranker NOT IN (SELECT id FROM ranker)"),
+)
+
+# Rankers that a development version moved between databases, which says so in columns of its own.
+_MOVED = "SELECT 1 FROM ranker AS r WHERE to_jsonb(r) ->> 'place' <> 'here' OR to_jsonb(r) ->> 'origin' <> ''"
+_SCHEMA = Path(__file__).with_name("schema.sql")
+_FUNCTIONS = "-- Functions"  # the line of that file at which they begin
+
+
+async def prepare(connection: Any, schema: str) -> str:
+    """Make ready, all or nothing; the identity of the store."""
+    tables, functions = _SCHEMA.read_text().split(_FUNCTIONS)
+    async with connection.transaction():
+        # Two replicas that start at once must not both make the tables.
+        await connection.execute("SELECT pg_advisory_xact_lock(7205001)")
+        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        await connection.execute(f"SET LOCAL search_path TO {schema}")
+        await connection.execute("CREATE TABLE IF NOT EXISTS format (version int NOT NULL)")
+        found = await connection.fetchval("SELECT version FROM format") or 0
+        if found > FORMAT:
+            raise StoreError(f"the database is in format {found}, written by a newer version of rankloop")
+        if 0 < found < FORMAT:
+            raise StoreError(
+                f"the database is in format {found}: start the service of rankloop 0.2 on it once, then this one"
+            )
+        await connection.execute(tables)
+        if not found:
+            await connection.execute("INSERT INTO format VALUES ($1)", FORMAT)
+        elif await connection.fetchval(_MOVED):
+            raise StoreError(
+                "rankers of this database were moved by a development version: serve it with rankloop 0.2"
+            )
+        await connection.execute(
+            "INSERT INTO meta VALUES ('timeline', $1) ON CONFLICT DO NOTHING", secrets.token_hex(8)
+        )
+        timeline: str = await connection.fetchval("SELECT value FROM meta WHERE name = 'timeline'")
+        await connection.execute(f"--{functions}")
+    return timeline
+
+
+# Whether a PostgreSQL server keeps what it has acknowledged: its settings, checked before anything is written.
+
+
+# Of `synchronous_commit`: a commit waits for the disk, and for standbys that it has to wait for.
+_WAITS = ("on", "remote_apply")
+_NEEDED = {
+    "fsync": "a crash of the machine can destroy the database",
+    "full_page_writes": "a crash of the machine can leave torn pages",
+}
+
+
+async def check_durable_server(connection: Any, *, allow_unsafe: bool) -> str:
+    """Refuse a server that can lose what it has acknowledged; what `synchronous_commit` our connections are to have."""
+    for name, consequence in _NEEDED.items():
+        if await connection.fetchval(f"SHOW {name}") != "on" and not allow_unsafe:
+            raise StoreError(
+                f"the database runs with {name} = off: {consequence}, and acknowledged events with it. "
+                "Set it to on, or start with --unsafe-database where losing them is no harm"
+            )
+    found: str = await connection.fetchval("SHOW synchronous_commit")
+    return found if found in _WAITS or allow_unsafe else "on"
+
+
+async def check_durable_connection(connection: Any) -> None:
+    """Refuse a connection whose commits do not wait, as behind a pooler that drops our settings."""
+    found = await connection.fetchval("SELECT current_setting('synchronous_commit')")
+    if found not in _WAITS:
+        raise StoreError(
+            f"the database runs with synchronous_commit = {found}, and the service cannot change that: set it to on"
+        )
+
+
+# What a replica knows of its database's clock, by a clock of its own that nobody can set.
+
+
+_log = logging.getLogger("rankloop.serving")
+_QUICK = 1.0  # seconds in which an answer must be there to tell the time
+
+
+class DatabaseClock:
+    """Tells the database, with each batch, what time it must be; where that is far off, its clock was set.
+
+    seconds: how long a call may take: so far off the time may be because the call was late.
+    """
+
+    def __init__(self, *, seconds: float, steady: Callable[[], float] = since_boot) -> None:
+        self._steady = steady
+        self._seconds = seconds
+        self._seen: tuple[int, float] | None = (
+            None  # the time of the logs, in milliseconds, and when it was seen
+        )
+        self.behind = 0.0  # seconds that the clock of the logs is behind the database's
+        self.jumps = 0
+
+    def expected(self) -> tuple[int | None, int, int]:
+        """The time that it must be, how far off it may be, both in milliseconds; and the jumps that are known."""
+        if self._seen is None:
+            return None, 0, 0
+        time, at = self._seen
+        passed = max(0.0, self._steady() - at)
+        most = TOLERANCE + _QUICK + self._seconds + DRIFT * passed
+        return time + round(1000 * passed), round(1000 * most), self.jumps
+
+    async def look(self, ask: Callable[..., Awaitable[Any]]) -> None:
+        """Have the database look at its clock, and learn what time it is. A jump is told."""
+        first, began = self._seen is None, self._steady()
+        now, behind, jumps = await ask(*self.expected())
+        ended = self._steady()
+        if ended - began <= _QUICK or jumps != self.jumps:
+            self._seen = now, ended
+        self.behind = behind / 1000
+        if jumps != self.jumps and not first:
+            _log.warning(
+                "the clock of the database jumped; the clock of the logs goes on evenly, %+.1f s apart from it",
+                -self.behind,
+            )
+        self.jumps = jumps
+
+    def remarks(self) -> list[str]:
+        """What is not as usual."""
+        if not self.behind:
+            return []
+        return [f"the clock of the database jumped; it is {self.behind:+.1f} s from that of the logs"]
+
+
+# What errors of PostgreSQL mean to a store, and how its address may be shown.
+
+
+class NewSegment(StoreError):
+    """Rows were moved to a segment that this process does not know of yet; nothing was written."""
+
+
+LOST = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that was cut in the middle of an answer
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.ObjectNotInPrerequisiteStateError,  # closed for maintenance
+    asyncpg.InvalidCatalogNameError,  # renamed or dropped
+)
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown.
+
+    >>> without_password("postgresql://me:secret@host/name")
+    'postgresql://me@host/name'
+    """
+    return re.sub(r"://([^:/@]*):.*@", r"://\1@", url)
+
+
+def meaning(error: Any) -> StoreError:
+    """The error that a function of the database raised in words."""
+    text = str(error)
+    for start, kind in (
+        ("epoch", Fenced),
+        ("history", Diverged),
+        ("segments", NewSegment),
+        ("stale", Stale),
+    ):
+        if text.startswith(start):
+            return kind(text)
+    return StoreError(text)

@@ -55,10 +55,8 @@ from rankloop.serving.stores.sqlite_file import (
     find,
     newest,
     oddities,
-    origins_of,
     prepare,
     read_log,
-    read_old,
     timeline_of,
 )
 
@@ -204,7 +202,6 @@ class SQLiteStore(Store):
         self._disk_seconds = disk_seconds
         self._known = Known()
         self._closed: dict[str, ClosedHistory] = {}
-        self._origins: dict[int, str] = {}
         self._marks = Marks(self.folder / "acknowledged")
         self._writes = DiskThread("write")
         self._reads = DiskThread("read")
@@ -247,19 +244,16 @@ class SQLiteStore(Store):
                 self._reader if self.read_only else sqlite_file.connect(self.path, self._vfs, read_only=False)
             )
             if self.read_only:
-                ((found,),) = self._rows(self._reader, "PRAGMA user_version")
-                check_format(int(found), self.path, may_migrate=False)
+                with sqlite_file.read_errors(self.path):
+                    check_format(self._reader, self.path)
             else:
-                prepare(self._writer, self.path, may_migrate=self._wants_own)
-            for connection in {self._reader, self._writer}:
-                read_old(connection)
+                prepare(self._writer, self.path)
             if self.read_only or self._wants_own:
                 self._marks.open(read_only=self.read_only)
             if self.read_only:
                 # From here on the service may write what it will. The marks were read before, so none is newer.
                 self._reader.execute("BEGIN")
             self.timeline = timeline_of(self._reader)
-            self._origins = origins_of(self._reader)
             for ranker_id, name in self._rows(self._reader, "SELECT id, name FROM ranker ORDER BY id"):
                 # A number that no ranker can have is damage: it has no rows then, and is quarantined.
                 number = ranker_id if 0 < ranker_id < 1 << 63 - SEQ_BITS else 0
@@ -348,13 +342,6 @@ class SQLiteStore(Store):
     async def rankers(self) -> list[str]:
         return [name for name in self._known.ids if "~" not in name]
 
-    async def origin(self, ranker: str) -> str:
-        return self._origins.get(self._known.ids.get(ranker, 0), self.timeline)
-
-    def _first(self, ranker: str) -> bytes:
-        """The link before the first row."""
-        return beginning(self._origins.get(self._known.ids.get(ranker, 0), self.timeline), ranker)
-
     async def archived(self) -> list[str]:
         return [name for name in self._known.ids if "~" in name]
 
@@ -425,13 +412,13 @@ class SQLiteStore(Store):
 
     def _log(self, ranker: str, which: str, values: tuple[Any, ...]) -> list[Row]:
         with sqlite_file.read_errors(self.path):
-            return read_log(self._reader, which, values, self._first(ranker))
+            return read_log(self._reader, which, values, beginning(self.timeline, ranker))
 
     def _find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
         number = self._known.ids.get(ranker)
         if number is None:
             return None
-        first = self._first(ranker)
+        first = beginning(self.timeline, ranker)
         with sqlite_file.read_errors(self.path):
             row = find(self._reader, number, kind, event_id, first=first)
         return self._closed_part(ranker).find(kind, event_id) if row is None else row
@@ -615,13 +602,7 @@ class SQLiteStore(Store):
         values = (base + after, base | through, limit)
         return await self._read(lambda: self._log(ranker, _ROWS, values), rows=limit)
 
-    async def give_space_back(self, *, whole: bool = False) -> None:
-        def rewrite() -> None:
-            with sqlite_file.write_errors(self.path):
-                sqlite_file.rewrite_file(self._writer)
-
-        if whole:
-            await self._writes.run(rewrite)
+    async def give_space_back(self) -> None:
         while await self._write(lambda: sqlite_file.give_back(self._writer)):
             pass
 

@@ -22,7 +22,7 @@ import msgspec
 
 from rankloop.serving.clock import next_time
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.digests import SIZE, beginning, content, link, link_of, sealed
+from rankloop.serving.log.digests import SIZE, beginning, content, link
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores.contract import (
     Appended,
@@ -33,7 +33,6 @@ from rankloop.serving.stores.contract import (
     Head,
     Missing,
     Owned,
-    Snapshot,
     StoreError,
 )
 from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment
@@ -239,7 +238,7 @@ def _check(number: int, mark: bytes) -> bytes:
 # Tables, their format, and how an older file is brought forward.
 
 
-FORMAT = 3  # 2: rows are linked, snapshots are sealed; 3: rows may be in segments
+FORMAT = 3
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS ranker (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -257,76 +256,49 @@ CREATE TABLE IF NOT EXISTS api_key (
     id TEXT PRIMARY KEY, role TEXT NOT NULL, digest BLOB NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS lease (
     one INTEGER PRIMARY KEY CHECK (one = 1), holder TEXT NOT NULL, epoch INTEGER NOT NULL, until REAL NOT NULL);
-"""
-# entry: a segment of the manifest, as JSON. gap: links of rows that are only in a segment, while the next row is here.
-# subject_key: keys of data subjects; of one that was destroyed only its name in the log is left.
-SEGMENTS = """
+-- entry: a segment of the manifest, as JSON. gap: links of rows that are only in a segment, while the next row is here
 CREATE TABLE IF NOT EXISTS segment (
     ranker INTEGER NOT NULL, last INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (ranker, last)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS gap (id INTEGER PRIMARY KEY, link BLOB NOT NULL);
+-- keys of data subjects; of one that was destroyed only its name in the log is left
 CREATE TABLE IF NOT EXISTS subject_key (
     id TEXT PRIMARY KEY, subject TEXT, key BLOB, at INTEGER NOT NULL, erased INTEGER);
+CREATE INDEX IF NOT EXISTS subject_of_key ON subject_key (subject);
 """
 SEQ_BITS = 40
 SEQ = (1 << SEQ_BITS) - 1
 KIND_BITS = 5
-_PAGE = 1_000
 _BEFORE = (
     f"CASE WHEN log.id & {SEQ} > 1 THEN coalesce((SELECT old.link FROM log AS old WHERE old.id = log.id - 1), "
     "(SELECT gap.link FROM gap WHERE gap.id = log.id - 1)) END"
 )
-SUBJECTS = "CREATE INDEX IF NOT EXISTS subject_of_key ON subject_key (subject);\n"
 # The kind of a row, and a number that no kind has where it is filed under another ranker.
 COLUMNS = f"id, at, topic - (id >> {SEQ_BITS} << {KIND_BITS}), event, body, digest, decision, link, {_BEFORE}"
 _AS_BYTES = COLUMNS.replace("event", "CAST(event AS BLOB)").replace("decision", "CAST(decision AS BLOB)")
 _BY_EVENT = "SELECT 1 FROM log INDEXED BY log_event WHERE topic = ? AND event = ? AND id = ?"
 _BY_LIST = "SELECT 1 FROM log INDEXED BY log_decision WHERE decision = ? AND id = ?"
-_SNAPSHOT = "seq, at, epoch, code, config, hash, state, link, seal"
 
 
-def prepare(connection: apsw.Connection, path: Path, *, may_migrate: bool) -> None:
-    """Make the tables, or bring those of an older format forward; ValueError where that cannot be done."""
-    (found,) = next(iter(connection.execute("PRAGMA user_version")))
-    check_format(int(found), path, may_migrate=may_migrate)
-    if found == 2 and not may_migrate:
-        return
+def prepare(connection: apsw.Connection, path: Path) -> None:
+    """Make the tables; ValueError where the file has those of another format."""
+    check_format(connection, path)
     with connection:  # all or nothing
-        for statement in (SCHEMA + SEGMENTS + SUBJECTS).split(";\n"):
+        for statement in SCHEMA.split(";\n"):
             connection.execute(statement)
         timeline = secrets.token_hex(8)
         connection.execute("INSERT OR IGNORE INTO meta VALUES ('timeline', ?)", (timeline,))
-        if found == 1:
-            _link_all(connection)
         connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def check_format(found: int, path: Path, *, may_migrate: bool) -> None:
-    """ValueError where a file of this format cannot be used."""
-    if found > FORMAT:
-        raise ValueError(
-            f"{path} was written in format {found} by a newer version of rankloop; this one reads {FORMAT} at most"
-        )
-    if found == 1 and not may_migrate:
-        raise ValueError(
-            f"{path} is in format 1, without digests: start the service on it once, or run `rankloop upgrade`"
-        )
-
-
-def read_old(connection: apsw.Connection) -> None:
-    """Read a file of format 2, for this connection, as one that has no segments; the file stays as it is."""
+def check_format(connection: apsw.Connection, path: Path) -> None:
+    """ValueError where a file has another format than this code; 0 has one that is new."""
     ((found,),) = connection.execute("PRAGMA user_version")
-    if found == 2:
-        ((only,),) = connection.execute("PRAGMA query_only")
-        connection.execute("PRAGMA query_only = OFF")
-        for statement in SEGMENTS.split(";\n"):
-            connection.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE"))
-        connection.execute(f"PRAGMA query_only = {only}")
-
-
-def origins_of(connection: apsw.Connection) -> dict[int, str]:
-    """The identity of the store in which a log began, by the number of its ranker, where that is another one."""
-    found = connection.execute("SELECT name, value FROM meta WHERE name LIKE 'origin/%'")
-    return {int(name.partition("/")[2]): value for name, value in found}
+    if found > FORMAT:
+        raise ValueError(f"{path} was written in format {found} by a newer version of rankloop")
+    if 0 < found < FORMAT:
+        raise ValueError(
+            f"{path} is in format {found}: start the service of rankloop 0.2 on it once, then this one"
+        )
 
 
 def timeline_of(connection: apsw.Connection) -> str:
@@ -334,38 +306,6 @@ def timeline_of(connection: apsw.Connection) -> str:
     for (value,) in connection.execute("SELECT value FROM meta WHERE name = 'timeline'"):
         return str(value)
     return ""
-
-
-def _link_all(connection: apsw.Connection) -> None:
-    """Link rows and seal snapshots that were written before there were digests, as they are now."""
-    for table, column in (("log", "link"), ("snapshot", "link"), ("snapshot", "seal")):
-        connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} BLOB NOT NULL DEFAULT x''")
-    timeline = timeline_of(connection)
-    for number, name in list(connection.execute("SELECT id, name FROM ranker")):
-        links = {0: beginning(timeline, name)}
-        for page in _pages(connection, number):
-            for row in page:
-                links[row.seq] = link_of(row, links[row.seq - 1])
-            connection.executemany(
-                "UPDATE log SET link = ? WHERE id = ?",
-                [(links[row.seq], number << SEQ_BITS | row.seq) for row in page],
-            )
-        for (seq,) in list(connection.execute("SELECT seq FROM snapshot WHERE ranker = ?", (number,))):
-            (values,) = connection.execute(
-                f"SELECT {_SNAPSHOT} FROM snapshot WHERE ranker = ? AND seq = ?", (number, seq)
-            )
-            snapshot = sealed(name, msgspec.structs.replace(Snapshot(*values), link=links.get(seq, b"")))
-            connection.execute(
-                "UPDATE snapshot SET link = ?, seal = ? WHERE ranker = ? AND seq = ?",
-                (snapshot.link, snapshot.seal, number, seq),
-            )
-
-
-def _pages(connection: apsw.Connection, number: int) -> Iterator[list[Row]]:
-    after, last = number << SEQ_BITS, number << SEQ_BITS | SEQ
-    while page := read_log(connection, "id > ? AND id <= ? ORDER BY id LIMIT ?", (after, last, _PAGE)):
-        yield page
-        after = number << SEQ_BITS | page[-1].seq
 
 
 def read_log(
@@ -642,25 +582,13 @@ def clear_rows(writer: apsw.Connection, number: int, *, through: int, keep: list
     return False
 
 
-def give_back(writer: apsw.Connection) -> int:
-    """Within a transaction: give some free pages back to the file system; how many are left."""
-    ((mode,),) = writer.execute("PRAGMA auto_vacuum")
-    if mode != 2:  # a file from before there were segments: only `VACUUM` changes that
-        return 0
+def give_back(writer: apsw.Connection) -> bool:
+    """Within a transaction: give some free pages back to the file system; whether there may be more."""
+    ((before,),) = writer.execute("PRAGMA freelist_count")
     for _ in writer.execute(f"PRAGMA incremental_vacuum({PAGES})"):
         pass
     ((left,),) = writer.execute("PRAGMA freelist_count")
-    return int(left)
-
-
-def rewrite_file(writer: apsw.Connection) -> None:
-    """Make a file from before there were segments one that can give space back, where it has much to give back."""
-    ((mode,),) = writer.execute("PRAGMA auto_vacuum")
-    ((free,),) = writer.execute("PRAGMA freelist_count")
-    ((pages,),) = writer.execute("PRAGMA page_count")
-    if mode != 2 and 4 * free > pages:
-        writer.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        writer.execute("VACUUM")
+    return bool(0 < left < before)
 
 
 def insert_new(batch: Batch, entries: list[Entry], histories: dict[str, ClosedHistory]) -> list[Appended]:
