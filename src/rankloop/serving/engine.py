@@ -74,6 +74,7 @@ from rankloop.serving.stores.contract import (
 
 _log = logging.getLogger("rankloop.serving")
 _LOGGED_TOGETHER = 500  # lists that were shown while the store was away
+_TOLD = 20  # rankers with which something is wrong that are spelled out
 _DRAWS = 4  # of one list, where the ranker is changed meanwhile
 
 
@@ -179,6 +180,25 @@ class Engine:
         if self.commit.overdue:
             return "the store does not answer"
         return self.store_trouble or self.store.complaint()
+
+    def notices(self) -> list[str]:
+        """What is wrong with single rankers: those that cannot be served, and alerts."""
+        return [*self.loaded.notices(), *self.housekeeping.alerts.sentences()]
+
+    def remarks(self) -> list[str]:
+        """What is not as usual, although it can rank and write or waits until it can."""
+        found = self.notices()
+        if len(found) > _TOLD:
+            found = [*found[:_TOLD], f"and {len(found) - _TOLD:,} more"]
+        if self.clock.jumps:
+            found.append(
+                f"the clock of this machine jumped {self.clock.jumps} times; "
+                f"it is {self.clock.offset:+.1f} s from the log's"
+            )
+        found += self.store.remarks()
+        if self.degraded:
+            found.append(f"{len(self.degraded):,} lists were shown without the store and wait to be logged")
+        return found
 
     def now(self) -> int:
         """Milliseconds since 1970, by a clock that does not jump."""

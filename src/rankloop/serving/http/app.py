@@ -1,13 +1,21 @@
-"""The application: Starlette for the routes, but for the calls that come by the thousand, which need no search."""
+"""The application: Starlette for the routes, but for the calls that come by the thousand, which need no search.
+
+With them the page, and the numbers for Prometheus.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import hashlib
+from collections.abc import AsyncIterator, Iterator
+from importlib import resources
 from typing import Any
 
 import msgspec
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,8 +25,8 @@ from starlette.routing import BaseRoute, Route
 from rankloop.serving.admission import Forbidden, RequestError
 from rankloop.serving.api import ErrorAnswer, ErrorBody
 from rankloop.serving.auth import Access, Guard, Permission
-from rankloop.serving.dashboard.routes import page_routes
 from rankloop.serving.engine import Engine
+from rankloop.serving.housekeeping import KINDS as ALERTS
 from rankloop.serving.http.endpoints import (
     ENDPOINTS,
     EndpointApp,
@@ -26,13 +34,12 @@ from rankloop.serving.http.endpoints import (
     Scope,
     Send,
     check_name,
+    describe,
     error_headers,
     headers_of,
     peer_of,
     receive_body,
 )
-from rankloop.serving.http.metrics import exposition, remarks
-from rankloop.serving.http.openapi import describe
 from rankloop.serving.http.stream import EXPORTS, Broadcast
 from rankloop.serving.webhooks import HEADER, Webhooks
 
@@ -70,7 +77,7 @@ class App:
             Route("/readyz", self._readyz),
             Route("/metrics", self._metrics),
             Route("/openapi.json", self._openapi),
-            *page_routes(),
+            *_page_routes(),
         ]
         self._starlette = Starlette(
             routes=routes,
@@ -168,7 +175,7 @@ class App:
 
     def _remarks(self, request: Request) -> list[str]:
         """What is not as usual: for readers in words, for others how much there is."""
-        found = remarks(self.engine)
+        found = self.engine.remarks()
         try:
             self._may_read_all(request)
         except RequestError:
@@ -204,3 +211,127 @@ async def _request_error(request: Request, error: Exception) -> Response:
 def _error(status: int, code: str, message: str, headers: Any = None, field: str | None = None) -> Response:
     body = msgspec.json.encode(ErrorAnswer(ErrorBody(code, message, field)))
     return Response(body, status, headers, "application/json")
+
+
+# The page at `/`, the one about the API at `/docs`, and their files, which use the public API only.
+
+_KINDS = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+# Nothing from elsewhere, nothing inline, no frames: a name that somebody gave to an item can never become code.
+_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+
+
+def _page_routes() -> list[BaseRoute]:
+    files = {
+        entry.name: (entry.read_bytes(), _KINDS[kind])
+        for entry in resources.files("rankloop.serving.dashboard").iterdir()
+        if (kind := entry.name.rpartition(".")[2]) in _KINDS
+    }
+    tags = {
+        name: f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"' for name, (body, _) in files.items()
+    }
+
+    async def serve(request: Request) -> Response:
+        first = "docs.html" if request.url.path == "/docs" else "index.html"
+        name = request.path_params.get("file", first)
+        if name not in files:
+            raise HTTPException(404, "there is no such page")
+        (body, kind), headers = files[name], _HEADERS | {"etag": tags[name]}
+        if request.headers.get("if-none-match") == tags[name]:
+            return Response(status_code=304, headers=headers)
+        return Response(body, media_type=kind, headers=headers)
+
+    return [Route(path, serve) for path in ("/", "/docs", "/page/{file}")]
+
+
+# Numbers for Prometheus, gathered on request: serving keeps plain integers at no further cost.
+
+
+class _Collector:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything, now."""
+        engine, commit = self._engine, self._engine.commit
+        of_database = "Jumps of the database's clock since the store was made"
+        for name, text, value in (
+            ("rankloop_commits", "Batches that were made durable", commit.batches),
+            ("rankloop_events", "Events that were made durable", commit.events),
+            ("rankloop_commit_seconds", "Seconds spent on making batches durable", commit.seconds),
+            ("rankloop_clock_jumps", "Jumps of this machine's clock since the start", engine.clock.jumps),
+            ("rankloop_database_clock_jumps", of_database, engine.store.clock_jumps),
+        ):
+            yield CounterMetricFamily(name, text, value=value)
+        for name, text, value in (
+            ("rankloop_waiting", "Events that wait for the disk", commit.waiting),
+            ("rankloop_ready", "Whether it can rank and write", float(engine.trouble is None)),
+            ("rankloop_cache_bytes", "Lists at hand, of all rankers", engine.loaded.cache.n_bytes),
+            ("rankloop_clock_offset_seconds", "This machine's clock minus the log's", engine.clock.offset),
+            (
+                "rankloop_degraded_waiting",
+                "Lists shown without the store, not logged yet",
+                len(engine.degraded),
+            ),
+        ):
+            yield GaugeMetricFamily(name, text, value=value)
+        counts = CounterMetricFamily(
+            "rankloop_ranker_events", "What happened, by kind", labels=["ranker", "kind"]
+        )
+        gauges = {
+            name: GaugeMetricFamily(f"rankloop_{name}", text, labels=["ranker", *labels])
+            for name, text, *labels in (
+                ("model_seq", "How far the state has folded the log"),
+                ("rounds", "Rounds that the present state has learnt from"),
+                ("parked", "Feedback that waits for its decision"),
+                ("snapshot_seq", "The seq of the newest snapshot"),
+                (
+                    "estimate",
+                    "Mean value of a shown list, where its bounds say something",
+                    "measure",
+                    "bound",
+                ),
+                ("alert", "Whether something is not as it should be", "alert"),
+                (
+                    "lift",
+                    "Mean reward of the ranker's lists less that of the baseline's at the same time",
+                    "bound",
+                ),
+            )
+        }
+        for served in engine.rankers.values():
+            name, fold = served.name, served.fold
+            for kind, count in msgspec.structs.asdict(fold.counts).items():
+                counts.add_metric([name, kind], count)
+            gauges["model_seq"].add_metric([name], fold.applied)
+            gauges["rounds"].add_metric([name], fold.rounds)
+            gauges["parked"].add_metric([name], sum(map(len, fold.parked.values())))
+            gauges["snapshot_seq"].add_metric([name], served.snapshot_seq)
+            for kind in ALERTS:
+                gauges["alert"].add_metric([name, kind], (name, kind) in engine.housekeeping.alerts.active)
+            intervals: list[tuple[str, list[str], Any]] = [("lift", [], fold.trial.lift())]
+            intervals += [("estimate", [one], fold.estimates.value(one)) for one in fold.estimates.measures]
+            for family, labels, found in intervals:
+                for bound in () if found is None else ("mean", "low", "high"):
+                    gauges[family].add_metric([name, *labels, bound], getattr(found, bound))
+        yield from (counts, *gauges.values())
+
+
+def exposition(engine: Engine) -> bytes:
+    """The text that Prometheus reads."""
+    registry = CollectorRegistry()
+    registry.register(_Collector(engine))
+    text: bytes = generate_latest(registry)
+    return text

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -15,6 +16,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from rankloop import __version__
 from rankloop.serving import api as m
 from rankloop.serving import views
 from rankloop.serving.admission import (
@@ -32,7 +34,6 @@ from rankloop.serving.auth import Guard, Permission
 from rankloop.serving.engine import Engine
 from rankloop.serving.failpoints import reach
 from rankloop.serving.history_import import ImportRequest, import_history
-from rankloop.serving.http.metrics import notices
 from rankloop.serving.item_counts import item_features, item_table
 from rankloop.serving.messages import tracing
 from rankloop.serving.stores.contract import StoreError
@@ -306,6 +307,36 @@ def _endpoint(
     return add
 
 
+def _plain_call(
+    action: str, role: str, call: Callable[[Engine, str, Any], Awaitable[Any]], summary: str
+) -> None:
+    """Serve a method of the engine that takes a ranker's name and a request, whose types are those of the bodies."""
+
+    async def handle(engine: Engine, parameters: Parameters, body: Any) -> Any:
+        return await call(engine, parameters["name"], body)
+
+    handle.__name__, handle.__doc__ = action, summary
+    hints = get_type_hints(call, include_extras=True)
+    ENDPOINTS.append(Endpoint("POST", f"{_RANKER}/{action}", role, handle, hints["request"], hints["return"]))
+
+
+for _action in (
+    ("activate", "events", Engine.activate, "Report that the list was shown"),
+    ("items", "admin", Engine.change_items, "Add or retire items"),
+    ("freeze", "admin", Engine.freeze, "Freeze or resume learning"),
+    (
+        "promote",
+        "admin",
+        Engine.promote,
+        "Show the ranker's lists to a share of the requests with a baseline",
+    ),
+    ("rollback", "admin", Engine.rollback, "Roll back to a snapshot"),
+    ("policy", "admin", Engine.change_policy, "Change the policy for lists from now on"),
+    ("reset", "admin", Engine.reset, "Begin anew"),
+):
+    _plain_call(*_action)
+
+
 @_endpoint("POST", "/v1/rankers", "admin")
 async def _create(engine: Engine, parameters: Parameters, body: m.CreateRequest) -> m.RankerAnswer:
     """Create a ranker."""
@@ -319,7 +350,7 @@ async def _rankers(engine: Engine, parameters: Parameters, body: None) -> m.Rank
     """All rankers."""
     mine = [served for served in await engine.find_all() if parameters.caller.covers(served.name)]
     answers = [await views.ranker_answer(served) for served in mine]
-    return m.RankersAnswer(answers, [] if parameters.caller.rankers else notices(engine))
+    return m.RankersAnswer(answers, [] if parameters.caller.rankers else engine.notices())
 
 
 @_endpoint("GET", _RANKER, "reader")
@@ -344,12 +375,6 @@ async def _rank(
     return await engine.rank(parameters["name"], body)
 
 
-@_endpoint("POST", f"{_RANKER}/activate", "events")
-async def _activate(engine: Engine, parameters: Parameters, body: m.ActivateRequest) -> m.EventAnswer:
-    """Report that the list was shown."""
-    return await engine.activate(parameters["name"], body)
-
-
 @_endpoint("POST", f"{_RANKER}/feedback", "events")
 async def _feedback(
     engine: Engine, parameters: Parameters, body: m.FeedbackRequest | list[m.FeedbackRequest]
@@ -366,46 +391,10 @@ async def _feedback(
     return answer
 
 
-@_endpoint("POST", f"{_RANKER}/items", "admin")
-async def _items(engine: Engine, parameters: Parameters, body: m.ItemsRequest) -> m.EventAnswer:
-    """Add or retire items."""
-    return await engine.change_items(parameters["name"], body)
-
-
-@_endpoint("POST", f"{_RANKER}/freeze", "admin")
-async def _freeze(engine: Engine, parameters: Parameters, body: m.FreezeRequest) -> m.EventAnswer:
-    """Freeze or resume learning."""
-    return await engine.freeze(parameters["name"], body)
-
-
-@_endpoint("POST", f"{_RANKER}/promote", "admin")
-async def _promote(engine: Engine, parameters: Parameters, body: m.PromoteRequest) -> m.EventAnswer:
-    """Show the ranker's lists to a share of the requests with a baseline."""
-    return await engine.promote(parameters["name"], body)
-
-
-@_endpoint("POST", f"{_RANKER}/rollback", "admin")
-async def _rollback(engine: Engine, parameters: Parameters, body: m.RollbackRequest) -> m.EventAnswer:
-    """Roll back to a snapshot."""
-    return await engine.rollback(parameters["name"], body)
-
-
-@_endpoint("POST", f"{_RANKER}/policy", "admin")
-async def _policy(engine: Engine, parameters: Parameters, body: m.PolicyRequest) -> m.EventAnswer:
-    """Change the policy for lists from now on."""
-    return await engine.change_policy(parameters["name"], body)
-
-
 @_endpoint("POST", f"{_RANKER}/import", "admin")
 async def _import(engine: Engine, parameters: Parameters, body: ImportRequest) -> m.ImportAnswer:
     """Learn from history: lists shown elsewhere, or a state."""
     return await import_history(engine, parameters["name"], body)
-
-
-@_endpoint("POST", f"{_RANKER}/reset", "admin")
-async def _reset(engine: Engine, parameters: Parameters, body: m.ResetRequest) -> m.EventAnswer:
-    """Begin anew."""
-    return await engine.reset(parameters["name"], body)
 
 
 @_endpoint("GET", f"{_RANKER}/decisions/{{decision_id}}", "reader")
@@ -506,3 +495,123 @@ async def _events(engine: Engine, parameters: Parameters, body: None) -> m.Event
 async def _dead_letters(engine: Engine, parameters: Parameters, body: None) -> m.DeadLettersAnswer:
     """Dead letters: feedback that could not be used."""
     return views.dead_letters_answer(await engine.find(parameters["name"]))
+
+
+# The OpenAPI description, made from the same table and the same types that serve and check.
+
+
+_ERRORS = {
+    400: "The body cannot be read",
+    401: "A key is needed",
+    403: "The key's role does not allow this",
+    404: "Not found",
+    405: "Not with this method",
+    408: "The body did not arrive in time",
+    409: "The ID is used for something else",
+    413: "Too large",
+    415: "Not JSON and not msgpack",
+    422: "The request is well-formed but not valid",
+    429: "Too busy: try again after Retry-After seconds",
+    503: "The store cannot write now",
+}
+_SECTION = re.compile(r"\n+Parameters\n-+\n")
+_DOCUMENTED = re.compile(r"^(\w+(?:, \w+)*) : .*\n((?:    .*\n?)+)", re.MULTILINE)
+_PLAIN = {
+    "/livez": "The process is running",
+    "/readyz": "It can rank and write",
+    "/metrics": "Numbers for Prometheus",
+}
+
+
+def describe() -> dict[str, Any]:
+    """The whole description."""
+    types = [m.ErrorAnswer]
+    for endpoint in ENDPOINTS:
+        types += [one for one in (endpoint.request, endpoint.answer) if one is not None]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    for component in components.values():
+        _describe_fields(component)
+    schema_of = {repr(one): schema for one, schema in zip(types, schemas, strict=True)}
+    paths: dict[str, Any] = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema_of)
+    for path, summary in _PLAIN.items():
+        paths[path] = {
+            "get": {
+                "summary": summary,
+                "operationId": path.strip("/"),
+                "security": [],
+                "responses": {
+                    "200": {
+                        "description": summary,
+                        "content": {"text/plain": {"schema": {"type": "string"}}},
+                    },
+                    **{str(code): _error(code) for code in (401, 403, 405, 503)},
+                },
+            }
+        }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "rankloop",
+            "version": __version__,
+            "description": "Request a list, show it, and report the feedback; the ranker learns from it.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"key": []}, {}],
+    }
+
+
+def _describe_fields(component: dict[str, Any]) -> None:
+    """Let what a docstring says of its fields stand beside them."""
+    text, *section = _SECTION.split(inspect.cleandoc(component.get("description", "")), maxsplit=1)
+    component["description"] = text
+    for names, words in _DOCUMENTED.findall("".join(section)):
+        for name in names.split(", "):
+            component["properties"][name]["description"] = " ".join(words.split())
+
+
+def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "summary": endpoint.summary,
+        "description": f"Needs the role {endpoint.role} where there are keys.",
+        "operationId": endpoint.handle.__name__.strip("_"),
+        "responses": {
+            "200": {"description": "Done", "content": _content(schema_of[repr(endpoint.answer)])},
+            **{str(code): _error(code) for code in _ERRORS},
+        },
+    }
+    if endpoint.method == "POST" and endpoint.path == "/v1/rankers":
+        told["responses"]["201"] = {
+            "description": "Made",
+            "content": _content(schema_of[repr(endpoint.answer)]),
+        }
+    if endpoint.request is not None:
+        told["requestBody"] = {"required": True, "content": _content(schema_of[repr(endpoint.request)])}
+    names = re.findall(r"\{(\w+)\}", endpoint.path)
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        for name in names
+    ]
+    parameters += [
+        {"name": name, "in": "query", "description": meaning, "schema": {"type": "string"}}
+        for name, meaning in endpoint.query
+    ]
+    if parameters:
+        told["parameters"] = parameters
+    return told
+
+
+def _content(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}, "application/msgpack": {"schema": schema}}
+
+
+def _error(code: int) -> dict[str, Any]:
+    return {
+        "description": _ERRORS[code],
+        "content": _content({"$ref": "#/components/schemas/ErrorAnswer"}),
+    }

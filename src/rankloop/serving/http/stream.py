@@ -22,7 +22,6 @@ from rankloop.serving import views
 from rankloop.serving.admission import Busy, RequestError
 from rankloop.serving.auth import EVERYTHING, Permission
 from rankloop.serving.engine import Engine
-from rankloop.serving.http.metrics import notices
 from rankloop.serving.log.export import answered_lists, export, positions
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Store, StoreError
@@ -134,7 +133,7 @@ class Broadcast:
             "ready": why is None,
             "why": why,
             "broken": engine.broken,
-            "notices": [] if caller.rankers else notices(engine),
+            "notices": [] if caller.rankers else engine.notices(),
             "waiting": engine.commit.waiting,
             "rankers": sum(map(caller.covers, engine.rankers)),
             "now": engine.now(),
