@@ -217,11 +217,9 @@ class Access:
 
     @property
     def open(self) -> bool:
-        """Whether no key is needed."""
         return not self._needed
 
     async def refresh(self, store: Store) -> None:
-        """Learn of keys that were made or deleted."""
         found = {key.key_id: key for key in await store.keys()}
         state = found.pop(_STATE, None)
         self._keys = found

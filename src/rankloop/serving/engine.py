@@ -151,7 +151,6 @@ class Engine:
                 await asyncio.sleep(1.0)
 
     async def folded(self) -> None:
-        """Return when every log has been folded."""
         if self._folding is not None:
             await asyncio.shield(self._folding)
 
@@ -201,7 +200,6 @@ class Engine:
         return found
 
     def now(self) -> int:
-        """Milliseconds since 1970, by a clock that does not jump."""
         return self.clock.now()
 
     async def find(self, name: str) -> ServedRanker:
@@ -395,7 +393,6 @@ class Engine:
         return self.loaded.find(request.name), not written.new
 
     async def rank(self, name: str, request: RankRequest) -> RankAnswer:
-        """A list to show; the decision is in the log."""
         served = await self.at_hand(name)
         decision_id = request.decision_id or new_id()
         if request.subject is not None:
@@ -448,7 +445,6 @@ class Engine:
         return self.ready and (self.store_trouble is not None or self.commit.overdue)
 
     async def activate(self, name: str, request: ActivateRequest) -> EventAnswer:
-        """The list was shown."""
         served = _writable(await self.at_hand(name))
         if await served.decision_state(request.decision_id) is None:
             raise NotFound(f"there is no decision {request.decision_id!r}", field="decision_id")
@@ -490,7 +486,6 @@ class Engine:
     # Calls that change a ranker itself. Each is a row of its log.
 
     async def change_items(self, name: str, request: ItemsRequest) -> EventAnswer:
-        """Items come and go."""
         served = await self.find_to_write(name)
         fold = served.fold
         if fold.has_items and (request.update or request.features or request.feature_names):
@@ -511,12 +506,10 @@ class Engine:
         return await self._change(name, "items", event_id, body)
 
     async def freeze(self, name: str, request: FreezeRequest) -> EventAnswer:
-        """Stop learning, or go on."""
         await self.find_to_write(name)
         return await self._change(name, "freeze", request.event_id, records.encode(Freeze(request.frozen)))
 
     async def promote(self, name: str, request: PromoteRequest) -> EventAnswer:
-        """Let the ranker's lists be shown to a share of the requests with a baseline."""
         await self.find_to_write(name)
         return await self._change(name, "promote", request.event_id, records.encode(Promote(request.share)))
 
@@ -544,7 +537,6 @@ class Engine:
         return await self._change(name, "reset", request.event_id, body)
 
     async def rollback(self, name: str, request: RollbackRequest) -> EventAnswer:
-        """Back to what was known at a snapshot."""
         served = await self.find_to_write(name)
         event_id = request.event_id or new_id()
         there = await self.store.find(name, "rollback", event_id)
@@ -697,5 +689,4 @@ class DegradedLists:
                 del self._entries[entry.ranker, entry.event_id]
 
     def forget(self, ranker: str) -> None:
-        """Let go of the lists of a ranker that is gone."""
         self._entries = {key: entry for key, entry in self._entries.items() if key[0] != ranker}

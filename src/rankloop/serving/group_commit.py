@@ -62,11 +62,9 @@ class GroupCommit:
         self.seconds = 0.0
 
     def start(self) -> None:
-        """Begin to write."""
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Write what is waiting, then stop."""
         if self._task is None:
             return
         end = time.monotonic() + self._seconds

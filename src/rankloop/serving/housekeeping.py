@@ -64,7 +64,6 @@ class Housekeeping:
         engine.store.alone = self._is_alone
 
     async def start(self) -> None:
-        """Take the leases that are free, and begin."""
         await self.hold_leases()
         if self._background:
             self._tasks.append(asyncio.create_task(self._every_tick()))
@@ -94,7 +93,6 @@ class Housekeeping:
             await self.let_go(list(self.epochs))
 
     def is_mine(self, name: str) -> bool:
-        """Whether this process looks after a ranker."""
         return not self.engine.store.shared or name in self.epochs
 
     def _is_alone(self, name: str) -> bool:
@@ -527,13 +525,11 @@ class AlertWatch:
         self._next = 0
 
     def tick(self, engine: Engine) -> None:
-        """Look, where it is time again."""
         if engine.now() >= self._next:
             self._next = engine.now() + 1000 * _LOOK_SECONDS
             self.look(engine)
 
     def look(self, engine: Engine) -> None:
-        """Look at every ranker now."""
         found = {
             (name, alert.kind): alert.sentence
             for name, served in list(engine.rankers.items())
@@ -547,5 +543,4 @@ class AlertWatch:
         self.active = found
 
     def sentences(self) -> list[str]:
-        """All alerts there are."""
         return [f"ranker {name!r}: {sentence}" for (name, _), sentence in sorted(self.active.items())]

@@ -81,7 +81,6 @@ class LoadedRankers:
         _heard(task)
 
     def close(self) -> None:
-        """Load no more."""
         for task in [*self._loading.values(), *self._waiting.values(), *self._looking.values()]:
             task.cancel()
 
@@ -160,13 +159,11 @@ class LoadedRankers:
             served.current_until = self._now() + _LOOK
 
     def hear(self, names: Iterable[str]) -> None:
-        """Others wrote to these rankers."""
         for name in names:
             if (served := self.rankers.get(name)) is not None:
                 served.met_others = True
 
     def is_alone(self, name: str) -> bool:
-        """Whether no other process wrote to a ranker lately."""
         served = self.rankers.get(name)
         return served is not None and not served.met_others and self._now() >= served.others_until
 
@@ -181,7 +178,6 @@ class LoadedRankers:
             await asyncio.to_thread(closed.open)
 
     def quarantine(self, name: str, error: BaseException) -> None:
-        """Serve it no more, and say why."""
         reason = error.message if isinstance(error, RequestError) else str(error) or type(error).__name__
         self.rankers.pop(name, None)
         self.absent[name] = Absent("quarantined", reason)

@@ -80,7 +80,6 @@ class Sealing:
         self._keys: OrderedDict[str, tuple[SubjectKey, int]] = OrderedDict()
 
     async def sealed(self, ranker: str, request: RankRequest, decision_id: str) -> RankRequest:
-        """The request with its context encrypted."""
         for field in ("features", "shared"):
             if getattr(request, field) is not None:
                 raise RequestError(

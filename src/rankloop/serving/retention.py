@@ -249,7 +249,6 @@ class Trimming:
         self.changed: set[str] = set()
 
     def start(self) -> None:
-        """Begin."""
         self._task = asyncio.create_task(self._go_on())
 
     async def stop(self) -> None:

@@ -147,7 +147,6 @@ class ServedRanker:
             del outcomes[next(iter(outcomes))]
 
     async def decision_state(self, decision_id: str) -> DecisionState | None:
-        """The state of a decision; None where there is none of this ID."""
         return (await self.decision_states([decision_id]))[decision_id]
 
     async def decision_states(self, decision_ids: list[str]) -> dict[str, DecisionState | None]:

@@ -509,8 +509,8 @@ def import_state(
     """Let a ranker that has learnt nothing yet begin with the state of another one, such as one of a simulation.
 
     `arrays`: the state, as `Ranker.state_arrays` gives it, of a ranker with the same algorithm and parameters, which
-    has learnt from `rounds` rounds. `items`: the names of its items, in the order in which it numbers them; left out where
-    each request brings its own. `history` and `source` are as of `import_lists`.
+    has learnt from `rounds` rounds. `items`: the names of its items, in the order in which it numbers them; left out
+    where each request brings its own. `history` and `source` are as of `import_lists`.
     """
     state = {
         "arrays": {name: saved_array(value) for name, value in arrays.items()},

@@ -86,7 +86,6 @@ class App:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"].startswith(_PREFIX):
             name, _, action = scope["path"][len(_PREFIX) :].partition("/")
             endpoint = self._about_one.get(action)
@@ -264,7 +263,6 @@ class _Collector:
         self._engine = engine
 
     def collect(self) -> Iterator[Metric]:
-        """Everything, now."""
         engine, commit = self._engine, self._engine.commit
         of_database = "Jumps of the database's clock since the store was made"
         for name, text, value in (

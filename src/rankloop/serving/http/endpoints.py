@@ -82,7 +82,6 @@ class Endpoint(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """What it does, in a few words."""
         return (self.handle.__doc__ or "").rstrip(".")
 
 
@@ -109,11 +108,9 @@ class EndpointApp:
             self._from_msgpack = msgspec.msgpack.Decoder(endpoint.request).decode
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
         await self.serve(scope, receive, send, scope["path_params"])
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, names: dict[str, str]) -> None:
-        """Answer one request; `names` are those in its path."""
         headers = headers_of(scope)
         form = form_of(headers)
         endpoint, limits = self._endpoint, self._engine.limits

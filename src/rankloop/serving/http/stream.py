@@ -56,11 +56,9 @@ class _Listener:
 
     @property
     def wants_all(self) -> bool:
-        """Whether it listens to all rankers."""
         return self._ranker is None
 
     def wants(self, ranker: str) -> bool:
-        """Whether news of this ranker are for this listener."""
         return self._ranker in (None, ranker) and self.caller.covers(ranker)
 
 
@@ -75,17 +73,14 @@ class Broadcast:
         self.closing = asyncio.Event()
 
     def start(self) -> None:
-        """Begin to watch."""
         self._task = asyncio.create_task(self._watch())
 
     def release(self) -> None:
-        """Let all listeners go."""
         self.closing.set()
         for listener in self._listeners:
             listener.woken.set()
 
     async def stop(self) -> None:
-        """Let all go, and watch no longer."""
         self.release()
         if self._task is not None:
             self._task.cancel()
@@ -116,7 +111,6 @@ class Broadcast:
                     await engine.find(name)
 
     def _served(self) -> list[ServedRanker]:
-        """All rankers that are here."""
         return list(self._engine.rankers.values())
 
     async def _tell(self, served: ServedRanker) -> None:

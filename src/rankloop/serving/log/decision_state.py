@@ -58,7 +58,6 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
 
     @property
     def n_shown(self) -> int:
-        """How many items were shown."""
         return len(self.decision.shown) // 4  # int32
 
     @property
@@ -89,7 +88,6 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
         self.n_heard += 1
 
     def activate(self) -> Outcome:
-        """The list was really shown."""
         if self.activated:
             return Outcome("duplicate")
         if self.expired:
@@ -223,7 +221,6 @@ class DecisionCache:
             self.remove(next(iter(self.kept)))
 
     def remove(self, key: tuple[int, str]) -> None:
-        """Let go of it, where it is there."""
         gone = self.kept.pop(key, None)
         if gone is not None:
             self.n_bytes -= gone.n_bytes + _OVERHEAD
@@ -240,11 +237,9 @@ class RecentDecisions:
         return (self._owner, decision) in self._cache.kept
 
     def get(self, decision: str) -> DecisionState | None:
-        """The decision, if it is at hand."""
         return self._cache.kept.get((self._owner, decision))
 
     def put(self, decision: str, state: DecisionState) -> None:
-        """Keep it, and let go of the oldest where there are too many."""
         self._cache.put((self._owner, decision), state)
 
     def share(self, cache: DecisionCache) -> None:
@@ -256,6 +251,5 @@ class RecentDecisions:
             cache.put(key, state)
 
     def clear(self) -> None:
-        """Let go of all."""
         for key in [key for key in self._cache.kept if key[0] == self._owner]:
             self._cache.remove(key)

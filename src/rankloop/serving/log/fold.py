@@ -177,7 +177,6 @@ class Fold:
 
     @property
     def items(self) -> list[str]:
-        """The names of the present items, in the order in which they came."""
         return [self.catalogue[i] for i in self.active]
 
     @property
@@ -230,7 +229,6 @@ class Fold:
         return Outcome("unknown")
 
     def _bury_all(self, letters: list[DeadLetter]) -> None:
-        """Keep feedback that came to nothing."""
         self.counts.dead += len(letters)
         self.dead.extend(letters)
 
@@ -291,7 +289,6 @@ class Fold:
     def _learn(
         self, outcome: Outcome, row: Row, state: DecisionState, values: NDArray[np.float64], *, at: int
     ) -> Outcome:
-        """Learn from the feedback on one list."""
         decision = state.decision
         if decision.trial is not None:
             self.trial.answered(self.ranker, self.policies, decision, values)
@@ -453,7 +450,6 @@ class Fold:
         return hashlib.sha256(msgspec.msgpack.encode(parts, order="deterministic")).hexdigest()
 
     def save(self) -> Saved:
-        """Everything, for a snapshot."""
         return Saved(
             config=self.config,
             applied=self.applied,

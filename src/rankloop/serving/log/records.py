@@ -463,7 +463,6 @@ class PolicyHistory:
         self.changes = changes or []
 
     def at(self, seq: int) -> Policy:
-        """The policy of a list in row `seq`."""
         for changed, _, policy in reversed(self.changes):
             if changed < seq:
                 return policy
@@ -485,7 +484,6 @@ class PolicyHistory:
         return f"{decision_id}#{digest.hex()}" if policy.collects or single else decision_id
 
     def change(self, seq: int, body: PolicyChange) -> None:
-        """Row `seq` changes the policy."""
         self.changes = [*self.changes, (seq, body.event_id, body.policy)]
 
 

@@ -50,11 +50,9 @@ class Verdict(msgspec.Struct):
 
     @property
     def holds(self) -> bool:
-        """Whether everything agrees."""
         return self.n_problems == 0
 
     def complain(self, problem: str) -> None:
-        """Record a difference."""
         self.n_problems += 1
         if len(self.problems) < _TOLD:
             self.problems.append(problem)
@@ -244,7 +242,6 @@ class Redraw:
         self.done = 0
 
     async def at(self, fold: Fold) -> None:
-        """Draw all that were drawn from this state."""
         while self._next < len(self._drawn) and self._drawn[self._next][0] <= fold.applied:
             model_seq, seq = self._drawn[self._next]
             self._next += 1

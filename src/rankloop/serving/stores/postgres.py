@@ -738,7 +738,6 @@ class DatabaseClock:
         self.jumps = jumps
 
     def remarks(self) -> list[str]:
-        """What is not as usual."""
         if not self.behind:
             return []
         return [f"the clock of the database jumped; it is {self.behind:+.1f} s from that of the logs"]

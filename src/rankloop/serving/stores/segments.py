@@ -191,7 +191,6 @@ class IdIndex:
         )
 
     def find(self, wanted: Hashes) -> set[int]:
-        """The numbers of rows in which one of these may occur."""
         found: set[int] = set()
         begins = np.searchsorted(self._hashes, wanted, "left")
         for begin, one in zip(begins.tolist(), wanted, strict=True):
@@ -201,7 +200,6 @@ class IdIndex:
         return found
 
     def write(self, folder: Path) -> Path:
-        """Write it to a file in `folder`."""
         parts = [np.ascontiguousarray(self._hashes, "<u8"), np.ascontiguousarray(self._places, "<u4")]
         digest = hashlib.sha256()
         for part in parts:
@@ -299,14 +297,12 @@ class SegmentWriter:
         self._waiting: list[Row] = []
 
     def add(self, rows: list[Row]) -> None:
-        """Take the next rows; full groups are written."""
         self._waiting += rows
         while len(self._waiting) >= GROUP:
             self._write(self._waiting[:GROUP])
             self._waiting = self._waiting[GROUP:]
 
     def close(self) -> None:
-        """Write what is left, and the end of the file."""
         if self._waiting:
             self._write(self._waiting)
         self._waiting = []
@@ -445,7 +441,6 @@ class ClosedHistory:
         return found
 
     def find(self, kind: Kind, event_id: str) -> Row | None:
-        """The row with this kind and ID."""
         for row in self.about([event_id]):
             if (row.kind, row.event_id) == (kind, event_id):
                 return row
@@ -461,7 +456,6 @@ class ClosedHistory:
         return found if any(row.kind == "decision" for row in found) else []
 
     def known(self, entries: list[Entry]) -> list[Row | None]:
-        """For each entry the row that is here under its kind and ID already."""
         rows = {(row.kind, row.event_id): row for row in self.about(entry.event_id for entry in entries)}
         return [rows.get((entry.kind, entry.event_id)) for entry in entries]
 

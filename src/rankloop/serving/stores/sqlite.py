@@ -213,7 +213,6 @@ class SQLiteStore(Store):
 
     @property
     def path(self) -> Path:
-        """The file."""
         return self.folder / "rankloop.db"
 
     async def open(self) -> None:

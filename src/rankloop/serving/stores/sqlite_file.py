@@ -147,7 +147,6 @@ class OwnerLock:
         self._file = -1
 
     def take(self) -> None:
-        """`Owned` where another process has it."""
         self._file = os.open(self._folder / "owner.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -162,7 +161,6 @@ class OwnerLock:
         os.pwrite(self._file, str(os.getpid()).encode(), 0)
 
     def release(self) -> None:
-        """Let go, where it was taken."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -197,7 +195,6 @@ class Marks:
                 return
 
     def close(self) -> None:
-        """Let go."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -210,11 +207,9 @@ class Marks:
                 os.pwrite(self._file, mark + _check(number, mark), _SLOT * number)
 
     def forget(self, number: int) -> None:
-        """Have no mark of a ranker any more."""
         os.pwrite(self._file, bytes(_SLOT), _SLOT * number)
 
     def all(self) -> dict[int, Head]:
-        """Every mark, by the number of its ranker."""
         size = len(self._seen) if self._file < 0 else os.fstat(self._file).st_size
         found = {number: self.read(number) for number in range(1, -(-size // _SLOT))}
         return {number: mark for number, mark in found.items() if mark is not None}
@@ -414,18 +409,15 @@ class Known:
         self.ahead: dict[str, int] = {}  # how far each log's clock is ahead of the given one
 
     def head(self, ranker: str) -> Head:
-        """The newest row of a ranker."""
         seq, _, newest = self.newest.get(ranker, (0, 0, b""))
         return Head(seq, newest)
 
     def time(self, ranker: str, at: int) -> int:
-        """The time that a row would get now."""
         last = self.newest.get(ranker, (0, 0, b""))[1]
         time, self.ahead[ranker] = next_time(at, last=last, ahead=self.ahead.get(ranker, 0))
         return time
 
     def rename(self, old: str, new: str) -> None:
-        """A ranker has another name."""
         ids = dict(self.ids)  # anew, and not in place: others may be going through it
         ids[new] = ids.pop(old)
         self.ids = ids
@@ -446,7 +438,6 @@ class Batch:
         self._ahead: dict[str, int] = {}
 
     def insert(self, entries: list[Entry]) -> list[Appended]:
-        """Insert what is not there yet, and find what is."""
         self._writer.execute("SAVEPOINT batch")
         try:
             return self._insert_all(entries)
@@ -629,7 +620,6 @@ class Checkpoints:
         self.failed: str | None = None
 
     def stop(self) -> None:
-        """Finish what was begun."""
         self._thread.shutdown()
 
     def after_commit(self, writer: apsw.Connection) -> None:
