@@ -250,9 +250,9 @@ def test_guard_rails_change_while_a_ranker_runs() -> None:
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        ({"exploration_cap": 1.5}, "exploration_cap must be a share between 0 and 1, got 1.5"),
-        ({"exploration_cap": -0.1}, "exploration_cap must be a share between 0 and 1, got -0.1"),
-        ({"displacement": -1}, "displacement must be a number of positions up to 1,000,000, got -1"),
+        ({"exploration_cap": 1.5}, "exploration_cap must be between 0 and 1, got 1.5"),
+        ({"exploration_cap": -0.1}, "exploration_cap must be between 0 and 1, got -0.1"),
+        ({"displacement": -1}, "displacement must be between 0 and 1000000, got -1"),
     ],
 )
 def test_what_is_no_guard_rail_is_refused(policy: dict[str, Any], words: str) -> None:

@@ -9,10 +9,18 @@ from typing import Any
 import msgspec
 
 from rankloop.serving import registry
-from rankloop.serving.log.records import Config, Entry, read_body
+from rankloop.serving.log.records import Config, Entry, Policy, read_body
 
 DEPTH = 32  # of nested values in a request
 _INTEGERS = range(-(1 << 63), 1 << 64)
+_POLICY = {  # the most that a setting may be
+    "deadline_seconds": 1e9,
+    "parking_seconds": 3_600.0,
+    "gather_seconds": 86_400.0,
+    "holdout": 1.0,
+    "exploration_cap": 1.0,
+    "displacement": 1_000_000,
+}
 _CARRY_STATES = ("rollback", "upgrade", "import")
 
 
@@ -166,30 +174,15 @@ def check_portable(config: Config, *, shared: bool) -> None:
         )
 
 
-def check_policy(config: Config) -> None:
+def check_policy(policy: Policy) -> None:
     """Waiting times, shares and bounds that make sense."""
-    for name, most in (("deadline_seconds", 1e9), ("parking_seconds", 3_600.0), ("gather_seconds", 86_400.0)):
-        value = getattr(config.policy, name)
-        if value is not msgspec.UNSET and not 0 <= value <= most:
+    for name, most in _POLICY.items():
+        value = getattr(policy, name)
+        if value is not msgspec.UNSET and (not 0 <= value <= most or (name == "holdout" and value == most)):
+            below = ", and below that" if name == "holdout" else ""
             raise RequestError(
-                f"policy.{name} must be between 0 and {most:g}, got {value}", field=f"policy.{name}"
+                f"policy.{name} must be between 0 and {most}{below}, got {value}", field=f"policy.{name}"
             )
-    holdout = config.policy.holdout
-    if isinstance(holdout, float) and not 0 <= holdout < 1:
-        raise RequestError(
-            f"policy.holdout must be a share of at least 0 and below 1, got {holdout}", field="policy.holdout"
-        )
-    cap, bound = config.policy.exploration_cap, config.policy.displacement
-    if isinstance(cap, float) and not 0 <= cap <= 1:
-        raise RequestError(
-            f"policy.exploration_cap must be a share between 0 and 1, got {cap}",
-            field="policy.exploration_cap",
-        )
-    if isinstance(bound, int) and not 0 <= bound <= 1_000_000:
-        raise RequestError(
-            f"policy.displacement must be a number of positions up to 1,000,000, got {bound}",
-            field="policy.displacement",
-        )
 
 
 def refuse(attempt: Callable[[], object], *, field: str) -> None:

@@ -378,7 +378,7 @@ class Engine:
             feature_names=request.feature_names or [],
         )
         check_value(request.parameters, field="parameters")
-        check_policy(config)
+        check_policy(config.policy)
         check_size(config, self.limits, n_items=len(request.items or ()))
         check_portable(config, shared=self.store.shared)
         refuse(lambda: Fold(config), field="parameters")
@@ -592,7 +592,7 @@ class Engine:
                     raise Conflict(f"event {event_id!r} changed something else (row {seq})", field="event_id")
                 return EventAnswer("duplicate", seq, duplicate=True)
         policy = msgspec.structs.replace(fold.config.policy, **wanted)
-        check_policy(msgspec.structs.replace(fold.config, policy=policy))
+        check_policy(policy)
         refuse(lambda: check_answers(policy, fold.ranker), field="answers")
         refuse(lambda: check_rails(policy, fold.ranker, has_items=fold.has_items), field="displacement")
         body = records.encode(records.PolicyChange(request.event_id or new_id(), policy))

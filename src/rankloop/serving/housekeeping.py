@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
 import logging
 import secrets
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from rankloop.serving.admission import NotFound, RequestError, Unavailable
@@ -53,7 +51,7 @@ class Housekeeping:
         self.changed: set[str] = set()  # rankers that have new rows since the last tick
         self.alerts = AlertWatch()
         self.trimming: Trimming | None = None
-        self._deadlines = Deadlines()
+        self._deadlines: dict[str, int] = {}  # when a ranker is to be looked after next
         self._asked_for: set[str] = set()  # the rankers whose leases were asked for last
         self._renew_at = 0
         self._look_at = 0  # for rankers that nobody looks after
@@ -119,7 +117,7 @@ class Housekeeping:
         taken = sorted(epochs.keys() - self.epochs.keys())
         for name in taken:
             self.changed.add(name)
-            self._deadlines.put(name, now)
+            self._deadlines[name] = now
         if taken and engine.store.shared:
             others = f" and {len(taken) - _NAMED:,} more" if len(taken) > _NAMED else ""
             _log.info("this process looks after %s%s now", ", ".join(taken[:_NAMED]), others)
@@ -146,7 +144,7 @@ class Housekeeping:
     def _wake_in(self, name: str, now: int) -> float | None:
         """In how many seconds somebody is to look after a ranker again."""
         # Until it was looked at, lists may be due.
-        at = now if name in self.changed else self._deadlines.at(name)
+        at = now if name in self.changed else self._deadlines.get(name)
         if self.trimming is not None:
             at = now + _DAY if at is None else min(at, now + _DAY)  # rows become old without anybody asking
         return None if at is None else max(0, at - now) / 1000
@@ -235,9 +233,9 @@ class Housekeeping:
                 continue
             if not self.engine.loaded.is_current(served):
                 await self.engine.loaded.fold_new(served)
-            next_at = self._deadlines.at(name)
+            next_at = self._deadlines.get(name)
             if next_at is None:
-                self._deadlines.put(name, self.engine.now())
+                self._deadlines[name] = self.engine.now()
             elif served.fold.gathering:
                 self._wake(served, next_at, log_now=served.fold.at)
             if served.fold.applied - served.snapshot_seq >= self.snapshot_every:
@@ -249,7 +247,9 @@ class Housekeeping:
                     continue
 
     async def _expire_due(self) -> None:
-        for name in self._deadlines.due(self.engine.now()):
+        now = self.engine.now()
+        for name in [name for name, at in self._deadlines.items() if at <= now]:
+            del self._deadlines[name]
             served = self.engine.rankers.get(name)
             if served is None or served.read_only or name not in self.epochs:
                 continue
@@ -313,7 +313,7 @@ class Housekeeping:
                 if fold.gathering:
                     self._wake(served, engine.now() + _DAY, log_now=now)
                 return written
-        self._deadlines.put(served.name, engine.now())
+        self._deadlines[served.name] = engine.now()
         return written
 
     async def _learn_gathered(self, served: ServedRanker) -> int:
@@ -338,7 +338,7 @@ class Housekeeping:
         closes_at = min(served.fold.gathering.values(), default=None)
         if closes_at is not None:
             at = min(at, self.engine.now() + max(0, closes_at - log_now))
-        self._deadlines.put(served.name, at)
+        self._deadlines[served.name] = at
 
     async def _unanswered(self, served: ServedRanker, lists: list[OpenList]) -> list[OpenList]:
         """Those without an answer: feedback that came before its list, and late feedback that was learnt, are one."""
@@ -384,43 +384,6 @@ class Housekeeping:
             except Exception:
                 _log.exception("following other replicas failed; it is tried again")
                 await asyncio.sleep(0.2)
-
-
-class Deadlines:
-    """The next deadline of each name.
-
-    >>> deadlines = Deadlines()
-    >>> for name, at in (("b", 20), ("a", 10), ("c", 30)):
-    ...     deadlines.put(name, at)
-    >>> list(deadlines.due(20)), "c" in deadlines, "a" in deadlines
-    (['a', 'b'], True, False)
-    """
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[int, str]] = []
-        self._at: dict[str, int] = {}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._at
-
-    def at(self, name: str) -> int | None:
-        """The next deadline of a name; None where it has none."""
-        return self._at.get(name)
-
-    def put(self, name: str, at: int) -> None:
-        """Set the next deadline of a name; the one before it counts no longer."""
-        self._at[name] = at
-        heapq.heappush(self._heap, (at, name))
-
-    def due(self, now: int) -> Iterator[str]:
-        """The names whose deadline has come by now, each once; they have none afterwards."""
-        found = []
-        while self._heap and self._heap[0][0] <= now:
-            at, name = heapq.heappop(self._heap)
-            if self._at.get(name) == at:
-                del self._at[name]
-                found.append(name)
-        return iter(found)
 
 
 # Alerts about a ranker: exploration that collapses, feedback that stops or comes late, a baseline that is better.

@@ -89,14 +89,13 @@ class LoadedRankers:
             return
         try:
             await self._open_history(name)
-            served = await ServedRanker.load(name, self.store, check=self._check, tell=tell)
+            served = await ServedRanker.load(name, self.store, cache=self.cache, check=self._check, tell=tell)
         except Exception as error:
             if isinstance(error, StoreError) and not isinstance(error, Damaged | Diverged):
                 raise
             self.quarantine(name, error)
             return
         self.absent.pop(name, None)
-        served.fold.recent.share(self.cache)
         served.asked_at = self._now()
         served.current_until = served.asked_at + _LOOK
         self.rankers[name] = served

@@ -16,7 +16,7 @@ from rankloop.serving.estimates import weigh
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import feedback_length, written_memo
-from rankloop.serving.log.decision_state import DecisionState, Outcome
+from rankloop.serving.log.decision_state import DecisionCache, DecisionState, Outcome, RecentDecisions
 from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fold import Fold, OtherHistory, fold_rows, state_of
 from rankloop.serving.log.guard_rails import draw_for
@@ -59,6 +59,7 @@ class ServedRanker:
         name: str,
         store: Store,
         *,
+        cache: DecisionCache | None = None,
         check: Callable[[Config], object] = lambda config: None,
         tell: Callable[[int], object] = lambda seq: None,
     ) -> ServedRanker:
@@ -69,7 +70,7 @@ class ServedRanker:
         try:
             fold, seq = await newest_fold(store, name, check)
             served = cls(name, fold, store)
-            served.snapshot_seq = seq
+            served.snapshot_seq, fold.recent = seq, RecentDecisions(cache)
             await asyncio.to_thread(warm_up, fold.config)
             await served.catch_up(tell)
         except OtherVersion as error:
@@ -77,7 +78,7 @@ class ServedRanker:
             if old is None:
                 raise
             served = cls(name, old, store)
-            served.snapshot_seq = old.applied
+            served.snapshot_seq, old.recent = old.applied, RecentDecisions(cache)
             served.read_only = f"{error}; run `rankloop upgrade` to go on from here"
         return served
 

@@ -229,8 +229,8 @@ class DecisionCache:
 class RecentDecisions:
     """The newest decisions, at hand; older ones are read from the store again when feedback on them arrives."""
 
-    def __init__(self, *, most_bytes: int = 32_000_000) -> None:
-        self._cache = DecisionCache(most_bytes)
+    def __init__(self, cache: DecisionCache | None = None) -> None:
+        self._cache = DecisionCache() if cache is None else cache
         self._owner = next(_owners)
 
     def __contains__(self, decision: str) -> bool:
@@ -241,14 +241,6 @@ class RecentDecisions:
 
     def put(self, decision: str, state: DecisionState) -> None:
         self._cache.put((self._owner, decision), state)
-
-    def share(self, cache: DecisionCache) -> None:
-        """Keep them from now on in a cache that others use as well."""
-        mine = [(key, state) for key, state in self._cache.kept.items() if key[0] == self._owner]
-        self.clear()
-        self._cache = cache
-        for key, state in mine:
-            cache.put(key, state)
 
     def clear(self) -> None:
         for key in [key for key in self._cache.kept if key[0] == self._owner]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import heapq
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple
@@ -69,16 +68,15 @@ class Parked(dict[str, list[tuple[int, int]]]):
 
     def __init__(self, saved: dict[str, list[tuple[int, int]]] | None = None) -> None:
         super().__init__({name: list(there) for name, there in (saved or {}).items()})
-        # The same as a heap: for each decision the time of the oldest, or of an older one that is gone.
-        self._waiting = sorted((there[0][1], name) for name, there in self.items())
+        # All of it as it came, with what is gone since.
+        self._came = deque(sorted((*one, name) for name, there in self.items() for one in there))
 
     def add(self, row: Row) -> list[DeadLetter]:
         """Let the feedback in `row` wait; what must go for it, where too much waits for the same list."""
         decision = row.decision or ""
         there = self.setdefault(decision, [])
-        if not there:
-            heapq.heappush(self._waiting, (row.at, decision))
         there.append((row.seq, row.at))
+        self._came.append((row.seq, row.at, decision))
         if len(there) <= PARKED_PER_DECISION:
             return []
         return [DeadLetter(*there.pop(0), decision, "newer feedback waits for the same decision")]
@@ -86,16 +84,14 @@ class Parked(dict[str, list[tuple[int, int]]]):
     def give_up(self, oldest: float) -> list[DeadLetter]:
         """What came before the time `oldest`, and waits no longer."""
         found = []
-        while self._waiting and self._waiting[0][0] < oldest:
-            decision = self._waiting[0][1]
+        while self._came and self._came[0][1] < oldest:
+            seq, at, decision = self._came.popleft()
             there = self.get(decision, [])
-            while there and there[0][1] < oldest:
-                found.append(DeadLetter(*there.pop(0), decision, "no such decision came"))
-            if there:
-                heapq.heapreplace(self._waiting, (there[0][1], decision))
-            else:
-                heapq.heappop(self._waiting)
-                self.pop(decision, None)
+            if there and there[0] == (seq, at):
+                found.append(DeadLetter(seq, at, decision, "no such decision came"))
+                del there[0]
+                if not there:
+                    del self[decision]
         return found
 
 
